@@ -1,0 +1,72 @@
+import type { EnqueueOptions } from "../core/enqueue.js";
+import type { Queryable } from "../core/ports.js";
+import type { TaskTerms } from "../core/terms.js";
+import type { Database } from "../postgres/database.js";
+import { enqueue as insert, type EnqueueBatch, type Enqueued } from "../postgres/enqueue.js";
+import type { Declarations } from "./declarations.js";
+import { idempotencyKeyOf, prepare, shared, type Prepared, type Shared } from "./prepare.js";
+
+/** What enqueue needs to know besides its arguments. */
+export interface Desk {
+  readonly db: Database;
+  readonly declarations: Declarations;
+  readonly payloadBytesMax: number;
+  readonly idempotencyMs: number;
+}
+
+/** Tasks that share stream, limits and options: one statement. */
+export interface Batch {
+  readonly items: readonly Prepared[];
+  readonly idempotency: readonly string[];
+}
+
+/** Enqueues one task: checked here, inserted in one statement. */
+export async function enqueueOne(
+  desk: Desk,
+  terms: TaskTerms<never>,
+  input: unknown,
+  options: EnqueueOptions,
+): Promise<{ readonly id: string; readonly existed: boolean }> {
+  const common = shared(terms, options);
+  const idempotency = [idempotencyKeyOf(options.idempotencyKey)];
+  const item = await prepare(terms, input, desk.payloadBytesMax);
+  const done = await send(desk, terms, common, { items: [item], idempotency }, options.tx);
+  return { id: done.ids[0]!, existed: done.existed?.[0] ?? false };
+}
+
+/** Sends a batch whose items all have the same limits. */
+export async function send(
+  desk: Desk,
+  terms: TaskTerms<never>,
+  common: Shared,
+  batch: Batch,
+  tx?: Queryable,
+): Promise<Enqueued> {
+  const stream = await desk.declarations.stream(terms);
+  return insert(desk.db, await batchOf(desk, terms, common, batch, stream), tx);
+}
+
+async function batchOf(
+  desk: Desk,
+  terms: TaskTerms<never>,
+  common: Shared,
+  { items, idempotency }: Batch,
+  stream: number,
+): Promise<EnqueueBatch> {
+  const placed = items[0]!.limits;
+  const all = common.group === null ? placed : [...placed, common.group];
+  const keyed = placed.some((l) => l.key !== null);
+  return {
+    stream,
+    priority: common.priority,
+    attempts: terms.attempts,
+    inputs: items.map((i) => i.input),
+    limits: all.length === 0 ? [] : await desk.declarations.limits(stream, all),
+    keys: keyed ? items.map((i) => i.limits.flatMap((l) => l.key ?? [])) : null,
+    orders: items.some((i) => i.order !== null) ? items.map((i) => i.order ?? "") : null,
+    orderBlocks: terms.orderBlocks,
+    runAt: common.runAt,
+    idempotency: idempotency.some((k) => k !== "") ? idempotency : null,
+    idempotencyMs: desk.idempotencyMs,
+  };
+}

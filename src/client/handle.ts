@@ -1,0 +1,82 @@
+import { SluiceError } from "../core/error.js";
+import { checkInteger } from "../core/number.js";
+import type { Queryable } from "../core/ports.js";
+import type { CancelAnswer } from "../postgres/cancel.js";
+import type { TaskStatus } from "../postgres/inspect.js";
+
+/** What a handle can ask. */
+export interface TaskDesk {
+  inspect(id: string): Promise<TaskStatus | null>;
+  cancel(id: string, reason: string | null, tx?: Queryable): Promise<CancelAnswer>;
+  /** Resolves when the task has ended, or with null when it is not kept. */
+  ended(id: string, timeoutMs: number | null): Promise<TaskStatus | null>;
+}
+
+const TIMEOUT_RANGE = { min: 1, max: 2_147_483_647 };
+
+/** One enqueued task. */
+export class TaskHandle<Output = unknown> {
+  readonly id: string;
+  /** It was found under its idempotency key instead of made. */
+  readonly existed: boolean;
+  readonly #desk: TaskDesk;
+
+  constructor(desk: TaskDesk, id: string, existed = false) {
+    this.#desk = desk;
+    this.id = id;
+    this.existed = existed;
+  }
+
+  /** The task as it stands; null if its history is not kept. */
+  status(): Promise<TaskStatus | null> {
+    return this.#desk.inspect(this.id);
+  }
+
+  /**
+   * Waits for the end and returns the result. Throws `task_failed`, `task_cancelled`,
+   * `wait_timeout`, or `result_not_kept` when the task ended unwatched and left no history.
+   */
+  async result(options: { readonly timeoutMs?: number } = {}): Promise<Output> {
+    const { timeoutMs } = options;
+    const limitMs =
+      timeoutMs === undefined ? null : checkInteger("timeoutMs", timeoutMs, TIMEOUT_RANGE);
+    const task = await this.#desk.ended(this.id, limitMs);
+    if (task === null) {
+      throw new SluiceError("result_not_kept", `task ${this.id} has ended and left no history`);
+    }
+    if (task.state === "succeeded") return task.outcome as Output;
+    throw task.state === "failed" ? failed(task) : cancelled(task);
+  }
+
+  /**
+   * Cancels the task in any state. `asked` means that it runs: it hears of it with its worker's next
+   * heartbeat. In a transaction the cancel counts if and only if it commits.
+   */
+  cancel(
+    options: { readonly reason?: string; readonly tx?: Queryable } = {},
+  ): Promise<CancelAnswer> {
+    return this.#desk.cancel(this.id, options.reason ?? null, options.tx);
+  }
+}
+
+function failed(task: TaskStatus): SluiceError {
+  const error = task.outcome as { message?: string } | null;
+  return new SluiceError(
+    "task_failed",
+    `task ${task.id} failed: ${error?.message ?? "no reason given"}`,
+    {
+      details: { id: task.id, attempt: task.attempt, error },
+    },
+  );
+}
+
+function cancelled(task: TaskStatus): SluiceError {
+  const reason = (task.outcome as { reason?: string | null } | null)?.reason ?? null;
+  return new SluiceError(
+    "task_cancelled",
+    `task ${task.id} was cancelled${reason === null ? "" : `: ${reason}`}`,
+    {
+      details: { id: task.id, reason },
+    },
+  );
+}

@@ -1,0 +1,82 @@
+import type { EnqueueOptions } from "../core/enqueue.js";
+import { SluiceError } from "../core/error.js";
+import { encodeInput } from "../core/json.js";
+import { limit } from "../core/limit.js";
+import { checkKey } from "../core/name.js";
+import { checkInteger } from "../core/number.js";
+import { checkOptions } from "../core/option.js";
+import type { PlacedLimit } from "../core/place.js";
+import { DELAY_MS_MAX } from "../core/retry.js";
+import type { TaskTerms } from "../core/terms.js";
+
+/** One task that passed the door: checked, encoded and placed. */
+export interface Prepared {
+  readonly input: string;
+  readonly order: string | null;
+  readonly limits: readonly PlacedLimit[];
+}
+
+/** What every task of one call shares. */
+export interface Shared {
+  readonly priority: number;
+  readonly runAt: Date | null;
+  readonly group: PlacedLimit | null;
+}
+
+const OPTIONS = ["runAt", "delayMs", "priority", "idempotencyKey", "group", "groupLimit", "tx"];
+const YEAR_MS = 365 * 24 * 3_600_000;
+
+/** Checks one input and decides its place in line. Whatever passes can be claimed. */
+export function prepare(
+  terms: TaskTerms<never>,
+  input: unknown,
+  payloadBytesMax: number,
+): Prepared | Promise<Prepared> {
+  const text = encodeInput(input, payloadBytesMax);
+  const parsed: unknown = terms.parse(input);
+  const place = (value: unknown): Prepared => {
+    const { order, limits } = terms.place(value as never);
+    return { input: text, order, limits };
+  };
+  return parsed instanceof Promise ? parsed.then(place) : place(parsed);
+}
+
+/** Checks the options that every task of a call shares. */
+export function shared(terms: TaskTerms<never>, options: EnqueueOptions): Shared {
+  checkOptions("enqueue", options, OPTIONS);
+  const priority = checkInteger("priority", options.priority ?? terms.priority, {
+    min: -32_000,
+    max: 32_000,
+  });
+  return { priority, runAt: runAtOf(options), group: groupOf(options) };
+}
+
+/** '' for none. */
+export function idempotencyKeyOf(key: unknown): string {
+  return key === undefined ? "" : checkKey("idempotency", key);
+}
+
+function runAtOf({ runAt, delayMs }: EnqueueOptions): Date | null {
+  if (runAt !== undefined && delayMs !== undefined) {
+    throw new SluiceError("invalid_option", "give runAt or delayMs, not both");
+  }
+  if (delayMs !== undefined) {
+    return new Date(
+      Date.now() + checkInteger("delayMs", delayMs, { min: 0, max: DELAY_MS_MAX * 12 }),
+    );
+  }
+  if (runAt === undefined) return null;
+  const ms = runAt instanceof Date ? runAt.getTime() : Number.NaN;
+  if (!(Math.abs(ms - Date.now()) < 100 * YEAR_MS)) {
+    throw new SluiceError("invalid_option", "runAt must be a Date within a hundred years");
+  }
+  return runAt;
+}
+
+function groupOf({ group, groupLimit }: EnqueueOptions): PlacedLimit | null {
+  if (group === undefined) {
+    if (groupLimit === undefined) return null;
+    throw new SluiceError("invalid_option", "groupLimit needs a group");
+  }
+  return { limit: limit(group, { total: groupLimit ?? null }), key: null };
+}

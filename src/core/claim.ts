@@ -1,0 +1,16 @@
+declare const claimed: unique symbol;
+
+/**
+ * The right to settle one task, once: its id and the token that fences it. T is what the task
+ * results in. A Claim comes only from a claim, so settling what was not claimed does not compile.
+ */
+export interface Claim<in out T = unknown> {
+  readonly id: string;
+  readonly token: string;
+  readonly [claimed]: (result: T) => T;
+}
+
+/** Turns a claimed row into a Claim. Only the store, which has just claimed it, may call this. */
+export function issueClaim<T = unknown>(id: string, token: string): Claim<T> {
+  return { id, token } as Claim<T>;
+}

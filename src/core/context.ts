@@ -1,0 +1,26 @@
+import type { EnqueueArgs, EnqueueOptions } from "./enqueue.js";
+import type { Logger, Queryable } from "./ports.js";
+import type { TaskTerms } from "./terms.js";
+
+/** What a handler knows about its run and can do with it. */
+export interface TaskContext {
+  readonly id: string;
+  readonly type: string;
+  readonly queue: string;
+  /** 1 for the first. */
+  readonly attempt: number;
+  /** The fencing token of this run: never the same twice, for writes to systems of your own. */
+  readonly claim: string;
+  /** Aborted by the timeout, a cancel, a lost lease or the end of the grace at shutdown. */
+  readonly signal: AbortSignal;
+  readonly log: Logger;
+  /** Moves the timeout to so many ms from now. */
+  extendLease(ms: number): void;
+  /** Runs `fn` in a transaction whose commit also completes the task: its effects happen exactly once. */
+  transaction<R>(fn: (tx: Queryable) => Promise<R>): Promise<R>;
+  /** Enqueues a task that exists if and only if this run completes. Checked at once. */
+  enqueue<Input>(
+    task: TaskTerms<Input>,
+    ...args: EnqueueArgs<Input, Omit<EnqueueOptions, "tx">>
+  ): Promise<void>;
+}

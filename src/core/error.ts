@@ -1,0 +1,64 @@
+/** Every way in which Sluice refuses or fails, as a stable string. */
+export type ErrorCode =
+  | "missing_url"
+  | "invalid_option"
+  | "invalid_name"
+  | "invalid_key"
+  | "input_invalid"
+  | "input_not_serialisable"
+  | "input_too_large"
+  | "input_not_storable"
+  | "unknown_task"
+  | "unknown_queue"
+  | "unknown_limit"
+  | "key_missing"
+  | "limit_shape"
+  | "duplicate_limit"
+  | "limits_in_code"
+  | "idempotency_conflict"
+  | "task_not_found"
+  | "task_failed"
+  | "task_cancelled"
+  | "result_not_kept"
+  | "wait_timeout"
+  | "lease_lost"
+  | "timeout"
+  | "poisoned"
+  | "stopped"
+  | "not_claimed"
+  | "schema_missing"
+  | "schema_newer"
+  | "schema_older"
+  | "isolation_level"
+  | "database_unavailable"
+  | "embedded_unsupported"
+  | "embedded_failed";
+
+/** What may accompany an error besides its code and message. */
+export interface SluiceErrorOptions {
+  readonly cause?: unknown;
+  readonly details?: Record<string, unknown>;
+}
+
+/** The one error class of Sluice: decide by `code`, read `message`, look into `details`. */
+export class SluiceError extends Error {
+  override readonly name = "SluiceError";
+  readonly code: ErrorCode;
+  readonly details?: Record<string, unknown>;
+
+  constructor(code: ErrorCode, message: string, options: SluiceErrorOptions = {}) {
+    super(message, "cause" in options ? { cause: options.cause } : undefined);
+    this.code = code;
+    if (options.details !== undefined) this.details = options.details;
+  }
+}
+
+/** Whether something caught is a SluiceError, and of this code if one is given. */
+export function isSluiceError(e: unknown, code?: ErrorCode): e is SluiceError {
+  try {
+    return e instanceof SluiceError && (code === undefined || e.code === code);
+  } catch {
+    // A proxy may throw from `instanceof`; whatever it is, it is not ours.
+    return false;
+  }
+}

@@ -1,0 +1,80 @@
+import { SluiceError } from "./error.js";
+import { tooDeep, unstorableAt, NESTING_MAX } from "./jsontext.js";
+import { pathOfTrouble } from "./jsonpath.js";
+
+export { describeError, type ErrorDescription } from "./describe.js";
+export { storable } from "./storable.js";
+
+/** The JSON text of an input, checked for everything that could make PostgreSQL refuse it later. */
+export function encodeInput(value: unknown, bytesMax: number): string {
+  const text = stringify(value, bytesMax);
+  checkBytes(text, bytesMax);
+  const at = unstorableAt(text);
+  if (at !== -1) {
+    throw new SluiceError(
+      "input_not_storable",
+      `the input contains ${text.startsWith("\\u0000", at) ? "a NUL character" : "a lone surrogate"}, which PostgreSQL cannot store`,
+    );
+  }
+  if (tooDeep(text)) {
+    throw new SluiceError(
+      "input_not_storable",
+      `the input is nested more than ${NESTING_MAX} levels deep`,
+    );
+  }
+  return text;
+}
+
+function stringify(value: unknown, bytesMax: number): string {
+  let text: string | undefined;
+  try {
+    text = value === undefined ? "null" : JSON.stringify(value);
+  } catch (cause) {
+    throw refusal(value, bytesMax, cause);
+  }
+  if (text !== undefined) return text;
+  throw new SluiceError(
+    "input_not_serialisable",
+    `the input is not JSON: it is ${typeof value === "object" ? "an object whose toJSON returns nothing" : `a ${typeof value}`}`,
+  );
+}
+
+function checkBytes(text: string, bytesMax: number): void {
+  // A UTF-16 unit is at most 3 bytes of UTF-8, so small inputs need no counting.
+  if (text.length * 3 <= bytesMax) return;
+  const bytes = Buffer.byteLength(text);
+  if (bytes > bytesMax) throw tooLarge(bytesMax, bytes);
+}
+
+function tooLarge(bytesMax: number, bytes?: number): SluiceError {
+  return new SluiceError(
+    "input_too_large",
+    `the input is ${bytes === undefined ? "far" : `with ${bytes} bytes`} over the ${bytesMax} bytes allowed`,
+    { details: { bytesMax, ...(bytes === undefined ? {} : { bytes }) } },
+  );
+}
+
+function refusal(value: unknown, bytesMax: number, cause: unknown): SluiceError {
+  if (isRangeError(cause, /string length/i)) return tooLarge(bytesMax);
+  if (isRangeError(cause, /call stack/i)) {
+    return new SluiceError("input_not_serialisable", "the input is nested too deep to be JSON", {
+      cause,
+    });
+  }
+  const found = pathOfTrouble(value);
+  return new SluiceError(
+    "input_not_serialisable",
+    found === null
+      ? "the input is not JSON: a toJSON or a getter in it threw"
+      : `the input is not JSON: ${found.what} at ${found.path}`,
+    { cause, ...(found === null ? {} : { details: { path: found.path } }) },
+  );
+}
+
+function isRangeError(e: unknown, message: RegExp): boolean {
+  try {
+    return e instanceof RangeError && message.test(e.message);
+  } catch {
+    return false;
+  }
+}

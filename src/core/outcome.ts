@@ -1,0 +1,68 @@
+import { checkInteger } from "./number.js";
+import { quote } from "./quote.js";
+import { clip } from "./text.js";
+
+const REASON_BYTES_MAX = 1024;
+const SNOOZE_MS_MAX = 365 * 24 * 3_600_000;
+
+/** Thrown by a handler to end its task as cancelled. Made by `cancel`. */
+export class CancelOutcome extends Error {
+  override readonly name = "CancelOutcome";
+  readonly reason: string | null;
+
+  constructor(reason: string | null) {
+    super(reason ?? "cancelled by its handler");
+    this.reason = reason;
+  }
+}
+
+/** Thrown by a handler to run again later without using up an attempt. Made by `snooze`. */
+export class SnoozeOutcome extends Error {
+  override readonly name = "SnoozeOutcome";
+  readonly delayMs: number;
+
+  constructor(delayMs: number) {
+    super(`snoozed for ${delayMs} ms`);
+    this.delayMs = delayMs;
+  }
+}
+
+/** What a handler meant by throwing. */
+export type Thrown =
+  | { readonly kind: "cancel"; readonly reason: string | null }
+  | { readonly kind: "snooze"; readonly delayMs: number }
+  | { readonly kind: "fail"; readonly error: unknown };
+
+/** `throw cancel("account closed")` ends the task as cancelled, without a retry. */
+export function cancel(reason?: string): CancelOutcome {
+  const text = typeof reason === "string" ? clip(reason, REASON_BYTES_MAX) : quote(reason);
+  return withoutStack(() => new CancelOutcome(reason === undefined ? null : text));
+}
+
+/** `throw snooze(5_000)` runs the task again in 5 s; it keeps its place and its attempts. */
+export function snooze(ms: number): SnoozeOutcome {
+  const delayMs = checkInteger("snooze", ms, { min: 0, max: SNOOZE_MS_MAX });
+  return withoutStack(() => new SnoozeOutcome(delayMs));
+}
+
+/** Tells a deliberate outcome from a failure. */
+export function classify(thrown: unknown): Thrown {
+  try {
+    if (thrown instanceof SnoozeOutcome) return { kind: "snooze", delayMs: thrown.delayMs };
+    if (thrown instanceof CancelOutcome) return { kind: "cancel", reason: thrown.reason };
+  } catch {
+    // A proxy may throw from `instanceof`; then it is a failure like any other.
+  }
+  return { kind: "fail", error: thrown };
+}
+
+/** Walking the stack is most of what an Error costs, and nobody reads it here. */
+function withoutStack<T>(make: () => T): T {
+  const { stackTraceLimit } = Error;
+  Error.stackTraceLimit = 0;
+  try {
+    return make();
+  } finally {
+    Error.stackTraceLimit = stackTraceLimit;
+  }
+}

@@ -1,0 +1,119 @@
+import { SluiceError, isSluiceError } from "./error.js";
+import { checkLimitKey, toUse, type Limit, type LimitUse } from "./limit.js";
+import { checkKey } from "./name.js";
+
+/** One limit a task has to pass, with its key decided; null if the limit has no keys. */
+export interface PlacedLimit {
+  readonly limit: Limit;
+  readonly key: string | null;
+}
+
+/** Where one task stands in line: its order key and its limits. */
+export interface Placement {
+  readonly order: string | null;
+  readonly limits: readonly PlacedLimit[];
+}
+
+/** How a task's order key is found and what a final failure does to those behind it. */
+export interface OrderRule {
+  readonly keyOf: (input: never) => unknown;
+  readonly scope: string | null;
+  readonly blocks: boolean;
+}
+
+/** How a task's limits are found: a fixed list, or a function that decides them for each input. */
+export interface LimitRule {
+  readonly uses: readonly LimitUse[] | ((input: never) => unknown);
+  /** The limit that the task has through `concurrency`, which it must not use a second time. */
+  readonly ownName: string | null;
+}
+
+const LIMITS_MAX = 8;
+// A control character, which neither a scope nor a key can contain.
+const SCOPE_END = "\u001f";
+
+/** The order key of an input, in its scope, or null if the rule gives it none. */
+export function placeOrder(rule: OrderRule, input: unknown): string | null {
+  const key = ask("order", rule.keyOf, input);
+  if (key === undefined || key === null) return null;
+  const text = checkKey("order", key);
+  return rule.scope === null ? text : rule.scope + SCOPE_END + text;
+}
+
+/** The limits of an input, each with its key. */
+export function placeLimits(rule: LimitRule, input: unknown): readonly PlacedLimit[] {
+  const { uses, ownName } = rule;
+  const list = typeof uses === "function" ? usesOf(ask("limits", uses, input)) : uses;
+  const placed: PlacedLimit[] = [];
+  for (const use of list) {
+    const next = { limit: use.limit, key: keyOf(use, input) };
+    if (use.limit.name === ownName) throw usedTwice(next);
+    refuseTwice(placed, next);
+    placed.push(next);
+  }
+  return placed;
+}
+
+/** Normalises a list of limits. */
+export function usesOf(list: unknown): readonly LimitUse[] {
+  if (!Array.isArray(list)) throw refusal("limits must be a list of limits");
+  if (list.length > LIMITS_MAX) throw refusal(`a task can have at most ${LIMITS_MAX} limits`);
+  // Not map, which would step over a hole in the list.
+  return Array.from(list, toUse);
+}
+
+function keyOf(use: LimitUse, input: unknown): string | null {
+  if (typeof use.key !== "function") return use.key;
+  return checkLimitKey(use.limit.name, ask(`limit ${use.limit.name}`, use.key, input));
+}
+
+function refuseTwice(placed: readonly PlacedLimit[], next: PlacedLimit): void {
+  const same = placed.find(({ limit }) => limit.name === next.limit.name);
+  if (same === undefined) return;
+  const { name } = next.limit;
+  if (!sameShape(same.limit, next.limit)) {
+    throw new SluiceError("limit_shape", `limit ${name} is declared twice in different shapes`, {
+      details: { limit: name },
+    });
+  }
+  // Two keys of one limit are two lanes, but a total of theirs would be passed twice.
+  if (next.limit.total === undefined && !placed.some((p) => isSame(p, next))) return;
+  throw usedTwice(next);
+}
+
+function usedTwice({ limit: { name }, key }: PlacedLimit): SluiceError {
+  return new SluiceError("duplicate_limit", `limit ${name} is used twice by one task`, {
+    details: { limit: name, key },
+  });
+}
+
+function isSame(a: PlacedLimit, b: PlacedLimit): boolean {
+  return a.limit.name === b.limit.name && a.key === b.key;
+}
+
+function sameShape(a: Limit, b: Limit): boolean {
+  return (
+    (a.total === undefined) === (b.total === undefined) &&
+    (a.perKey === undefined) === (b.perKey === undefined)
+  );
+}
+
+/** Calls a function of the user's. What it throws is the input's fault, unless it is an error of ours. */
+function ask(what: string, fn: (input: never) => unknown, input: unknown): unknown {
+  try {
+    return fn(input as never);
+  } catch (cause) {
+    if (isSluiceError(cause)) throw cause;
+    throw new SluiceError(
+      "input_invalid",
+      `${what} could not be decided for this input: it threw`,
+      {
+        cause,
+      },
+    );
+  }
+}
+
+function refusal(message: string): SluiceError {
+  return new SluiceError("invalid_option", message, { details: { option: "limits" } });
+}

@@ -1,0 +1,86 @@
+import type { StandardSchemaV1 } from "@standard-schema/spec";
+import { SluiceError } from "./error.js";
+import { clip } from "./text.js";
+
+/** Any Standard Schema: zod, valibot, arktype, or `type<T>()`. */
+export type Schema<Input = unknown, Output = Input> = StandardSchemaV1<Input, Output>;
+/** What a schema takes. */
+export type InputOf<S extends Schema> = StandardSchemaV1.InferInput<S>;
+/** What a schema gives. */
+export type OutputOf<S extends Schema> = StandardSchemaV1.InferOutput<S>;
+
+/** One thing that a schema had against an input. */
+export interface InputIssue {
+  readonly path: string;
+  readonly message: string;
+}
+
+const ISSUES_MAX = 20;
+const ISSUE_BYTES_MAX = 512;
+
+/** A schema that has only a type: it accepts whatever it is given. */
+export function type<T>(): Schema<T> {
+  return schemaOf((value) => ({ value: value as T }));
+}
+
+/** The schema of a task that takes no input. What is stored for it is JSON's null. */
+export const noInput: Schema<undefined> = schemaOf((value) =>
+  value === undefined || value === null
+    ? { value: undefined }
+    : { issues: [{ message: "this task takes no input" }] },
+);
+
+/** Whether something follows the Standard Schema. */
+export function isSchema(value: unknown): value is Schema {
+  if ((typeof value !== "object" && typeof value !== "function") || value === null) return false;
+  const standard: unknown = Reflect.get(value, "~standard");
+  return (
+    typeof standard === "object" &&
+    standard !== null &&
+    typeof Reflect.get(standard, "validate") === "function"
+  );
+}
+
+/** What the schema makes of a value, at once if the schema is synchronous; throws `input_invalid`. */
+export function validate<S extends Schema>(
+  schema: S,
+  value: unknown,
+): OutputOf<S> | Promise<OutputOf<S>> {
+  let result;
+  try {
+    result = schema["~standard"].validate(value);
+  } catch (cause) {
+    throw validatorThrew(cause);
+  }
+  return result instanceof Promise ? result.then(settle<S>, rethrow) : settle<S>(result);
+}
+
+function schemaOf<T>(check: (value: unknown) => StandardSchemaV1.Result<T>): Schema<T> {
+  return { "~standard": { version: 1, vendor: "sluice", validate: check } };
+}
+
+function settle<S extends Schema>(result: StandardSchemaV1.Result<unknown>): OutputOf<S> {
+  if (result.issues === undefined) return result.value;
+  const issues = result.issues.slice(0, ISSUES_MAX).map(plainIssue);
+  const first = issues.map((i) => (i.path === "" ? i.message : `${i.path}: ${i.message}`))[0];
+  const more = result.issues.length > 1 ? ` (and ${result.issues.length - 1} more)` : "";
+  throw new SluiceError("input_invalid", `the input is not valid: ${first ?? "no reason"}${more}`, {
+    details: { issues },
+  });
+}
+
+function plainIssue({ path, message }: StandardSchemaV1.Issue): InputIssue {
+  const steps = (path ?? []).map((step) => String(typeof step === "object" ? step.key : step));
+  return {
+    path: clip(steps.join("."), ISSUE_BYTES_MAX),
+    message: clip(message, ISSUE_BYTES_MAX),
+  };
+}
+
+function rethrow(cause: unknown): never {
+  throw validatorThrew(cause);
+}
+
+function validatorThrew(cause: unknown): SluiceError {
+  return new SluiceError("input_invalid", "the schema threw while it checked the input", { cause });
+}

@@ -1,0 +1,43 @@
+import { mend, tooDeep } from "./jsontext.js";
+import { flatten } from "./flatten.js";
+import { clip } from "./text.js";
+
+// The keys, the count and the quotes around a preview.
+const NOTE_BYTES = 64;
+const PREVIEW_BYTES_MAX = 1024;
+
+/**
+ * JSON text for a handler's result or error that json and jsonb both accept. It never throws and
+ * nothing is lost in silence: what cannot be stored becomes a description of itself, and what is
+ * too large becomes `{ truncated, bytes, preview }`.
+ */
+export function storable(value: unknown, bytesMax: number): string {
+  const text = mend(plain(value) ?? flattened(value, bytesMax));
+  if (text.length * 3 <= bytesMax) return text;
+  const bytes = Buffer.byteLength(text);
+  return bytes <= bytesMax ? text : truncated(text, bytes, bytesMax);
+}
+
+/** The ordinary case: what JSON.stringify makes of it, if that can be stored. */
+function plain(value: unknown): string | null {
+  if (value === undefined) return "null";
+  try {
+    const text: string | undefined = JSON.stringify(value);
+    return text === undefined || tooDeep(text) ? null : text;
+  } catch {
+    return null;
+  }
+}
+
+function flattened(value: unknown, bytesMax: number): string {
+  try {
+    return JSON.stringify(flatten(value, bytesMax)) ?? "null";
+  } catch {
+    return '"[unserialisable]"';
+  }
+}
+
+function truncated(text: string, bytes: number, bytesMax: number): string {
+  const room = Math.min(PREVIEW_BYTES_MAX, Math.max(0, bytesMax - NOTE_BYTES));
+  return JSON.stringify({ truncated: true, bytes, preview: clip(text, room) });
+}

@@ -1,0 +1,95 @@
+import { randomUUID } from "node:crypto";
+import { linkSync, rmSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { SluiceError } from "../core/error.js";
+import { hasCode, list, readText, writeWhole } from "./files.js";
+import { isAlive, thisProcess, type Living } from "./living.js";
+import { until } from "./until.js";
+
+// A lock that outlives kill -9 of its holder without ever being stolen from a living one.
+//
+// Files lock.1, lock.2, ... are generations; the highest one says who holds the lock, or that it was
+// released. To acquire, find the highest free (released, or its holder is dead) and create the next
+// number, which only one process can. The highest file is never removed, so numbers never repeat:
+// a process that looked long ago and creates a number that was already used and tidied away sees a
+// higher one when it looks again, and withdraws. Deleting a stale lock file, the usual way, lets two
+// processes delete each other's.
+
+interface Mark extends Partial<Living> {
+  readonly held: boolean;
+}
+
+const waitMs = 90_000;
+
+/** Takes the lock if it is free and returns its release. */
+export function tryLock(directory: string): (() => void) | undefined {
+  const top = highest(directory);
+  if (top > 0 && isHeld(join(directory, `lock.${top}`))) return undefined;
+  const mine = top + 1;
+  if (!create(directory, mine)) return undefined;
+  if (highest(directory) !== mine) {
+    rmSync(join(directory, `lock.${mine}`), { force: true });
+    return undefined;
+  }
+  for (const n of generations(directory)) {
+    if (n < mine) rmSync(join(directory, `lock.${n}`), { force: true });
+  }
+  return () => release(directory, mine);
+}
+
+/** Runs the body while holding the directory's lock. */
+export async function withLock<T>(directory: string, body: () => Promise<T>): Promise<T> {
+  const release = await until(waitMs, () => tryLock(directory));
+  if (release === undefined) {
+    const holder = readText(join(directory, `lock.${highest(directory)}`)) ?? "";
+    throw new SluiceError("embedded_failed", `${directory} stayed locked by ${holder.trim()}`);
+  }
+  try {
+    return await body();
+  } finally {
+    release();
+  }
+}
+
+function create(directory: string, n: number): boolean {
+  const path = join(directory, `lock.${n}`);
+  const whole = join(directory, `mark.${randomUUID()}`);
+  try {
+    // Linking a finished file makes name and content appear together.
+    writeFileSync(whole, JSON.stringify({ ...thisProcess(), held: true } satisfies Mark));
+    linkSync(whole, path);
+    return true;
+  } catch (error) {
+    if (hasCode(error, "EEXIST")) return false;
+    throw error;
+  } finally {
+    rmSync(whole, { force: true });
+  }
+}
+
+function release(directory: string, n: number): void {
+  try {
+    writeWhole(join(directory, `lock.${n}`), JSON.stringify({ held: false } satisfies Mark));
+  } catch (error) {
+    // The body may have removed the directory with everything in it.
+    if (!hasCode(error, "ENOENT")) throw error;
+  }
+}
+
+function isHeld(path: string): boolean {
+  const text = readText(path);
+  if (text === undefined) return true; // Tidied away under our eyes: a higher one is there.
+  const { held, pid, started } = JSON.parse(text) as Mark;
+  return held && pid !== undefined && started !== undefined && isAlive({ pid, started });
+}
+
+function highest(directory: string): number {
+  return Math.max(0, ...generations(directory));
+}
+
+function generations(directory: string): number[] {
+  return list(directory).flatMap((name) => {
+    const n = /^lock\.(\d+)$/.exec(name)?.[1];
+    return n === undefined ? [] : [Number(n)];
+  });
+}

@@ -1,0 +1,117 @@
+import type { ChildProcess } from "node:child_process";
+import { closeSync, openSync, rmSync, statSync } from "node:fs";
+import { createServer, type AddressInfo } from "node:net";
+import { join } from "node:path";
+import { SluiceError } from "../core/error.js";
+import { pgdataOf } from "./cluster.js";
+import { readText } from "./files.js";
+import { startedAt } from "./living.js";
+import { findPostmaster, type Postmaster } from "./postmaster.js";
+import type { Site } from "./site.js";
+import { spawnFailure, spawnOn, type Command } from "./spawn.js";
+import { until } from "./until.js";
+
+const attemptsMax = 5;
+const readyWithinMs = 60_000;
+const logBytesMax = 10_000_000;
+// A port taken by another process between our look and the bind, or the last children of a server
+// that was killed: both pass.
+const passing = /Address already in use|could not create any TCP\/IP sockets|shared memory block/;
+
+export interface ServerOptions {
+  readonly port?: number | undefined;
+  readonly settings?: Readonly<Record<string, string>> | undefined;
+}
+
+/** Starts the server of a root and waits until it accepts connections. */
+export async function launch(
+  site: Site,
+  root: string,
+  options: ServerOptions,
+): Promise<Postmaster> {
+  const command = { ...site, pgdata: pgdataOf(root) };
+  forgetStranger(command.pgdata);
+  for (let attempt = 1; ; attempt += 1) {
+    const started = await launchOnce(command, root, options);
+    if (typeof started !== "string") return started;
+    if (attempt === attemptsMax || !passing.test(started)) {
+      throw new SluiceError("embedded_failed", `PostgreSQL did not start in ${root}:\n${started}`);
+    }
+    await new Promise((resolve) => setTimeout(resolve, 100 * attempt));
+  }
+}
+
+/**
+ * PostgreSQL refuses to start while the pid of its old file belongs to a living process, even if that
+ * is a stranger. If the pid is dead it has better checks than we do, so the file stays.
+ */
+function forgetStranger(pgdata: string): void {
+  const file = join(pgdata, "postmaster.pid");
+  const pid = Number.parseInt(readText(file) ?? "", 10);
+  if (pid > 0 && startedAt(pid) !== undefined) rmSync(file, { force: true });
+}
+
+async function launchOnce(
+  command: Command,
+  root: string,
+  options: ServerOptions,
+): Promise<Postmaster | string> {
+  const port = options.port ?? (await freePort());
+  const path = join(root, "postgres.log");
+  const grown = (statSync(path, { throwIfNoEntry: false })?.size ?? 0) > logBytesMax;
+  const log = openSync(path, grown ? "w" : "a", 0o600);
+  const from = grown ? 0 : statSync(path).size;
+  try {
+    const child = spawnOn(command, "postgres", settingArgs(port, options), ["ignore", log, log]);
+    child.unref();
+    const ready = await becomesReady(child, command);
+    return (
+      ready ??
+      (readText(path)?.slice(from).trim().split("\n").slice(-20).join("\n") || "no reason given")
+    );
+  } finally {
+    closeSync(log);
+  }
+}
+
+function settingArgs(port: number, { settings }: ServerOptions): string[] {
+  const all: Record<string, string> = {
+    unix_socket_directories: "",
+    max_connections: "200",
+    shared_buffers: "128MB",
+    timezone: "UTC",
+    log_timezone: "UTC",
+    ...settings,
+    listen_addresses: "127.0.0.1",
+    port: String(port),
+  };
+  return Object.entries(all).flatMap(([name, value]) => ["-c", `${name}=${value}`]);
+}
+
+async function becomesReady(
+  child: ChildProcess,
+  command: Command,
+): Promise<Postmaster | undefined> {
+  let failure: unknown;
+  child.once("error", (cause) => (failure = spawnFailure(command, "postgres", cause)));
+  const outcome = await until(readyWithinMs, () => {
+    if (failure !== undefined || child.exitCode !== null || child.signalCode !== null)
+      return "ended";
+    const found = findPostmaster(command.pgdata);
+    return found?.ready === true && found.pid === child.pid ? found : undefined;
+  });
+  if (failure !== undefined) throw failure;
+  if (outcome === undefined) child.kill("SIGQUIT");
+  return outcome === "ended" ? undefined : outcome;
+}
+
+async function freePort(): Promise<number> {
+  const probe = createServer();
+  await new Promise<void>((resolve, reject) => {
+    probe.once("error", reject);
+    probe.listen(0, "127.0.0.1", resolve);
+  });
+  const { port } = probe.address() as AddressInfo;
+  await new Promise((resolve) => probe.close(resolve));
+  return port;
+}

@@ -1,0 +1,116 @@
+import type { Logger } from "../core/ports.js";
+import { admitDirty, due, pruneDone, pruneIdempotency, reap } from "../postgres/keep.js";
+import type { Line } from "../postgres/line.js";
+
+/** How long history is kept, per outcome; 0 deletes at once. */
+export interface History {
+  readonly succeededMs: number;
+  readonly failedMs: number;
+  readonly cancelledMs: number;
+}
+
+export interface KeeperOptions {
+  readonly line: Line;
+  readonly log: Logger;
+  readonly dueIntervalMs: number;
+  readonly reapIntervalMs: number;
+  readonly history: History;
+  /** Something became ready. */
+  readonly onMoved: () => void;
+}
+
+const DUE_MAX = 1_000;
+const PRUNE_MAX = 2_000;
+const PRUNE_STEPS_MAX = 200;
+const PRUNE_INTERVAL_MS = 5_000;
+const ADMIT_MAX = 500;
+const ADMIT_INTERVAL_MS = 1_000;
+// An outcome that somebody waited for is kept this long even where history is off.
+const AWAITED_MS = 60_000;
+
+/**
+ * What must happen without anyone asking. Every worker process runs one; any number may run at once,
+ * because each statement skips what another has in hand.
+ */
+export class Keeper {
+  readonly #o: KeeperOptions;
+  readonly #timers = new Map<string, NodeJS.Timeout>();
+  #stopped = false;
+  reaped = 0;
+
+  constructor(options: KeeperOptions) {
+    this.#o = options;
+  }
+
+  start(): void {
+    this.#every("due", this.#o.dueIntervalMs, () => this.#due());
+    this.#every("reap", this.#o.reapIntervalMs, () => this.#reap());
+    this.#every("admit", ADMIT_INTERVAL_MS, () => this.#admit());
+    this.#every("prune", PRUNE_INTERVAL_MS, () => this.#prune());
+  }
+
+  stop(): void {
+    this.#stopped = true;
+    for (const timer of this.#timers.values()) clearTimeout(timer);
+  }
+
+  /** Calls work again and again; work may say that it wants to be called sooner. */
+  #every(name: string, intervalMs: number, work: () => Promise<number | void>): void {
+    const again = (ms: number): void => {
+      if (!this.#stopped)
+        this.#timers.set(
+          name,
+          setTimeout(() => void turn(), ms * (0.9 + Math.random() * 0.2)),
+        );
+    };
+    const turn = async (): Promise<void> => {
+      try {
+        again((await work()) ?? intervalMs);
+      } catch (e) {
+        this.#o.log.warn(`keeper: ${name} failed`, { error: String(e) });
+        again(Math.max(intervalMs, 500));
+      }
+    };
+    again(intervalMs);
+  }
+
+  async #due(): Promise<number> {
+    const { moved, nextMs } = await due(this.#o.line, DUE_MAX);
+    if (moved > 0) this.#o.onMoved();
+    if (moved === DUE_MAX) return 0;
+    return Math.min(nextMs ?? this.#o.dueIntervalMs, this.#o.dueIntervalMs);
+  }
+
+  async #reap(): Promise<void> {
+    const { workers, tasks, poisoned } = await reap(this.#o.line);
+    if (workers + tasks === 0) return;
+    this.reaped += tasks;
+    this.#o.log.warn("took back what dead workers held", { workers, tasks, poisoned });
+    this.#o.onMoved();
+  }
+
+  async #admit(): Promise<void> {
+    if ((await admitDirty(this.#o.line, ADMIT_MAX)) > 0) this.#o.onMoved();
+  }
+
+  async #prune(): Promise<void> {
+    const { succeededMs, failedMs, cancelledMs } = this.#o.history;
+    const ages = { succeeded: succeededMs, failed: failedMs, cancelled: cancelledMs } as const;
+    for (const state of ["succeeded", "failed", "cancelled"] as const) {
+      await this.#inSteps(() =>
+        pruneDone(this.#o.line, {
+          state,
+          olderMs: Math.max(ages[state], AWAITED_MS),
+          max: PRUNE_MAX,
+        }),
+      );
+    }
+    await this.#inSteps(() => pruneIdempotency(this.#o.line, PRUNE_MAX));
+  }
+
+  /** Bounded steps, so that no statement is long and no other work on this line waits long. */
+  async #inSteps(one: () => Promise<number>): Promise<void> {
+    for (let i = 0; i < PRUNE_STEPS_MAX && !this.#stopped; i++)
+      if ((await one()) < PRUNE_MAX) return;
+  }
+}

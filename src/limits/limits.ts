@@ -1,0 +1,57 @@
+import { SluiceError } from "../core/error.js";
+import type { Limit } from "../core/limit.js";
+import { checkName } from "../core/name.js";
+import { checkInteger } from "../core/number.js";
+import { checkOptions } from "../core/option.js";
+import type { Database } from "../postgres/database.js";
+import { readLimits, setLimit, type LimitChange, type LimitStatus } from "../postgres/limits.js";
+
+/** The numbers in force, and the operator's hand on them. */
+export class Limits {
+  readonly #db: Database;
+  readonly #declare: (limit: Limit) => Promise<number>;
+
+  constructor(db: Database, declare: (limit: Limit) => Promise<number>) {
+    this.#db = db;
+    this.#declare = declare;
+  }
+
+  /**
+   * Overrides a limit's numbers: now, for everyone, through every deploy. When this returns nothing
+   * is admitted above the new number; what runs may finish. 0 pauses, null lifts the limit, and
+   * "declared" goes back to the number in the code.
+   */
+  async set(limit: string | Limit, change: LimitChange): Promise<void> {
+    checkOptions("limits.set", change, ["total", "perKey"]);
+    if (change.total === undefined && change.perKey === undefined) {
+      throw new SluiceError("invalid_option", "limits.set needs a total, a perKey, or both");
+    }
+    checkChange("total", change.total);
+    checkChange("perKey", change.perKey);
+    if (typeof limit !== "string") await this.#declare(limit);
+    await setLimit(this.#db, checkName("limit", nameOf(limit)), change);
+  }
+
+  /** The limit as it is in force; throws `unknown_limit`. */
+  async get(limit: string | Limit): Promise<LimitStatus> {
+    const name = checkName("limit", nameOf(limit));
+    const [found] = await readLimits(this.#db, name);
+    if (found === undefined)
+      throw new SluiceError("unknown_limit", `there is no limit named ${name}`);
+    return found;
+  }
+
+  /** Every limit, by name. */
+  list(): Promise<LimitStatus[]> {
+    return readLimits(this.#db, null);
+  }
+}
+
+function nameOf(limit: string | Limit): string {
+  return typeof limit === "string" ? limit : limit.name;
+}
+
+function checkChange(option: string, n: LimitChange["total"]): void {
+  if (n === undefined || n === null || n === "declared") return;
+  checkInteger(option, n, { min: 0, max: 2_000_000_000 });
+}

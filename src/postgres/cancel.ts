@@ -1,0 +1,59 @@
+import type { Queryable } from "../core/ports.js";
+import type { Database } from "./database.js";
+import { statement } from "./statement.js";
+
+/**
+ * cancelled: it will not run. asked: it runs, and hears of it with its worker's next heartbeat.
+ * over: it had ended. unknown: there is no such task. moving: between two states just now.
+ */
+export type CancelAnswer = "cancelled" | "asked" | "over" | "unknown" | "moving";
+
+const cancelStatement = statement<{ id: string; answer: CancelAnswer }>({
+  name: "cancel",
+  text: "select id, answer from sluice.cancel($1::text::bigint[], $2)",
+  params: ["text", "text"],
+  columns: ["id", "answer"],
+});
+
+const MOVING_TRIES_MAX = 50;
+
+/** Cancels tasks in any state. */
+export async function cancel(
+  db: Database,
+  ids: readonly string[],
+  reason: string | null,
+  tx?: Queryable,
+): Promise<CancelAnswer[]> {
+  const answers = new Map<string, CancelAnswer>();
+  let left = ids;
+  for (let tries = 0; left.length > 0 && tries < MOVING_TRIES_MAX; tries++) {
+    for (const row of await db.run(cancelStatement, [`{${left.join(",")}}`, reason], tx))
+      answers.set(String(row.id), row.answer);
+    left = left.filter((id) => answers.get(id) === "moving");
+  }
+  return ids.map((id) => answers.get(id) ?? "unknown");
+}
+
+const retryStatement = statement<{ retried: boolean }>({
+  name: "retry",
+  text: "select sluice.retry($1) as retried",
+  params: ["int8"],
+  columns: ["retried"],
+});
+
+/** Runs a failed or cancelled task again. False if it is neither. */
+export async function retry(db: Database, id: string): Promise<boolean> {
+  return (await db.one(retryStatement, [id])).retried;
+}
+
+const unblockStatement = statement<{ unblocked: boolean }>({
+  name: "unblock",
+  text: "select sluice.unblock($1) as unblocked",
+  params: ["int8"],
+  columns: ["unblocked"],
+});
+
+/** Lets the order key that a failed task blocks go on without it. */
+export async function unblock(db: Database, id: string): Promise<boolean> {
+  return (await db.one(unblockStatement, [id])).unblocked;
+}

@@ -1,0 +1,101 @@
+import pg from "pg";
+import { SluiceError } from "../core/error.js";
+import { checkSchemaName } from "../core/name.js";
+import type { Queryable } from "../core/ports.js";
+import { toSluiceError } from "./fault.js";
+import { inSchema, type AnyStatement, type Statement } from "./statement.js";
+
+/** How to reach the database. */
+export interface DatabaseOptions {
+  readonly url?: string | undefined;
+  /** A pool of the caller's, used for enqueue and queries; it is left open on close. */
+  readonly pool?: pg.Pool | undefined;
+  readonly schema?: string | undefined;
+  /** Connections for enqueue and queries. */
+  readonly apiConnections?: number | undefined;
+  /** false: no named statements, for a pooler in transaction mode. */
+  readonly prepare?: boolean | undefined;
+}
+
+const CONNECT_TIMEOUT_MS = 10_000;
+
+/**
+ * The way to one schema of one database. Enqueue, queries and the dashboard share `api`; workers
+ * open lines of their own, so neither can take the other's connections.
+ */
+export class Database {
+  readonly schema: string;
+  readonly api: pg.Pool;
+  readonly #config: pg.ClientConfig;
+  readonly #ownsPool: boolean;
+  readonly #prepare: boolean;
+  readonly #texts = new Map<string, string>();
+
+  constructor(options: DatabaseOptions) {
+    this.schema = checkSchemaName(options.schema ?? "sluice");
+    this.#prepare = options.prepare ?? true;
+    this.#config = clientConfig(options);
+    this.#ownsPool = options.pool === undefined;
+    this.api = options.pool ?? new pg.Pool({ ...this.#config, max: options.apiConnections ?? 7 });
+    // An idle connection that breaks is replaced by the pool; without a listener it would end the process.
+    if (this.#ownsPool) this.api.on("error", () => {});
+  }
+
+  /** Runs a statement on the pool for enqueue and queries, or on what is given. */
+  async run<Row>(s: Statement<Row>, values: unknown[], on?: Queryable): Promise<Row[]> {
+    try {
+      const text = this.text(s);
+      if (on !== undefined) return (await on.query(text, values)).rows as Row[];
+      return (await this.api.query(this.named(s, values))).rows as Row[];
+    } catch (e) {
+      throw toSluiceError(e);
+    }
+  }
+
+  /** The one row of a statement that always has one. */
+  async one<Row>(s: Statement<Row>, values: unknown[], on?: Queryable): Promise<Row> {
+    const [row] = await this.run(s, values, on);
+    if (row === undefined) throw new SluiceError("task_not_found", `${s.name} found nothing`);
+    return row;
+  }
+
+  text(s: AnyStatement): string {
+    let text = this.#texts.get(s.name);
+    if (text === undefined) this.#texts.set(s.name, (text = inSchema(s.text, this.schema)));
+    return text;
+  }
+
+  /** A query with a name, so that the server plans it once per connection. */
+  named(s: AnyStatement, values: unknown[]): pg.QueryConfig {
+    const text = this.text(s);
+    return this.#prepare ? { name: `${this.schema}.${s.name}`, text, values } : { text, values };
+  }
+
+  /** A connection outside every pool. */
+  client(url?: string): pg.Client {
+    return new pg.Client(
+      url === undefined ? this.#config : { ...this.#config, connectionString: url },
+    );
+  }
+
+  /** A pool outside `api`, for what handlers do in transactions. */
+  pool(max: number): pg.Pool {
+    const pool = new pg.Pool({ ...this.#config, max });
+    pool.on("error", () => {});
+    return pool;
+  }
+
+  async close(): Promise<void> {
+    if (this.#ownsPool) await this.api.end();
+  }
+}
+
+function clientConfig(options: DatabaseOptions): pg.ClientConfig {
+  const common = { connectionTimeoutMillis: CONNECT_TIMEOUT_MS, keepAlive: true };
+  if (options.url !== undefined) return { ...common, connectionString: options.url };
+  if (options.pool !== undefined) return { ...options.pool.options, ...common };
+  throw new SluiceError(
+    "missing_url",
+    "Sluice needs a database: pass url or pool, set DATABASE_URL, or ask for embedded: true",
+  );
+}

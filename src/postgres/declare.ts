@@ -1,0 +1,79 @@
+import type { Limit, Slots } from "../core/limit.js";
+import type { TaskTerms } from "../core/terms.js";
+import type { Database } from "./database.js";
+import { statement } from "./statement.js";
+
+/** Stands for "no limit" in the database, where null means "no such part". */
+export const UNLIMITED = 2_147_483_647;
+
+const declareLimitStatement = statement<{ id: number }>({
+  name: "declare_limit",
+  text: "select sluice.declare_limit($1, $2, $3, $4) as id",
+  params: ["text", "int4", "int4", "bool"],
+  columns: ["id"],
+});
+
+const declareContractStatement = statement<{ stream: number }>({
+  name: "declare_contract",
+  text: `select sluice.declare_contract($1, $2, $3, $4, $5, $6, $7, $8::text::int[], $9, $10) as stream`,
+  params: ["text", "text", "int4", "int4", "bool", "text", "bool", "text", "int4", "bool"],
+  columns: ["stream"],
+});
+
+const declareGateStreamStatement = statement<{ stream: number }>({
+  name: "declare_gate_stream",
+  text: `insert into sluice.gate_stream (gate, stream) select g.id, $2 from sluice.gate g where g.id = $1
+    on conflict do nothing returning stream`,
+  params: ["int4", "int4"],
+  columns: ["stream"],
+});
+
+/** Makes a limit known, and with sync its declared numbers the ones in force. Returns its id. */
+export async function declareLimit(
+  db: Database,
+  limit: Pick<Limit, "name" | "total" | "perKey">,
+  sync: boolean,
+): Promise<number> {
+  const row = await db.one(declareLimitStatement, [
+    limit.name,
+    slots(limit.total),
+    slots(limit.perKey),
+    sync,
+  ]);
+  return row.id;
+}
+
+/** Makes a type known; limitIds is null when its limits are decided in code. Returns its stream. */
+export async function declareContract(
+  db: Database,
+  terms: TaskTerms,
+  limitIds: readonly number[] | null,
+  sync: boolean,
+): Promise<number> {
+  const row = await db.one(declareContractStatement, [
+    terms.type,
+    terms.queue,
+    terms.priority,
+    terms.attempts,
+    terms.ordered,
+    terms.orderScope,
+    terms.orderBlocks,
+    limitIds === null ? null : `{${limitIds.join(",")}}`,
+    terms.concurrency,
+    sync,
+  ]);
+  return row.stream;
+}
+
+/** Tells that a stream may hold tasks of a limit that was chosen in code. */
+export async function declareGateStream(
+  db: Database,
+  limitId: number,
+  stream: number,
+): Promise<void> {
+  await db.run(declareGateStreamStatement, [limitId, stream]);
+}
+
+function slots(n: Slots | undefined): number | null {
+  return n === undefined ? null : (n ?? UNLIMITED);
+}

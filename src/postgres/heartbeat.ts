@@ -1,0 +1,124 @@
+import { issueClaim } from "../core/claim.js";
+import type { Line } from "./line.js";
+import { statement } from "./statement.js";
+import type { ClaimedTask } from "./step.js";
+
+export interface Registration {
+  readonly name: string;
+  readonly streams: readonly number[];
+  readonly leaseMs: number;
+  readonly capacity: number;
+}
+
+const registerStatement = statement<{ id: string }>({
+  name: "register",
+  text: "select sluice.register($1, $2::text::int[], $3, $4) as id",
+  params: ["text", "text", "int4", "int4"],
+  columns: ["id"],
+});
+
+/** A new worker with a lease of its own. Returns its id. */
+export async function register(line: Line, r: Registration): Promise<string> {
+  const [row] = await line.run(registerStatement, [
+    r.name,
+    `{${r.streams.join(",")}}`,
+    r.leaseMs,
+    r.capacity,
+  ]);
+  return row!.id;
+}
+
+export interface Beat {
+  readonly availableCapacity: number;
+  readonly memoryUsage: number;
+  readonly draining: boolean;
+}
+
+/** What comes back with a heartbeat. */
+export interface BeatReply {
+  readonly alive: boolean;
+  readonly stops: readonly { readonly id: string; readonly reason: string | null }[];
+  /** A task that only a worker with nothing else in hand may claim; this one is asked to. */
+  readonly suspect: string | null;
+}
+
+const beatStatement = statement<{
+  alive: boolean;
+  stops: string[] | null;
+  stop_reasons: (string | null)[] | null;
+  suspect: string | null;
+}>({
+  name: "beat",
+  text: "select alive, stops, stop_reasons, suspect from sluice.beat($1, $2, $3, $4)",
+  params: ["int8", "int4", "int8", "bool"],
+  columns: ["alive", "stops", "stop_reasons", "suspect"],
+});
+
+/** Renews the lease of all that the worker holds. */
+export async function beat(line: Line, worker: string, b: Beat): Promise<BeatReply> {
+  const [row] = await line.run(beatStatement, [
+    worker,
+    b.availableCapacity,
+    b.memoryUsage,
+    b.draining,
+  ]);
+  const stops = (row?.stops ?? []).map((id, i) => ({ id, reason: row?.stop_reasons?.[i] ?? null }));
+  return { alive: row?.alive ?? false, stops, suspect: row?.suspect ?? null };
+}
+
+const retireStatement = statement<{ released: number }>({
+  name: "retire",
+  text: "select sluice.retire($1) as released",
+  params: ["int8"],
+  columns: ["released"],
+});
+
+/** A worker leaves; what it still holds goes back without using up an attempt. */
+export async function retire(line: Line, worker: string): Promise<number> {
+  const [row] = await line.run(retireStatement, [worker]);
+  return row?.released ?? 0;
+}
+
+const releaseUnknownStatement = statement<{ released: number }>({
+  name: "release_unknown",
+  text: "select sluice.release_unknown($1, $2::text::bigint[]) as released",
+  params: ["int8", "text"],
+  columns: ["released"],
+});
+
+/** Hands back what the worker holds under claims whose replies never reached it. */
+export async function releaseUnknown(
+  line: Line,
+  worker: string,
+  knownTokens: readonly string[],
+): Promise<number> {
+  const [row] = await line.run(releaseUnknownStatement, [worker, `{${knownTokens.join(",")}}`]);
+  return row?.released ?? 0;
+}
+
+const claimSuspectStatement = statement<{
+  id: string;
+  stream: number;
+  attempt: number;
+  input: unknown;
+}>({
+  name: "claim_suspect",
+  text: "select id, stream, attempt, input from sluice.claim_suspect($1, $2, $3)",
+  params: ["int8", "int8", "int8"],
+  columns: ["id", "stream", "attempt", "input"],
+});
+
+/** Claims a reserved suspect, alone. Null if it is gone or its limits are full just now. */
+export async function claimSuspect(
+  line: Line,
+  call: { readonly worker: string; readonly token: string; readonly id: string },
+): Promise<ClaimedTask | null> {
+  const [row] = await line.run(claimSuspectStatement, [call.worker, call.token, call.id]);
+  if (row === undefined) return null;
+  return {
+    claim: issueClaim(row.id, call.token),
+    stream: row.stream,
+    attempt: row.attempt,
+    input: row.input,
+  };
+}

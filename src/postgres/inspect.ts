@@ -1,0 +1,104 @@
+import type { TaskState } from "../core/state.js";
+import type { Database } from "./database.js";
+import { statement } from "./statement.js";
+
+/** One task as it stands. */
+export interface TaskStatus {
+  readonly id: string;
+  readonly type: string;
+  readonly queue: string;
+  readonly priority: number;
+  readonly state: TaskState;
+  /** Attempts used, the one under way included. */
+  readonly attempt: number;
+  readonly attemptsMax: number;
+  readonly createdAt: Date;
+  readonly runAt: Date | null;
+  readonly startedAt: Date | null;
+  readonly finishedAt: Date | null;
+  /** The result of a success, the error of a failure, the reason of a cancel. */
+  readonly outcome: unknown;
+}
+
+interface StateRow {
+  readonly id: string;
+  readonly type: string;
+  readonly queue: string;
+  readonly priority: number;
+  readonly state: TaskState;
+  readonly attempt: number;
+  readonly attempts_max: number;
+  readonly created_at: Date;
+  readonly run_at: Date | null;
+  readonly started_at: Date | null;
+  readonly finished_at: Date | null;
+  readonly outcome: unknown;
+}
+
+const stateStatement = statement<StateRow>({
+  name: "task_state",
+  text: `select id, type, queue, priority, state, attempt, attempts_max, created_at, run_at, started_at, finished_at, outcome
+    from sluice.task_state where id = $1`,
+  params: ["int8"],
+  columns: [
+    "id",
+    "type",
+    "queue",
+    "priority",
+    "state",
+    "attempt",
+    "attempts_max",
+    "created_at",
+    "run_at",
+    "started_at",
+    "finished_at",
+    "outcome",
+  ],
+});
+
+/** The task, or null if there is none or its history is not kept. */
+export async function inspect(db: Database, id: string): Promise<TaskStatus | null> {
+  const [row] = await db.run(stateStatement, [id]);
+  if (row === undefined) return null;
+  const { attempts_max, created_at, run_at, started_at, finished_at, ...rest } = row;
+  return {
+    ...rest,
+    attemptsMax: attempts_max,
+    createdAt: created_at,
+    runAt: run_at,
+    startedAt: started_at,
+    finishedAt: finished_at,
+  };
+}
+
+const countsStatement = statement<{ state: TaskState; n: string }>({
+  name: "counts",
+  text: `select state, n from (
+      select 'scheduled' as state, count(*) as n from sluice.scheduled
+      union all select 'waiting', (select count(*) from sluice.wait) + (select count(*) from sluice.gated)
+      union all select 'ready', (select count(*) from sluice.ready) + (select count(*) from sluice.suspect)
+      union all select 'running', count(*) from sluice.run
+      union all select 'succeeded', count(*) from sluice.done where state = 's'
+      union all select 'failed', count(*) from sluice.done where state = 'f'
+      union all select 'cancelled', count(*) from sluice.done where state = 'c') x`,
+  params: [],
+  columns: ["state", "n"],
+});
+
+/** How many tasks are in each state. */
+export async function counts(db: Database): Promise<Record<TaskState, number>> {
+  const rows = await db.run(countsStatement, []);
+  return Object.fromEntries(rows.map((r) => [r.state, Number(r.n)])) as Record<TaskState, number>;
+}
+
+const awaitStatement = statement<{ id: string }>({
+  name: "await",
+  text: "insert into sluice.awaited (id, until) values ($1, sluice.clock() + $2 * interval '1 millisecond') returning id",
+  params: ["int8", "float8"],
+  columns: ["id"],
+});
+
+/** Announces that somebody waits for a task, so that its outcome is kept and told. */
+export async function awaitTask(db: Database, id: string, forMs: number): Promise<void> {
+  await db.run(awaitStatement, [id, forMs]);
+}

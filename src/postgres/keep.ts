@@ -1,0 +1,81 @@
+import type { Line } from "./line.js";
+import { statement } from "./statement.js";
+
+const dueStatement = statement<{ moved: number; next_ms: string | null }>({
+  name: "due",
+  text: "select moved, next_ms from sluice.due($1)",
+  params: ["int4"],
+  columns: ["moved", "next_ms"],
+});
+
+/** Lets scheduled tasks whose time has come go on. nextMs: until the next one, null if there is none. */
+export async function due(
+  line: Line,
+  max: number,
+): Promise<{ moved: number; nextMs: number | null }> {
+  const [row] = await line.run(dueStatement, [max]);
+  return { moved: row?.moved ?? 0, nextMs: row?.next_ms == null ? null : Number(row.next_ms) };
+}
+
+export interface Reaped {
+  readonly workers: number;
+  readonly tasks: number;
+  readonly poisoned: number;
+}
+
+const reapStatement = statement<Reaped>({
+  name: "reap",
+  text: "select workers, tasks, poisoned from sluice.reap()",
+  params: [],
+  columns: ["workers", "tasks", "poisoned"],
+});
+
+/** Takes back what dead workers held. */
+export async function reap(line: Line): Promise<Reaped> {
+  const [row] = await line.run(reapStatement, []);
+  return row ?? { workers: 0, tasks: 0, poisoned: 0 };
+}
+
+const pruneDoneStatement = statement<{ pruned: number }>({
+  name: "prune_done",
+  text: "select sluice.prune_done($1, $2, $3) as pruned",
+  params: ["text", "int8", "int4"],
+  columns: ["pruned"],
+});
+
+const STATE = { succeeded: "s", failed: "f", cancelled: "c" } as const;
+
+/** Deletes history of one outcome that is older than its time, at most max tasks. */
+export async function pruneDone(
+  line: Line,
+  p: { readonly state: keyof typeof STATE; readonly olderMs: number; readonly max: number },
+): Promise<number> {
+  const [row] = await line.run(pruneDoneStatement, [STATE[p.state], p.olderMs, p.max]);
+  return row?.pruned ?? 0;
+}
+
+const pruneIdempotencyStatement = statement<{ pruned: number }>({
+  name: "prune_idempotency",
+  text: "select sluice.prune_idempotency($1) as pruned",
+  params: ["int4"],
+  columns: ["pruned"],
+});
+
+/** Deletes idempotency keys whose time is over, at most max. */
+export async function pruneIdempotency(line: Line, max: number): Promise<number> {
+  const [row] = await line.run(pruneIdempotencyStatement, [max]);
+  return row?.pruned ?? 0;
+}
+
+const admitStatement = statement<{ looked: number }>({
+  name: "admit_dirty",
+  text: "select sluice.admit_dirty($1) as looked",
+  params: ["int4"],
+  columns: ["looked"],
+});
+
+/** Looks at the notes that nobody who claims has looked at: lanes that somebody joined or left. */
+export async function admitDirty(line: Line, max: number): Promise<number> {
+  const [row] = await line.run(admitStatement, [max]);
+  return row?.looked ?? 0;
+}

@@ -1,0 +1,78 @@
+import type { Slots } from "../core/limit.js";
+import type { Database } from "./database.js";
+import { UNLIMITED } from "./declare.js";
+import { statement } from "./statement.js";
+
+const setLimitStatement = statement<{ set_limit: string }>({
+  name: "set_limit",
+  text: "select sluice.set_limit($1, $2, $3)",
+  params: ["text", "int4", "int4"],
+  columns: ["set_limit"],
+});
+
+const limitStatement = statement<LimitRow>({
+  name: "limits",
+  text: `select l.name, l.total_declared, l.total_override, l.per_key_declared, l.per_key_override,
+      (select g.used - coalesce((select sum(c.n) from sluice.credit c where c.gate = g.id), 0) from sluice.gate g where g.id = l.id)::int as used
+    from sluice.limits l where $1::text is null or l.name = $1 order by l.name limit 10000`,
+  params: ["text"],
+  columns: [
+    "name",
+    "total_declared",
+    "total_override",
+    "per_key_declared",
+    "per_key_override",
+    "used",
+  ],
+});
+
+interface LimitRow {
+  readonly name: string;
+  readonly total_declared: number | null;
+  readonly total_override: number | null;
+  readonly per_key_declared: number | null;
+  readonly per_key_override: number | null;
+  readonly used: number | null;
+}
+
+/** Changes of a limit: a number, null for no limit, "declared" to drop the override. */
+export interface LimitChange {
+  readonly total?: Slots | "declared" | undefined;
+  readonly perKey?: Slots | "declared" | undefined;
+}
+
+/** One limit as it is in force. undefined: it has no such part; null: no limit. */
+export interface LimitStatus {
+  readonly name: string;
+  readonly total: Slots | undefined;
+  readonly perKey: Slots | undefined;
+  readonly overridden: boolean;
+  /** Slots of the total that are out. */
+  readonly used: number;
+}
+
+/** Writes the operator's number. When this returns, nothing is admitted above it any more. */
+export async function setLimit(db: Database, name: string, change: LimitChange): Promise<void> {
+  await db.run(setLimitStatement, [name, changed(change.total), changed(change.perKey)]);
+}
+
+export async function readLimits(db: Database, name: string | null): Promise<LimitStatus[]> {
+  return (await db.run(limitStatement, [name])).map((row) => ({
+    name: row.name,
+    total: effective(row.total_override, row.total_declared),
+    perKey: effective(row.per_key_override, row.per_key_declared),
+    overridden: row.total_override !== null || row.per_key_override !== null,
+    used: row.used ?? 0,
+  }));
+}
+
+function changed(n: Slots | "declared" | undefined): number | null {
+  if (n === undefined) return null;
+  return n === "declared" ? -1 : (n ?? UNLIMITED);
+}
+
+function effective(override: number | null, declared: number | null): Slots | undefined {
+  if (declared === null) return undefined;
+  const n = override ?? declared;
+  return n === UNLIMITED ? null : n;
+}

@@ -1,0 +1,84 @@
+import type pg from "pg";
+import { SluiceError } from "../core/error.js";
+import type { Database } from "./database.js";
+import { isUnavailable, toSluiceError } from "./fault.js";
+import type { AnyStatement, Statement } from "./statement.js";
+
+/**
+ * A connection of a worker's own, opened when first needed and again after it broke. A statement that
+ * gets no reply in time takes its connection down with it: a half-open connection looks like that.
+ * Nothing is sent twice: whoever asked decides what a lost reply means.
+ */
+export class Line {
+  readonly #db: Database;
+  readonly #replyMsMax: number;
+  #client: pg.Client | null = null;
+  #opening: Promise<pg.Client> | null = null;
+  #closed = false;
+
+  constructor(db: Database, replyMsMax: number) {
+    this.#db = db;
+    this.#replyMsMax = replyMsMax;
+  }
+
+  /** Rows as arrays, in the order of the statement's columns. */
+  async rows(s: AnyStatement, values: unknown[]): Promise<unknown[][]> {
+    return this.#query({ ...this.#db.named(s, values), rowMode: "array" }) as Promise<unknown[][]>;
+  }
+
+  async run<Row>(s: Statement<Row>, values: unknown[]): Promise<Row[]> {
+    return this.#query(this.#db.named(s, values)) as Promise<Row[]>;
+  }
+
+  async close(): Promise<void> {
+    this.#closed = true;
+    const client = this.#client ?? (await this.#opening?.catch(() => null));
+    this.#client = null;
+    await client?.end().catch(() => {});
+  }
+
+  async #query(query: pg.QueryConfig & { rowMode?: "array" }): Promise<unknown[]> {
+    const client = this.#client ?? (await this.#open());
+    const watchdog = setTimeout(() => this.#drop(client), this.#replyMsMax);
+    try {
+      return (await client.query(query)).rows as unknown[];
+    } catch (e) {
+      if (isUnavailable(e)) this.#drop(client);
+      throw toSluiceError(e);
+    } finally {
+      clearTimeout(watchdog);
+    }
+  }
+
+  #open(): Promise<pg.Client> {
+    if (this.#closed) throw new SluiceError("stopped", "this connection was closed");
+    this.#opening ??= this.#connect().finally(() => (this.#opening = null));
+    return this.#opening;
+  }
+
+  async #connect(): Promise<pg.Client> {
+    const client = this.#db.client();
+    client.on("error", () => this.#drop(client));
+    try {
+      await client.connect();
+    } catch (e) {
+      destroy(client);
+      throw new SluiceError("database_unavailable", `cannot connect: ${(e as Error).message}`, {
+        cause: e,
+      });
+    }
+    this.#client = client;
+    return client;
+  }
+
+  #drop(client: pg.Client): void {
+    if (this.#client === client) this.#client = null;
+    destroy(client);
+  }
+}
+
+/** Ends a connection without waiting for the other side, who may not be there any more. */
+function destroy(client: pg.Client): void {
+  const { connection } = client as unknown as { connection?: { stream?: { destroy(): void } } };
+  connection?.stream?.destroy();
+}

@@ -1,0 +1,73 @@
+import type pg from "pg";
+import type { Logger } from "../core/ports.js";
+import type { Database } from "./database.js";
+
+type Hear = (payload: string) => void;
+
+const RETRY_MS_MIN = 100;
+const RETRY_MS_MAX = 5_000;
+
+/**
+ * Notifications as hints: nothing depends on one being heard. After every (re)connect all listeners
+ * hear "again", because what was said meanwhile is lost.
+ */
+export class Listener {
+  readonly #db: Database;
+  readonly #url: string | undefined;
+  readonly #log: Logger;
+  readonly #ears = new Set<Hear>();
+  #client: pg.Client | null = null;
+  #timer: NodeJS.Timeout | null = null;
+  #retryMs = RETRY_MS_MIN;
+  #closed = false;
+
+  constructor(db: Database, options: { readonly url?: string | undefined; readonly log: Logger }) {
+    this.#db = db;
+    this.#url = options.url;
+    this.#log = options.log;
+  }
+
+  /** Opens the connection; a failure is retried in the background. */
+  async start(): Promise<void> {
+    const client = this.#db.client(this.#url);
+    client.on("error", (e) => this.#lost(client, e));
+    client.on("end", () => this.#lost(client, new Error("connection ended")));
+    client.on("notification", (n) => this.#tell(n.payload ?? ""));
+    this.#client = client;
+    try {
+      await client.connect();
+      await client.query(`listen "${this.#db.schema}"`);
+    } catch (e) {
+      this.#lost(client, e);
+      return;
+    }
+    this.#retryMs = RETRY_MS_MIN;
+    this.#tell("again");
+  }
+
+  /** Returns what stops the hearing. */
+  on(hear: Hear): () => void {
+    this.#ears.add(hear);
+    return () => this.#ears.delete(hear);
+  }
+
+  async close(): Promise<void> {
+    this.#closed = true;
+    if (this.#timer !== null) clearTimeout(this.#timer);
+    await this.#client?.end().catch(() => {});
+  }
+
+  #tell(payload: string): void {
+    for (const hear of this.#ears) hear(payload);
+  }
+
+  #lost(client: pg.Client, e: unknown): void {
+    if (this.#closed || this.#client !== client) return;
+    this.#client = null;
+    client.end().catch(() => {});
+    this.#log.warn("the connection that listens was lost; polling goes on", { error: String(e) });
+    const waitMs = this.#retryMs * (0.5 + Math.random() / 2);
+    this.#retryMs = Math.min(this.#retryMs * 2, RETRY_MS_MAX);
+    this.#timer = setTimeout(() => void this.start(), waitMs).unref();
+  }
+}

@@ -1,0 +1,201 @@
+-- The data model. One immutable row per task, one narrow table per live state, then `done`.
+--
+-- A task is in exactly one of scheduled, wait, ready, gated, suspect, run, done. A transition is
+-- a DELETE from one table and an INSERT into another in one statement. Rows of these tables are
+-- never UPDATEd: the hot statements address them by ctid, which an UPDATE would move.
+--
+-- Words. rank = -priority, so that every index ascends. A lane is anything narrow with a capacity:
+-- an order key (level 1), a key of a limit (2), a window (3), a total that is not a task's last (4).
+-- A lane's id is level << 60 | 60 bits of a keyed hash of its name. A gate is a limit's total,
+-- taken when a task is claimed. Zero means "no gate".
+
+create table sluice.setting (
+  name text primary key,
+  value text not null
+);
+-- Keyed: a tenant who picks his own keys cannot craft two that share a lane (attack 13).
+insert into sluice.setting values ('lane_secret', gen_random_uuid()::text);
+
+-- The only place where the numbers live. 2147483647 stands for "no limit"; a null declared
+-- number means the limit has no such part, and its tasks carry no slot of it.
+create table sluice.limits (
+  id int generated always as identity primary key,
+  name text not null unique,
+  total_declared int check (total_declared >= 0),
+  total_override int check (total_override >= 0),
+  per_key_declared int check (per_key_declared >= 0),
+  per_key_override int check (per_key_override >= 0),
+  check (num_nonnulls(total_declared, per_key_declared) > 0),
+  check (total_override is null or total_declared is not null),
+  check (per_key_override is null or per_key_declared is not null)
+);
+
+-- What the database knows of a task type, so that an enqueue from SQL cannot slip past a limit.
+-- limit_ids is null when the limits are decided in code.
+create table sluice.contract (
+  type text primary key,
+  queue text not null,
+  priority smallint not null,
+  attempts_max smallint not null,
+  ordered boolean not null,
+  order_scope text,
+  order_blocks boolean not null,
+  gate int not null default 0,
+  limit_ids int[]
+);
+
+create table sluice.queue (
+  name text primary key,
+  paused boolean not null default false
+);
+
+-- A stream is an interned (queue, type): what a worker serves leads the index, so half a million
+-- tasks of a type that nobody here serves cost nobody anything. gate: the type's own limit.
+create table sluice.stream (
+  id int generated always as identity primary key,
+  queue text not null,
+  type text not null,
+  gate int not null default 0,
+  paused boolean not null default false,
+  unique (queue, type)
+);
+
+-- Which streams a total limit may have tasks in: where a slot could be of better use (attack 11).
+create table sluice.gate_stream (
+  gate int not null,
+  stream int not null,
+  primary key (gate, stream)
+);
+
+create sequence sluice.task_id;
+
+-- lanes ascend by (level, id). lane_limits: the limit of each lane; for an order key 0, or -1
+-- when a final failure blocks the key. lane_keys: the names, for people.
+create table sluice.task (
+  id bigint primary key,
+  stream int not null,
+  rank smallint not null,
+  attempts_max smallint not null,
+  gate int not null,
+  lanes bigint[],
+  lane_limits int[],
+  lane_keys text[],
+  input json not null,
+  created_at timestamptz not null default now()
+);
+
+-- attempt: attempts used so far. Only in run does it include the one under way.
+create table sluice.ready (
+  id bigint not null, stream int not null, rank smallint not null, attempt smallint not null,
+  lanes bigint[]
+);
+create index ready_next on sluice.ready (stream, rank, id);
+
+-- Like ready, but in need of a slot of `gate`, of which it holds none.
+create table sluice.gated (
+  id bigint not null, stream int not null, gate int not null, rank smallint not null,
+  attempt smallint not null, lanes bigint[]
+);
+create index gated_next on sluice.gated (stream, gate, rank, id);
+
+-- Stands at lanes[held + 1], holding a slot in each lane before it.
+-- place: 0 in an order lane, where priority is ignored; the rank elsewhere.
+create table sluice.wait (
+  id bigint not null, lane bigint not null, place smallint not null, rank smallint not null,
+  attempt smallint not null, held smallint not null, stream int not null, gate int not null,
+  lanes bigint[] not null, lane_limits int[] not null
+);
+create index wait_next on sluice.wait (lane, place, id);
+
+-- held: 1 when a retry or a snooze keeps the slot of its order key.
+create table sluice.scheduled (
+  id bigint not null, run_at timestamptz not null, attempt smallint not null, held smallint not null
+);
+create index scheduled_next on sluice.scheduled (run_at, id);
+create index scheduled_id on sluice.scheduled (id);
+
+-- In hand at three crashes: claimed alone. reserved_by: the worker that is emptying itself for it.
+create table sluice.suspect (
+  id bigint primary key, stream int not null, attempt smallint not null, lanes bigint[],
+  reserved_by bigint
+);
+create table sluice.crash (
+  id bigint primary key, times smallint not null
+);
+
+-- gate, stream_gate: the gates of which this run holds a slot.
+create table sluice.run (
+  id bigint primary key, claim bigint not null, worker bigint not null, attempt smallint not null,
+  started_at timestamptz not null, gate int not null, stream_gate int not null, lanes bigint[]
+);
+
+create table sluice.done (
+  id bigint not null, state "char" not null check (state in ('s', 'f', 'c')), attempt smallint not null,
+  worker bigint, started_at timestamptz, finished_at timestamptz not null, outcome json
+);
+create index done_id on sluice.done (id);
+create index done_prune on sluice.done (state, finished_at);
+
+-- A failed task that still holds its order key (onFailure: "block").
+create table sluice.block (
+  id bigint primary key, lane bigint not null
+);
+
+-- Somebody asked for the end of a running task.
+create table sluice.stop (
+  id bigint primary key, reason text
+);
+
+-- Somebody waits for the outcome: keep it for a moment even where history is off, and say so.
+create table sluice.awaited (
+  id bigint not null, until timestamptz not null
+);
+create index awaited_id on sluice.awaited (id);
+
+create table sluice.idempotency (
+  type text not null, key text not null, id bigint not null, digest text not null,
+  expires_at timestamptz not null,
+  primary key (type, key)
+);
+create index idempotency_prune on sluice.idempotency (expires_at);
+
+-- A lane exists while somebody holds or wants a slot of it.
+create table sluice.lane (
+  id bigint primary key, limit_id int not null, cap int not null, used int not null check (used >= 0)
+) with (fillfactor = 50);
+create index lane_limit on sluice.lane (limit_id) where limit_id > 0;
+
+-- Append-only notes to whoever claims next: somebody joined this lane (freed = 0), or that many
+-- of its slots were freed inside a user's transaction, which must not hold a lane lock.
+create table sluice.dirty (
+  n bigint generated always as identity, lane bigint not null, limit_id int not null, freed int not null default 0
+);
+create index dirty_next on sluice.dirty (n);
+
+-- Slots out = used - sum(credit). A busy counter is never waited for: what comes back meanwhile
+-- is appended to credit, and the next holder of the counter's lock absorbs it.
+create table sluice.gate (
+  id int primary key, cap int not null check (cap >= 0), used int not null default 0
+) with (fillfactor = 20);
+create table sluice.credit (
+  gate int not null, n int not null check (n > 0)
+);
+create index credit_gate on sluice.credit (gate);
+
+-- The id is random: after a failover that loses sequence values no zombie shares it.
+create table sluice.worker (
+  id bigint primary key, name text not null, streams int[] not null, lease_ms int not null,
+  expires_at timestamptz not null, started_at timestamptz not null default now(),
+  capacity_max int not null, capacity_available int not null, memory_bytes bigint not null default 0,
+  asleep boolean not null default false, draining boolean not null default false
+) with (fillfactor = 50);
+
+-- Small tables that churn: vacuum early and without pausing, or claims walk dead rows.
+do $$
+declare name text;
+begin
+  foreach name in array array['ready', 'gated', 'wait', 'scheduled', 'run', 'dirty', 'lane', 'gate', 'credit', 'awaited'] loop
+    execute format('alter table sluice.%I set (autovacuum_vacuum_scale_factor = 0.01, autovacuum_vacuum_threshold = 2000,
+      autovacuum_vacuum_cost_delay = 0, autovacuum_vacuum_insert_scale_factor = 0.2)', name);
+  end loop;
+end $$;

@@ -1,0 +1,168 @@
+-- What a deploy declares: limits, contracts, streams. Numbers are inserted when absent and changed
+-- only by a sync, so a rolling worker with an old number cannot put it back.
+
+create function sluice.declare_limit(p_name text, p_total int, p_per_key int, p_sync boolean default false)
+returns int language plpgsql as $$
+declare v sluice.limits;
+begin
+  select * into v from sluice.limits where name = p_name;
+  if not found then
+    insert into sluice.limits (name, total_declared, per_key_declared) values (p_name, p_total, p_per_key)
+    on conflict (name) do nothing;
+    select * into v from sluice.limits where name = p_name;
+  end if;
+  if (p_total is not null and v.total_declared is null) or (p_per_key is not null and v.per_key_declared is null) then
+    perform sluice.refuse('limit_shape', format(
+      'limit %L exists without a %s part: tasks already enqueued carry no slot of it. Give the new limit another name.',
+      p_name, case when v.total_declared is null then 'total' else 'perKey' end));
+  end if;
+  if v.total_declared is not null then
+    insert into sluice.gate (id, cap) values (v.id, coalesce(v.total_override, v.total_declared)) on conflict (id) do nothing;
+  end if;
+  if p_sync and (p_total, p_per_key) is distinct from (v.total_declared, v.per_key_declared) then
+    perform sluice.barrier_alone();
+    update sluice.limits set total_declared = coalesce(p_total, total_declared),
+      per_key_declared = coalesce(p_per_key, per_key_declared) where id = v.id;
+    perform sluice.apply_limit(v.id);
+  end if;
+  return v.id;
+end $$;
+
+-- Brings gates, lanes and those who hold their slots in line with the number in force.
+-- Only under the exclusive barrier: nothing is being admitted or claimed meanwhile.
+create function sluice.apply_limit(p_limit int) returns void language plpgsql as $$
+begin
+  update sluice.gate g set cap = coalesce(l.total_override, l.total_declared)
+  from sluice.limits l where l.id = p_limit and g.id = p_limit;
+  -- guard: caps follow the limit -> test/postgres/limits.test.ts: "a lowered limit per key admits nothing until below"
+  update sluice.lane n set cap = sluice.lane_cap(n.id, n.limit_id)
+  where n.limit_id = p_limit and n.cap <> sluice.lane_cap(n.id, n.limit_id);
+  insert into sluice.dirty (lane, limit_id) select id, limit_id from sluice.lane where limit_id = p_limit and used < cap;
+  perform sluice.shed(p_limit);
+end $$;
+
+-- Tasks that hold a slot of a lane above its capacity but do not run yet go back to stand at it,
+-- the last ones first. Their slots, also those in later lanes, become dirty notes.
+create function sluice.shed(p_limit int) returns void language plpgsql as $$
+begin
+  with over as materialized (
+    select id as lane, used - cap as n from sluice.lane where limit_id = p_limit and used > cap
+  ), holder as materialized (
+    select 'r' as source, r.ctid as tid, r.id, r.rank, o.lane, o.n from over o join sluice.ready r on r.lanes @> array[o.lane]
+    union all
+    select 'g', g.ctid, g.id, g.rank, o.lane, o.n from over o join sluice.gated g on g.lanes @> array[o.lane]
+  ), ranked as (
+    select *, row_number() over (partition by lane order by rank desc, id desc) as k from holder
+  ), chosen as materialized (
+    select source, tid, min(lane) as lane from ranked where k <= n group by source, tid
+  ), locked_ready as (
+    select ctid from sluice.ready where ctid = any (array(select tid from chosen where source = 'r')) for update skip locked
+  ), locked_gated as (
+    select ctid from sluice.gated where ctid = any (array(select tid from chosen where source = 'g')) for update skip locked
+  ), gone as (
+    delete from sluice.ready where ctid = any (array(select ctid from locked_ready)) returning id, ctid, attempt, 'r' as source
+  ), gone_gated as (
+    delete from sluice.gated where ctid = any (array(select ctid from locked_gated)) returning id, ctid, attempt, 'g' as source
+  ), back as (
+    select t.*, g.attempt, array_position(t.lanes, c.lane) as at
+    from (select * from gone union all select * from gone_gated) g
+    join chosen c on c.source = g.source and c.tid = g.ctid
+    join sluice.task t on t.id = g.id
+  ), waits as (
+    insert into sluice.wait (id, lane, place, rank, attempt, held, stream, gate, lanes, lane_limits)
+    select id, lanes[at], sluice.lane_place(lanes[at], rank), rank, attempt, at - 1, stream, gate, lanes, lane_limits from back
+  )
+  insert into sluice.dirty (lane, limit_id, freed)
+  select u.lane, min(u.limit_id), count(*) from back b
+  cross join lateral unnest(b.lanes[b.at:], b.lane_limits[b.at:]) u(lane, limit_id) group by u.lane;
+end $$;
+
+-- The operator's number: for everyone, from the moment this returns, through every deploy.
+-- null leaves a part alone, -1 drops the override, 2147483647 lifts the limit.
+create function sluice.set_limit(p_name text, p_total int, p_per_key int) returns void language plpgsql as $$
+declare v sluice.limits;
+begin
+  perform sluice.barrier_alone();
+  select * into v from sluice.limits where name = p_name;
+  if not found then perform sluice.refuse('unknown_limit', format('there is no limit named %L', p_name)); end if;
+  if (p_total is not null and v.total_declared is null) or (p_per_key is not null and v.per_key_declared is null) then
+    perform sluice.refuse('limit_shape', format('limit %L has no %s part: its tasks carry no slot of it',
+      p_name, case when v.total_declared is null then 'total' else 'perKey' end));
+  end if;
+  update sluice.limits set
+    total_override = case when p_total is null then total_override when p_total < 0 then null else p_total end,
+    per_key_override = case when p_per_key is null then per_key_override when p_per_key < 0 then null else p_per_key end
+  where id = v.id;
+  perform sluice.apply_limit(v.id);
+end $$;
+
+create function sluice.declare_stream(p_queue text, p_type text) returns int language plpgsql as $$
+declare v_id int;
+begin
+  select id into v_id from sluice.stream where queue = p_queue and type = p_type;
+  if found then return v_id; end if;
+  insert into sluice.queue (name) values (p_queue) on conflict do nothing;
+  insert into sluice.stream (queue, type, gate, paused)
+  select p_queue, p_type, coalesce((select gate from sluice.contract where type = p_type), 0),
+    (select paused from sluice.queue where name = p_queue)
+  on conflict do nothing;
+  select id into v_id from sluice.stream where queue = p_queue and type = p_type;
+  insert into sluice.gate_stream select c.gate, v_id from sluice.contract c where c.type = p_type and c.gate > 0 on conflict do nothing;
+  insert into sluice.gate_stream select g.id, v_id from sluice.contract c join sluice.gate g on g.id = any (c.limit_ids)
+  where c.type = p_type on conflict do nothing;
+  return v_id;
+end $$;
+
+-- The shape of a type follows the newest deploy; p_concurrency (null: none) only when absent or synced.
+create function sluice.declare_contract(
+  p_type text, p_queue text, p_priority int, p_attempts int, p_ordered boolean, p_order_scope text, p_order_blocks boolean,
+  p_limit_ids int[], p_concurrency int, p_sync boolean default false)
+returns int language plpgsql as $$
+declare v_gate int; v_old int; v_stream int;
+begin
+  if p_concurrency is not null then v_gate := sluice.declare_limit(p_type, p_concurrency, null, p_sync); end if;
+  insert into sluice.contract as c (type, queue, priority, attempts_max, ordered, order_scope, order_blocks, limit_ids)
+  values (p_type, p_queue, p_priority, p_attempts, p_ordered, p_order_scope, p_order_blocks, p_limit_ids)
+  on conflict (type) do update set queue = excluded.queue, priority = excluded.priority, attempts_max = excluded.attempts_max,
+    ordered = excluded.ordered, order_scope = excluded.order_scope, order_blocks = excluded.order_blocks, limit_ids = excluded.limit_ids
+  where (c.queue, c.priority, c.attempts_max, c.ordered, c.order_scope, c.order_blocks, c.limit_ids) is distinct from
+    (excluded.queue, excluded.priority, excluded.attempts_max, excluded.ordered, excluded.order_scope, excluded.order_blocks, excluded.limit_ids);
+  v_stream := sluice.declare_stream(p_queue, p_type);
+  select gate into v_old from sluice.contract where type = p_type;
+  if v_gate is not null and v_old = 0 or p_sync and v_old <> coalesce(v_gate, 0) then
+    perform sluice.set_stream_gate(p_type, coalesce(v_gate, 0));
+  end if;
+  insert into sluice.gate_stream select g.id, v_stream from sluice.gate g where g.id = any (p_limit_ids) on conflict do nothing;
+  return v_stream;
+end $$;
+
+-- A type gets its own limit, or loses it. Its backlog need not move: the limit is a property of the
+-- stream and is looked up at the claim (attack 12). What runs already is counted in.
+create function sluice.set_stream_gate(p_type text, p_gate int) returns void language plpgsql as $$
+declare v_running int;
+begin
+  perform sluice.barrier_alone();
+  update sluice.contract set gate = p_gate where type = p_type;
+  update sluice.stream set gate = p_gate where type = p_type;
+  if p_gate = 0 then return; end if;
+  insert into sluice.gate_stream select p_gate, id from sluice.stream where type = p_type on conflict do nothing;
+  with running as (
+    select r.ctid from sluice.run r join sluice.task t on t.id = r.id join sluice.stream s on s.id = t.stream
+    where s.type = p_type and r.stream_gate = 0 for update of r skip locked
+  ), gone as (
+    delete from sluice.run where ctid = any (array(select ctid from running)) returning *
+  ), counted as (
+    insert into sluice.run (id, claim, worker, attempt, started_at, gate, stream_gate, lanes)
+    select id, claim, worker, attempt, started_at, gate, p_gate, lanes from gone returning 1
+  )
+  select count(*) into v_running from counted;
+  update sluice.gate set used = used + v_running where id = p_gate;
+end $$;
+
+create function sluice.pause_queue(p_queue text, p_paused boolean) returns void language plpgsql as $$
+begin
+  perform sluice.barrier_alone();
+  insert into sluice.queue (name, paused) values (p_queue, p_paused) on conflict (name) do update set paused = excluded.paused;
+  update sluice.stream set paused = p_paused where queue = p_queue and paused <> p_paused;
+  if not p_paused then perform sluice.ring(array(select id from sluice.stream where queue = p_queue), 50); end if;
+end $$;

@@ -1,0 +1,196 @@
+-- Enqueue only inserts: no lane lock, no unique upsert (but for idempotency keys), so a user's
+-- transaction left open for minutes blocks no worker.
+
+-- Lists of texts arrive as one string, records split by U+001E and fields by U+001F, which neither
+-- JSON text nor a checked key can contain: three times cheaper than an array in the driver.
+-- p_limits: the limits of every task here, in order. p_keys: per task, a key for each of those
+-- limits that has a per-key part. p_orders, p_idempotency: '' for a task without.
+create function sluice.enqueue_many(
+  p_stream int, p_priority int, p_attempts int, p_inputs text,
+  p_limits int[] default null, p_keys text default null, p_orders text default null, p_order_blocks boolean default false,
+  p_run_at timestamptz default null, p_idempotency text default null, p_idempotency_ms bigint default 86400000,
+  out ids bigint[], out existed boolean[])
+language plpgsql set plan_cache_mode = force_generic_plan set jit = off as $$
+declare
+  v_inputs json[] := string_to_array(p_inputs, E'\x1e')::json[];
+  v_count int := cardinality(v_inputs);
+  v_rank smallint := -p_priority;
+  v_later timestamptz := case when p_run_at > sluice.clock() then p_run_at end;
+  v_gate int := 0;
+  v_fresh boolean[];
+begin
+  -- guard: the door -> test/postgres/attacks.test.ts: "attack 6: bad lanes are refused at the door"
+  if p_priority is null or p_priority not between -32000 and 32000 then perform sluice.refuse('invalid_option', 'priority must be an integer from -32000 to 32000'); end if;
+  if p_attempts is null or p_attempts not between 1 and 32000 then perform sluice.refuse('invalid_option', 'attempts must be an integer from 1 to 32000'); end if;
+  if not exists (select from sluice.stream where id = p_stream) then perform sluice.refuse('unknown_queue', 'no such queue and type'); end if;
+  ids := array(select nextval('sluice.task_id') from generate_series(1, v_count));
+  if p_idempotency is not null then
+    select f.ids, f.fresh into ids, v_fresh
+    from sluice.claim_keys(p_stream, ids, string_to_array(p_idempotency, E'\x1e'), v_inputs, p_idempotency_ms) f;
+    existed := array(select not f from unnest(v_fresh) f);
+  end if;
+  if p_limits is null and p_orders is null then
+    perform sluice.insert_plain(p_stream, v_rank, p_attempts::smallint, ids, v_inputs, 0, v_later, v_fresh);
+  else
+    perform sluice.insert_placed(p_stream, v_rank, p_attempts::smallint, ids, v_inputs, p_limits, p_keys, p_orders, p_order_blocks, v_later, v_fresh);
+  end if;
+  if exists (select from sluice.worker where asleep) then perform sluice.ring(array[p_stream], v_count); end if;
+end $$;
+
+create function sluice.insert_plain(
+  p_stream int, p_rank smallint, p_attempts smallint, p_ids bigint[], p_inputs json[], p_gate int, p_later timestamptz, p_fresh boolean[])
+returns void language plpgsql set plan_cache_mode = force_generic_plan set jit = off as $$
+begin
+  if p_fresh is not null then
+    select array_agg(id order by id), array_agg(input order by id) into p_ids, p_inputs
+    from unnest(p_ids, p_inputs, p_fresh) u(id, input, fresh) where fresh;
+    if p_ids is null then return; end if;
+  end if;
+  insert into sluice.task (id, stream, rank, attempts_max, gate, input)
+  select id, p_stream, p_rank, p_attempts, p_gate, input from unnest(p_ids, p_inputs) u(id, input);
+  if p_later is not null then
+    insert into sluice.scheduled (id, run_at, attempt, held) select id, p_later, 0, 0 from unnest(p_ids) id;
+  elsif p_gate = 0 then
+    insert into sluice.ready (id, stream, rank, attempt) select id, p_stream, p_rank, 0 from unnest(p_ids) id;
+  else
+    insert into sluice.gated (id, stream, gate, rank, attempt) select id, p_stream, p_gate, p_rank, 0 from unnest(p_ids) id;
+  end if;
+end $$;
+
+-- Tasks with an order key or limits. Of the totals the last is the gate, earlier ones are lanes.
+create function sluice.insert_placed(
+  p_stream int, p_rank smallint, p_attempts smallint, p_ids bigint[], p_inputs json[], p_limits int[], p_keys text, p_orders text,
+  p_order_blocks boolean, p_later timestamptz, p_fresh boolean[])
+returns void language plpgsql set plan_cache_mode = force_generic_plan set jit = off as $$
+declare
+  v_secret text := (select value from sluice.setting where name = 'lane_secret');
+  v_count int := cardinality(p_ids);
+  v_keys text[] := string_to_array(p_keys, E'\x1e');
+  v_orders text[] := string_to_array(p_orders, E'\x1e', '');
+  v_gate int; v_keyed int[]; v_total_lanes bigint[]; v_total_limits int[]; v_total_keys text[];
+begin
+  if cardinality(p_limits) > 8 then perform sluice.refuse('invalid_option', 'a task has at most 8 limits'); end if;
+  if exists (select from unnest(p_limits) l where not exists (select from sluice.limits where id = l)) then
+    perform sluice.refuse('unknown_limit', 'no such limit'); end if;
+  select coalesce((array_agg(l.id order by u.n desc) filter (where l.total_declared is not null))[1], 0),
+    array_agg(l.id order by u.n) filter (where l.per_key_declared is not null)
+  into v_gate, v_keyed from unnest(p_limits) with ordinality u(id, n) join sluice.limits l on l.id = u.id;
+  if v_orders is not null and cardinality(v_orders) <> v_count or v_keys is not null and cardinality(v_keys) <> v_count then
+    perform sluice.refuse('key_missing', 'every task needs its keys'); end if;
+  if v_keyed is not null and v_keys is null then perform sluice.refuse('key_missing', 'a limit per key needs a key'); end if;
+  select array_agg(lane order by lane), array_agg(id order by lane), array_agg(''::text) into v_total_lanes, v_total_limits, v_total_keys
+  from (select distinct l.id, sluice.lane_id(4, l.id::text, v_secret) as lane from unnest(p_limits) u(id)
+    join sluice.limits l on l.id = u.id where l.total_declared is not null and l.id <> v_gate) t;
+  if v_keyed is null and v_orders is null and v_total_lanes is null then
+    perform sluice.insert_plain(p_stream, p_rank, p_attempts, p_ids, p_inputs, v_gate, p_later, p_fresh);
+    return;
+  end if;
+  perform sluice.insert_laned(p_stream, p_rank, p_attempts, v_gate, p_ids, p_inputs, p_later, p_fresh, v_orders, v_keys,
+    v_keyed, case when p_order_blocks then -1 else 0 end, v_secret, v_total_lanes, v_total_limits, v_total_keys);
+end $$;
+
+create function sluice.insert_laned(
+  p_stream int, p_rank smallint, p_attempts smallint, p_gate int, p_ids bigint[], p_inputs json[], p_later timestamptz, p_fresh boolean[],
+  p_orders text[], p_keys text[], p_keyed int[], p_order_limit int, p_secret text,
+  p_total_lanes bigint[], p_total_limits int[], p_total_keys text[])
+returns void language plpgsql set plan_cache_mode = force_generic_plan set jit = off as $$
+begin
+  with item as materialized (
+    select u.id, u.input, u.order_key,
+      case when u.order_key is not null then array[sluice.lane_id(1, u.order_key, p_secret)] end || k.lanes || p_total_lanes as lanes,
+      case when u.order_key is not null then array[p_order_limit] end || k.limits || p_total_limits as lane_limits,
+      case when u.order_key is not null then array[u.order_key] end || k.names || p_total_keys as lane_keys,
+      k.bad
+    from unnest(p_ids, p_inputs, p_orders, p_keys, p_fresh) u(id, input, order_key, keys, fresh)
+    left join lateral (
+      -- ascending, each lane once: a lane twice in one task would wait for itself for ever
+      select array_agg(lane order by lane) as lanes, array_agg(limit_id order by lane) as limits, array_agg(key order by lane) as names,
+        count(*) <> count(distinct lane) or bool_or(key is null or key = '') or count(*) <> cardinality(string_to_array(u.keys, E'\x1f')) as bad
+      from (select limit_id, key, sluice.lane_id(2, limit_id || E'\x1f' || key, p_secret) as lane
+        from unnest(p_keyed, string_to_array(u.keys, E'\x1f')) x(limit_id, key)) y
+    ) k on p_keyed is not null
+    where u.fresh is not false
+  ), tasks as (
+    insert into sluice.task (id, stream, rank, attempts_max, gate, lanes, lane_limits, lane_keys, input)
+    select id, p_stream, p_rank, p_attempts, p_gate, lanes, lane_limits, lane_keys,
+      case when bad then sluice.refuse_keys() else input end from item
+  ), later as (
+    insert into sluice.scheduled (id, run_at, attempt, held) select id, p_later, 0, 0 from item where p_later is not null
+  ), readies as (
+    insert into sluice.ready (id, stream, rank, attempt) select id, p_stream, p_rank, 0 from item
+    where p_later is null and lanes is null and p_gate = 0
+  ), gates as (
+    insert into sluice.gated (id, stream, gate, rank, attempt) select id, p_stream, p_gate, p_rank, 0 from item
+    where p_later is null and lanes is null and p_gate <> 0
+  ), waits as (
+    insert into sluice.wait (id, lane, place, rank, attempt, held, stream, gate, lanes, lane_limits)
+    select id, lanes[1], sluice.lane_place(lanes[1], p_rank), p_rank, 0, 0, p_stream, p_gate, lanes, lane_limits from item
+    where p_later is null and lanes is not null
+  )
+  insert into sluice.dirty (lane, limit_id)
+  select lanes[1], max(lane_limits[1]) from item where p_later is null and lanes is not null group by 1;
+end $$;
+
+create function sluice.refuse_keys() returns json language plpgsql as $$
+begin
+  perform sluice.refuse('key_missing', 'every limit per key needs exactly one non-empty key, and no key twice');
+end $$;
+
+-- Takes idempotency keys: the first enqueue of a key keeps it, a later one gets its task's id back.
+-- The unique index makes concurrent holders of one key wait for each other; workers never touch it.
+create function sluice.claim_keys(p_stream int, p_ids bigint[], p_keys text[], p_inputs json[], p_ms bigint, out ids bigint[], out fresh boolean[])
+language plpgsql as $$
+declare v_type text := (select type from sluice.stream where id = p_stream); v_now timestamptz := sluice.clock();
+begin
+  if cardinality(p_keys) <> cardinality(p_ids) then perform sluice.refuse('invalid_key', 'every task needs its idempotency key'); end if;
+  delete from sluice.idempotency where type = v_type and key = any (p_keys) and expires_at <= v_now;
+  insert into sluice.idempotency (type, key, id, digest, expires_at)
+  select distinct on (u.key) v_type, u.key, u.id, md5(u.input::text), v_now + p_ms * interval '1 millisecond'
+  from unnest(p_ids, p_keys, p_inputs) u(id, key, input) where u.key <> '' order by u.key, u.id
+  on conflict do nothing;
+  if exists (select from unnest(p_keys, p_inputs) u(key, input) join sluice.idempotency i on i.type = v_type and i.key = u.key
+      where u.key <> '' and i.digest <> md5(u.input::text)) then
+    perform sluice.refuse('idempotency_conflict', format('an idempotency key of %L was already used with another input', v_type));
+  end if;
+  select array_agg(coalesce(i.id, u.id) order by u.n), array_agg(i.id is null or i.id = u.id order by u.n) into ids, fresh
+  from unnest(p_ids, p_keys) with ordinality u(id, key, n)
+  left join sluice.idempotency i on u.key <> '' and i.type = v_type and i.key = u.key;
+end $$;
+
+-- The door for triggers and other languages:
+--   select sluice.enqueue('send-invoice', '{"id": 7}', order_key => 'account-1', keys => '{"tenant": "acme"}');
+-- It knows which keys the type needs and refuses when one is missing.
+create function sluice.enqueue(
+  type text, input json default 'null', order_key text default null, keys jsonb default '{}', queue text default null,
+  priority int default null, run_at timestamptz default null, idempotency_key text default null)
+returns bigint language plpgsql as $$
+#variable_conflict use_variable
+declare v sluice.contract; v_stream int; v_keys text; v_missing text; v_unknown text; v_name text;
+begin
+  select * into v from sluice.contract c where c.type = type;
+  if not found then perform sluice.refuse('unknown_task', format('no worker or client has declared a task type %L', type)); end if;
+  if v.limit_ids is null then
+    perform sluice.refuse('limits_in_code', format('task type %L decides its limits in code: enqueue it through the client, or declare them as a list', type));
+  end if;
+  if v.ordered and coalesce(order_key, '') = '' then perform sluice.refuse('key_missing', format('task type %L needs an order_key', type)); end if;
+  if not v.ordered and order_key is not null then perform sluice.refuse('invalid_option', format('task type %L has no order', type)); end if;
+  foreach v_name in array array_remove(array[order_key, idempotency_key] || array(select value from jsonb_each_text(keys)), null) loop
+    if v_name ~ '[\u0001-\u001f\u007f-\u009f]' or length(v_name) not between 1 and 512 then
+      perform sluice.refuse('invalid_key', 'a key has 1 to 512 characters and no control characters'); end if;
+  end loop;
+  select string_agg(l.name, ', ') into v_missing from unnest(v.limit_ids) u(id) join sluice.limits l on l.id = u.id
+  where l.per_key_declared is not null and coalesce(keys ->> l.name, '') = '';
+  if v_missing is not null then perform sluice.refuse('key_missing', format('task type %L needs a key for limit %s', type, v_missing)); end if;
+  select string_agg(k, ', ') into v_unknown from jsonb_object_keys(keys) k
+  where not exists (select from sluice.limits l where l.id = any (v.limit_ids) and l.name = k and l.per_key_declared is not null);
+  if v_unknown is not null then perform sluice.refuse('unknown_limit', format('task type %L has no limit per key named %s', type, v_unknown)); end if;
+  perform input::jsonb; -- refuses NUL and lone surrogates, which no reader of jsonb could look at
+  if octet_length(input::text) > 1048576 then perform sluice.refuse('input_too_large', 'the input is larger than 1 MiB'); end if;
+  select id into v_stream from sluice.stream s where s.queue = coalesce(queue, v.queue) and s.type = type;
+  if not found then perform sluice.refuse('unknown_queue', format('task type %L was never declared on queue %L', type, queue)); end if;
+  select string_agg(keys ->> l.name, E'\x1f' order by u.n) into v_keys
+  from unnest(v.limit_ids) with ordinality u(id, n) join sluice.limits l on l.id = u.id where l.per_key_declared is not null;
+  return (select (e.ids)[1] from sluice.enqueue_many(v_stream, coalesce(priority, v.priority), v.attempts_max, input::text,
+    nullif(v.limit_ids, '{}'), v_keys, case when v.ordered then coalesce(v.order_scope || E'\x1f', '') || order_key end,
+    v.order_blocks, run_at, idempotency_key) e);
+end $$;

@@ -1,0 +1,133 @@
+-- Admission: the only place that moves tasks through lanes.
+--
+-- Lock order of every transaction here: barrier (shared) -> run rows -> lanes by (level, id) ->
+-- gates by id. A lane row is locked by whoever changes what it holds: it guards `used` and the
+-- decision who of `wait` is next. One pass per transaction, ascending: a second pass would have to
+-- lock below what it holds, and two such transactions wait for each other (attack 4).
+
+-- Notes that wait to be looked at, oldest first; those in another transaction's hand are skipped.
+create function sluice.take_dirty(p_max int, out joined bigint[], out joined_limits int[], out freed bigint[], out freed_n int[])
+language plpgsql set enable_seqscan = off set plan_cache_mode = force_generic_plan set jit = off as $$
+begin
+  with note as (
+    delete from sluice.dirty where ctid = any (array(select ctid from sluice.dirty order by n limit p_max for update skip locked))
+    returning lane, limit_id, dirty.freed
+  ), joins as (
+    select lane, max(limit_id) as limit_id from note where note.freed = 0 group by lane
+  ), frees as (
+    select lane, sum(note.freed)::int as n from note where note.freed > 0 group by lane
+  )
+  select (select array_agg(lane) from joins), (select array_agg(limit_id) from joins),
+    (select array_agg(lane) from frees), (select array_agg(n) from frees)
+  into joined, joined_limits, freed, freed_n;
+end $$;
+
+-- p_freed: lanes with freed slots, p_freed_n of each (null: one each, a lane may repeat).
+-- p_joined: lanes that somebody joined, with the limit of each. The caller holds the barrier.
+create function sluice.admit(p_freed bigint[], p_freed_n int[], p_joined bigint[], p_joined_limits int[])
+returns void language plpgsql set enable_seqscan = off set plan_cache_mode = force_generic_plan set jit = off as $$
+declare
+  v_joined bigint[] := p_joined; v_limits int[] := p_joined_limits;
+  v_new bigint[]; v_new_limits int[]; v_freed bigint[]; v_freed_n int[];
+  v_born bigint[]; v_lanes bigint[]; v_returned int[]; v_room int[];
+begin
+  for v_level in 1..4 loop
+    select array_agg(lane order by lane), array_agg(limit_id order by lane) into v_new, v_new_limits
+    from (select lane, max(limit_id) as limit_id from unnest(v_joined, v_limits) u(lane, limit_id) where lane >> 60 = v_level group by lane) x;
+    select array_agg(lane order by lane), array_agg(n order by lane) into v_freed, v_freed_n
+    from (select lane, sum(coalesce(n, 1))::int as n from unnest(p_freed, p_freed_n) u(lane, n) where lane >> 60 = v_level group by lane) x;
+    continue when v_new is null and v_freed is null;
+
+    -- Birth, with one slot already out: it is handed on below, and in the common case of one task
+    -- per lane the row is written once. The number is read under the barrier, so no change of it
+    -- can slip between this read and the commit.
+    v_born := null;
+    if v_new is not null then
+      with born as (
+        insert into sluice.lane (id, limit_id, cap, used)
+        select lane, greatest(limit_id, 0), sluice.lane_cap(lane, limit_id), 1 from unnest(v_new, v_new_limits) u(lane, limit_id) order by lane
+        on conflict do nothing returning id
+      ) select array_agg(id) into v_born from born;
+    end if;
+
+    -- Lock in ascending order. A statement of its own: what is counted and taken must be read by a
+    -- later snapshot than the lock, or two completions hand out the same slot (READ COMMITTED).
+    -- guard: lane lock -> test/postgres/attacks.test.ts: "the lane lock: two hand-overs at once never exceed the capacity"
+    with touched as (
+      select coalesce(n.lane, f.lane) as lane, coalesce(f.n, 0) as freed, n.limit_id
+      from unnest(v_new, v_new_limits) n(lane, limit_id) full join unnest(v_freed, v_freed_n) f(lane, n) on f.lane = n.lane
+    ), locked as (
+      select id, cap - used as room from sluice.lane
+      where id = any (array(select lane from touched where lane <> all (coalesce(v_born, '{}')))) order by id for update
+    ), held as (
+      select t.lane, t.freed as returned, l.room + t.freed as room from touched t join locked l on l.id = t.lane
+      union all
+      select t.lane, t.freed + 1, n.cap - n.used + t.freed + 1 from touched t join sluice.lane n on n.id = t.lane where t.lane = any (v_born)
+    ), vanished as (
+      -- Deleted between the two statements. Trying again here would break the ascending order: the next claim looks.
+      insert into sluice.dirty (lane, limit_id) select lane, limit_id from touched t
+      where limit_id is not null and not exists (select from held h where h.lane = t.lane)
+    )
+    select array_agg(lane), array_agg(returned), array_agg(greatest(0, room)) into v_lanes, v_returned, v_room from held;
+    continue when v_lanes is null;
+
+    -- Fresh snapshot, lanes locked: every committed waiter is visible.
+    with lane as (
+      select * from unnest(v_lanes, v_returned, v_room) u(id, returned, room)
+    ), candidate as (
+      select w.tid, l.id as lane from lane l cross join lateral (
+        select ctid as tid from sluice.wait where lane = l.id order by place, id limit least(l.room, 1000) for update skip locked) w
+    ), next as (
+      -- guard: head or nothing -> test/postgres/attacks.test.ts: "attack 8: a locked head of an order key is not jumped"
+      select * from candidate c where v_level > 1 or c.tid = (select h.ctid from sluice.wait h where h.lane = c.lane order by h.place, h.id limit 1)
+    ), moved as (
+      delete from sluice.wait where ctid = any (array(select tid from next)) returning *
+    ), to_ready as (
+      insert into sluice.ready (id, stream, rank, attempt, lanes) select id, stream, rank, attempt, lanes from moved
+      where held + 1 = cardinality(lanes) and gate = 0
+    ), to_gated as (
+      insert into sluice.gated (id, stream, gate, rank, attempt, lanes) select id, stream, gate, rank, attempt, lanes from moved
+      where held + 1 = cardinality(lanes) and gate <> 0
+    ), to_wait as (
+      insert into sluice.wait (id, lane, place, rank, attempt, held, stream, gate, lanes, lane_limits)
+      select id, lanes[held + 2], sluice.lane_place(lanes[held + 2], rank), rank, attempt, held + 1, stream, gate, lanes, lane_limits
+      from moved where held + 1 < cardinality(lanes)
+    ), onward as (
+      select lanes[held + 2] as lane, max(lane_limits[held + 2]) as limit_id from moved where held + 1 < cardinality(lanes) group by 1
+    ), tally as (
+      select l.id, l.room, count(n.lane)::int as taken, count(n.lane)::int - l.returned as change
+      from lane l left join next n on n.lane = l.id group by l.id, l.room, l.returned
+    ), after as (
+      select t.*, r.tid, r.used + t.change as used, r.limit_id from tally t
+      cross join lateral (select ctid as tid, used, limit_id from sluice.lane where id = t.id limit 1) r
+      where t.change <> 0 or t.taken < t.room
+    ), left_over as materialized (
+      -- Seen but not taken: more than we move at once, or locked by a transaction that may yet abort.
+      select a.*, (a.taken < a.room or a.used <= 0)
+        and (select count(*) from (select from sluice.wait w where w.lane = a.id limit a.taken + 1) x) > a.taken as more
+      from after a
+    ), again as (
+      -- guard: dirty row for a locked waiter -> test/postgres/attacks.test.ts: "attack 1: a waiter locked by a transaction that aborts is not forgotten"
+      insert into sluice.dirty (lane, limit_id) select id, limit_id from left_over where more and taken < room
+    ), behind as (
+      -- Two limits of one level: the turn of a lane at or below this one is over, the next claim looks.
+      insert into sluice.dirty (lane, limit_id) select lane, limit_id from onward where lane >> 60 <= v_level
+    ), emptied as (
+      delete from sluice.lane where ctid = any (array(select tid from left_over where used <= 0 and not more))
+    ), updated as (
+      update sluice.lane l set used = o.used from left_over o where l.ctid = o.tid and o.change <> 0 and (o.used > 0 or o.more)
+    )
+    select v_joined || (select array_agg(lane) from onward), v_limits || (select array_agg(limit_id) from onward) into v_joined, v_limits;
+  end loop;
+end $$;
+
+-- For whoever has nothing to settle or claim: looks at the notes.
+create function sluice.admit_dirty(p_max int) returns int language plpgsql as $$
+declare v record;
+begin
+  perform sluice.barrier_shared();
+  select * into v from sluice.take_dirty(p_max);
+  if v.joined is null and v.freed is null then return 0; end if;
+  perform sluice.admit(v.freed, v.freed_n, v.joined, v.joined_limits);
+  return coalesce(cardinality(v.joined), 0) + coalesce(cardinality(v.freed), 0);
+end $$;

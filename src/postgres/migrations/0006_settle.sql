@@ -1,0 +1,123 @@
+-- Settle: record an outcome. Every one deletes the run row by (id, claim) and by nothing less:
+-- whoever lost the claim deletes nothing and so records nothing.
+
+create function sluice.require_lease(p_worker bigint) returns void language plpgsql as $$
+begin
+  -- guard: lease -> test/postgres/attacks.test.ts: "attack 10: an unregistered or expired worker can neither claim nor settle"
+  if not exists (select from sluice.worker where id = p_worker and expires_at > sluice.clock()) then
+    perform sluice.refuse('lease_lost', 'this worker is not registered, or its lease has run out');
+  end if;
+end $$;
+
+-- Succeeded. Returns what was freed; who owns the transaction decides what becomes of it.
+-- p_results: JSON texts split by U+001E, '' for none; null: none has one. Without p_keep the task
+-- leaves no trace, unless somebody waits for it.
+create function sluice.settle_succeeded(p_ids bigint[], p_claims bigint[], p_results text, p_keep boolean,
+  out settled bigint[], out lanes bigint[], out gates int[], out gates_n int[])
+language plpgsql set enable_seqscan = off set plan_cache_mode = force_generic_plan set jit = off as $$
+declare v_results text[] := string_to_array(p_results, E'\x1e', ''); v_awaited bigint[];
+begin
+  if exists (select from sluice.awaited) then
+    v_awaited := array(select a.id from unnest(p_ids) u(id) cross join lateral (select id from sluice.awaited where id = u.id limit 1) a);
+  end if;
+  with outcome as materialized (
+    select u.id, u.claim, u.result, x.tid from unnest(p_ids, p_claims, v_results) u(id, claim, result)
+    -- guard: fence -> test/postgres/attacks.test.ts: "attack 2: the same id twice in one batch settles once, under its own claim"
+    cross join lateral (select r.ctid as tid from sluice.run r where r.id = u.id and r.claim = u.claim limit 1) x
+  ), gone as (
+    delete from sluice.run where ctid = any (array(select tid from outcome)) returning *
+  ), history as (
+    insert into sluice.done (id, state, attempt, worker, started_at, finished_at, outcome)
+    select g.id, 's', g.attempt, g.worker, g.started_at, now(), o.result::json
+    from gone g left join (select distinct on (id) id, result from outcome where v_results is not null) o on o.id = g.id
+    where p_keep or g.id = any (v_awaited)
+  ), forgotten as (
+    delete from sluice.task where id = any (array(select id from gone where not p_keep and id <> all (coalesce(v_awaited, '{}'))))
+  ), slots as (
+    select gate, count(*)::int as n from (select gate from gone union all select stream_gate from gone) g where gate <> 0 group by gate
+  )
+  select (select array_agg(id) from gone), (select array_agg(l) from gone, unnest(gone.lanes) l),
+    (select array_agg(gate order by gate) from slots), (select array_agg(n order by gate) from slots)
+  into settled, lanes, gates, gates_n;
+  if v_awaited <> '{}' then perform sluice.tell_awaited(v_awaited); end if;
+  if exists (select from sluice.stop) then delete from sluice.stop where id = any (settled); end if;
+  if exists (select from sluice.crash) then delete from sluice.crash where id = any (settled); end if;
+end $$;
+
+create function sluice.tell_awaited(p_ids bigint[]) returns void language sql as
+$$ select pg_notify('sluice', 'done:' || id) from unnest(p_ids) id $$;
+
+create function sluice.give_back(p_gates int[], p_n int[]) returns void language sql as
+$$ insert into sluice.credit (gate, n) select * from unnest(p_gates, p_n) $$;
+
+-- Every other outcome, one letter each: r retry after p_delays ms, f final failure, c cancelled,
+-- z snooze (no attempt used), b handed back (no attempt used). A retry or snooze keeps the slot of
+-- its order key and gives the others back; a task handed back keeps all its narrow slots.
+-- Returns the ids that were still ours.
+create function sluice.settle(p_worker bigint, p_ids bigint[], p_claims bigint[], p_kinds text[], p_delays bigint[], p_outcomes text)
+returns bigint[] language plpgsql as $$
+declare v record;
+begin
+  perform sluice.barrier_shared();
+  perform sluice.require_lease(p_worker);
+  select * into v from sluice.settle_others(p_ids, p_claims, p_kinds, p_delays, p_outcomes);
+  if v.gates is not null then perform sluice.give_back(v.gates, v.gates_n); end if;
+  if v.lanes is not null then perform sluice.admit(v.lanes, null, null, null); end if;
+  return v.settled;
+end $$;
+
+create function sluice.settle_others(p_ids bigint[], p_claims bigint[], p_kinds text[], p_delays bigint[], p_outcomes text,
+  out settled bigint[], out lanes bigint[], out gates int[], out gates_n int[])
+language plpgsql set plan_cache_mode = force_generic_plan set jit = off as $$
+declare v_outcomes text[] := string_to_array(p_outcomes, E'\x1e', ''); v_ended bigint[]; v_back int[]; v_now timestamptz := sluice.clock();
+begin
+  with outcome as materialized (
+    select distinct on (u.id) u.id, u.kind, u.delay_ms, u.outcome::json, x.tid from unnest(p_ids, p_claims, p_kinds, p_delays, v_outcomes) u(id, claim, kind, delay_ms, outcome)
+    cross join lateral (select r.ctid as tid from sluice.run r where r.id = u.id and r.claim = u.claim limit 1) x
+  ), gone as (
+    delete from sluice.run where ctid = any (array(select tid from outcome)) returning *
+  ), fate as materialized (
+    select g.*, o.outcome as told, o.delay_ms, t.stream, t.rank, t.gate as task_gate, t.lane_limits,
+      -- Asked to stop while it ran: whatever else happened, it does not run again.
+      case when o.kind in ('r', 'z', 'b') and exists (select from sluice.stop s where s.id = g.id) then 'c'
+           when o.kind = 'r' and g.attempt >= t.attempts_max then 'f' else o.kind end as kind,
+      coalesce(t.lanes[1] >> 60 = 1, false) as ordered
+    from gone g join outcome o on o.id = g.id
+    cross join lateral (select * from sluice.task where id = g.id limit 1) t
+  ), to_scheduled as (
+    insert into sluice.scheduled (id, run_at, attempt, held)
+    select id, v_now + delay_ms * interval '1 millisecond', case when kind = 'r' then attempt else attempt - 1 end, ordered::int from fate where kind in ('r', 'z')
+  ), to_ready as (
+    insert into sluice.ready (id, stream, rank, attempt, lanes) select id, stream, rank, attempt - 1, fate.lanes from fate where kind = 'b' and task_gate = 0
+  ), to_gated as (
+    insert into sluice.gated (id, stream, gate, rank, attempt, lanes) select id, stream, task_gate, rank, attempt - 1, fate.lanes from fate where kind = 'b' and task_gate <> 0
+  ), blocked as (
+    insert into sluice.block (id, lane) select id, fate.lanes[1] from fate where kind = 'f' and lane_limits[1] = -1
+  ), history as (
+    insert into sluice.done (id, state, attempt, worker, started_at, finished_at, outcome)
+    select id, kind::"char", attempt, worker, started_at, v_now, told from fate where kind in ('f', 'c')
+  ), slots as (
+    select gate, count(*)::int as n from (select gate from gone union all select stream_gate from gone) g where gate <> 0 group by gate
+  )
+  select (select array_agg(id) from fate),
+    (select array_agg(l) from fate, unnest(case when kind = 'b' then null when kind in ('r', 'z') and ordered or kind = 'f' and lane_limits[1] = -1 then fate.lanes[2:] else fate.lanes end) l),
+    (select array_agg(gate order by gate) from slots), (select array_agg(n order by gate) from slots),
+    (select array_agg(id) from fate where kind in ('f', 'c')), (select array_agg(distinct stream) from fate where kind = 'b')
+  into settled, lanes, gates, gates_n, v_ended, v_back;
+  delete from sluice.stop where id = any (v_ended);
+  delete from sluice.crash where id = any (v_ended);
+  perform sluice.tell_awaited(array(select distinct id from sluice.awaited where id = any (v_ended)));
+  if v_back is not null then perform sluice.ring(v_back, cardinality(p_ids)); end if;
+end $$;
+
+-- Inside a user's transaction (ctx.transaction): fences and leaves notes; no barrier, no lane lock.
+create function sluice.settle_in_transaction(p_worker bigint, p_id bigint, p_claim bigint, p_result text, p_keep boolean) returns boolean language plpgsql as $$
+declare v record;
+begin
+  perform sluice.require_lease(p_worker);
+  select * into v from sluice.settle_succeeded(array[p_id], array[p_claim], p_result, p_keep);
+  if v.settled is null then perform sluice.refuse('lease_lost', 'this task is no longer ours to complete'); end if;
+  if v.gates is not null then perform sluice.give_back(v.gates, v.gates_n); end if;
+  insert into sluice.dirty (lane, limit_id, freed) select l, 0, 1 from unnest(v.lanes) l;
+  return true;
+end $$;

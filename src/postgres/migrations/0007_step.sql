@@ -1,0 +1,271 @@
+-- Step: settle these, admit once, claim n more. One round trip, one transaction.
+--
+-- A claim takes the heads of the sources its worker serves, merged by (rank, id). A source is
+-- ready(stream), or gated(stream, gate) for each gate with room; the stream's own limit applies to
+-- both. At most 16 sources per claim; the caller turns p_from so that every stream gets its turn.
+
+-- Slots a gate could give us: an unlocked read, a hint. The truth is read under the counter's lock.
+create function sluice.gate_room(p_gate int, p_own_gates int[], p_own_n int[]) returns int language sql stable as $$
+  select case when p_gate = 0 then 2147483647 else coalesce((
+    select least(2147483647, g.cap::bigint - g.used + coalesce((select sum(c.n) from sluice.credit c where c.gate = p_gate), 0)
+      + coalesce((select sum(o.n) from unnest(p_own_gates, p_own_n) o(gate, n) where o.gate = p_gate), 0))::int
+    from sluice.gate g where g.id = p_gate), 2147483647) end
+$$;
+
+-- The heads of what can be taken. own_*: slots that this step has just freed and may use again.
+create function sluice.sources(p_streams int[], p_own_gates int[], p_own_n int[], p_max int,
+  out n int, out streams int[], out gates int[], out stream_gates int[], out ranks smallint[], out ids bigint[],
+  out rooms int[], out stream_rooms int[])
+language plpgsql set enable_seqscan = off set plan_cache_mode = force_generic_plan set jit = off as $$
+begin
+  select count(*), array_agg(z.stream), array_agg(z.gate), array_agg(z.stream_gate), array_agg(z.rank), array_agg(z.id),
+    array_agg(z.room), array_agg(z.stream_room)
+  into n, streams, gates, stream_gates, ranks, ids, rooms, stream_rooms
+  from (
+    select u.stream, h.gate, case when h.gate = s.gate then 0 else s.gate end as stream_gate, h.rank, h.id, h.room, s.room as stream_room
+    from unnest(p_streams) u(stream)
+    cross join lateral (
+      select st.gate, sluice.gate_room(st.gate, p_own_gates, p_own_n) as room
+      from sluice.stream st where st.id = u.stream and not st.paused limit 1) s
+    cross join lateral (
+      (select 0 as gate, r.rank, r.id, 2147483647 as room from sluice.ready r where r.stream = u.stream order by r.rank, r.id limit 1)
+      union all
+      (select g.gate, g.rank, g.id, v.room from (
+        with recursive heads as (
+          (select r.gate, r.rank, r.id from sluice.gated r where r.stream = u.stream order by r.gate, r.rank, r.id limit 1)
+          union all
+          select x.gate, x.rank, x.id from heads h cross join lateral (
+            select r.gate, r.rank, r.id from sluice.gated r where r.stream = u.stream and r.gate > h.gate order by r.gate, r.rank, r.id limit 1) x
+        ) select * from heads) g
+        cross join lateral (select sluice.gate_room(g.gate, p_own_gates, p_own_n) as room) v
+        where v.room > 0)
+    ) h
+    where s.room > 0
+    limit p_max) z;
+end $$;
+
+-- Streams of other live workers with room, that hold tasks of these gates: a slot may be worth more
+-- there (attack 11). A stream that nobody serves is not asked: the slot would lie idle.
+create function sluice.rivals(p_gates int[], p_streams int[]) returns int[] language plpgsql as $$
+begin
+  return (select array_agg(distinct gs.stream) from sluice.gate_stream gs
+    where gs.gate = any (p_gates) and gs.stream <> all (p_streams)
+      and exists (select from sluice.worker w where w.capacity_available > 0 and w.streams @> array[gs.stream] and w.expires_at > now()));
+end $$;
+
+-- How many to take of each source, so that the p_n best are taken and no gate is asked for more than
+-- its room. The last p_rivals sources are others': they count at the gates and take nothing.
+create function sluice.pick(p_n int, p_streams int[], p_gates int[], p_stream_gates int[], p_ranks smallint[], p_ids bigint[],
+  p_rooms int[], p_stream_rooms int[], p_rivals int)
+returns int[] language plpgsql set enable_seqscan = off set plan_cache_mode = force_generic_plan set jit = off as $$
+declare
+  v_m int := cardinality(p_streams); v_own int := v_m - p_rivals;
+  -- First look at 2n/m of each source; only if one is used up to its end look at n of each.
+  v_depth int := least(p_n, (2 * p_n + v_m - 1) / v_m);
+  v_last_rank smallint := 32767; v_last_id bigint := 9223372036854775807;
+  v_wants int[]; v_deeper boolean; v_total int; v_end_rank smallint; v_end_id bigint;
+begin
+  loop
+    with candidate as (
+      select s.i, s.gate, s.stream_gate, s.room, s.stream_room, h.rank, h.id
+      from unnest(p_streams, p_gates, p_stream_gates, p_ranks, p_ids, p_rooms, p_stream_rooms) with ordinality s(stream, gate, stream_gate, rank, id, room, stream_room, i)
+      cross join lateral (
+        (select r.rank, r.id from sluice.ready r where s.gate = 0 and r.stream = s.stream and (r.rank, r.id) >= (s.rank, s.id)
+          and (r.rank, r.id) <= (v_last_rank, v_last_id) order by r.rank, r.id limit least(v_depth, s.stream_room))
+        union all
+        (select r.rank, r.id from sluice.gated r where s.gate > 0 and r.stream = s.stream and r.gate = s.gate and (r.rank, r.id) >= (s.rank, s.id)
+          and (r.rank, r.id) <= (v_last_rank, v_last_id) order by r.rank, r.id limit least(v_depth, s.room, s.stream_room))) h
+    ), numbered as (
+      select c.*, case when gate = 0 then 0 else row_number() over (partition by gate order by rank, id) end as at_gate,
+        case when stream_gate = 0 then 0 else row_number() over (partition by stream_gate order by rank, id) end as at_stream_gate
+      from candidate c
+    ), best as materialized (
+      select i, room, stream_room, rank, id from numbered where at_gate <= room and at_stream_gate <= stream_room and i <= v_own order by rank, id limit p_n
+    ), per_source as (
+      select i, count(*)::int as k, least(min(room), min(stream_room)) as room from best group by i
+    ), last as (
+      select rank, id from best order by rank desc, id desc limit 1
+    )
+    select array_agg(coalesce(p.k, 0) order by g.i), bool_or(p.k >= v_depth and v_depth < p.room), sum(p.k), max((select rank from last)), max((select id from last))
+    into v_wants, v_deeper, v_total, v_end_rank, v_end_id
+    from generate_series(1, v_own) g(i) left join per_source p on p.i = g.i;
+    exit when v_depth >= p_n or not coalesce(v_deeper, false);
+    v_depth := p_n;
+    if v_total >= p_n then v_last_rank := v_end_rank; v_last_id := v_end_id; end if;
+  end loop;
+  return v_wants;
+end $$;
+
+-- Locks the counters that must change, absorbs their credits, and says how many slots each gate may
+-- use now. Counters are taken ascending and skipped when busy; only with nothing in hand, and so
+-- holding no counter, do we wait for one. Nobody who holds a counter waits for anything.
+create function sluice.lock_gates(p_gates int[], p_wants int[], p_own int[], p_may_wait boolean,
+  out slots int[], out locked boolean[], out absorbed int[])
+language plpgsql set enable_seqscan = off set plan_cache_mode = force_generic_plan set jit = off as $$
+declare v_change int[]; v_locked int[]; v_room int[]; v_credit int[]; v_credit_n int[];
+begin
+  v_change := array(select g from unnest(p_gates, p_wants, p_own) u(g, want, own) where want <> own order by g);
+  if v_change <> '{}' then
+    select array_agg(x.id), array_agg(x.room) into v_locked, v_room
+    from (select id, cap - used as room from sluice.gate where id = any (v_change) order by id for update skip locked) x;
+    if v_locked is null and p_may_wait then
+      select array[x.id], array[x.room] into v_locked, v_room
+      from (select id, cap - used as room from sluice.gate where id = v_change[1] for update) x;
+    end if;
+    if v_locked is not null and exists (select from sluice.credit) then
+      with gone as (delete from sluice.credit where gate = any (v_locked) returning gate, n),
+        sums as (select gate, sum(n)::int as n from gone group by gate)
+      select array_agg(gate), array_agg(n) into v_credit, v_credit_n from sums;
+    end if;
+  end if;
+  -- guard: cap check on re-use -> test/postgres/attacks.test.ts: "attack 7: slots re-used inside a step respect a lowered limit"
+  select array_agg(case when l.id is not null then greatest(0, l.room + coalesce(c.n, 0) + u.own) else least(u.own, u.want) end order by u.i),
+    array_agg(l.id is not null order by u.i), array_agg(coalesce(c.n, 0) order by u.i)
+  into slots, locked, absorbed
+  from unnest(p_gates, p_wants, p_own) with ordinality u(gate, want, own, i)
+  left join unnest(v_locked, v_room) l(id, room) on l.id = u.gate
+  left join unnest(v_credit, v_credit_n) c(gate, n) on c.gate = u.gate;
+end $$;
+
+-- Cuts what is wanted of each source to the slots of its gates, best source first.
+create function sluice.allot(p_wants int[], p_source_gates int[], p_source_stream_gates int[], p_gates int[], p_slots int[])
+returns int[] language plpgsql as $$
+declare v_slots int[] := p_slots; v_k int; v_a int; v_b int; v_out int[] := p_wants;
+begin
+  for i in 1..cardinality(p_wants) loop
+    v_k := p_wants[i];
+    v_a := case when p_source_gates[i] > 0 then array_position(p_gates, p_source_gates[i]) end;
+    v_b := case when p_source_stream_gates[i] > 0 then array_position(p_gates, p_source_stream_gates[i]) end;
+    v_k := least(v_k, v_slots[v_a], v_slots[v_b]);
+    if v_a is not null then v_slots[v_a] := v_slots[v_a] - v_k; end if;
+    if v_b is not null and v_b is distinct from v_a then v_slots[v_b] := v_slots[v_b] - v_k; end if;
+    v_out[i] := v_k;
+  end loop;
+  return v_out;
+end $$;
+
+-- p_claim: the token of what this call claims, random and chosen by the caller, who therefore knows
+-- it even when the reply is lost. p_from: the stream to begin with. p_asleep: true marks the worker
+-- asleep if nothing was claimed, false marks it awake, null leaves it.
+-- A first row with a null id tells how many settles were refused, in attempt, if any was.
+create function sluice.step(p_worker bigint, p_claim bigint, p_streams int[], p_n int,
+  p_ids bigint[] default null, p_claims bigint[] default null, p_results text default null, p_keep boolean default true,
+  p_from int default 1, p_asleep boolean default null)
+returns table (id bigint, stream int, attempt smallint, input json)
+language plpgsql set enable_seqscan = off set plan_cache_mode = force_generic_plan set jit = off as $$
+#variable_conflict use_column
+declare
+  v record; v_note record; s record; o record; g record;
+  v_lanes bigint[]; v_lanes_n int[]; v_own_gates int[]; v_own_n int[]; v_joined bigint[]; v_joined_limits int[];
+  v_gates int[]; v_wants int[]; v_gate_wants int[]; v_gate_own int[]; v_rivals int[]; v_rival_n int := 0; v_refused int; v_claimed int := 0; v_plain int; v_n int := 0;
+begin
+  perform sluice.barrier_shared();
+  perform sluice.require_lease(p_worker);
+  if p_asleep is false then update sluice.worker w set asleep = false where w.id = p_worker; end if;
+  if p_ids is not null then
+    select * into v from sluice.settle_succeeded(p_ids, p_claims, p_results, p_keep);
+    v_lanes := v.lanes; v_own_gates := v.gates; v_own_n := v.gates_n;
+    v_refused := cardinality(p_ids) - coalesce(cardinality(v.settled), 0);
+    if v_refused > 0 then return query select null::bigint, null::int, least(v_refused, 32767)::smallint, null::json; end if;
+  end if;
+
+  -- guard: one pass -> test/postgres/attacks.test.ts: "attack 4: a step admits in one ascending pass"
+  if p_n > 0 and exists (select from sluice.dirty) then
+    select * into v_note from sluice.take_dirty(500);
+    v_joined := v_note.joined; v_joined_limits := v_note.joined_limits;
+    if v_note.freed is not null then
+      v_lanes_n := array_fill(1, array[coalesce(cardinality(v_lanes), 0)]) || v_note.freed_n;
+      v_lanes := v_lanes || v_note.freed;
+    end if;
+  end if;
+  if v_lanes is not null or v_joined is not null then perform sluice.admit(v_lanes, v_lanes_n, v_joined, v_joined_limits); end if;
+
+  if p_n > 0 then
+    select * into s from sluice.sources(
+      case when p_from > 1 then p_streams[p_from:] || p_streams[:p_from - 1] else p_streams end, v_own_gates, v_own_n, 16);
+    v_n := s.n;
+  end if;
+
+  if v_n = 0 then
+    if v_own_gates is not null then perform sluice.give_back(v_own_gates, v_own_n); end if;
+
+  elsif s.n = 1 and s.gates[1] = 0 and s.stream_gates[1] = 0 and v_own_gates is null then
+    -- The plain path: one source, no gate. Limits elsewhere cost it nothing.
+    return query
+    with taken as (
+      delete from sluice.ready x where x.ctid = any (array(
+        select y.ctid from sluice.ready y where y.stream = s.streams[1] and (y.rank, y.id) >= (s.ranks[1], s.ids[1]) order by y.rank, y.id limit p_n for update skip locked))
+      returning x.id, x.stream, x.attempt, x.lanes
+    ), running as (
+      insert into sluice.run (id, claim, worker, attempt, started_at, gate, stream_gate, lanes)
+      select id, p_claim, p_worker, attempt + 1, clock_timestamp(), 0, 0, lanes from taken
+    )
+    select c.id, c.stream, (c.attempt + 1)::smallint, t.input from taken c
+    cross join lateral (select k.input from sluice.task k where k.id = c.id limit 1) t;
+    get diagnostics v_claimed = row_count;
+
+  else
+    v_gates := array(select distinct x from unnest(s.gates || s.stream_gates || v_own_gates) x where x > 0 order by x);
+    if v_gates <> '{}' then
+      v_rivals := sluice.rivals(v_gates, p_streams);
+      if v_rivals is not null then
+        select * into o from sluice.sources(v_rivals, v_own_gates, v_own_n, 16);
+        v_rival_n := coalesce(o.n, 0);
+      end if;
+    end if;
+    if s.n = 1 and v_rival_n = 0 then
+      v_wants := array[least(p_n, s.rooms[1], s.stream_rooms[1])];
+    elsif v_rival_n = 0 then
+      v_wants := sluice.pick(p_n, s.streams, s.gates, s.stream_gates, s.ranks, s.ids, s.rooms, s.stream_rooms, 0);
+    else
+      v_wants := sluice.pick(p_n, s.streams || o.streams, s.gates || o.gates, s.stream_gates || o.stream_gates, s.ranks || o.ranks,
+        s.ids || o.ids, s.rooms || o.rooms, s.stream_rooms || o.stream_rooms, v_rival_n);
+      perform sluice.ring(o.streams, 1);
+    end if;
+
+    select array_agg(coalesce(w.n, 0)::int order by x.i), array_agg(coalesce(f.n, 0) order by x.i) into v_gate_wants, v_gate_own
+    from unnest(v_gates) with ordinality x(gate, i)
+    left join (select gate, sum(k) as n from (
+      select u.gate, u.k from unnest(s.gates, v_wants) u(gate, k) where u.gate > 0
+      union all select u.gate, u.k from unnest(s.stream_gates, v_wants) u(gate, k) where u.gate > 0) b group by gate) w on w.gate = x.gate
+    left join unnest(v_own_gates, v_own_n) f(gate, n) on f.gate = x.gate;
+    v_plain := (select coalesce(sum(u.k), 0) from unnest(s.gates, s.stream_gates, v_wants) u(gate, stream_gate, k) where u.gate = 0 and u.stream_gate = 0);
+    select * into g from sluice.lock_gates(v_gates, v_gate_wants, v_gate_own, v_plain = 0 and v_own_gates is null);
+    v_wants := sluice.allot(v_wants, s.gates, s.stream_gates, v_gates, g.slots);
+
+    return query
+    with source as (
+      select * from unnest(s.streams, s.gates, s.stream_gates, s.ranks, s.ids, v_wants) u(stream, gate, stream_gate, rank, id, k) where k > 0
+    ), from_ready as (
+      delete from sluice.ready x where x.ctid = any (array(
+        select y.tid from source w cross join lateral (
+          select z.ctid as tid from sluice.ready z where z.stream = w.stream and (z.rank, z.id) >= (w.rank, w.id) order by z.rank, z.id limit w.k for update skip locked) y
+        where w.gate = 0))
+      returning x.id, x.stream, x.attempt, 0 as gate, x.lanes
+    ), from_gated as (
+      delete from sluice.gated x where x.ctid = any (array(
+        select y.tid from source w cross join lateral (
+          select z.ctid as tid from sluice.gated z where z.stream = w.stream and z.gate = w.gate and (z.rank, z.id) >= (w.rank, w.id) order by z.rank, z.id limit w.k for update skip locked) y
+        where w.gate > 0))
+      returning x.id, x.stream, x.attempt, x.gate, x.lanes
+    ), taken as materialized (
+      select c.*, w.stream_gate from (select * from from_ready union all select * from from_gated) c join source w on w.stream = c.stream and w.gate = c.gate
+    ), running as (
+      insert into sluice.run (id, claim, worker, attempt, started_at, gate, stream_gate, lanes)
+      select id, p_claim, p_worker, attempt + 1, clock_timestamp(), gate, stream_gate, lanes from taken
+    ), used as (
+      select gate, count(*)::int as n from (select gate from taken union all select stream_gate from taken) x where gate > 0 group by gate
+    ), change as materialized (
+      select y.gate, y.locked, coalesce(u.n, 0) - y.own - y.absorbed as n
+      from unnest(v_gates, g.locked, v_gate_own, g.absorbed) y(gate, locked, own, absorbed) left join used u on u.gate = y.gate
+    ), counted as (
+      update sluice.gate t set used = t.used + c.n from change c where t.id = c.gate and c.locked and c.n <> 0
+    ), credited as (
+      insert into sluice.credit (gate, n) select gate, -n from change where not locked and n < 0
+    )
+    select c.id, c.stream, (c.attempt + 1)::smallint, t.input from taken c
+    cross join lateral (select k.input from sluice.task k where k.id = c.id limit 1) t;
+    get diagnostics v_claimed = row_count;
+  end if;
+  if p_asleep and v_claimed = 0 then update sluice.worker w set asleep = true where w.id = p_worker and not w.asleep; end if;
+end $$;

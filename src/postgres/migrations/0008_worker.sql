@@ -1,0 +1,130 @@
+-- Workers: one lease for all that a worker holds, renewed by one heartbeat, by the database's clock.
+
+create function sluice.register(p_name text, p_streams int[], p_lease_ms int, p_capacity int) returns bigint language plpgsql as $$
+declare v_id bigint := ('x' || substr(md5(gen_random_uuid()::text), 1, 15))::bit(60)::bigint;
+begin
+  insert into sluice.worker (id, name, streams, lease_ms, expires_at, capacity_max, capacity_available)
+  values (v_id, p_name, p_streams, p_lease_ms, sluice.clock() + p_lease_ms * interval '1 millisecond', p_capacity, p_capacity);
+  return v_id;
+end $$;
+
+-- alive is false when the lease has run out, even if nobody has reaped it yet: then all is lost.
+create function sluice.beat(p_worker bigint, p_available int, p_memory bigint, p_draining boolean,
+  out alive boolean, out stops bigint[], out stop_reasons text[], out suspect bigint)
+language plpgsql as $$
+declare v_streams int[];
+begin
+  update sluice.worker set expires_at = sluice.clock() + lease_ms * interval '1 millisecond',
+    capacity_available = p_available, memory_bytes = p_memory, draining = p_draining
+  where id = p_worker and expires_at > sluice.clock() returning streams into v_streams;
+  alive := found;
+  if not alive then return; end if;
+  if exists (select from sluice.stop) then
+    select array_agg(s.id), array_agg(s.reason) into stops, stop_reasons
+    from sluice.stop s cross join lateral (select 1 from sluice.run r where r.id = s.id and r.worker = p_worker limit 1) r;
+  end if;
+  if exists (select from sluice.suspect) and not p_draining then suspect := sluice.reserve_suspect(p_worker, v_streams); end if;
+end $$;
+
+-- One worker empties itself for a suspect; a reservation ends with its worker.
+create function sluice.reserve_suspect(p_worker bigint, p_streams int[]) returns bigint language sql as $$
+  update sluice.suspect set reserved_by = p_worker where id = (
+    select s.id from sluice.suspect s where s.stream = any (p_streams)
+      and not exists (select from sluice.stream t where t.id = s.stream and t.paused)
+      and (s.reserved_by is null or s.reserved_by = p_worker or not exists (select from sluice.worker w where w.id = s.reserved_by and w.expires_at > now()))
+    order by (s.reserved_by = p_worker) desc nulls last, s.id limit 1 for update skip locked)
+  returning id
+$$;
+
+-- The worker holds nothing else now. Takes the suspect if its gates have room, else returns nothing.
+create function sluice.claim_suspect(p_worker bigint, p_claim bigint, p_id bigint)
+returns table (id bigint, stream int, attempt smallint, input json) language plpgsql as $$
+#variable_conflict use_column
+declare v_gates int[]; v_task sluice.task; v_stream_gate int;
+begin
+  perform sluice.barrier_shared();
+  perform sluice.require_lease(p_worker);
+  if exists (select from sluice.run r where r.worker = p_worker) then
+    perform sluice.refuse('not_claimed', 'a suspect is claimed alone: this worker holds other tasks'); end if;
+  select * into v_task from sluice.task t where t.id = p_id;
+  select gate into v_stream_gate from sluice.stream t where t.id = v_task.stream;
+  v_gates := array(select distinct x from unnest(array[v_task.gate, v_stream_gate]) x where x > 0 order by x);
+  perform 1 from sluice.gate g where g.id = any (v_gates) order by g.id for update;
+  if exists (select from unnest(v_gates) x where sluice.gate_room(x, null, null) <= 0) then return; end if;
+  return query
+  with taken as (
+    delete from sluice.suspect x where x.id = p_id and x.reserved_by = p_worker returning *
+  ), running as (
+    insert into sluice.run (id, claim, worker, attempt, started_at, gate, stream_gate, lanes)
+    select id, p_claim, p_worker, attempt + 1, clock_timestamp(), v_task.gate, v_stream_gate, lanes from taken
+  ), counted as (
+    update sluice.gate g set used = used + 1 where g.id = any (v_gates) and exists (select from taken)
+  )
+  select t.id, t.stream, (t.attempt + 1)::smallint, v_task.input from taken t;
+end $$;
+
+-- Everything a worker holds under claims it does not know of: replies that were lost. Called again
+-- and again until it holds nothing, because a cut-off claim may still commit.
+create function sluice.release_unknown(p_worker bigint, p_known bigint[]) returns int language plpgsql as $$
+declare v_ids bigint[]; v_claims bigint[];
+begin
+  perform sluice.barrier_shared();
+  select array_agg(id), array_agg(claim) into v_ids, v_claims from sluice.run where worker = p_worker and claim <> all (p_known);
+  if v_ids is null then return 0; end if;
+  return coalesce(cardinality(sluice.settle(p_worker, v_ids, v_claims, array_fill('b'::text, array[cardinality(v_ids)]), null, null)), 0);
+end $$;
+
+-- A worker leaves. What it still holds goes back unharmed: it was not a crash.
+create function sluice.retire(p_worker bigint) returns int language plpgsql as $$
+declare v_n int := sluice.release_unknown(p_worker, '{}');
+begin
+  update sluice.suspect set reserved_by = null where reserved_by = p_worker;
+  delete from sluice.worker where id = p_worker;
+  return v_n;
+end $$;
+
+-- Dead workers lose their row, then everything whose worker has no row comes back, keeping its narrow
+-- slots and its attempts. Also what a dead worker's cut-off claim committed later. Safe for any
+-- number of processes at once: rows are skipped when another reaper has them.
+create function sluice.reap(out workers int, out tasks int, out poisoned int) language plpgsql set jit = off as $$
+declare v_now timestamptz := sluice.clock(); v_streams int[]; v_poisoned bigint[];
+begin
+  delete from sluice.worker where id = any (array(select id from sluice.worker where expires_at <= v_now for update skip locked));
+  get diagnostics workers = row_count;
+  with gone as (
+    delete from sluice.run where ctid = any (array(
+      select r.ctid from sluice.run r where not exists (select from sluice.worker w where w.id = r.worker) for update of r skip locked)) returning *
+  ), crashed as (
+    insert into sluice.crash as c (id, times) select id, 1 from gone on conflict (id) do update set times = c.times + 1 returning id, times
+  ), fate as materialized (
+    select g.*, t.stream, t.rank, t.gate as task_gate, t.lane_limits, c.times,
+      case when exists (select from sluice.stop s where s.id = g.id) then 'c' when c.times > 3 then 'f' when c.times = 3 then 'suspect' else 'b' end as kind
+    from gone g join crashed c on c.id = g.id cross join lateral (select * from sluice.task where id = g.id limit 1) t
+  ), to_ready as (
+    insert into sluice.ready (id, stream, rank, attempt, lanes) select id, stream, rank, attempt - 1, lanes from fate where kind = 'b' and task_gate = 0
+  ), to_gated as (
+    insert into sluice.gated (id, stream, gate, rank, attempt, lanes) select id, stream, task_gate, rank, attempt - 1, lanes from fate where kind = 'b' and task_gate <> 0
+  ), to_suspect as (
+    insert into sluice.suspect (id, stream, attempt, lanes) select id, stream, attempt - 1, lanes from fate where kind = 'suspect'
+  ), blocked as (
+    insert into sluice.block (id, lane) select id, lanes[1] from fate where kind = 'f' and lane_limits[1] = -1
+  ), history as (
+    insert into sluice.done (id, state, attempt, worker, started_at, finished_at, outcome)
+    select id, kind::"char", attempt, worker, started_at, v_now,
+      case when kind = 'f' then json_build_object('name', 'SluiceError', 'code', 'poisoned', 'message', 'the worker died ' || times || ' times with this task in hand, the last time with nothing else') end
+    from fate where kind in ('f', 'c')
+  ), credits as (
+    insert into sluice.credit (gate, n) select gate, count(*) from (select gate from gone union all select stream_gate from gone) g where gate <> 0 group by gate
+  ), frees as (
+    insert into sluice.dirty (lane, limit_id, freed) select l, 0, count(*) from fate, unnest(case when kind = 'f' and lane_limits[1] = -1 then lanes[2:] else lanes end) l
+    where kind in ('f', 'c') group by l
+  )
+  select count(*), count(*) filter (where kind = 'f'), array_agg(distinct stream), array_agg(id) filter (where kind in ('f', 'c'))
+  into tasks, poisoned, v_streams, v_poisoned from fate;
+  if v_poisoned is not null then
+    delete from sluice.stop where id = any (v_poisoned);
+    delete from sluice.crash where id = any (v_poisoned);
+    perform sluice.tell_awaited(array(select distinct id from sluice.awaited where id = any (v_poisoned)));
+  end if;
+  if v_streams is not null then perform sluice.ring(v_streams, tasks); end if;
+end $$;

@@ -1,0 +1,64 @@
+-- What must happen without anyone asking. Any process may call these at any time.
+
+-- Scheduled tasks whose time has come join their next lane, or become ready. next_ms: how long until
+-- the next one is due, null if none is.
+create function sluice.due(p_max int, out moved int, out next_ms bigint)
+language plpgsql set enable_seqscan = off set plan_cache_mode = force_generic_plan set jit = off as $$
+declare v_now timestamptz := sluice.clock(); v_streams int[]; v_stopped bigint[];
+begin
+  with gone as (
+    delete from sluice.scheduled where ctid = any (array(
+      select ctid from sluice.scheduled where run_at <= v_now order by run_at, id limit p_max for update skip locked)) returning *
+  ), fate as materialized (
+    select g.id, g.attempt, g.held, t.stream, t.rank, t.gate, t.lanes, t.lane_limits, exists (select from sluice.stop z where z.id = g.id) as stopped
+    from gone g cross join lateral (select * from sluice.task where id = g.id limit 1) t
+  ), history as (
+    insert into sluice.done (id, state, attempt, finished_at) select id, 'c', attempt, v_now from fate where stopped
+  ), frees as (
+    insert into sluice.dirty (lane, limit_id, freed) select l, 0, count(*) from fate, unnest(lanes[1:held]) l where stopped group by l
+  ), to_ready as (
+    insert into sluice.ready (id, stream, rank, attempt, lanes) select id, stream, rank, attempt, lanes from fate
+    where not stopped and held >= coalesce(cardinality(lanes), 0) and gate = 0
+  ), to_gated as (
+    insert into sluice.gated (id, stream, gate, rank, attempt, lanes) select id, stream, gate, rank, attempt, lanes from fate
+    where not stopped and held >= coalesce(cardinality(lanes), 0) and gate <> 0
+  ), to_wait as (
+    insert into sluice.wait (id, lane, place, rank, attempt, held, stream, gate, lanes, lane_limits)
+    select id, lanes[held + 1], sluice.lane_place(lanes[held + 1], rank), rank, attempt, held, stream, gate, lanes, lane_limits
+    from fate where not stopped and held < cardinality(lanes)
+  ), joins as (
+    insert into sluice.dirty (lane, limit_id) select lanes[held + 1], max(lane_limits[held + 1]) from fate where not stopped and held < cardinality(lanes) group by 1
+  )
+  select count(*), array_agg(distinct stream), array_agg(id) filter (where stopped) into moved, v_streams, v_stopped from fate;
+  if v_stopped is not null then delete from sluice.stop where id = any (v_stopped); end if;
+  if v_streams is not null and exists (select from sluice.worker where asleep) then perform sluice.ring(v_streams, moved); end if;
+  next_ms := (select greatest(0, ceil(extract(epoch from run_at - v_now) * 1000)) from sluice.scheduled order by run_at limit 1);
+end $$;
+
+-- History older than its time, in bounded steps: at most p_max tasks of one state per call.
+create function sluice.prune_done(p_state text, p_older_ms bigint, p_max int) returns int
+language plpgsql set enable_seqscan = off set plan_cache_mode = force_generic_plan set jit = off as $$
+declare v_n int;
+begin
+  with gone as (
+    delete from sluice.done where ctid = any (array(
+      select d.ctid from sluice.done d where d.state = p_state::"char" and d.finished_at < sluice.clock() - p_older_ms * interval '1 millisecond'
+        and not exists (select from sluice.block b where b.id = d.id)
+      order by d.state, d.finished_at limit p_max for update skip locked)) returning id
+  ), tasks as (
+    delete from sluice.task where id = any (array(select id from gone))
+  )
+  select count(*) into v_n from gone;
+  return v_n;
+end $$;
+
+create function sluice.prune_idempotency(p_max int) returns int
+language plpgsql set enable_seqscan = off set plan_cache_mode = force_generic_plan set jit = off as $$
+declare v_n int; v_now timestamptz := sluice.clock();
+begin
+  delete from sluice.awaited where until < v_now;
+  delete from sluice.idempotency where ctid = any (array(
+    select ctid from sluice.idempotency where expires_at < v_now order by expires_at limit p_max for update skip locked));
+  get diagnostics v_n = row_count;
+  return v_n;
+end $$;

@@ -1,0 +1,68 @@
+import type { Claim } from "../core/claim.js";
+import type { Queryable } from "../core/ports.js";
+import type { Database } from "./database.js";
+import type { Line } from "./line.js";
+import { statement } from "./statement.js";
+
+/** Any outcome but success. outcome: JSON text of the error or reason, '' for none. */
+export interface Settlement {
+  readonly claim: Claim;
+  readonly kind: "retry" | "fail" | "cancel" | "snooze" | "release";
+  readonly delayMs: number;
+  readonly outcome: string;
+}
+
+const LETTER = { retry: "r", fail: "f", cancel: "c", snooze: "z", release: "b" } as const;
+const RECORD = "\u001e";
+
+const settleStatement = statement<{ settled: string | null }>({
+  name: "settle",
+  text: `select sluice.settle($1, $2::text::bigint[], $3::text::bigint[], $4::text::text[], $5::text::bigint[], $6)::text as settled`,
+  params: ["int8", "text", "text", "text", "text", "text"],
+  columns: ["settled"],
+});
+
+const settleInTransactionStatement = statement<{ settled: boolean }>({
+  name: "settle_in_transaction",
+  text: "select sluice.settle_in_transaction($1, $2, $3, $4, $5) as settled",
+  params: ["int8", "int8", "int8", "text", "bool"],
+  columns: ["settled"],
+});
+
+/** Records outcomes. Returns how many were no longer ours to record. */
+export async function settle(
+  line: Line,
+  worker: string,
+  items: readonly Settlement[],
+): Promise<number> {
+  const list = (of: (s: Settlement) => string | number): string => `{${items.map(of).join(",")}}`;
+  const [row] = await line.run(settleStatement, [
+    worker,
+    list((s) => s.claim.id),
+    list((s) => s.claim.token),
+    list((s) => LETTER[s.kind]),
+    list((s) => Math.round(s.delayMs)),
+    items.map((s) => s.outcome).join(RECORD),
+  ]);
+  const settled = row?.settled ?? null;
+  return items.length - (settled === null ? 0 : settled.split(",").length);
+}
+
+/** Completes a task inside a transaction: its commit is the completion. Throws `lease_lost` if it is not ours. */
+export async function settleInTransaction(
+  db: Database,
+  tx: Queryable,
+  call: {
+    readonly worker: string;
+    readonly claim: Claim;
+    readonly result: string;
+    readonly keep: boolean;
+  },
+): Promise<void> {
+  const { worker, claim, result, keep } = call;
+  await db.run(
+    settleInTransactionStatement,
+    [worker, claim.id, claim.token, result === "" ? null : result, keep],
+    tx,
+  );
+}

@@ -1,0 +1,83 @@
+import type { Claim } from "../core/claim.js";
+import { issueClaim } from "../core/claim.js";
+import type { Line } from "./line.js";
+import { statement } from "./statement.js";
+
+/** A task that was claimed just now. */
+export interface ClaimedTask {
+  readonly claim: Claim;
+  readonly stream: number;
+  readonly attempt: number;
+  readonly input: unknown;
+}
+
+/** A success to be recorded: result is JSON text, or '' for none. */
+export interface Success {
+  readonly claim: Claim;
+  readonly result: string;
+}
+
+export interface StepCall {
+  readonly worker: string;
+  /** Random, and new for every call. */
+  readonly token: string;
+  readonly streams: readonly number[];
+  readonly claim: number;
+  readonly successes: readonly Success[];
+  readonly keep: boolean;
+  /** 1-based: the stream to begin with. */
+  readonly from: number;
+  readonly asleep: boolean | null;
+}
+
+export interface StepReply {
+  readonly claimed: readonly ClaimedTask[];
+  /** Successes that were no longer ours to record. */
+  readonly refused: number;
+}
+
+const stepStatement = statement<{ id: string; stream: number; attempt: number; input: unknown }>({
+  name: "step",
+  text: `select id, stream, attempt, input
+    from sluice.step($1, $2, $3::text::int[], $4, $5::text::bigint[], $6::text::bigint[], $7, $8, $9, $10)`,
+  params: ["int8", "int8", "text", "int4", "text", "text", "text", "bool", "int4", "bool"],
+  columns: ["id", "stream", "attempt", "input"],
+});
+
+const RECORD = "\u001e";
+
+/** Settles what succeeded and claims more, in one round trip and one transaction. */
+export async function step(line: Line, call: StepCall): Promise<StepReply> {
+  const rows = await line.rows(stepStatement, valuesOf(call));
+  const claimed: ClaimedTask[] = [];
+  let refused = 0;
+  for (const [id, stream, attempt, input] of rows as [string | null, number, number, unknown][]) {
+    if (id === null) refused = attempt;
+    else claimed.push({ claim: issueClaim(id, call.token), stream, attempt, input });
+  }
+  return { claimed, refused };
+}
+
+function valuesOf({ successes, ...call }: StepCall): unknown[] {
+  let ids: string | null = null;
+  let tokens: string | null = null;
+  let results: string | null = null;
+  if (successes.length > 0) {
+    ids = `{${successes.map((s) => s.claim.id).join(",")}}`;
+    tokens = `{${successes.map((s) => s.claim.token).join(",")}}`;
+    if (successes.some((s) => s.result !== ""))
+      results = successes.map((s) => s.result).join(RECORD);
+  }
+  return [
+    call.worker,
+    call.token,
+    `{${call.streams.join(",")}}`,
+    call.claim,
+    ids,
+    tokens,
+    results,
+    call.keep,
+    call.from,
+    call.asleep,
+  ];
+}

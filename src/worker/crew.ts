@@ -1,0 +1,215 @@
+import { classify } from "../core/outcome.js";
+import { SluiceError } from "../core/error.js";
+import { describeError, storable } from "../core/json.js";
+import type { Clock, Logger } from "../core/ports.js";
+import { delayFor } from "../core/retry.js";
+import type { Settlement } from "../postgres/settle.js";
+import type { ClaimedTask } from "../postgres/step.js";
+import { RunContext, type ContextDesk } from "./context.js";
+import type { Outbox } from "./outbox.js";
+import { perform, Run, type AnyHandler } from "./run.js";
+import type { Session } from "./session.js";
+
+export interface CrewOptions {
+  readonly handlers: ReadonlyMap<number, AnyHandler>;
+  readonly outbox: Outbox;
+  readonly desk: ContextDesk;
+  readonly clock: Clock;
+  readonly log: Logger;
+  readonly resultBytesMax: number;
+  /** Something was put into the outbox. */
+  readonly onOutcome: () => void;
+  /** A permit came back without an outcome to record: the transaction had recorded it. */
+  readonly onRecorded: (run: Run) => void;
+}
+
+// How long a handler that was told to stop may take before its task goes on without it.
+const ABORT_GRACE_MS = 1_000;
+
+/**
+ * Runs tasks: resolve, perform, classify, and hand the outcome to the outbox. Every run ends exactly
+ * once, whether its handler returns, throws, hangs or comes back long after it was given up.
+ */
+export class Crew {
+  readonly #o: CrewOptions;
+  readonly #runs = new Set<Run>();
+  readonly #abortedAt = new Map<Run, number>();
+  /** Handlers that ignored their signal and still run, although their task went on without them. */
+  abandoned = 0;
+  completed = 0;
+  failed = 0;
+
+  constructor(options: CrewOptions) {
+    this.#o = options;
+  }
+
+  get size(): number {
+    return this.#runs.size;
+  }
+
+  start(task: ClaimedTask, session: Session): void {
+    const handler = this.#o.handlers.get(task.stream);
+    // The database gives us only streams that we asked for.
+    if (handler === undefined) throw new Error(`no handler for stream ${task.stream}`);
+    const run = new Run(task, handler, session, this.#o.clock.now());
+    session.runs.set(run.claim.id, run);
+    this.#runs.add(run);
+    const ctx = new RunContext(run, this.#o.desk);
+    try {
+      const out = perform(run, task.input, ctx as never);
+      if (isThenable(out)) {
+        out.then(
+          (value) => this.#succeed(run, ctx, value),
+          (e: unknown) => this.#fail(run, e),
+        );
+      } else this.#succeed(run, ctx, out);
+    } catch (e) {
+      this.#fail(run, e);
+    }
+  }
+
+  /** Tells runs to stop whose time is over, and gives up those that were told and did not. */
+  sweep(): void {
+    const now = this.#o.clock.now();
+    for (const run of this.#runs) {
+      if (run.deadlineMs <= now && run.aborted === null) {
+        this.abort(
+          run,
+          new SluiceError(
+            "timeout",
+            `the handler took longer than ${Math.round(now - run.startedMs)} ms`,
+          ),
+        );
+      }
+    }
+    for (const [run, at] of this.#abortedAt) {
+      if (now - at < ABORT_GRACE_MS) continue;
+      this.#abandon(run);
+      this.#fail(run, run.aborted);
+    }
+  }
+
+  abort(run: Run, reason: SluiceError): void {
+    run.abort(reason);
+    if (!this.#abortedAt.has(run)) this.#abortedAt.set(run, this.#o.clock.now());
+  }
+
+  /** A cancel was asked for. */
+  cancel(session: Session, id: string, reason: string | null): void {
+    const run = session.runs.get(id);
+    if (run !== undefined)
+      this.abort(
+        run,
+        new SluiceError("task_cancelled", reason ?? "cancelled", { details: { reason } }),
+      );
+  }
+
+  /** The session's lease is gone: its runs stop and leave nothing behind. Returns how many there were. */
+  drop(session: Session, reason: SluiceError): number {
+    const runs = [...session.runs.values()];
+    for (const run of runs) {
+      run.abort(reason);
+      if (this.#leave(run)) this.#abandon(run);
+    }
+    return runs.length;
+  }
+
+  /** Hands back what still runs, without using up an attempt. */
+  release(reason: SluiceError): void {
+    for (const run of this.#runs) {
+      run.abort(reason);
+      this.#abandon(run);
+      this.#other(run, { kind: "release", delayMs: 0, outcome: "" });
+    }
+  }
+
+  #succeed(run: Run, ctx: RunContext, value: unknown): void {
+    if (run.finished) return this.#late(run);
+    if (run.aborted?.code === "timeout") return this.#fail(run, run.aborted);
+    if (ctx.pending.length > 0) {
+      this.#o.desk
+        .transaction(run, ctx.pending, () => Promise.resolve(value))
+        .catch((e: unknown) => this.#fail(run, e));
+      return;
+    }
+    if (!this.#leave(run)) return;
+    this.completed++;
+    const result = value === undefined ? "" : storable(value, this.#o.resultBytesMax);
+    this.#o.outbox.addSuccess(run.session, { claim: run.claim, result });
+    this.#o.onOutcome();
+  }
+
+  /** The run's own transaction has committed: it is recorded already. */
+  recorded(run: Run): void {
+    if (!this.#leave(run)) return;
+    this.completed++;
+    this.#o.onRecorded(run);
+  }
+
+  #fail(run: Run, e: unknown): void {
+    if (run.finished) return this.#late(run);
+    this.#other(run, this.#settlementOf(run, e));
+  }
+
+  #settlementOf(run: Run, e: unknown): Omit<Settlement, "claim"> {
+    const { aborted } = run;
+    if (aborted?.code === "task_cancelled")
+      return cancelled(aborted.details?.["reason"] as string | null);
+    const thrown = classify(e);
+    if (thrown.kind === "snooze") return { kind: "snooze", delayMs: thrown.delayMs, outcome: "" };
+    if (thrown.kind === "cancel") return cancelled(thrown.reason);
+    this.failed++;
+    const error = describeError(aborted ?? thrown.error);
+    const { contract } = run.handler;
+    this.#o.log.warn("a task failed", {
+      task: run.claim.id,
+      type: contract.type,
+      attempt: run.attempt,
+      error: error.message,
+    });
+    return {
+      kind: "retry",
+      delayMs: delayFor(contract.backoff, run.attempt),
+      outcome: storable(error, 64 * 1024),
+    };
+  }
+
+  #other(run: Run, settlement: Omit<Settlement, "claim">): void {
+    if (!this.#leave(run)) return;
+    this.#o.outbox.addOther(run.session, { claim: run.claim, ...settlement });
+    this.#o.onOutcome();
+  }
+
+  #leave(run: Run): boolean {
+    if (!run.finish()) return false;
+    this.#runs.delete(run);
+    this.#abortedAt.delete(run);
+    run.session.runs.delete(run.claim.id);
+    return true;
+  }
+
+  #abandon(run: Run): void {
+    this.abandoned++;
+    this.#o.log.warn("a handler was told to stop and still runs; its task goes on without it", {
+      task: run.claim.id,
+      type: run.handler.contract.type,
+    });
+  }
+
+  #late(run: Run): void {
+    // A run whose own transaction recorded it was never abandoned.
+    if (run.aborted !== null && this.abandoned > 0) this.abandoned--;
+  }
+}
+
+function cancelled(reason: string | null): Omit<Settlement, "claim"> {
+  return { kind: "cancel", delayMs: 0, outcome: storable({ reason }, 4096) };
+}
+
+function isThenable(value: unknown): value is PromiseLike<unknown> {
+  return (
+    typeof value === "object" &&
+    value !== null &&
+    typeof (value as { then?: unknown }).then === "function"
+  );
+}

@@ -1,0 +1,225 @@
+import type { Clock, Logger } from "../core/ports.js";
+import {
+  beat,
+  claimSuspect,
+  register,
+  releaseUnknown,
+  retire,
+  type BeatReply,
+  type Registration,
+} from "../postgres/heartbeat.js";
+import type { Line } from "../postgres/line.js";
+import type { ClaimedTask } from "../postgres/step.js";
+import type { Permits } from "./permits.js";
+import { Session } from "./session.js";
+import { newToken } from "./token.js";
+import { Trouble } from "./trouble.js";
+
+export interface HeartOptions {
+  readonly line: Line;
+  readonly registration: Registration;
+  readonly permits: Permits;
+  readonly clock: Clock;
+  readonly log: Logger;
+  readonly onBegan: (session: Session) => void;
+  readonly onLost: (session: Session) => void;
+  readonly onStop: (session: Session, id: string, reason: string | null) => void;
+  /** A suspect is reserved for us: empty the worker, then claim it alone. */
+  readonly onSuspect: (session: Session, id: string) => void;
+}
+
+const BEATS_PER_LEASE = 3;
+// We stop before the database says that we are dead: by a tenth of the lease, at least 100 ms.
+const MARGIN_SHARE = 0.1;
+const MARGIN_MS_MIN = 100;
+// Full or free again is told at once, so that others know where a slot is of use; but not more often.
+const NEWS_MS_MIN = 250;
+
+/**
+ * One heartbeat per session renews the lease of everything it holds. The lease counts from the moment
+ * the heartbeat was sent, by our monotonic clock; if no answer comes in time, the session is lost.
+ */
+export class Heart {
+  readonly #o: HeartOptions;
+  readonly #sessions = new Set<Session>();
+  readonly #trouble = new Trouble();
+  #current: Session | null = null;
+  #beatTimer: NodeJS.Timeout | null = null;
+  #watchTimer: NodeJS.Timeout | null = null;
+  #beating = false;
+  #registering = false;
+  #stopped = false;
+  #draining = false;
+  #wasFull = false;
+  #toldMs = Number.NEGATIVE_INFINITY;
+
+  constructor(options: HeartOptions) {
+    this.#o = options;
+  }
+
+  get current(): Session | null {
+    return this.#current;
+  }
+
+  /** Registers; throws if the database cannot be reached. */
+  async start(): Promise<void> {
+    await this.#register();
+    this.#schedule(this.#o.registration.leaseMs / BEATS_PER_LEASE);
+    this.#watchTimer = setInterval(
+      () => this.watch(),
+      Math.min(50, this.#o.registration.leaseMs / 10),
+    );
+  }
+
+  /** A reply was lost: the session stays for what it knows, and another one claims. */
+  doubt(session: Session): void {
+    if (session.lost || this.#current !== session) return;
+    session.doubtful = true;
+    this.#current = null;
+    this.#again();
+  }
+
+  lose(session: Session): void {
+    if (session.lost) return;
+    session.lost = true;
+    this.#sessions.delete(session);
+    if (this.#current === session) this.#current = null;
+    this.#o.log.error("the lease was lost; what it covered is aborted and will run elsewhere", {
+      worker: session.id,
+      tasks: session.runs.size,
+    });
+    this.#o.onLost(session);
+    if (!this.#stopped && this.#current === null) this.#again();
+  }
+
+  /** Whether a session's time is over. Also asked before anything that needs the lease. */
+  watch(): void {
+    const now = this.#o.clock.now();
+    for (const session of this.#sessions)
+      if (now >= session.leaseUntilMs - this.#marginMs()) this.lose(session);
+    this.#news(now);
+  }
+
+  drain(): void {
+    this.#draining = true;
+    this.#schedule(0);
+  }
+
+  /** Leaves: hands back what is still held. Best effort, the lease ends it anyway. */
+  async stop(): Promise<void> {
+    this.#stopped = true;
+    if (this.#beatTimer !== null) clearTimeout(this.#beatTimer);
+    if (this.#watchTimer !== null) clearInterval(this.#watchTimer);
+    for (const session of this.#sessions) {
+      await retire(this.#o.line, session.id).catch((e: unknown) =>
+        this.#o.log.warn("could not sign off", { error: String(e) }),
+      );
+    }
+    this.#sessions.clear();
+    this.#current = null;
+  }
+
+  async claimSuspect(session: Session, id: string): Promise<ClaimedTask | null> {
+    return claimSuspect(this.#o.line, { worker: session.id, token: newToken(), id });
+  }
+
+  async #register(): Promise<void> {
+    const sentMs = this.#o.clock.now();
+    const id = await register(this.#o.line, this.#o.registration);
+    if (this.#stopped) {
+      await retire(this.#o.line, id).catch(() => {});
+      return;
+    }
+    const session = new Session(id, sentMs + this.#o.registration.leaseMs);
+    this.#sessions.add(session);
+    this.#current = session;
+    this.#o.onBegan(session);
+  }
+
+  /** Registers again, as often as it takes. */
+  #again(): void {
+    if (this.#registering || this.#stopped) return;
+    this.#registering = true;
+    void this.#tryAgain().finally(() => (this.#registering = false));
+  }
+
+  async #tryAgain(): Promise<void> {
+    while (!this.#stopped && this.#current === null) {
+      try {
+        await this.#register();
+        this.#trouble.over();
+      } catch (e) {
+        this.#o.log.warn("cannot register with the database", { error: String(e) });
+        await new Promise((resolve) => setTimeout(resolve, this.#trouble.nextDelayMs()));
+      }
+    }
+  }
+
+  #schedule(ms: number): void {
+    if (this.#beatTimer !== null) clearTimeout(this.#beatTimer);
+    if (this.#stopped) return;
+    this.#beatTimer = setTimeout(() => void this.#beatAll(), ms);
+  }
+
+  async #beatAll(): Promise<void> {
+    if (this.#beating) return;
+    this.#beating = true;
+    let waitMs = this.#o.registration.leaseMs / BEATS_PER_LEASE;
+    for (const session of [...this.#sessions]) {
+      const ok = await this.#beat(session).catch((e: unknown) => {
+        this.#o.log.warn("a heartbeat failed", { error: String(e) });
+        return false;
+      });
+      if (!ok) waitMs = Math.min(waitMs, this.#trouble.nextDelayMs());
+      else this.#trouble.over();
+    }
+    this.#beating = false;
+    this.#schedule(waitMs);
+  }
+
+  async #beat(session: Session): Promise<boolean> {
+    const sentMs = this.#o.clock.now();
+    this.#toldMs = sentMs;
+    const reply = await beat(this.#o.line, session.id, {
+      availableCapacity: this.#o.permits.free,
+      memoryUsage: process.memoryUsage.rss(),
+      draining: this.#draining || session.doubtful,
+    });
+    if (session.lost) return true;
+    if (!reply.alive) {
+      this.lose(session);
+      return true;
+    }
+    session.leaseUntilMs = sentMs + this.#o.registration.leaseMs;
+    this.#heard(session, reply);
+    if (session.doubtful) await this.#settleDoubt(session);
+    return true;
+  }
+
+  #heard(session: Session, reply: BeatReply): void {
+    for (const { id, reason } of reply.stops) this.#o.onStop(session, id, reason);
+    if (reply.suspect !== null && session === this.#current)
+      this.#o.onSuspect(session, reply.suspect);
+  }
+
+  /** Hands back what was claimed unseen, again with every heartbeat: a cut-off claim may commit late. */
+  async #settleDoubt(session: Session): Promise<void> {
+    const released = await releaseUnknown(this.#o.line, session.id, session.tokens());
+    if (released > 0)
+      this.#o.log.info("tasks of a lost reply were handed back", { tasks: released });
+    if (!session.idle) return;
+    await retire(this.#o.line, session.id);
+    this.#sessions.delete(session);
+  }
+
+  #news(now: number): void {
+    const full = this.#o.permits.free === 0;
+    if (full === this.#wasFull || now - this.#toldMs < NEWS_MS_MIN) return;
+    this.#wasFull = full;
+    this.#schedule(0);
+  }
+
+  #marginMs(): number {
+    return Math.max(MARGIN_MS_MIN, this.#o.registration.leaseMs * MARGIN_SHARE);
+  }
+}

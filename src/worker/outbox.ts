@@ -1,0 +1,97 @@
+import type { Settlement } from "../postgres/settle.js";
+import type { Success } from "../postgres/step.js";
+import type { Session } from "./session.js";
+
+/** Outcomes of one session, on their way to the database. Each still holds its permit. */
+export interface Parcel<T> {
+  readonly session: Session;
+  readonly items: readonly T[];
+}
+
+/**
+ * Outcomes that wait to be recorded. While one statement is under way the next collects, so batches
+ * form by themselves under load and an idle system waits for no timer.
+ */
+export class Outbox {
+  readonly #successes = new Shelf<Success>();
+  readonly #others = new Shelf<Settlement>();
+
+  get size(): number {
+    return this.#successes.size + this.#others.size;
+  }
+
+  get successes(): number {
+    return this.#successes.size;
+  }
+
+  get others(): number {
+    return this.#others.size;
+  }
+
+  addSuccess(session: Session, success: Success): void {
+    this.#successes.add(session, success);
+  }
+
+  addOther(session: Session, settlement: Settlement): void {
+    this.#others.add(session, settlement);
+  }
+
+  takeSuccesses(max: number): Parcel<Success> | null {
+    return this.#successes.take(max);
+  }
+
+  takeOthers(max: number): Parcel<Settlement> | null {
+    return this.#others.take(max);
+  }
+
+  /** The statement did not go through: its outcomes go to the front again. */
+  putBackSuccesses(parcel: Parcel<Success>): void {
+    this.#successes.putBack(parcel);
+  }
+
+  putBackOthers(parcel: Parcel<Settlement>): void {
+    this.#others.putBack(parcel);
+  }
+
+  /** Forgets what a session without a lease can no longer record; returns how many that were. */
+  forget(session: Session): number {
+    return this.#successes.forget(session) + this.#others.forget(session);
+  }
+}
+
+class Shelf<T> {
+  readonly #bySession = new Map<Session, T[]>();
+  size = 0;
+
+  add(session: Session, item: T): void {
+    const items = this.#bySession.get(session);
+    if (items === undefined) this.#bySession.set(session, [item]);
+    else items.push(item);
+    session.settling++;
+    this.size++;
+  }
+
+  /** Up to max outcomes of one session. */
+  take(max: number): Parcel<T> | null {
+    for (const [session, items] of this.#bySession) {
+      const taken = items.length <= max ? items : items.splice(0, max);
+      if (taken === items) this.#bySession.delete(session);
+      this.size -= taken.length;
+      return { session, items: taken };
+    }
+    return null;
+  }
+
+  putBack({ session, items }: Parcel<T>): void {
+    this.#bySession.set(session, [...items, ...(this.#bySession.get(session) ?? [])]);
+    this.size += items.length;
+  }
+
+  forget(session: Session): number {
+    const n = this.#bySession.get(session)?.length ?? 0;
+    this.#bySession.delete(session);
+    session.settling -= n;
+    this.size -= n;
+    return n;
+  }
+}

@@ -1,0 +1,36 @@
+/**
+ * Bounds the tasks in flight. A permit is taken before a task is claimed and given back once its
+ * outcome is recorded; the statement that records it may already claim the next on that permit.
+ */
+export class Permits {
+  readonly max: number;
+  #inUse = 0;
+
+  constructor(max: number) {
+    this.max = max;
+  }
+
+  get free(): number {
+    return this.max - this.#inUse;
+  }
+
+  get inUse(): number {
+    return this.#inUse;
+  }
+
+  take(n: number): void {
+    // guard: permit before claim -> test/worker/permits.test.ts: "no more tasks are ever in flight than there are permits"
+    if (n > this.free) throw new Error(`${n} permits wanted, ${this.free} free`);
+    this.#inUse += n;
+  }
+
+  give(n: number): void {
+    if (n > this.#inUse) throw new Error(`${n} permits given back, ${this.#inUse} in use`);
+    this.#inUse -= n;
+  }
+}
+
+/** How many tasks to ask for. Permits of what is being settled in the same statement count as free. */
+export function claimSize(freePermits: number, settling: number, batchMax: number): number {
+  return Math.max(0, Math.min(freePermits + settling, batchMax));
+}

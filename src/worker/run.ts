@@ -1,0 +1,70 @@
+import type { Claim } from "../core/claim.js";
+import type { SluiceError } from "../core/error.js";
+import type { TaskHandler } from "../core/task.js";
+import type { ClaimedTask } from "../postgres/step.js";
+import type { Session } from "./session.js";
+
+/** Any handler: its types matter only where it is declared. */
+export type AnyHandler = TaskHandler<never, never, unknown>;
+
+/**
+ * One task in hand. It leaves `running` exactly once: finish() answers true to the first caller, and
+ * whatever the handler does after that has no effect.
+ */
+export class Run {
+  readonly claim: Claim;
+  readonly attempt: number;
+  readonly handler: AnyHandler;
+  readonly session: Session;
+  readonly startedMs: number;
+  /** When it times out; moved by ctx.extendLease. */
+  deadlineMs: number;
+  /** Why it was told to stop, once it was. */
+  aborted: SluiceError | null = null;
+  #controller: AbortController | null = null;
+  #finished = false;
+
+  constructor(task: ClaimedTask, handler: AnyHandler, session: Session, nowMs: number) {
+    this.claim = task.claim;
+    this.attempt = task.attempt;
+    this.handler = handler;
+    this.session = session;
+    this.startedMs = nowMs;
+    this.deadlineMs = nowMs + (handler.contract.timeoutMs ?? Number.POSITIVE_INFINITY);
+  }
+
+  /** Made when somebody looks: most handlers never do, and an AbortController is not cheap. */
+  get signal(): AbortSignal {
+    if (this.#controller === null) {
+      this.#controller = new AbortController();
+      if (this.aborted !== null) this.#controller.abort(this.aborted);
+    }
+    return this.#controller.signal;
+  }
+
+  get finished(): boolean {
+    return this.#finished;
+  }
+
+  /** Tells the handler to stop, with the reason. The first reason stays. */
+  abort(reason: SluiceError): void {
+    if (this.aborted !== null) return;
+    this.aborted = reason;
+    this.#controller?.abort(reason);
+  }
+
+  finish(): boolean {
+    if (this.#finished) return false;
+    this.#finished = true;
+    return true;
+  }
+}
+
+/** Calls the handler on its parsed input. Synchronous as far as schema and handler are. */
+export function perform(run: Run, input: unknown, ctx: never): unknown {
+  const { contract } = run.handler;
+  const parsed: unknown = contract.parse(input);
+  if (parsed instanceof Promise)
+    return parsed.then((value) => run.handler.run(value as never, ctx));
+  return run.handler.run(parsed as never, ctx);
+}

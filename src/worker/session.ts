@@ -1,0 +1,32 @@
+import type { Run } from "./run.js";
+
+/**
+ * One registration in the database: an id, a lease, and what is held under it. A worker begins a new
+ * session when its lease is lost, and also when the reply to a claim was lost: then this session
+ * claims nothing more, hands back what it does not know of, and ends when its last task has settled.
+ */
+export class Session {
+  readonly id: string;
+  readonly runs = new Map<string, Run>();
+  /** By our monotonic clock, counted from when the last good heartbeat was sent. */
+  leaseUntilMs: number;
+  /** A reply was lost: it may hold tasks that we have never seen. */
+  doubtful = false;
+  lost = false;
+  /** Outcomes of this session that are on their way to the database. */
+  settling = 0;
+
+  constructor(id: string, leaseUntilMs: number) {
+    this.id = id;
+    this.leaseUntilMs = leaseUntilMs;
+  }
+
+  /** The tokens under which it knows to hold something. */
+  tokens(): string[] {
+    return [...new Set([...this.runs.values()].map((r) => r.claim.token))];
+  }
+
+  get idle(): boolean {
+    return this.runs.size === 0 && this.settling === 0;
+  }
+}

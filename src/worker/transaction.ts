@@ -1,0 +1,47 @@
+import type pg from "pg";
+import type { Queryable } from "../core/ports.js";
+import { storable } from "../core/json.js";
+import type { Database } from "../postgres/database.js";
+import { toSluiceError } from "../postgres/fault.js";
+import { settleInTransaction } from "../postgres/settle.js";
+import type { PendingEnqueue } from "./context.js";
+import type { Run } from "./run.js";
+
+export interface TransactionDesk {
+  readonly db: Database;
+  readonly pool: pg.Pool;
+  readonly keep: boolean;
+  readonly resultBytesMax: number;
+}
+
+/**
+ * Runs fn, what was enqueued, and the completion of the task in one transaction. The fence comes
+ * last, so the run row is locked for a moment only; if the claim was lost, all of it rolls back.
+ */
+export async function completeInTransaction<R>(
+  desk: TransactionDesk,
+  run: Run,
+  pending: readonly PendingEnqueue[],
+  fn: (tx: Queryable) => Promise<R>,
+): Promise<R> {
+  const client = await desk.pool.connect();
+  let broken: Error | undefined;
+  try {
+    await client.query("begin");
+    const result = await fn(client);
+    for (const enqueue of pending) await enqueue(client);
+    await settleInTransaction(desk.db, client, {
+      worker: run.session.id,
+      claim: run.claim,
+      result: result === undefined ? "" : storable(result, desk.resultBytesMax),
+      keep: desk.keep,
+    });
+    await client.query("commit");
+    return result;
+  } catch (e) {
+    await client.query("rollback").catch((e2: unknown) => (broken = e2 as Error));
+    throw toSluiceError(e);
+  } finally {
+    client.release(broken);
+  }
+}

@@ -1,0 +1,128 @@
+import fc from "fast-check";
+import { describe, expect, test } from "vitest";
+import { encodeInput } from "../../src/core/json.js";
+import { isSluiceError } from "../../src/core/error.js";
+import { caught, hostile, loneHigh, loneLow, nested, nul, unstorable } from "./caught.js";
+
+const MAX = 1_048_576;
+const circular: Record<string, unknown> = { a: { b: [0] } };
+circular.self = { deep: [circular] };
+const throwing = {
+  toJSON() {
+    throw new Error("no");
+  },
+};
+
+describe("an input that is stored", () => {
+  test.each([
+    [undefined, "null"],
+    [null, "null"],
+    [0, "0"],
+    ["é😀", '"é😀"'],
+    ["\\u0000", '"\\\\u0000"'],
+    ["\\\\ud800", '"\\\\\\\\ud800"'],
+    ["\u0001", '"\\u0001"'],
+    [{ a: undefined, b: () => 1 }, "{}"],
+    [JSON.parse('{"__proto__":1,"constructor":2}'), '{"__proto__":1,"constructor":2}'],
+    [{ "a\u001eb": 1 }, '{"a\\u001eb":1}'],
+  ])("%j becomes %s", (value, text) => expect(encodeInput(value, MAX)).toBe(text));
+
+  test("may be nested 1,000 levels deep", () => {
+    expect(encodeInput(nested(1000), MAX)).toHaveLength(2001);
+  });
+
+  test("may hold many brackets side by side and inside texts", () => {
+    const value = { wide: Array.from({ length: 5000 }, () => []), text: '[{"\\'.repeat(5000) };
+    expect(JSON.parse(encodeInput(value, MAX))).toEqual(value);
+  });
+
+  test("may be exactly as large as allowed, counted in bytes", () => {
+    expect(encodeInput("é".repeat(4), 10)).toBe('"éééé"');
+    expect(caught(() => encodeInput("é".repeat(4), 9)).code).toBe("input_too_large");
+  });
+});
+
+describe("an input that is refused", () => {
+  test.each([
+    ["a BigInt", { a: [{ b: 1n }] }, "a BigInt at $.a[0].b"],
+    ["a BigInt alone", 1n, "a BigInt at $"],
+    ["a circle", circular, "a circle back to $ at $.self.deep[0]"],
+    ["a throwing toJSON", { a: throwing }, "a toJSON or a getter in it threw"],
+    ["a hostile proxy", { a: hostile() }, "a toJSON or a getter in it threw"],
+    ["a function", () => 1, "it is a function"],
+    ["a symbol", Symbol("a"), "it is a symbol"],
+    ["nothing from toJSON", { toJSON: () => undefined }, "toJSON returns nothing"],
+    ["a bottomless nesting", nested(100_000), "nested too deep"],
+  ])("not serialisable: %s", (_, value, message) => {
+    const error = caught(() => encodeInput(value, MAX));
+    expect(error.code).toBe("input_not_serialisable");
+    expect(error.message).toContain(message);
+  });
+
+  test.each([
+    ["NUL", nul],
+    ["NUL after an escaped backslash", "\\\u0000"],
+    ["NUL in a key", { [nul]: 1 }],
+    ["a lone high surrogate", [loneHigh]],
+    ["a lone low surrogate", [loneLow]],
+    ["a lone surrogate in a key", { a: { [loneLow]: 1 } }],
+    ["surrogates the wrong way round", "\udc00\ud800"],
+    ["1,001 levels", nested(1001)],
+    ["1,001 levels of objects", JSON.parse('{"a":'.repeat(1001) + "1" + "}".repeat(1001))],
+  ])("not storable: %s", (_, value) => {
+    expect(caught(() => encodeInput(value, MAX)).code).toBe("input_not_storable");
+  });
+
+  test("too large, with the sizes in the details", () => {
+    const error = caught(() => encodeInput("x".repeat(100), 50));
+    expect(error).toMatchObject({ code: "input_too_large", details: { bytes: 102, bytesMax: 50 } });
+  });
+
+  test("a megabyte of backslashes and escapes is looked through in one go", () => {
+    const value = "\\".repeat(300_000) + "\u0001".repeat(30_000) + "\u0000";
+    const startedAt = performance.now();
+    expect(caught(() => encodeInput(value, MAX)).code).toBe("input_not_storable");
+    expect(performance.now() - startedAt).toBeLessThan(1000);
+  });
+});
+
+describe("whatever the input", () => {
+  const texts = fc.string({ unit: "binary" });
+  const pieces = fc.array(
+    fc.constantFrom("\\", "u0000", "ud800", "\0", "\ud800", "\udc00", '"', "a"),
+  );
+  const anyText = fc.oneof(
+    texts,
+    pieces.map((p) => p.join("")),
+  );
+  const values = fc.anything({ key: anyText, values: [anyText, fc.double(), fc.boolean()] });
+
+  test("it is stored as JSON.stringify writes it or refused with a code", () => {
+    fc.assert(
+      fc.property(values, (value) => {
+        try {
+          const text = encodeInput(value, MAX);
+          expect(text).toBe(value === undefined ? "null" : JSON.stringify(value));
+          expect(hasUnstorable(JSON.parse(text))).toBe(false);
+        } catch (e) {
+          expect(isSluiceError(e)).toBe(true);
+        }
+      }),
+    );
+  });
+
+  test("a text is refused exactly if PostgreSQL would refuse it", () => {
+    fc.assert(
+      fc.property(anyText, (text) => {
+        if (!unstorable(text)) expect(JSON.parse(encodeInput(text, MAX))).toBe(text);
+        else expect(caught(() => encodeInput(text, MAX)).code).toBe("input_not_storable");
+      }),
+    );
+  });
+});
+
+function hasUnstorable(value: unknown): boolean {
+  if (typeof value === "string") return unstorable(value);
+  if (typeof value !== "object" || value === null) return false;
+  return Object.entries(value).some(([key, item]) => unstorable(key) || hasUnstorable(item));
+}

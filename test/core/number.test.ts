@@ -1,0 +1,50 @@
+import { describe, expect, test } from "vitest";
+import { checkInteger, checkNumber } from "../../src/core/number.js";
+import { caught } from "./caught.js";
+
+const range = { min: 0, max: 10 };
+const never = [
+  NaN,
+  Infinity,
+  -Infinity,
+  -1,
+  11,
+  1e300,
+  -1e300,
+  "5",
+  "",
+  null,
+  undefined,
+  5n,
+  {},
+  [],
+  [5],
+  true,
+];
+
+describe("an integer option", () => {
+  test.each([0, 1, 10])("may be %d", (value) =>
+    expect(checkInteger("x", value, range)).toBe(value),
+  );
+
+  test("turns negative zero into zero", () => {
+    expect(Object.is(checkInteger("x", -0, range), 0)).toBe(true);
+  });
+
+  test.each([...never, 0.5, 9.999])("is refused: %s", (value) => {
+    const error = caught(() => checkInteger("pollMs", value, range));
+    expect(error.code).toBe("invalid_option");
+    expect(error.message).toMatch(/^pollMs must be an integer from 0 to 10, not ./);
+    expect(error.details).toMatchObject({ option: "pollMs" });
+  });
+});
+
+describe("a number option", () => {
+  test.each([0, 0.5, 10])("may be %d", (value) =>
+    expect(checkNumber("x", value, range)).toBe(value),
+  );
+
+  test.each(never)("is refused: %s", (value) =>
+    expect(caught(() => checkNumber("x", value, range)).code).toBe("invalid_option"),
+  );
+});

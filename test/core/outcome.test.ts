@@ -1,0 +1,51 @@
+import { describe, expect, test } from "vitest";
+import { CancelOutcome, SnoozeOutcome, cancel, classify, snooze } from "../../src/core/outcome.js";
+import { caught, hostile, nul } from "./caught.js";
+
+describe("what a handler throws", () => {
+  test("cancel ends the task, with or without a reason", () => {
+    expect(classify(cancel())).toEqual({ kind: "cancel", reason: null });
+    expect(classify(cancel("account closed"))).toEqual({
+      kind: "cancel",
+      reason: "account closed",
+    });
+  });
+
+  test("snooze runs it again later", () => {
+    expect(classify(snooze(5_000))).toEqual({ kind: "snooze", delayMs: 5_000 });
+    expect(classify(snooze(0))).toEqual({ kind: "snooze", delayMs: 0 });
+  });
+
+  test("anything else is a failure", () => {
+    const like = { name: "SnoozeOutcome", delayMs: 5 };
+    for (const error of [undefined, null, "cancel", new Error("x"), like, hostile()]) {
+      const outcome = classify(error);
+      expect(outcome.kind).toBe("fail");
+      expect(outcome.kind === "fail" && outcome.error === error).toBe(true);
+    }
+  });
+});
+
+describe("an outcome", () => {
+  test("is an Error, for those who only throw errors, but walks no stack", () => {
+    const limit = Error.stackTraceLimit;
+    for (const outcome of [cancel("x"), snooze(1)]) {
+      expect(outcome).toBeInstanceOf(Error);
+      expect(outcome.stack ?? "").not.toContain("\n    at ");
+    }
+    expect(cancel()).toBeInstanceOf(CancelOutcome);
+    expect(snooze(1)).toBeInstanceOf(SnoozeOutcome);
+    expect(Error.stackTraceLimit).toBe(limit);
+  });
+
+  test("keeps a reason storable and short", () => {
+    expect(cancel(nul).reason).toBe("a\ufffdb");
+    expect(cancel("x".repeat(1e6)).reason?.length).toBeLessThanOrEqual(1024);
+    expect(cancel({} as never).reason).toBe("an object");
+  });
+
+  test.each([-1, 0.5, NaN, Infinity, 1e15, "5" as never, undefined as never])(
+    "refuses to snooze for %s",
+    (ms) => expect(caught(() => snooze(ms)).code).toBe("invalid_option"),
+  );
+});

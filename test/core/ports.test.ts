@@ -1,0 +1,72 @@
+import { expect, test } from "vitest";
+import { monotonicClock, oncePerSecond, silentLogger, type Logger } from "../../src/core/ports.js";
+
+type Line = [level: string, message: string, fields: unknown];
+
+function recorder() {
+  const lines: Line[] = [];
+  const at = (level: string) => (message: string, fields?: unknown) =>
+    void lines.push([level, message, fields]);
+  const sink: Logger = {
+    debug: at("debug"),
+    info: at("info"),
+    warn: at("warn"),
+    error: at("error"),
+  };
+  const clock = { ms: 0, now: () => clock.ms };
+  return { lines, clock, log: oncePerSecond(sink, clock) };
+}
+
+test("one line a second about the same trouble, and the next tells how many were held back", () => {
+  const { lines, clock, log } = recorder();
+  for (clock.ms = 0; clock.ms <= 2000; clock.ms += 100)
+    log.warn("database gone", { try: clock.ms });
+  expect(lines).toEqual([
+    ["warn", "database gone", { try: 0 }],
+    ["warn", "database gone", { try: 1000, suppressed: 9 }],
+    ["warn", "database gone", { try: 2000, suppressed: 9 }],
+  ]);
+});
+
+test("other messages and other levels are other troubles", () => {
+  const { lines, log } = recorder();
+  log.warn("a");
+  log.warn("b");
+  log.error("a");
+  log.info("a");
+  log.debug("a");
+  log.warn("a");
+  expect(lines.map(([level, message]) => `${level} ${message}`)).toEqual([
+    "warn a",
+    "warn b",
+    "error a",
+    "info a",
+    "debug a",
+  ]);
+});
+
+test("a thousand other troubles are remembered, not more", () => {
+  const { lines, log } = recorder();
+  log.warn("first");
+  for (let i = 0; i < 999; i++) log.warn(`trouble ${i}`);
+  log.warn("first");
+  expect(lines).toHaveLength(1000);
+  log.warn("one too many");
+  log.warn("first");
+  expect(lines).toHaveLength(1002);
+});
+
+test("a logger that throws hurts nobody", () => {
+  const broken = {
+    ...silentLogger,
+    warn() {
+      throw new Error("disk full");
+    },
+  };
+  expect(() => oncePerSecond(broken).warn("x")).not.toThrow();
+});
+
+test("the clock of the process does not run backwards", () => {
+  const first = monotonicClock.now();
+  expect(monotonicClock.now()).toBeGreaterThanOrEqual(first);
+});

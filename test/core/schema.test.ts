@@ -1,0 +1,79 @@
+import { type as ark } from "arktype";
+import * as v from "valibot";
+import { describe, expect, test } from "vitest";
+import { z } from "zod";
+import { isSchema, noInput, type, validate, type Schema } from "../../src/core/schema.js";
+import { caught } from "./caught.js";
+
+const schemas: [string, Schema][] = [
+  ["zod", z.object({ id: z.string() })],
+  ["valibot", v.object({ id: v.string() })],
+  ["arktype", ark({ id: "string" })],
+];
+
+describe.each(schemas)("a schema of %s", (_, schema) => {
+  test("is a schema and gives its output at once", () => {
+    expect(isSchema(schema)).toBe(true);
+    expect(validate(schema, { id: "a" })).toEqual({ id: "a" });
+  });
+
+  test("says what is wrong and where", () => {
+    const error = caught(() => validate(schema, { id: 5 }));
+    expect(error.code).toBe("input_invalid");
+    expect(error.message).toMatch(/^the input is not valid: id: ./);
+    expect(error.details?.issues).toMatchObject([{ path: "id" }]);
+  });
+});
+
+describe("validation", () => {
+  test("waits for an asynchronous schema", async () => {
+    const schema = z.string().refine((text) => Promise.resolve(text === "a"), "not a");
+    const good = validate(schema, "a");
+    expect(good).toBeInstanceOf(Promise);
+    await expect(good).resolves.toBe("a");
+    await expect(validate(schema, "b")).rejects.toMatchObject({ code: "input_invalid" });
+  });
+
+  test("blames the input if the schema throws, now or later", async () => {
+    const cause = new Error("broken");
+    const throws = schemaOf(() => {
+      throw cause;
+    });
+    const rejects = schemaOf(() => Promise.reject(cause));
+    expect(caught(() => validate(throws, 1))).toMatchObject({ code: "input_invalid", cause });
+    await expect(validate(rejects, 1)).rejects.toMatchObject({ code: "input_invalid", cause });
+  });
+
+  test("tells a bounded number of issues in storable words", () => {
+    const issues = Array.from({ length: 100_000 }, () => ({
+      message: "\0" + "x".repeat(1000),
+      path: ["a", { key: 0 }, Symbol("s")],
+    }));
+    const error = caught(() =>
+      validate(
+        schemaOf(() => ({ issues })),
+        1,
+      ),
+    );
+    expect(error.message).toMatch(
+      /^the input is not valid: a\.0\.Symbol\(s\): \ufffdx.*\(and 99999 more\)$/,
+    );
+    expect(JSON.stringify(error.details).length).toBeLessThan(20_000);
+  });
+
+  test("accepts anything as a type, and nothing as no input", () => {
+    expect(validate(type<string>(), 5)).toBe(5);
+    expect(validate(noInput, undefined)).toBeUndefined();
+    expect(validate(noInput, null)).toBeUndefined();
+    expect(caught(() => validate(noInput, {})).code).toBe("input_invalid");
+  });
+
+  test.each([undefined, null, "a", {}, { "~standard": 5 }, { "~standard": {} }])(
+    "%j is not a schema",
+    (value) => expect(isSchema(value)).toBe(false),
+  );
+});
+
+function schemaOf(check: Schema["~standard"]["validate"]): Schema {
+  return { "~standard": { version: 1, vendor: "test", validate: check } };
+}

@@ -1,0 +1,50 @@
+import { mkdtempSync, readdirSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterEach, beforeEach, expect, test } from "vitest";
+import { tryLock } from "../../src/embedded/lock.js";
+import { spawnTs } from "../support/process.js";
+
+let directory: string;
+
+beforeEach(() => {
+  directory = mkdtempSync(join(tmpdir(), "sluice-lock-"));
+});
+
+afterEach(() => rmSync(directory, { recursive: true, force: true }));
+
+const locks = (): string[] => readdirSync(directory).filter((name) => /^(lock|mark)\./.test(name));
+
+test("a lock that is held is not given to a second one, not even in the same process", () => {
+  const release = tryLock(directory);
+  expect(release).toBeTypeOf("function");
+  expect(tryLock(directory)).toBeUndefined();
+  release?.();
+  expect(tryLock(directory)).toBeTypeOf("function");
+});
+
+test("taking and releasing leaves one small file, however often", () => {
+  for (let round = 0; round < 20; round += 1) tryLock(directory)?.();
+  expect(locks()).toEqual(["lock.20"]);
+});
+
+test("the lock of a living process is waited for, that of a killed one is taken over", async () => {
+  const holder = spawnTs("test/embedded/locker.ts", [directory, "0", "hold"]);
+  await holder.line((line) => line === "holding");
+  expect(tryLock(directory)).toBeUndefined();
+  await holder.kill("SIGKILL");
+  expect(tryLock(directory)).toBeTypeOf("function");
+});
+
+test("many processes, some killed while they hold the lock, are never inside together", async () => {
+  const honest = Array.from({ length: 3 }, () =>
+    spawnTs("test/embedded/locker.ts", [directory, "60", "end"]),
+  );
+  for (let victims = 0; victims < 2; victims += 1) {
+    const victim = spawnTs("test/embedded/locker.ts", [directory, "5", "hold"]);
+    await victim.line((line) => line === "holding");
+    await victim.kill("SIGKILL");
+  }
+  const ends = honest.map((locker) => locker.line((line) => line === "done" || line === "clash"));
+  expect(await Promise.all(ends)).toEqual(["done", "done", "done"]);
+});

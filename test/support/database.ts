@@ -1,0 +1,92 @@
+import { createHash, randomBytes } from "node:crypto";
+import { readFileSync, readdirSync } from "node:fs";
+import pg from "pg";
+
+export interface TestDatabase {
+  readonly url: string;
+  readonly name: string;
+  drop(): Promise<void>;
+}
+
+const postgres = new URL("../../src/postgres/", import.meta.url);
+// Any number will do, as long as all test processes take the same.
+const templateLock = 7_318_006;
+
+/** A database of its own for a test, empty or with the schema in place. */
+export async function freshDatabase(options: { migrated?: boolean } = {}): Promise<TestDatabase> {
+  const name = `sluice_test_${randomBytes(8).toString("hex")}`;
+  const template = options.migrated === true ? await migratedTemplate() : "template0";
+  await admin((client) => client.query(`create database ${name} template ${template}`));
+  return {
+    name,
+    url: urlOf(name),
+    drop: () =>
+      admin(
+        async (client) => void (await client.query(`drop database if exists ${name} with (force)`)),
+      ),
+  };
+}
+
+function serverUrl(): string {
+  const url = process.env.SLUICE_TEST_URL;
+  if (url === undefined)
+    throw new Error("SLUICE_TEST_URL is not set: run the tests through vitest");
+  return url;
+}
+
+function urlOf(database: string): string {
+  const url = new URL(serverUrl());
+  url.pathname = `/${database}`;
+  return url.href;
+}
+
+async function connected<T>(url: string, use: (client: pg.Client) => Promise<T>): Promise<T> {
+  const client = new pg.Client(url);
+  await client.connect();
+  try {
+    return await use(client);
+  } finally {
+    await client.end();
+  }
+}
+
+function admin<T>(use: (client: pg.Client) => Promise<T>): Promise<T> {
+  return connected(serverUrl(), use);
+}
+
+let template: Promise<string> | undefined;
+
+function migratedTemplate(): Promise<string> {
+  template ??= buildTemplate(`sluice_template_${schemaHash()}`);
+  return template;
+}
+
+/** Test files run in parallel processes: the first one builds, the others find it finished. */
+async function buildTemplate(name: string): Promise<string> {
+  await admin(async (client) => {
+    await client.query("select pg_advisory_lock($1)", [templateLock]);
+    const found = await client.query("select from pg_database where datname = $1", [name]);
+    if (found.rowCount === 0) await buildAside(client, name);
+  });
+  return name;
+}
+
+/** Under another name first, so that a run that is cut off does not leave half a template. */
+async function buildAside(client: pg.Client, name: string): Promise<void> {
+  const aside = `${name}_aside`;
+  await client.query(`drop database if exists ${aside} with (force)`);
+  await client.query(`create database ${aside} template template0`);
+  const { migrate } = await import("../../src/postgres/migrate.js");
+  await connected(urlOf(aside), (inside) => migrate(inside));
+  await client.query(`alter database ${aside} rename to ${name}`);
+}
+
+/** A template of another version of the schema must not be taken for this one. */
+function schemaHash(): string {
+  const hash = createHash("sha256").update(readFileSync(new URL("migrate.ts", postgres)));
+  const migrations = new URL("migrations/", postgres);
+  for (const file of readdirSync(migrations).toSorted()) {
+    hash.update(file).update(readFileSync(new URL(file, migrations)));
+  }
+  return hash.digest("hex").slice(0, 16);
+}

@@ -1,0 +1,76 @@
+import { spawn, type ChildProcess } from "node:child_process";
+import { createRequire } from "node:module";
+import { createInterface } from "node:readline";
+import { fileURLToPath, pathToFileURL } from "node:url";
+
+export interface SpawnedTs {
+  readonly child: ChildProcess;
+  /** The first line printed, earlier or from now on, that satisfies the predicate. */
+  line(predicate: (line: string) => boolean): Promise<string>;
+  /** The exit code; null if a signal ended it. */
+  readonly exit: Promise<number | null>;
+  /** Sends the signal and waits for the end. */
+  kill(signal?: NodeJS.Signals): Promise<number | null>;
+}
+
+const repository = fileURLToPath(new URL("../..", import.meta.url));
+const loader = pathToFileURL(createRequire(import.meta.url).resolve("tsx")).href;
+const running = new Set<ChildProcess>();
+
+// A failed test must not leave its processes behind.
+process.on("exit", () => running.forEach((child) => child.kill("SIGKILL")));
+
+interface Waiter {
+  readonly predicate: (line: string) => boolean;
+  readonly resolve: (line: string) => void;
+  readonly reject: (error: Error) => void;
+}
+
+/** Runs a TypeScript file, named from the repository's root, in a process of its own. */
+export function spawnTs(
+  file: string,
+  args: readonly string[] = [],
+  env: NodeJS.ProcessEnv = {},
+): SpawnedTs {
+  const child = spawn(process.execPath, ["--import", loader, file, ...args], {
+    cwd: repository,
+    env: { ...process.env, ...env },
+    stdio: ["ignore", "pipe", "pipe"],
+  });
+  running.add(child);
+  let stderr = "";
+  child.stderr.on("data", (chunk: Buffer) => (stderr += chunk.toString()));
+  const exit = new Promise<number | null>((resolve) => {
+    child.once("error", (error) => (stderr += String(error)));
+    child.once("close", (code) => resolve(code));
+  }).finally(() => running.delete(child));
+  const line = lineReader(child, () => `${file} ended first. It said:\n${stderr}`);
+  const kill = (signal: NodeJS.Signals = "SIGTERM"): Promise<number | null> => {
+    child.kill(signal);
+    return exit;
+  };
+  return { child, line, exit, kill };
+}
+
+function lineReader(child: ChildProcess, complaint: () => string): SpawnedTs["line"] {
+  const seen: string[] = [];
+  const waiters = new Set<Waiter>();
+  let closed = false;
+  createInterface({ input: child.stdout! }).on("line", (text) => {
+    seen.push(text);
+    for (const waiter of waiters) {
+      if (waiter.predicate(text) && waiters.delete(waiter)) waiter.resolve(text);
+    }
+  });
+  child.once("close", () => {
+    closed = true;
+    for (const waiter of waiters) waiter.reject(new Error(complaint()));
+  });
+  return (predicate) =>
+    new Promise((resolve, reject) => {
+      const found = seen.find(predicate);
+      if (found !== undefined) resolve(found);
+      else if (closed) reject(new Error(complaint()));
+      else waiters.add({ predicate, resolve, reject });
+    });
+}
