@@ -1,5 +1,5 @@
 import type { Logger } from "../core/ports.js";
-import { admitDirty, due, pruneDone, pruneIdempotency, reap } from "../postgres/keep.js";
+import { keepLanes, due, pruneDone, pruneNotes, reap } from "../postgres/keep.js";
 import type { Line } from "../postgres/line.js";
 
 /** How long history is kept, per outcome; 0 deletes at once. */
@@ -23,8 +23,8 @@ const DUE_MAX = 1_000;
 const PRUNE_MAX = 2_000;
 const PRUNE_STEPS_MAX = 200;
 const PRUNE_INTERVAL_MS = 5_000;
-const ADMIT_MAX = 500;
-const ADMIT_INTERVAL_MS = 1_000;
+const LANES_MAX = 500;
+const LANES_INTERVAL_MS = 1_000;
 // An outcome that somebody waited for is kept this long even where history is off.
 const AWAITED_MS = 60_000;
 
@@ -45,7 +45,7 @@ export class Keeper {
   start(): void {
     this.#every("due", this.#o.dueIntervalMs, () => this.#due());
     this.#every("reap", this.#o.reapIntervalMs, () => this.#reap());
-    this.#every("admit", ADMIT_INTERVAL_MS, () => this.#admit());
+    this.#every("lanes", LANES_INTERVAL_MS, () => this.#lanes());
     this.#every("prune", PRUNE_INTERVAL_MS, () => this.#prune());
   }
 
@@ -89,8 +89,8 @@ export class Keeper {
     this.#o.onMoved();
   }
 
-  async #admit(): Promise<void> {
-    if ((await admitDirty(this.#o.line, ADMIT_MAX)) > 0) this.#o.onMoved();
+  async #lanes(): Promise<void> {
+    if ((await keepLanes(this.#o.line, LANES_MAX)) > 0) this.#o.onMoved();
   }
 
   async #prune(): Promise<void> {
@@ -105,7 +105,7 @@ export class Keeper {
         }),
       );
     }
-    await this.#inSteps(() => pruneIdempotency(this.#o.line, PRUNE_MAX));
+    await this.#inSteps(() => pruneNotes(this.#o.line, PRUNE_MAX));
   }
 
   /** Bounded steps, so that no statement is long and no other work on this line waits long. */

@@ -93,7 +93,9 @@ export class Database {
 function clientConfig(options: DatabaseOptions): pg.ClientConfig {
   const common = { connectionTimeoutMillis: CONNECT_TIMEOUT_MS, keepAlive: true };
   if (options.url !== undefined) return { ...common, connectionString: options.url };
-  if (options.pool !== undefined) return { ...options.pool.options, ...common };
+  // The pool hides its password from copies, so it is taken by name.
+  if (options.pool !== undefined)
+    return { ...options.pool.options, password: options.pool.options.password, ...common };
   throw new SluiceError(
     "missing_url",
     "Sluice needs a database: pass url or pool, set DATABASE_URL, or ask for embedded: true",

@@ -54,28 +54,28 @@ export async function pruneDone(
   return row?.pruned ?? 0;
 }
 
-const pruneIdempotencyStatement = statement<{ pruned: number }>({
-  name: "prune_idempotency",
-  text: "select sluice.prune_idempotency($1) as pruned",
+const pruneNotesStatement = statement<{ pruned: number }>({
+  name: "prune_notes",
+  text: "select sluice.prune_notes($1) as pruned",
   params: ["int4"],
   columns: ["pruned"],
 });
 
-/** Deletes idempotency keys whose time is over, at most max. */
-export async function pruneIdempotency(line: Line, max: number): Promise<number> {
-  const [row] = await line.run(pruneIdempotencyStatement, [max]);
+/** Deletes notes that have served: idempotency keys, at most max, waits and stops. */
+export async function pruneNotes(line: Line, max: number): Promise<number> {
+  const [row] = await line.run(pruneNotesStatement, [max]);
   return row?.pruned ?? 0;
 }
 
-const admitStatement = statement<{ looked: number }>({
-  name: "admit_dirty",
-  text: "select sluice.admit_dirty($1) as looked",
+const keepLanesStatement = statement<{ looked: number }>({
+  name: "keep_lanes",
+  text: "select sluice.keep_lanes($1) as looked",
   params: ["int4"],
   columns: ["looked"],
 });
 
-/** Looks at the notes that nobody who claims has looked at: lanes that somebody joined or left. */
-export async function admitDirty(line: Line, max: number): Promise<number> {
-  const [row] = await line.run(admitStatement, [max]);
+/** Looks at lanes that nobody who claims has looked at, and after limits that were lowered. */
+export async function keepLanes(line: Line, max: number): Promise<number> {
+  const [row] = await line.run(keepLanesStatement, [max]);
   return row?.looked ?? 0;
 }

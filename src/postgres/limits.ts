@@ -51,9 +51,18 @@ export interface LimitStatus {
   readonly used: number;
 }
 
+const shedStatement = statement<{ shed: number }>({
+  name: "shed",
+  text: "select sluice.shed() as shed",
+  params: [],
+  columns: ["shed"],
+});
+
 /** Writes the operator's number. When this returns, nothing is admitted above it any more. */
 export async function setLimit(db: Database, name: string, change: LimitChange): Promise<void> {
   await db.run(setLimitStatement, [name, changed(change.total), changed(change.perKey)]);
+  // Those who hold slots above a lowered number without running make room for those who may run.
+  await db.run(shedStatement, []);
 }
 
 export async function readLimits(db: Database, name: string | null): Promise<LimitStatus[]> {

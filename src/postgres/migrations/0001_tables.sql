@@ -165,6 +165,12 @@ create table sluice.lane (
 ) with (fillfactor = 50);
 create index lane_limit on sluice.lane (limit_id) where limit_id > 0;
 
+-- Limits with a lane above its number, since it was lowered. While one is here, a claim passes over
+-- tasks that hold a slot of such a lane: to start them would be one too many.
+create table sluice.lowered (
+  limit_id int primary key
+);
+
 -- Append-only notes to whoever claims next: somebody joined this lane (freed = 0), or that many
 -- of its slots were freed inside a user's transaction, which must not hold a lane lock.
 create table sluice.dirty (

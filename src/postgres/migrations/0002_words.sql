@@ -21,6 +21,13 @@ create function sluice.lane_cap(p_lane bigint, p_limit int) returns int language
      from sluice.limits l where l.id = p_limit), 2147483647) end
 $$;
 
+-- The first of a task's limit lanes that holds more than its number allows now, as an index.
+-- A lane above its number admits nothing, so it only shrinks: an unlocked read is good enough.
+create function sluice.over_lane(p_lanes bigint[]) returns int language sql stable as $$
+  select min(u.i)::int from unnest(p_lanes) with ordinality u(lane, i) join sluice.lane n on n.id = u.lane
+  where u.lane >> 60 > 1 and n.used > n.cap
+$$;
+
 -- Errors carry their code in the constraint field, where the driver hands it to us untouched.
 create function sluice.refuse(p_code text, p_message text) returns void language plpgsql as $$
 begin

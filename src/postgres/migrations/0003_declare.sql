@@ -28,8 +28,8 @@ begin
   return v.id;
 end $$;
 
--- Brings gates, lanes and those who hold their slots in line with the number in force.
--- Only under the exclusive barrier: nothing is being admitted or claimed meanwhile.
+-- Brings gates and lanes in line with the number in force. Only under the exclusive barrier: nothing
+-- is being admitted or claimed meanwhile.
 create function sluice.apply_limit(p_limit int) returns void language plpgsql as $$
 begin
   update sluice.gate g set cap = coalesce(l.total_override, l.total_declared)
@@ -38,43 +38,48 @@ begin
   update sluice.lane n set cap = sluice.lane_cap(n.id, n.limit_id)
   where n.limit_id = p_limit and n.cap <> sluice.lane_cap(n.id, n.limit_id);
   insert into sluice.dirty (lane, limit_id) select id, limit_id from sluice.lane where limit_id = p_limit and used < cap;
-  perform sluice.shed(p_limit);
+  insert into sluice.lowered select p_limit where exists (select from sluice.lane where limit_id = p_limit and used > cap) on conflict do nothing;
 end $$;
 
--- Tasks that hold a slot of a lane above its capacity but do not run yet go back to stand at it,
--- the last ones first. Their slots, also those in later lanes, become dirty notes.
-create function sluice.shed(p_limit int) returns void language plpgsql as $$
+-- Tasks that hold a slot of a lane above its number, but do not run, go back to stand at that lane,
+-- the last ones first; else they would keep the lane above its number without using it. Those that
+-- somebody has in hand are skipped and looked at again: the keeper calls this while a limit is
+-- `lowered`, and claims pass over them until then. Slots that come free become notes.
+create function sluice.shed() returns int language plpgsql set jit = off as $$
+declare v_n int;
 begin
+  perform sluice.barrier_shared();
   with over as materialized (
-    select id as lane, used - cap as n from sluice.lane where limit_id = p_limit and used > cap
-  ), holder as materialized (
-    select 'r' as source, r.ctid as tid, r.id, r.rank, o.lane, o.n from over o join sluice.ready r on r.lanes @> array[o.lane]
+    select n.id as lane, n.used - n.cap as excess from sluice.lowered d join sluice.lane n on n.limit_id = d.limit_id where n.used > n.cap
+  ), holder as (
+    select 'r' as source, r.ctid as tid, r.rank, r.id, r.attempt, o.lane, o.excess
+    from sluice.ready r cross join lateral unnest(r.lanes) l join over o on o.lane = l where exists (select from over)
     union all
-    select 'g', g.ctid, g.id, g.rank, o.lane, o.n from over o join sluice.gated g on g.lanes @> array[o.lane]
+    select 'g', g.ctid, g.rank, g.id, g.attempt, o.lane, o.excess
+    from sluice.gated g cross join lateral unnest(g.lanes) l join over o on o.lane = l where exists (select from over)
   ), ranked as (
     select *, row_number() over (partition by lane order by rank desc, id desc) as k from holder
   ), chosen as materialized (
-    select source, tid, min(lane) as lane from ranked where k <= n group by source, tid
-  ), locked_ready as (
-    select ctid from sluice.ready where ctid = any (array(select tid from chosen where source = 'r')) for update skip locked
-  ), locked_gated as (
-    select ctid from sluice.gated where ctid = any (array(select tid from chosen where source = 'g')) for update skip locked
-  ), gone as (
-    delete from sluice.ready where ctid = any (array(select ctid from locked_ready)) returning id, ctid, attempt, 'r' as source
-  ), gone_gated as (
-    delete from sluice.gated where ctid = any (array(select ctid from locked_gated)) returning id, ctid, attempt, 'g' as source
-  ), back as (
-    select t.*, g.attempt, array_position(t.lanes, c.lane) as at
-    from (select * from gone union all select * from gone_gated) g
-    join chosen c on c.source = g.source and c.tid = g.ctid
-    join sluice.task t on t.id = g.id
+    select source, tid, id, attempt, min(lane) as lane from ranked where k <= excess group by source, tid, id, attempt
+  ), from_ready as (
+    delete from sluice.ready where ctid = any (array(select ctid from sluice.ready
+      where ctid = any (array(select tid from chosen where source = 'r')) for update skip locked)) returning id
+  ), from_gated as (
+    delete from sluice.gated where ctid = any (array(select ctid from sluice.gated
+      where ctid = any (array(select tid from chosen where source = 'g')) for update skip locked)) returning id
+  ), back as materialized (
+    select t.*, c.attempt, array_position(t.lanes, c.lane) as at from chosen c join sluice.task t on t.id = c.id
+    where c.id in (select id from from_ready union all select id from from_gated)
   ), waits as (
     insert into sluice.wait (id, lane, place, rank, attempt, held, stream, gate, lanes, lane_limits)
     select id, lanes[at], sluice.lane_place(lanes[at], rank), rank, attempt, at - 1, stream, gate, lanes, lane_limits from back
+  ), notes as (
+    insert into sluice.dirty (lane, limit_id, freed)
+    select l, 0, count(*) from back b cross join lateral unnest(b.lanes[b.at:]) l group by l
   )
-  insert into sluice.dirty (lane, limit_id, freed)
-  select u.lane, min(u.limit_id), count(*) from back b
-  cross join lateral unnest(b.lanes[b.at:], b.lane_limits[b.at:]) u(lane, limit_id) group by u.lane;
+  select count(*) into v_n from back;
+  delete from sluice.lowered d where not exists (select from sluice.lane n where n.limit_id = d.limit_id and n.used > n.cap);
+  return v_n;
 end $$;
 
 -- The operator's number: for everyone, from the moment this returns, through every deploy.

@@ -157,7 +157,7 @@ language plpgsql set enable_seqscan = off set plan_cache_mode = force_generic_pl
 declare
   v record; v_note record; s record; o record; g record;
   v_lanes bigint[]; v_lanes_n int[]; v_own_gates int[]; v_own_n int[]; v_joined bigint[]; v_joined_limits int[];
-  v_gates int[]; v_wants int[]; v_gate_wants int[]; v_gate_own int[]; v_rivals int[]; v_rival_n int := 0; v_refused int; v_claimed int := 0; v_plain int; v_n int := 0;
+  v_gates int[]; v_wants int[]; v_gate_wants int[]; v_gate_own int[]; v_rivals int[]; v_rival_n int := 0; v_refused int; v_claimed int := 0; v_plain int; v_n int := 0; v_lowered boolean;
 begin
   perform sluice.barrier_shared();
   perform sluice.require_lease(p_worker);
@@ -181,6 +181,7 @@ begin
   if v_lanes is not null or v_joined is not null then perform sluice.admit(v_lanes, v_lanes_n, v_joined, v_joined_limits); end if;
 
   if p_n > 0 then
+    v_lowered := exists (select from sluice.lowered);
     select * into s from sluice.sources(
       case when p_from > 1 then p_streams[p_from:] || p_streams[:p_from - 1] else p_streams end, v_own_gates, v_own_n, 16);
     v_n := s.n;
@@ -194,11 +195,39 @@ begin
     return query
     with taken as (
       delete from sluice.ready x where x.ctid = any (array(
-        select y.ctid from sluice.ready y where y.stream = s.streams[1] and (y.rank, y.id) >= (s.ranks[1], s.ids[1]) order by y.rank, y.id limit p_n for update skip locked))
+        select y.ctid from sluice.ready y where y.stream = s.streams[1] and (y.rank, y.id) >= (s.ranks[1], s.ids[1])
+          and (not v_lowered or sluice.over_lane(y.lanes) is null) order by y.rank, y.id limit p_n for update skip locked))
       returning x.id, x.stream, x.attempt, x.lanes
     ), running as (
       insert into sluice.run (id, claim, worker, attempt, started_at, gate, stream_gate, lanes)
       select id, p_claim, p_worker, attempt + 1, clock_timestamp(), 0, 0, lanes from taken
+    )
+    select c.id, c.stream, (c.attempt + 1)::smallint, t.input from taken c
+    cross join lateral (select k.input from sluice.task k where k.id = c.id limit 1) t;
+    get diagnostics v_claimed = row_count;
+
+  elsif s.n = 1 and cardinality(v_own_gates) = 1 and v_own_gates[1] = s.gates[1] + s.stream_gates[1]
+      and least(p_n, s.rooms[1], s.stream_rooms[1]) = v_own_n[1] and sluice.rivals(v_own_gates, p_streams) is null then
+    -- One gate, and the slots that this step has freed are exactly those it may use again: the counter
+    -- was only read. (One of the two gates is 0, so their sum is the other.)
+    return query
+    with from_ready as (
+      delete from sluice.ready x where x.ctid = any (array(
+        select y.ctid from sluice.ready y where s.gates[1] = 0 and y.stream = s.streams[1] and (y.rank, y.id) >= (s.ranks[1], s.ids[1])
+          and (not v_lowered or sluice.over_lane(y.lanes) is null) order by y.rank, y.id limit v_own_n[1] for update skip locked))
+      returning x.id, x.stream, x.attempt, x.lanes
+    ), from_gated as (
+      delete from sluice.gated x where x.ctid = any (array(
+        select y.ctid from sluice.gated y where s.gates[1] > 0 and y.stream = s.streams[1] and y.gate = s.gates[1] and (y.rank, y.id) >= (s.ranks[1], s.ids[1])
+          and (not v_lowered or sluice.over_lane(y.lanes) is null) order by y.rank, y.id limit v_own_n[1] for update skip locked))
+      returning x.id, x.stream, x.attempt, x.lanes
+    ), taken as (
+      select * from from_ready union all select * from from_gated
+    ), running as (
+      insert into sluice.run (id, claim, worker, attempt, started_at, gate, stream_gate, lanes)
+      select id, p_claim, p_worker, attempt + 1, clock_timestamp(), s.gates[1], s.stream_gates[1], lanes from taken
+    ), credited as (
+      insert into sluice.credit (gate, n) select v_own_gates[1], v_own_n[1] - k.n from (select count(*)::int as n from taken) k where k.n < v_own_n[1]
     )
     select c.id, c.stream, (c.attempt + 1)::smallint, t.input from taken c
     cross join lateral (select k.input from sluice.task k where k.id = c.id limit 1) t;
@@ -239,13 +268,15 @@ begin
     ), from_ready as (
       delete from sluice.ready x where x.ctid = any (array(
         select y.tid from source w cross join lateral (
-          select z.ctid as tid from sluice.ready z where z.stream = w.stream and (z.rank, z.id) >= (w.rank, w.id) order by z.rank, z.id limit w.k for update skip locked) y
+          select z.ctid as tid from sluice.ready z where z.stream = w.stream and (z.rank, z.id) >= (w.rank, w.id)
+            and (not v_lowered or sluice.over_lane(z.lanes) is null) order by z.rank, z.id limit w.k for update skip locked) y
         where w.gate = 0))
       returning x.id, x.stream, x.attempt, 0 as gate, x.lanes
     ), from_gated as (
       delete from sluice.gated x where x.ctid = any (array(
         select y.tid from source w cross join lateral (
-          select z.ctid as tid from sluice.gated z where z.stream = w.stream and z.gate = w.gate and (z.rank, z.id) >= (w.rank, w.id) order by z.rank, z.id limit w.k for update skip locked) y
+          select z.ctid as tid from sluice.gated z where z.stream = w.stream and z.gate = w.gate and (z.rank, z.id) >= (w.rank, w.id)
+            and (not v_lowered or sluice.over_lane(z.lanes) is null) order by z.rank, z.id limit w.k for update skip locked) y
         where w.gate > 0))
       returning x.id, x.stream, x.attempt, x.gate, x.lanes
     ), taken as materialized (

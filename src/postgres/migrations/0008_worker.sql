@@ -47,6 +47,7 @@ begin
   if exists (select from sluice.run r where r.worker = p_worker) then
     perform sluice.refuse('not_claimed', 'a suspect is claimed alone: this worker holds other tasks'); end if;
   select * into v_task from sluice.task t where t.id = p_id;
+  if sluice.over_lane(v_task.lanes) is not null then return; end if;
   select gate into v_stream_gate from sluice.stream t where t.id = v_task.stream;
   v_gates := array(select distinct x from unnest(array[v_task.gate, v_stream_gate]) x where x > 0 order by x);
   perform 1 from sluice.gate g where g.id = any (v_gates) order by g.id for update;

@@ -52,13 +52,22 @@ begin
   return v_n;
 end $$;
 
-create function sluice.prune_idempotency(p_max int) returns int
+-- Notes that have served: idempotency keys and waits whose time is over, stops of tasks that ended.
+create function sluice.prune_notes(p_max int) returns int
 language plpgsql set enable_seqscan = off set plan_cache_mode = force_generic_plan set jit = off as $$
 declare v_n int; v_now timestamptz := sluice.clock();
 begin
   delete from sluice.awaited where until < v_now;
+  delete from sluice.stop s where not exists (select from sluice.task t where t.id = s.id) or exists (select from sluice.done d where d.id = s.id);
   delete from sluice.idempotency where ctid = any (array(
     select ctid from sluice.idempotency where expires_at < v_now order by expires_at limit p_max for update skip locked));
   get diagnostics v_n = row_count;
   return v_n;
+end $$;
+
+-- Lanes that nobody who claims has looked at, and limits that were lowered.
+create function sluice.keep_lanes(p_max int) returns int language plpgsql as $$
+begin
+  if exists (select from sluice.lowered) then perform sluice.shed(); end if;
+  return sluice.admit_dirty(p_max);
 end $$;

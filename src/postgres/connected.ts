@@ -1,0 +1,26 @@
+import type pg from "pg";
+import { SluiceError } from "../core/error.js";
+import type { Database } from "./database.js";
+
+/** Does something over a connection of its own, which is closed afterwards. */
+export async function connected<T>(
+  db: Database,
+  use: (client: pg.Client) => Promise<T>,
+): Promise<T> {
+  let client;
+  try {
+    // An address that makes no sense is refused by the constructor.
+    client = db.client();
+    client.on("error", () => {});
+    await client.connect();
+  } catch (e) {
+    throw new SluiceError("database_unavailable", `cannot connect: ${(e as Error).message}`, {
+      cause: e,
+    });
+  }
+  try {
+    return await use(client);
+  } finally {
+    await client.end();
+  }
+}
