@@ -1,5 +1,5 @@
 export { Sluice } from "./sluice.js";
-export type { ConnectOptions, HistoryOptions } from "./client/client.js";
+export type { ConnectOptions, HistoryOptions } from "./client/settings.js";
 export type { TaskHandle } from "./client/handle.js";
 export type { EnqueuedMany, EnqueueManyOptions } from "./client/many.js";
 export type { Worker, WorkerOptions, WorkerStatus } from "./worker/worker.js";

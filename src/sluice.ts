@@ -1,4 +1,6 @@
-import { Client, open, type ConnectOptions } from "./client/client.js";
+import { Client } from "./client/client.js";
+import { open } from "./client/connect.js";
+import type { ConnectOptions } from "./client/settings.js";
 import { Worker, type WorkerOptions } from "./worker/worker.js";
 
 /** Everything: a client that can also work. */
@@ -11,18 +13,9 @@ export class Sluice extends Client {
 
   /** A worker for these handlers. It begins with start(). */
   worker(options: WorkerOptions): Worker {
-    const { db, listener, logger } = this.connection;
-    const worker = new Worker(
-      {
-        ...this.desk,
-        db,
-        listener,
-        logger,
-        history: this.history,
-        resultBytesMax: this.resultBytesMax,
-      },
-      options,
-    );
+    const { listener, logger, settings } = this.connection;
+    const { history, resultBytesMax } = settings;
+    const worker = new Worker({ ...this.desk, listener, logger, history, resultBytesMax }, options);
     this.#workers.add(worker);
     return worker;
   }

@@ -1,8 +1,9 @@
-import type { Limit } from "../core/limit.js";
+import { isLimit, type Limit, type TotalLimit } from "../core/limit.js";
 import type { PlacedLimit } from "../core/place.js";
 import type { TaskTerms } from "../core/terms.js";
 import type { Database } from "../postgres/database.js";
-import { declareContract, declareGateStream, declareLimit } from "../postgres/declare.js";
+import { declareContract, declareUse, declareLimit } from "../postgres/declare.js";
+import { fillLimit } from "../postgres/fill.js";
 
 /**
  * What this process has made known to the database: each limit and each type once, outside every
@@ -13,6 +14,7 @@ export class Declarations {
   readonly #streams = new Map<TaskTerms<never>, Promise<number>>();
   readonly #limits = new Map<string, Promise<number>>();
   readonly #pairs = new Map<string, Promise<void>>();
+  readonly #numbers = new Map<string, Promise<void>>();
 
   constructor(db: Database) {
     this.#db = db;
@@ -25,7 +27,9 @@ export class Declarations {
 
   /** The id of a limit. */
   limit(limit: Pick<Limit, "name" | "total" | "perKey">): Promise<number> {
-    return once(this.#limits, limit.name, () => declareLimit(this.#db, limit, false));
+    // By shape too: the database refuses a second shape of the same name, and it must be asked.
+    const shape = `${limit.total === undefined} ${limit.perKey === undefined} ${limit.name}`;
+    return once(this.#limits, shape, () => declareLimit(this.#db, limit, false));
   }
 
   /** The ids of a task's limits. */
@@ -36,15 +40,23 @@ export class Declarations {
   /** The id of a limit that tasks of this stream pass. */
   async limitOf(stream: number, limit: Pick<Limit, "name" | "total" | "perKey">): Promise<number> {
     const id = await this.limit(limit);
-    await once(this.#pairs, `${id} ${stream}`, () => declareGateStream(this.#db, id, stream));
+    await once(this.#pairs, `${id} ${stream}`, () => declareUse(this.#db, stream, id));
+    return id;
+  }
+
+  /** The id of a limit named at enqueue; its number counts where nobody has set one. */
+  async group(stream: number, limit: TotalLimit): Promise<number> {
+    const id = await this.limitOf(stream, limit);
+    const { total } = limit;
+    if (total !== null) await once(this.#numbers, limit.name, () => fillLimit(this.#db, id, total));
     return id;
   }
 
   /** Makes the numbers of the code the declared ones; overrides stay. For a deploy. */
   async sync(all: readonly (Limit | TaskTerms<never>)[]): Promise<void> {
     for (const one of all) {
-      if ("type" in one) await this.#declare(one, true);
-      else await declareLimit(this.#db, one, true);
+      if (isLimit(one)) await declareLimit(this.#db, one, true);
+      else await this.#declare(one, true);
     }
   }
 
@@ -58,11 +70,16 @@ export class Declarations {
   }
 }
 
+// Names may come from inputs; what is forgotten is asked again.
+const KNOWN_MAX = 10_000;
+
 /** Asks once per key; a failure is forgotten, so that the next one asks again. */
 function once<K, V>(known: Map<K, Promise<V>>, key: K, ask: () => Promise<V>): Promise<V> {
   let answer = known.get(key);
   if (answer === undefined) {
     answer = ask();
+    for (const oldest of known.size < KNOWN_MAX ? [] : [...known.keys()].slice(0, KNOWN_MAX / 10))
+      known.delete(oldest);
     known.set(key, answer);
     answer.catch(() => known.delete(key));
   }

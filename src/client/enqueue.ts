@@ -1,4 +1,5 @@
 import type { EnqueueOptions } from "../core/enqueue.js";
+import type { TotalLimit } from "../core/limit.js";
 import type { Queryable } from "../core/ports.js";
 import type { TaskTerms } from "../core/terms.js";
 import type { Database } from "../postgres/database.js";
@@ -54,14 +55,14 @@ async function batchOf(
   stream: number,
 ): Promise<EnqueueBatch> {
   const placed = items[0]!.limits;
-  const all = common.group === null ? placed : [...placed, common.group];
+  const limits = placed.length === 0 ? [] : await desk.declarations.limits(stream, placed);
   const keyed = placed.some((l) => l.key !== null);
   return {
     stream,
     priority: common.priority,
     attempts: terms.attempts,
     inputs: items.map((i) => i.input),
-    limits: all.length === 0 ? [] : await desk.declarations.limits(stream, all),
+    limits: common.group === null ? limits : await withGroup(desk, stream, common.group, limits),
     keys: keyed ? items.map((i) => i.limits.flatMap((l) => l.key ?? [])) : null,
     orders: items.some((i) => i.order !== null) ? items.map((i) => i.order ?? "") : null,
     orderBlocks: terms.orderBlocks,
@@ -69,4 +70,15 @@ async function batchOf(
     idempotency: idempotency.some((k) => k !== "") ? idempotency : null,
     idempotencyMs: desk.idempotencyMs,
   };
+}
+
+/** A group that the task passes anyway adds nothing: passed twice it would take two slots. */
+async function withGroup(
+  desk: Desk,
+  stream: number,
+  group: TotalLimit,
+  limits: readonly number[],
+): Promise<readonly number[]> {
+  const id = await desk.declarations.group(stream, group);
+  return limits.includes(id) ? limits : [...limits, id];
 }

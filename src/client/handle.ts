@@ -1,8 +1,11 @@
 import { SluiceError } from "../core/error.js";
 import { checkInteger } from "../core/number.js";
+import { checkOptions } from "../core/option.js";
+import { reasonText } from "../core/outcome.js";
 import type { Queryable } from "../core/ports.js";
 import type { CancelAnswer } from "../postgres/cancel.js";
 import type { TaskStatus } from "../postgres/inspect.js";
+import { checkTx } from "./prepare.js";
 
 /** What a handle can ask. */
 export interface TaskDesk {
@@ -37,6 +40,7 @@ export class TaskHandle<Output = unknown> {
    * `wait_timeout`, or `result_not_kept` when the task ended unwatched and left no history.
    */
   async result(options: { readonly timeoutMs?: number } = {}): Promise<Output> {
+    checkOptions("result", options, ["timeoutMs"]);
     const { timeoutMs } = options;
     const limitMs =
       timeoutMs === undefined ? null : checkInteger("timeoutMs", timeoutMs, TIMEOUT_RANGE);
@@ -52,10 +56,13 @@ export class TaskHandle<Output = unknown> {
    * Cancels the task in any state. `asked` means that it runs: it hears of it with its worker's next
    * heartbeat. In a transaction the cancel counts if and only if it commits.
    */
-  cancel(
+  async cancel(
     options: { readonly reason?: string; readonly tx?: Queryable } = {},
   ): Promise<CancelAnswer> {
-    return this.#desk.cancel(this.id, options.reason ?? null, options.tx);
+    checkOptions("cancel", options, ["reason", "tx"]);
+    const { reason } = options;
+    const tx = checkTx(options.tx);
+    return this.#desk.cancel(this.id, reason === undefined ? null : reasonText(reason), tx);
   }
 }
 

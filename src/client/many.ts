@@ -1,8 +1,19 @@
 import type { EnqueueOptions } from "../core/enqueue.js";
+import { SluiceError } from "../core/error.js";
+import { checkFunction, checkOptions } from "../core/option.js";
+import { quote } from "../core/quote.js";
+import { ask } from "../core/place.js";
 import type { TaskTerms } from "../core/terms.js";
 import type { Enqueued } from "../postgres/enqueue.js";
 import { send, type Desk } from "./enqueue.js";
-import { idempotencyKeyOf, prepare, shared, type Prepared, type Shared } from "./prepare.js";
+import {
+  ENQUEUE_OPTIONS,
+  idempotencyKeyOf,
+  prepare,
+  shared,
+  type Prepared,
+  type Shared,
+} from "./prepare.js";
 
 /** Options of a bulk enqueue; an idempotency key is read from each input. */
 export interface EnqueueManyOptions<Input> extends Omit<EnqueueOptions, "idempotencyKey"> {
@@ -62,18 +73,41 @@ export async function enqueueMany<Input>(
   inputs: Iterable<Input> | AsyncIterable<Input>,
   options: EnqueueManyOptions<Input>,
 ): Promise<EnqueuedMany> {
-  const { idempotencyKey, ...rest } = options;
+  const { idempotencyKey, ...rest } = checked(options);
+  checkInputs(inputs);
   const common = shared(terms, rest);
   const many = new EnqueuedMany();
   let sending: Promise<unknown> = Promise.resolve();
-  for await (const chunk of chunks(desk, terms, inputs, idempotencyKey)) {
+  try {
+    for await (const chunk of chunks(desk, terms, inputs, idempotencyKey)) {
+      await sending;
+      sending = sendChunk(desk, terms, common, chunk, options, many);
+      // It is awaited in the next turn or below; until then a failure must not count as unhandled.
+      sending.catch(() => {});
+    }
+  } finally {
+    // Also when an input was refused: whoever hears of it may count on nothing being under way.
     await sending;
-    sending = sendChunk(desk, terms, common, chunk, options, many);
-    // It is awaited in the next turn or below; until then a failure must not count as unhandled.
-    sending.catch(() => {});
   }
-  await sending;
   return many;
+}
+
+function checked<Input>(options: EnqueueManyOptions<Input>): EnqueueManyOptions<Input> {
+  checkOptions("enqueueMany", options, ENQUEUE_OPTIONS);
+  if (options.idempotencyKey !== undefined) checkFunction("idempotencyKey", options.idempotencyKey);
+  return options;
+}
+
+function checkInputs(inputs: unknown): void {
+  const iterable = typeof inputs === "object" && inputs !== null;
+  if (iterable && (Symbol.iterator in inputs || Symbol.asyncIterator in inputs)) return;
+  throw new SluiceError(
+    "invalid_option",
+    `inputs must be a list or a stream, not ${quote(inputs)}`,
+    {
+      details: { option: "inputs" },
+    },
+  );
 }
 
 async function sendChunk<Input>(
@@ -94,11 +128,13 @@ async function* chunks<Input>(
   keyOf: ((input: Input) => string | undefined) | undefined,
 ): AsyncGenerator<Chunk> {
   let chunk: Chunk = { items: [], idempotency: [], bytes: 0 };
+  const key = (input: Input): unknown =>
+    keyOf === undefined ? undefined : ask("idempotencyKey", keyOf, input);
   const add = (item: Prepared, input: Input): Chunk | null => {
     const full = isFull(chunk) || differs(chunk, item) ? chunk : null;
     if (full !== null) chunk = { items: [], idempotency: [], bytes: 0 };
     chunk.items.push(item);
-    chunk.idempotency.push(idempotencyKeyOf(keyOf?.(input)));
+    chunk.idempotency.push(idempotencyKeyOf(key(input)));
     chunk.bytes += item.input.length;
     return full;
   };

@@ -1,12 +1,14 @@
 import type { EnqueueOptions } from "../core/enqueue.js";
 import { SluiceError } from "../core/error.js";
 import { encodeInput } from "../core/json.js";
-import { limit } from "../core/limit.js";
+import { limit, type TotalLimit } from "../core/limit.js";
 import { checkKey } from "../core/name.js";
 import { checkInteger } from "../core/number.js";
 import { checkOptions } from "../core/option.js";
 import type { PlacedLimit } from "../core/place.js";
+import type { Queryable } from "../core/ports.js";
 import { DELAY_MS_MAX } from "../core/retry.js";
+import { acceptsAnything } from "../core/schema.js";
 import type { TaskTerms } from "../core/terms.js";
 
 /** One task that passed the door: checked, encoded and placed. */
@@ -20,10 +22,20 @@ export interface Prepared {
 export interface Shared {
   readonly priority: number;
   readonly runAt: Date | null;
-  readonly group: PlacedLimit | null;
+  /** One more limit, by name. */
+  readonly group: TotalLimit | null;
 }
 
-const OPTIONS = ["runAt", "delayMs", "priority", "idempotencyKey", "group", "groupLimit", "tx"];
+/** What may be said about one task. */
+export const ENQUEUE_OPTIONS = [
+  "runAt",
+  "delayMs",
+  "priority",
+  "idempotencyKey",
+  "group",
+  "groupLimit",
+  "tx",
+];
 const YEAR_MS = 365 * 24 * 3_600_000;
 
 /** Checks one input and decides its place in line. Whatever passes can be claimed. */
@@ -33,7 +45,9 @@ export function prepare(
   payloadBytesMax: number,
 ): Prepared | Promise<Prepared> {
   const text = encodeInput(input, payloadBytesMax);
-  const parsed: unknown = terms.parse(input);
+  // A schema that looks must see what the worker will see; decoding for one that does not is a waste.
+  const stored: unknown = acceptsAnything(terms.input) ? input : JSON.parse(text);
+  const parsed: unknown = terms.parse(stored);
   const place = (value: unknown): Prepared => {
     const { order, limits } = terms.place(value as never);
     return { input: text, order, limits };
@@ -43,7 +57,8 @@ export function prepare(
 
 /** Checks the options that every task of a call shares. */
 export function shared(terms: TaskTerms<never>, options: EnqueueOptions): Shared {
-  checkOptions("enqueue", options, OPTIONS);
+  checkOptions("enqueue", options, ENQUEUE_OPTIONS);
+  checkTx(options.tx);
   const priority = checkInteger("priority", options.priority ?? terms.priority, {
     min: -32_000,
     max: 32_000,
@@ -73,10 +88,18 @@ function runAtOf({ runAt, delayMs }: EnqueueOptions): Date | null {
   return runAt;
 }
 
-function groupOf({ group, groupLimit }: EnqueueOptions): PlacedLimit | null {
+/** Anything that can run SQL will do; anything else would look like a database that is gone. */
+export function checkTx(tx: Queryable | undefined): Queryable | undefined {
+  if (tx === undefined || typeof (tx as Partial<Queryable> | null)?.query === "function") return tx;
+  throw new SluiceError("invalid_option", "tx must have a query(text, params) function", {
+    details: { option: "tx" },
+  });
+}
+
+function groupOf({ group, groupLimit }: EnqueueOptions): TotalLimit | null {
   if (group === undefined) {
     if (groupLimit === undefined) return null;
     throw new SluiceError("invalid_option", "groupLimit needs a group");
   }
-  return { limit: limit(group, { total: groupLimit ?? null }), key: null };
+  return limit(group, { total: groupLimit ?? null });
 }

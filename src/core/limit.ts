@@ -71,6 +71,11 @@ export function limit(
   return new DeclaredLimit(checkName("limit", name), total, perKey) as Limit;
 }
 
+/** Whether something was made by `limit`. */
+export function isLimit(value: unknown): value is Limit {
+  return value instanceof DeclaredLimit;
+}
+
 /** Normalises an entry of a task's `limits`; a keyed limit without a key is `key_missing`. */
 export function toUse(entry: unknown): LimitUse {
   if (entry instanceof DeclaredUse) return entry;

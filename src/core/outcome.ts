@@ -35,8 +35,13 @@ export type Thrown =
 
 /** `throw cancel("account closed")` ends the task as cancelled, without a retry. */
 export function cancel(reason?: string): CancelOutcome {
-  const text = typeof reason === "string" ? clip(reason, REASON_BYTES_MAX) : quote(reason);
-  return withoutStack(() => new CancelOutcome(reason === undefined ? null : text));
+  const text = reason === undefined ? null : reasonText(reason);
+  return withoutStack(() => new CancelOutcome(text));
+}
+
+/** A reason as it can be stored: a reason is never lost, and never a reason to fail. */
+export function reasonText(reason: unknown): string {
+  return typeof reason === "string" ? clip(reason, REASON_BYTES_MAX) : quote(reason);
 }
 
 /** `throw snooze(5_000)` runs the task again in 5 s; it keeps its place and its attempts. */

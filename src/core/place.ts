@@ -99,7 +99,7 @@ function sameShape(a: Limit, b: Limit): boolean {
 }
 
 /** Calls a function of the user's. What it throws is the input's fault, unless it is an error of ours. */
-function ask(what: string, fn: (input: never) => unknown, input: unknown): unknown {
+export function ask(what: string, fn: (input: never) => unknown, input: unknown): unknown {
   try {
     return fn(input as never);
   } catch (cause) {

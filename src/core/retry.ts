@@ -6,7 +6,7 @@ export type Backoff = (attempt: number) => number;
 
 /** How often and how patiently a task is tried. */
 export interface RetryPolicy {
-  /** Attempts in all, the first included: 1 to 32,767. */
+  /** Attempts in all, the first included: 1 to 32,000. */
   readonly attempts: number;
   readonly backoff: Backoff;
 }
@@ -24,7 +24,7 @@ export interface ExponentialOptions {
 export const DELAY_MS_MAX = 30 * 24 * 3_600_000;
 
 const DELAY_RANGE = { min: 0, max: DELAY_MS_MAX };
-const ATTEMPTS_RANGE = { min: 1, max: 32_767 };
+const ATTEMPTS_RANGE = { min: 1, max: 32_000 };
 
 /** Delays that grow by a factor from `minMs` up to `maxMs`. */
 export function exponential(options: ExponentialOptions): Backoff {

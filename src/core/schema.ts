@@ -18,9 +18,17 @@ export interface InputIssue {
 const ISSUES_MAX = 20;
 const ISSUE_BYTES_MAX = 512;
 
+// One object for all of them, so that it can be told from schemas that look at what they are given.
+const anything: Schema = schemaOf((value) => ({ value }));
+
 /** A schema that has only a type: it accepts whatever it is given. */
 export function type<T>(): Schema<T> {
-  return schemaOf((value) => ({ value: value as T }));
+  return anything as Schema<T>;
+}
+
+/** Whether a schema accepts whatever it is given, so that asking it is a waste. */
+export function acceptsAnything(schema: Schema): boolean {
+  return schema === anything;
 }
 
 /** The schema of a task that takes no input. What is stored for it is JSON's null. */
@@ -53,6 +61,43 @@ export function validate<S extends Schema>(
     throw validatorThrew(cause);
   }
   return result instanceof Promise ? result.then(settle<S>, rethrow) : settle<S>(result);
+}
+
+/**
+ * What the schema makes of a stored value. JSON has no undefined: null is stored for it, so where a
+ * schema refuses null it is asked about undefined. The door and the worker both ask here, so what
+ * passes the one passes the other.
+ */
+export function validateStored<S extends Schema>(
+  schema: S,
+  stored: unknown,
+): OutputOf<S> | Promise<OutputOf<S>> {
+  if (stored !== null) return validate(schema, stored);
+  let result;
+  try {
+    result = validate(schema, null);
+  } catch (refusal) {
+    return orUndefined(schema, refusal);
+  }
+  if (!(result instanceof Promise)) return result;
+  return result.catch((refusal: unknown) => orUndefined(schema, refusal));
+}
+
+/** The schema's answer to undefined; if it refuses that too, what it had against null. */
+function orUndefined<S extends Schema>(
+  schema: S,
+  refusal: unknown,
+): OutputOf<S> | Promise<OutputOf<S>> {
+  const refuse = (): never => {
+    throw refusal;
+  };
+  let result;
+  try {
+    result = validate(schema, undefined);
+  } catch {
+    return refuse();
+  }
+  return result instanceof Promise ? result.catch(refuse) : result;
 }
 
 function schemaOf<T>(check: (value: unknown) => StandardSchemaV1.Result<T>): Schema<T> {

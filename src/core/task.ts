@@ -13,7 +13,7 @@ import {
   type Placement,
 } from "./place.js";
 import { resolveRetry, type RetryPolicy } from "./retry.js";
-import { isSchema, noInput, type, validate } from "./schema.js";
+import { isSchema, noInput, type, validateStored } from "./schema.js";
 import type { InputOf, OutputOf, Schema } from "./schema.js";
 import type { TaskTerms } from "./terms.js";
 
@@ -129,7 +129,7 @@ function termsOf(name: string, options: AnyOptions): TaskTerms {
     limitList: typeof uses === "function" ? null : uses,
     input,
     output: checkSchema("output", options.output) ?? type<unknown>(),
-    parse: (value) => validate(input, value),
+    parse: (stored) => validateStored(input, stored),
     place: placeWith(order, { uses, ownName: concurrency === null ? null : name }),
   };
 }

@@ -7,9 +7,10 @@ import type { Schema } from "./schema.js";
  * What producers and workers have agreed about a type of task. Input is what enqueue takes, Parsed
  * what the schema makes of it, Output what the task results in.
  *
- * Enqueue checks an input and stores it as it was given; the worker parses what was stored again,
- * so a handler sees coercions and defaults of the schema it was deployed with. Order and limits are
- * decided once, at enqueue, from the parsed input, and stored with the task.
+ * Enqueue stores an input as JSON and checks what was stored, not what it was given: a Date has
+ * become text by then. The worker parses what was stored again, so a handler sees coercions and
+ * defaults of the schema it was deployed with. Order and limits are decided once, at enqueue, from
+ * the parsed input, and stored with the task.
  */
 export interface TaskTerms<Input = unknown, Parsed = unknown, Output = unknown> {
   readonly type: string;
@@ -30,8 +31,8 @@ export interface TaskTerms<Input = unknown, Parsed = unknown, Output = unknown> 
   readonly input: Schema<Input, Parsed>;
   /** For types only: a result is stored as the handler returned it. */
   readonly output: Schema<unknown, Output>;
-  /** What the input schema makes of a value; throws `input_invalid`. A promise only if the schema is asynchronous. */
-  parse(value: unknown): Parsed | Promise<Parsed>;
+  /** What the input schema makes of a stored value; throws `input_invalid`. A promise only if the schema is asynchronous. */
+  parse(stored: unknown): Parsed | Promise<Parsed>;
   /** The order key and limits of a parsed input. */
   place(input: Parsed): Placement;
 }

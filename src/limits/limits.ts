@@ -1,5 +1,5 @@
 import { SluiceError } from "../core/error.js";
-import type { Limit } from "../core/limit.js";
+import { isLimit, type Limit } from "../core/limit.js";
 import { checkName } from "../core/name.js";
 import { checkInteger } from "../core/number.js";
 import { checkOptions } from "../core/option.js";
@@ -28,8 +28,9 @@ export class Limits {
     }
     checkChange("total", change.total);
     checkChange("perKey", change.perKey);
-    if (typeof limit !== "string") await this.#declare(limit);
-    await setLimit(this.#db, checkName("limit", nameOf(limit)), change);
+    const name = checkName("limit", nameOf(limit));
+    if (isLimit(limit)) await this.#declare(limit);
+    await setLimit(this.#db, name, change);
   }
 
   /** The limit as it is in force; throws `unknown_limit`. */
@@ -47,8 +48,8 @@ export class Limits {
   }
 }
 
-function nameOf(limit: string | Limit): string {
-  return typeof limit === "string" ? limit : limit.name;
+function nameOf(limit: string | Limit): unknown {
+  return isLimit(limit) ? limit.name : limit;
 }
 
 function checkChange(option: string, n: LimitChange["total"]): void {

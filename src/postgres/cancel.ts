@@ -10,7 +10,7 @@ export type CancelAnswer = "cancelled" | "asked" | "over" | "unknown" | "moving"
 
 const cancelStatement = statement<{ id: string; answer: CancelAnswer }>({
   name: "cancel",
-  text: "select id, answer from sluice.cancel($1::text::bigint[], $2)",
+  text: "select id::text as id, answer from sluice.cancel($1::text::bigint[], $2)",
   params: ["text", "text"],
   columns: ["id", "answer"],
 });
@@ -28,7 +28,7 @@ export async function cancel(
   let left = ids;
   for (let tries = 0; left.length > 0 && tries < MOVING_TRIES_MAX; tries++) {
     for (const row of await db.run(cancelStatement, [`{${left.join(",")}}`, reason], tx))
-      answers.set(String(row.id), row.answer);
+      answers.set(row.id, row.answer);
     left = left.filter((id) => answers.get(id) === "moving");
   }
   return ids.map((id) => answers.get(id) ?? "unknown");

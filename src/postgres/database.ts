@@ -1,3 +1,4 @@
+import { createHash } from "node:crypto";
 import pg from "pg";
 import { SluiceError } from "../core/error.js";
 import { checkSchemaName } from "../core/name.js";
@@ -30,9 +31,11 @@ export class Database {
   readonly #ownsPool: boolean;
   readonly #prepare: boolean;
   readonly #texts = new Map<string, string>();
+  readonly #prefix: string;
 
   constructor(options: DatabaseOptions) {
     this.schema = checkSchemaName(options.schema ?? "sluice");
+    this.#prefix = this.schema.length > 32 ? md5(this.schema) : this.schema;
     this.#prepare = options.prepare ?? true;
     this.#config = clientConfig(options);
     this.#ownsPool = options.pool === undefined;
@@ -68,14 +71,13 @@ export class Database {
   /** A query with a name, so that the server plans it once per connection. */
   named(s: AnyStatement, values: unknown[]): pg.QueryConfig {
     const text = this.text(s);
-    return this.#prepare ? { name: `${this.schema}.${s.name}`, text, values } : { text, values };
+    return this.#prepare ? { name: `${this.#prefix}.${s.name}`, text, values } : { text, values };
   }
 
-  /** A connection outside every pool. */
+  /** A connection outside every pool. Statements sent meanwhile do not wait for the one under way. */
   client(url?: string): pg.Client {
-    return new pg.Client(
-      url === undefined ? this.#config : { ...this.#config, connectionString: url },
-    );
+    const config = { ...this.#config, pipeline: true };
+    return new pg.Client(url === undefined ? config : { ...config, connectionString: url });
   }
 
   /** A pool outside `api`, for what handlers do in transactions. */
@@ -88,6 +90,11 @@ export class Database {
   async close(): Promise<void> {
     if (this.#ownsPool) await this.api.end();
   }
+}
+
+/** PostgreSQL tells named statements apart by 63 bytes, of which a long schema name leaves too few. */
+function md5(text: string): string {
+  return createHash("md5").update(text).digest("hex");
 }
 
 function clientConfig(options: DatabaseOptions): pg.ClientConfig {

@@ -20,12 +20,11 @@ const declareContractStatement = statement<{ stream: number }>({
   columns: ["stream"],
 });
 
-const declareGateStreamStatement = statement<{ stream: number }>({
-  name: "declare_gate_stream",
-  text: `insert into sluice.gate_stream (gate, stream) select g.id, $2 from sluice.gate g where g.id = $1
-    on conflict do nothing returning stream`,
+const declareUseStatement = statement<{ declare_use: string }>({
+  name: "declare_use",
+  text: "select sluice.declare_use($1, array[$2::int])",
   params: ["int4", "int4"],
-  columns: ["stream"],
+  columns: ["declare_use"],
 });
 
 /** Makes a limit known, and with sync its declared numbers the ones in force. Returns its id. */
@@ -65,13 +64,9 @@ export async function declareContract(
   return row.stream;
 }
 
-/** Tells that a stream may hold tasks of a limit that was chosen in code. */
-export async function declareGateStream(
-  db: Database,
-  limitId: number,
-  stream: number,
-): Promise<void> {
-  await db.run(declareGateStreamStatement, [limitId, stream]);
+/** Tells that tasks of a stream may pass a limit that was chosen in code. */
+export async function declareUse(db: Database, stream: number, limitId: number): Promise<void> {
+  await db.run(declareUseStatement, [stream, limitId]);
 }
 
 function slots(n: Slots | undefined): number | null {

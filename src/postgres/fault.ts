@@ -9,8 +9,8 @@ interface PgError {
 const REFUSED = "SLUIC";
 // Undefined schema, table or function: the migrations have not run.
 const MISSING = new Set(["3F000", "42P01", "42883"]);
-// Shutdown and crash of the server, its start-up, too many connections, read-only, disk full.
-const UNAVAILABLE = new Set(["57P01", "57P02", "57P03", "53300", "25006", "53100", "53200"]);
+// Too many connections, read-only, disk full, out of memory.
+const UNAVAILABLE = new Set(["53300", "25006", "53100", "53200"]);
 
 /**
  * Errors of the database in our words. What our functions refuse carries its code in the constraint
@@ -35,11 +35,27 @@ export function toSluiceError(e: unknown): unknown {
 }
 
 /** Whether the same statement may succeed later, on this or another connection. */
-export function isUnavailable(e: unknown): boolean {
-  if (e instanceof SluiceError) return e.code === "database_unavailable";
+function isUnavailable(e: unknown): boolean {
+  const code = sqlstate(e);
+  return isReplyLost(e) || (code !== null && UNAVAILABLE.has(code));
+}
+
+/**
+ * Whether the connection went away with a statement under way, so that nobody knows if it committed.
+ * With any other error the server has told us that it did not.
+ */
+export function isReplyLost(e: unknown): boolean {
+  if (e instanceof SluiceError) {
+    if (e.code !== "database_unavailable" || e.details?.["sent"] === false) return false;
+    return isReplyLost(e.cause);
+  }
   if (typeof e !== "object" || e === null) return false;
-  const { code } = e as PgError;
+  const code = sqlstate(e);
   // A driver's network error has no SQLSTATE: ECONNRESET, "Connection terminated", a timeout.
-  if (typeof code !== "string" || !/^[0-9A-Z]{5}$/.test(code)) return true;
-  return code.startsWith("08") || code.startsWith("57P") || UNAVAILABLE.has(code);
+  return code === null || code.startsWith("08") || code.startsWith("57P");
+}
+
+function sqlstate(e: unknown): string | null {
+  const code = (e as PgError | null)?.code;
+  return typeof code === "string" && /^[0-9A-Z]{5}$/.test(code) ? code : null;
 }

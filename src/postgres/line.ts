@@ -1,7 +1,7 @@
 import type pg from "pg";
 import { SluiceError } from "../core/error.js";
 import type { Database } from "./database.js";
-import { isUnavailable, toSluiceError } from "./fault.js";
+import { isReplyLost, toSluiceError } from "./fault.js";
 import type { AnyStatement, Statement } from "./statement.js";
 
 /**
@@ -43,7 +43,7 @@ export class Line {
     try {
       return (await client.query(query)).rows as unknown[];
     } catch (e) {
-      if (isUnavailable(e)) this.#drop(client);
+      if (isReplyLost(e)) this.#drop(client);
       throw toSluiceError(e);
     } finally {
       clearTimeout(watchdog);
@@ -65,6 +65,7 @@ export class Line {
       destroy(client);
       throw new SluiceError("database_unavailable", `cannot connect: ${(e as Error).message}`, {
         cause: e,
+        details: { sent: false },
       });
     }
     this.#client = client;

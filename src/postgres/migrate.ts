@@ -136,7 +136,7 @@ function refuseNewer(schema: string, found: Version, known: number): void {
 }
 
 async function migrations(): Promise<readonly Migration[]> {
-  const files = (await readdir(FOLDER)).filter((f) => /^\d{4}_.*\.sql$/.test(f)).sort();
+  const files = (await readdir(FOLDER)).filter((f) => /^\d{4}_.*\.sql$/.test(f)).toSorted();
   return Promise.all(
     files.map(async (file) => {
       const sql = await readFile(new URL(file, FOLDER), "utf8");

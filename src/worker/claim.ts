@@ -1,6 +1,6 @@
 import type { Logger } from "../core/ports.js";
 import { isSluiceError } from "../core/error.js";
-import { isUnavailable } from "../postgres/fault.js";
+import { isReplyLost } from "../postgres/fault.js";
 import type { Line } from "../postgres/line.js";
 import { settle, type Settlement } from "../postgres/settle.js";
 import { step, type StepReply, type Success } from "../postgres/step.js";
@@ -166,22 +166,18 @@ export class Claimer {
     const falling = want > 0 && settling === 0 && this.#bed === "falling";
     const rising = this.#rising;
     this.#rising = false;
+    let reply: StepReply | null = null;
     try {
-      const reply = await step(line, {
-        worker: session.id,
-        token: newToken(),
-        streams: this.#o.streams,
-        claim: want,
-        successes: parcel?.items ?? [],
-        keep: this.#o.keep,
-        from: this.#nextFrom(),
-        asleep: rising ? false : falling ? true : null,
-      });
-      this.#received(session, reply, { want, settling, extra, falling });
+      const call = { worker: session.id, token: newToken(), claim: want, from: this.#nextFrom() };
+      const asleep = rising ? false : falling ? true : null;
+      const { streams, keep } = this.#o;
+      const successes = parcel?.items ?? [];
+      reply = await step(line, { ...call, streams, successes, keep, asleep });
     } catch (e) {
       permits.give(extra);
       this.#failed(session, parcel, want, e);
     }
+    if (reply !== null) this.#received(session, reply, { want, settling, extra, falling });
     this.#idleLines.push(line);
     this.pump();
   }
@@ -235,7 +231,7 @@ export class Claimer {
     if (parcel !== null) this.#keepOrForget(parcel, () => outbox.putBackSuccesses(parcel));
     if (isSluiceError(e, "lease_lost")) return this.#o.onLost(session);
     log.warn("the database did not take a step", { error: String(e) });
-    if (want > 0 && isUnavailable(e)) this.#o.onDoubt(session);
+    if (want > 0 && isReplyLost(e)) this.#o.onDoubt(session);
     this.#block();
   }
 

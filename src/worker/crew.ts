@@ -49,8 +49,16 @@ export class Crew {
 
   start(task: ClaimedTask, session: Session): void {
     const handler = this.#o.handlers.get(task.stream);
-    // The database gives us only streams that we asked for.
-    if (handler === undefined) throw new Error(`no handler for stream ${task.stream}`);
+    if (handler === undefined) {
+      // Cannot be: the database gives us only streams that we asked for. If it did, hand it back.
+      this.#o.outbox.addOther(session, {
+        claim: task.claim,
+        kind: "release",
+        delayMs: 0,
+        outcome: "",
+      });
+      return this.#o.onOutcome();
+    }
     const run = new Run(task, handler, session, this.#o.clock.now());
     session.runs.set(run.claim.id, run);
     this.#runs.add(run);

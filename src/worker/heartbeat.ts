@@ -165,7 +165,7 @@ export class Heart {
     if (this.#beating) return;
     this.#beating = true;
     let waitMs = this.#o.registration.leaseMs / BEATS_PER_LEASE;
-    for (const session of [...this.#sessions]) {
+    for (const session of this.#sessions) {
       const ok = await this.#beat(session).catch((e: unknown) => {
         this.#o.log.warn("a heartbeat failed", { error: String(e) });
         return false;

@@ -5,7 +5,7 @@ import type { ClaimedTask } from "../postgres/step.js";
 import type { Session } from "./session.js";
 
 /** Any handler: its types matter only where it is declared. */
-export type AnyHandler = TaskHandler<never, never, unknown>;
+export type AnyHandler = TaskHandler<never, never>;
 
 /**
  * One task in hand. It leaves `running` exactly once: finish() answers true to the first caller, and

@@ -27,7 +27,8 @@ export async function completeInTransaction<R>(
   const client = await desk.pool.connect();
   let broken: Error | undefined;
   try {
-    await client.query("begin");
+    await inOurWords(client.query("begin"));
+    // What fn throws stays what it is: a snooze, a cancel, an error of the user's own.
     const result = await fn(client);
     for (const enqueue of pending) await enqueue(client);
     await settleInTransaction(desk.db, client, {
@@ -36,12 +37,20 @@ export async function completeInTransaction<R>(
       result: result === undefined ? "" : storable(result, desk.resultBytesMax),
       keep: desk.keep,
     });
-    await client.query("commit");
+    await inOurWords(client.query("commit"));
     return result;
   } catch (e) {
     await client.query("rollback").catch((e2: unknown) => (broken = e2 as Error));
-    throw toSluiceError(e);
+    throw e;
   } finally {
     client.release(broken);
+  }
+}
+
+async function inOurWords<T>(query: Promise<T>): Promise<T> {
+  try {
+    return await query;
+  } catch (e) {
+    throw toSluiceError(e);
   }
 }

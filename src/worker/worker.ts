@@ -130,6 +130,7 @@ export class Worker {
    * attempt, and signs off. Calling it again waits for the first call.
    */
   stop(options: { readonly graceMs?: number } = {}): Promise<void> {
+    checkOptions("stop", options, ["graceMs"]);
     const graceMs = checkInteger("graceMs", options.graceMs ?? 20_000, GRACE_RANGE);
     this.#stopping ??= this.#stop(graceMs);
     return this.#stopping;

@@ -1,6 +1,6 @@
 -- The data model. One immutable row per task, one narrow table per live state, then `done`.
 --
--- A task is in exactly one of scheduled, wait, ready, gated, suspect, run, done. A transition is
+-- A task is in exactly one of scheduled, wait, park, ready, gated, suspect, run, done. A transition is
 -- a DELETE from one table and an INSERT into another in one statement. Rows of these tables are
 -- never UPDATEd: the hot statements address them by ctid, which an UPDATE would move.
 --
@@ -51,12 +51,16 @@ create table sluice.queue (
 
 -- A stream is an interned (queue, type): what a worker serves leads the index, so half a million
 -- tasks of a type that nobody here serves cost nobody anything. gate: the type's own limit.
+-- laned: its tasks may hold slots before they run. unserved: no live worker serves it, as far as the
+-- keeper has seen.
 create table sluice.stream (
   id int generated always as identity primary key,
   queue text not null,
   type text not null,
   gate int not null default 0,
   paused boolean not null default false,
+  laned boolean not null default false,
+  unserved boolean not null default false,
   unique (queue, type)
 );
 
@@ -113,6 +117,13 @@ create table sluice.scheduled (
 );
 create index scheduled_next on sluice.scheduled (run_at, id);
 create index scheduled_id on sluice.scheduled (id);
+
+-- Tasks that nobody can run: they have left the line and hold at most the slot of their order key
+-- (held = 1), so that they starve nobody who shares a limit with them.
+create table sluice.park (
+  id bigint primary key, stream int not null, attempt smallint not null, held smallint not null
+);
+create index park_stream on sluice.park (stream, id);
 
 -- In hand at three crashes: claimed alone. reserved_by: the worker that is emptying itself for it.
 create table sluice.suspect (

@@ -137,13 +137,22 @@ begin
   if v_gate is not null and v_old = 0 or p_sync and v_old <> coalesce(v_gate, 0) then
     perform sluice.set_stream_gate(p_type, coalesce(v_gate, 0));
   end if;
-  insert into sluice.gate_stream select g.id, v_stream from sluice.gate g where g.id = any (p_limit_ids) on conflict do nothing;
+  perform sluice.declare_use(v_stream, p_limit_ids);
   return v_stream;
+end $$;
+
+-- Tasks of this stream may pass these limits.
+create function sluice.declare_use(p_stream int, p_limit_ids int[]) returns void language plpgsql as $$
+begin
+  insert into sluice.gate_stream select g.id, p_stream from sluice.gate g where g.id = any (p_limit_ids) on conflict do nothing;
+  update sluice.stream set laned = true where id = p_stream and not laned
+    and (exists (select from sluice.limits where id = any (p_limit_ids) and per_key_declared is not null)
+      or (select count(*) from sluice.gate_stream g where g.stream = p_stream and g.gate <> stream.gate) > 1);
 end $$;
 
 -- A type gets its own limit, or loses it. Its backlog need not move: the limit is a property of the
 -- stream and is looked up at the claim (attack 12). What runs already is counted in.
-create function sluice.set_stream_gate(p_type text, p_gate int) returns void language plpgsql as $$
+create function sluice.set_stream_gate(p_type text, p_gate int) returns void language plpgsql set lock_timeout = '10s' as $$
 declare v_running int;
 begin
   perform sluice.barrier_alone();
@@ -153,7 +162,8 @@ begin
   insert into sluice.gate_stream select p_gate, id from sluice.stream where type = p_type on conflict do nothing;
   with running as (
     select r.ctid from sluice.run r join sluice.task t on t.id = r.id join sluice.stream s on s.id = t.stream
-    where s.type = p_type and r.stream_gate = 0 for update of r skip locked
+    -- Not skip locked: a completion in a user's transaction may roll back, and its task runs on.
+    where s.type = p_type and r.stream_gate = 0 for update of r
   ), gone as (
     delete from sluice.run where ctid = any (array(select ctid from running)) returning *
   ), counted as (

@@ -14,13 +14,14 @@ language plpgsql set plan_cache_mode = force_generic_plan set jit = off as $$
 declare
   v_inputs json[] := string_to_array(p_inputs, E'\x1e')::json[];
   v_count int := cardinality(v_inputs);
-  v_rank smallint := -p_priority;
+  v_rank smallint;
   v_later timestamptz := case when p_run_at > sluice.clock() then p_run_at end;
   v_gate int := 0;
   v_fresh boolean[];
 begin
   -- guard: the door -> test/postgres/attacks.test.ts: "attack 6: bad lanes are refused at the door"
   if p_priority is null or p_priority not between -32000 and 32000 then perform sluice.refuse('invalid_option', 'priority must be an integer from -32000 to 32000'); end if;
+  v_rank := -p_priority;
   if p_attempts is null or p_attempts not between 1 and 32000 then perform sluice.refuse('invalid_option', 'attempts must be an integer from 1 to 32000'); end if;
   if not exists (select from sluice.stream where id = p_stream) then perform sluice.refuse('unknown_queue', 'no such queue and type'); end if;
   ids := array(select nextval('sluice.task_id') from generate_series(1, v_count));
@@ -78,6 +79,8 @@ begin
   if v_orders is not null and cardinality(v_orders) <> v_count or v_keys is not null and cardinality(v_keys) <> v_count then
     perform sluice.refuse('key_missing', 'every task needs its keys'); end if;
   if v_keyed is not null and v_keys is null then perform sluice.refuse('key_missing', 'a limit per key needs a key'); end if;
+  -- Ignored, it would let the task past a limit that its sender believes in.
+  if v_keyed is null and v_keys is not null then perform sluice.refuse('limit_shape', 'a key was given, but none of the limits is per key'); end if;
   select array_agg(lane order by lane), array_agg(id order by lane), array_agg(''::text) into v_total_lanes, v_total_limits, v_total_keys
   from (select distinct l.id, sluice.lane_id(4, l.id::text, v_secret) as lane from unnest(p_limits) u(id)
     join sluice.limits l on l.id = u.id where l.total_declared is not null and l.id <> v_gate) t;
@@ -86,13 +89,14 @@ begin
     return;
   end if;
   perform sluice.insert_laned(p_stream, p_rank, p_attempts, v_gate, p_ids, p_inputs, p_later, p_fresh, v_orders, v_keys,
-    v_keyed, case when p_order_blocks then -1 else 0 end, v_secret, v_total_lanes, v_total_limits, v_total_keys);
+    v_keyed, case when p_order_blocks then -1 else 0 end, v_secret, v_total_lanes, v_total_limits, v_total_keys,
+    (select unserved from sluice.stream where id = p_stream));
 end $$;
 
 create function sluice.insert_laned(
   p_stream int, p_rank smallint, p_attempts smallint, p_gate int, p_ids bigint[], p_inputs json[], p_later timestamptz, p_fresh boolean[],
   p_orders text[], p_keys text[], p_keyed int[], p_order_limit int, p_secret text,
-  p_total_lanes bigint[], p_total_limits int[], p_total_keys text[])
+  p_total_lanes bigint[], p_total_limits int[], p_total_keys text[], p_unserved boolean)
 returns void language plpgsql set plan_cache_mode = force_generic_plan set jit = off as $$
 begin
   with item as materialized (
@@ -110,6 +114,9 @@ begin
         from unnest(p_keyed, string_to_array(u.keys, E'\x1f')) x(limit_id, key)) y
     ) k on p_keyed is not null
     where u.fresh is not false
+  ), parked as (
+    insert into sluice.park (id, stream, attempt, held) select id, p_stream, 0, 0 from item
+    where p_later is null and p_unserved and lanes[cardinality(lanes)] >> 60 > 1
   ), tasks as (
     insert into sluice.task (id, stream, rank, attempts_max, gate, lanes, lane_limits, lane_keys, input)
     select id, p_stream, p_rank, p_attempts, p_gate, lanes, lane_limits, lane_keys,
@@ -125,10 +132,11 @@ begin
   ), waits as (
     insert into sluice.wait (id, lane, place, rank, attempt, held, stream, gate, lanes, lane_limits)
     select id, lanes[1], sluice.lane_place(lanes[1], p_rank), p_rank, 0, 0, p_stream, p_gate, lanes, lane_limits from item
-    where p_later is null and lanes is not null
+    where p_later is null and lanes is not null and not (p_unserved and lanes[cardinality(lanes)] >> 60 > 1)
   )
   insert into sluice.dirty (lane, limit_id)
-  select lanes[1], max(lane_limits[1]) from item where p_later is null and lanes is not null group by 1;
+  select lanes[1], max(lane_limits[1]) from item
+  where p_later is null and lanes is not null and not (p_unserved and lanes[cardinality(lanes)] >> 60 > 1) group by 1;
 end $$;
 
 create function sluice.refuse_keys() returns json language plpgsql as $$
@@ -157,6 +165,26 @@ begin
   left join sluice.idempotency i on u.key <> '' and i.type = v_type and i.key = u.key;
 end $$;
 
+-- A number given with a group at enqueue counts only where nobody has set one: neither the code nor
+-- an operator, who may have lifted the limit on purpose.
+create function sluice.fill_limit(p_limit int, p_total int) returns void language plpgsql as $$
+begin
+  if not exists (select from sluice.limits where id = p_limit and total_declared = 2147483647 and total_override is null) then return; end if;
+  perform sluice.barrier_alone();
+  update sluice.limits set total_declared = p_total where id = p_limit and total_declared = 2147483647 and total_override is null;
+  if found then perform sluice.apply_limit(p_limit); end if;
+end $$;
+
+-- What the client refuses of an input, for those who come without it. jsonb knows what json lets
+-- through: NUL and lone surrogates, which no reader of jsonb could look at.
+create function sluice.check_input(p_input json) returns void language plpgsql as $$
+begin
+  if octet_length(p_input::text) > 1048576 then perform sluice.refuse('input_too_large', 'the input is larger than 1 MiB'); end if;
+  perform p_input::jsonb;
+exception when data_exception or program_limit_exceeded then
+  perform sluice.refuse('input_not_storable', 'the input cannot be stored: ' || sqlerrm);
+end $$;
+
 -- The door for triggers and other languages:
 --   select sluice.enqueue('send-invoice', '{"id": 7}', order_key => 'account-1', keys => '{"tenant": "acme"}');
 -- It knows which keys the type needs and refuses when one is missing.
@@ -167,6 +195,8 @@ returns bigint language plpgsql as $$
 #variable_conflict use_variable
 declare v sluice.contract; v_stream int; v_keys text; v_missing text; v_unknown text; v_name text;
 begin
+  if input is null then input := 'null'; end if;
+  if jsonb_typeof(keys) <> 'object' then perform sluice.refuse('invalid_option', 'keys must be an object of limit names and keys'); end if;
   select * into v from sluice.contract c where c.type = type;
   if not found then perform sluice.refuse('unknown_task', format('no worker or client has declared a task type %L', type)); end if;
   if v.limit_ids is null then
@@ -184,8 +214,9 @@ begin
   select string_agg(k, ', ') into v_unknown from jsonb_object_keys(keys) k
   where not exists (select from sluice.limits l where l.id = any (v.limit_ids) and l.name = k and l.per_key_declared is not null);
   if v_unknown is not null then perform sluice.refuse('unknown_limit', format('task type %L has no limit per key named %s', type, v_unknown)); end if;
-  perform input::jsonb; -- refuses NUL and lone surrogates, which no reader of jsonb could look at
-  if octet_length(input::text) > 1048576 then perform sluice.refuse('input_too_large', 'the input is larger than 1 MiB'); end if;
+  perform sluice.check_input(input);
+  -- Infinity would never be due, and nobody can say how long to wait for it.
+  if run_at not between sluice.clock() - interval '100 years' and sluice.clock() + interval '100 years' then perform sluice.refuse('invalid_option', 'run_at must be within a hundred years'); end if;
   select id into v_stream from sluice.stream s where s.queue = coalesce(queue, v.queue) and s.type = type;
   if not found then perform sluice.refuse('unknown_queue', format('task type %L was never declared on queue %L', type, queue)); end if;
   select string_agg(keys ->> l.name, E'\x1f' order by u.n) into v_keys

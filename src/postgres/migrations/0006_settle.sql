@@ -116,6 +116,8 @@ declare v record;
 begin
   perform sluice.require_lease(p_worker);
   select * into v from sluice.settle_succeeded(array[p_id], array[p_claim], p_result, p_keep);
+  -- No barrier here, so set_stream_gate may have moved the row while we waited for it: look again.
+  if v.settled is null then select * into v from sluice.settle_succeeded(array[p_id], array[p_claim], p_result, p_keep); end if;
   if v.settled is null then perform sluice.refuse('lease_lost', 'this task is no longer ours to complete'); end if;
   if v.gates is not null then perform sluice.give_back(v.gates, v.gates_n); end if;
   insert into sluice.dirty (lane, limit_id, freed) select l, 0, 1 from unnest(v.lanes) l;

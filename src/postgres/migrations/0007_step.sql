@@ -45,12 +45,13 @@ begin
 end $$;
 
 -- Streams of other live workers with room, that hold tasks of these gates: a slot may be worth more
--- there (attack 11). A stream that nobody serves is not asked: the slot would lie idle.
+-- there (attack 11). A stream that nobody serves, or only workers that claim no more, is not asked:
+-- the slot would lie idle.
 create function sluice.rivals(p_gates int[], p_streams int[]) returns int[] language plpgsql as $$
 begin
   return (select array_agg(distinct gs.stream) from sluice.gate_stream gs
     where gs.gate = any (p_gates) and gs.stream <> all (p_streams)
-      and exists (select from sluice.worker w where w.capacity_available > 0 and w.streams @> array[gs.stream] and w.expires_at > now()));
+      and exists (select from sluice.worker w where w.capacity_available > 0 and not w.draining and w.streams @> array[gs.stream] and w.expires_at > now()));
 end $$;
 
 -- How many to take of each source, so that the p_n best are taken and no gate is asked for more than
@@ -234,7 +235,8 @@ begin
     get diagnostics v_claimed = row_count;
 
   else
-    v_gates := array(select distinct x from unnest(s.gates || s.stream_gates || v_own_gates) x where x > 0 order by x);
+    -- A limit that was removed has no counter: it is not among these, and limits nothing.
+    v_gates := array(select t.id from sluice.gate t where t.id = any (s.gates || s.stream_gates || v_own_gates) order by t.id);
     if v_gates <> '{}' then
       v_rivals := sluice.rivals(v_gates, p_streams);
       if v_rivals is not null then

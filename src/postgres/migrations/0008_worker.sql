@@ -5,6 +5,7 @@ declare v_id bigint := ('x' || substr(md5(gen_random_uuid()::text), 1, 15))::bit
 begin
   insert into sluice.worker (id, name, streams, lease_ms, expires_at, capacity_max, capacity_available)
   values (v_id, p_name, p_streams, p_lease_ms, sluice.clock() + p_lease_ms * interval '1 millisecond', p_capacity, p_capacity);
+  update sluice.stream set unserved = false where id = any (p_streams) and unserved;
   return v_id;
 end $$;
 
@@ -48,7 +49,7 @@ begin
     perform sluice.refuse('not_claimed', 'a suspect is claimed alone: this worker holds other tasks'); end if;
   select * into v_task from sluice.task t where t.id = p_id;
   if sluice.over_lane(v_task.lanes) is not null then return; end if;
-  select gate into v_stream_gate from sluice.stream t where t.id = v_task.stream;
+  select case when gate = v_task.gate then 0 else gate end into v_stream_gate from sluice.stream t where t.id = v_task.stream;
   v_gates := array(select distinct x from unnest(array[v_task.gate, v_stream_gate]) x where x > 0 order by x);
   perform 1 from sluice.gate g where g.id = any (v_gates) order by g.id for update;
   if exists (select from unnest(v_gates) x where sluice.gate_room(x, null, null) <= 0) then return; end if;

@@ -65,9 +65,66 @@ begin
   return v_n;
 end $$;
 
--- Lanes that nobody who claims has looked at, and limits that were lowered.
+-- Tasks with limits in a stream that no live worker serves give back their slots and leave the line,
+-- keeping only their order key's: a type that is not deployed yet must not starve its tenants.
+create function sluice.demote(p_max int) returns int
+language plpgsql set enable_seqscan = off set plan_cache_mode = force_generic_plan set jit = off as $$
+declare v_streams int[]; v_n int;
+begin
+  v_streams := array(select s.id from sluice.stream s where s.laned
+    and not exists (select from sluice.worker w where w.streams @> array[s.id] and w.expires_at > now()));
+  if v_streams = '{}' then return 0; end if;
+  update sluice.stream set unserved = true where id = any (v_streams) and not unserved;
+  with chosen as materialized (
+    select 'r' as source, x.tid from unnest(v_streams) s(id) cross join lateral (
+      select r.ctid as tid from sluice.ready r where r.stream = s.id and r.lanes[cardinality(r.lanes)] >> 60 > 1
+      order by r.rank, r.id limit p_max for update skip locked) x
+    union all
+    select 'g', x.tid from unnest(v_streams) s(id) cross join lateral (
+      select g.ctid as tid from sluice.gated g where g.stream = s.id and g.lanes[cardinality(g.lanes)] >> 60 > 1
+      order by g.gate, g.rank, g.id limit p_max for update skip locked) x
+  ), from_ready as (
+    delete from sluice.ready where ctid = any (array(select tid from chosen where source = 'r')) returning id, stream, attempt, lanes
+  ), from_gated as (
+    delete from sluice.gated where ctid = any (array(select tid from chosen where source = 'g')) returning id, stream, attempt, lanes
+  ), gone as materialized (
+    select *, case when lanes[1] >> 60 = 1 then 1 else 0 end as held from (select * from from_ready union all select * from from_gated) x
+  ), parked as (
+    insert into sluice.park (id, stream, attempt, held) select id, stream, attempt, held from gone
+  ), notes as (
+    insert into sluice.dirty (lane, limit_id, freed) select l, 0, count(*) from gone cross join lateral unnest(lanes[held + 1:]) l group by l
+  )
+  select count(*) into v_n from gone;
+  return v_n;
+end $$;
+
+-- Parked tasks of streams that are served again join their next lane.
+create function sluice.unpark(p_max int) returns int
+language plpgsql set enable_seqscan = off set plan_cache_mode = force_generic_plan set jit = off as $$
+declare v_n int;
+begin
+  with gone as (
+    delete from sluice.park where ctid = any (array(
+      select x.tid from (select distinct unnest(streams) as id from sluice.worker where expires_at > now()) s
+      cross join lateral (select p.ctid as tid from sluice.park p where p.stream = s.id order by p.id limit p_max for update skip locked) x)) returning *
+  ), back as materialized (
+    select t.*, g.attempt, g.held from gone g cross join lateral (select * from sluice.task where id = g.id limit 1) t
+  ), waits as (
+    insert into sluice.wait (id, lane, place, rank, attempt, held, stream, gate, lanes, lane_limits)
+    select id, lanes[held + 1], sluice.lane_place(lanes[held + 1], rank), rank, attempt, held, stream, gate, lanes, lane_limits from back
+  ), notes as (
+    insert into sluice.dirty (lane, limit_id) select lanes[held + 1], max(lane_limits[held + 1]) from back group by 1
+  )
+  select count(*) into v_n from back;
+  return v_n;
+end $$;
+
+-- Lanes that nobody who claims has looked at, limits that were lowered, streams that nobody serves.
 create function sluice.keep_lanes(p_max int) returns int language plpgsql as $$
+declare v_n int := 0;
 begin
   if exists (select from sluice.lowered) then perform sluice.shed(); end if;
-  return sluice.admit_dirty(p_max);
+  if exists (select from sluice.stream where laned) then v_n := sluice.demote(p_max); end if;
+  if exists (select from sluice.park) then v_n := v_n + sluice.unpark(p_max); end if;
+  return v_n + sluice.admit_dirty(p_max);
 end $$;

@@ -31,8 +31,11 @@ begin
       delete from sluice.suspect where ctid = any (array(select x.tid from target t cross join lateral (
         select y.ctid as tid from sluice.suspect y where y.id = t.id for update skip locked) x))
       returning suspect.id, attempt, coalesce(cardinality(lanes), 0) as held
+    ), k as (
+      delete from sluice.park where ctid = any (array(select x.tid from target t cross join lateral (
+        select y.ctid as tid from sluice.park y where y.id = t.id for update skip locked) x)) returning park.id, attempt, held::int
     ), gone as materialized (
-      select * from s union all select * from w union all select * from r union all select * from g union all select * from p
+      select * from k union all select * from s union all select * from w union all select * from r union all select * from g union all select * from p
     ), history as (
       insert into sluice.done (id, state, attempt, finished_at, outcome)
       select id, 'c', attempt, v_now, json_build_object('reason', p_reason) from gone
@@ -99,6 +102,7 @@ create view sluice.task_state as
     union all select 'waiting', attempt, null, null, null, null, null from sluice.wait w where w.lane = any (t.lanes) and w.place = sluice.lane_place(w.lane, t.rank) and w.id = t.id
     union all select 'ready', attempt, null, null, null, null, null from sluice.ready r where t.gate = 0 and r.stream = t.stream and r.rank = t.rank and r.id = t.id
     union all select 'waiting', attempt, null, null, null, null, null from sluice.gated g where t.gate > 0 and g.stream = t.stream and g.gate = t.gate and g.rank = t.rank and g.id = t.id
+    union all select 'waiting', attempt, null, null, null, null, null from sluice.park where id = t.id
     union all select 'ready', attempt, null, null, null, null, null from sluice.suspect where id = t.id
     union all select 'running', attempt, null, worker, started_at, null, null from sluice.run where id = t.id
     union all select case state when 's' then 'succeeded' when 'f' then 'failed' else 'cancelled' end, attempt, null, worker, started_at, finished_at, outcome from sluice.done where id = t.id
@@ -112,6 +116,7 @@ create view sluice.violation as
       select lanes as l from sluice.ready union all select lanes from sluice.gated union all select lanes from sluice.run union all select lanes from sluice.suspect
       union all select lanes[1:held] from sluice.wait union all select array[lane] from sluice.block
       union all select t.lanes[1:s.held] from sluice.scheduled s join sluice.task t using (id) where s.held > 0
+      union all select t.lanes[1:p.held] from sluice.park p join sluice.task t using (id) where p.held > 0
     ) x, unnest(x.l) lane group by lane
   ), freed as (
     select lane, sum(dirty.freed) as n from sluice.dirty where dirty.freed > 0 group by lane
@@ -119,7 +124,7 @@ create view sluice.violation as
     select coalesce(h.lane, f.lane) as lane, coalesce(h.n, 0) + coalesce(f.n, 0) as n from holder h full join freed f on f.lane = h.lane
   ), place as (
     select id from sluice.ready union all select id from sluice.gated union all select id from sluice.wait union all select id from sluice.scheduled
-    union all select id from sluice.suspect union all select id from sluice.run union all select id from sluice.done
+    union all select id from sluice.park union all select id from sluice.suspect union all select id from sluice.run union all select id from sluice.done
   )
   select 'slots differ from holders' as what, coalesce(l.id, e.lane) as id, l.used::bigint as used, l.cap::bigint as cap, coalesce(e.n, 0)::bigint as held
     from sluice.lane l full join expected e on e.lane = l.id where coalesce(l.used, 0) <> coalesce(e.n, 0)

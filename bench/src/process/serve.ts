@@ -1,0 +1,30 @@
+import type { Counter } from "./counter.js";
+import { tellParent } from "./counter.js";
+import type { ToWorker } from "./messages.js";
+
+/** What a worker process can do, whoever's worker it is. */
+export interface Service {
+  readonly counter: Counter;
+  claims?(): number;
+  go(): Promise<void>;
+  stop(): Promise<void>;
+}
+
+/** Ready means: loaded and connected. Then the parent says when to begin and when to end. */
+export function serve(service: Service): void {
+  process.on("message", (message: ToWorker) => void obey(service, message));
+  process.on("disconnect", () => process.exit(1));
+  tellParent({ kind: "ready" });
+}
+
+async function obey({ counter, ...service }: Service, { kind }: ToWorker): Promise<void> {
+  if (kind === "go") return service.go();
+  if (kind === "report") return tellParent({ kind, report: counter.report(service.claims?.()) });
+  await service.stop();
+  process.exit(0);
+}
+
+/** The argument that the parent gave, as it was there. */
+export function argument(): unknown {
+  return JSON.parse(process.argv[2] ?? "null");
+}

@@ -1,0 +1,53 @@
+import { oncePerSecond, silentLogger, type Logger } from "../core/ports.js";
+import { connected } from "../postgres/connected.js";
+import { Database } from "../postgres/database.js";
+import { Listener } from "../postgres/listen.js";
+import { checkVersion, migrate } from "../postgres/migrate.js";
+import { settingsOf, type ConnectOptions, type Settings } from "./settings.js";
+
+/** An open connection's parts, as `open` makes them. */
+export interface Connection {
+  readonly db: Database;
+  readonly listener: Listener | null;
+  readonly logger: Logger;
+  readonly settings: Settings;
+  readonly stopEmbedded: (() => Promise<void>) | null;
+}
+
+/** Connects, brings the schema up to date and begins to listen. */
+export async function open(options: ConnectOptions): Promise<Connection> {
+  const settings = settingsOf(options, process.env);
+  const embedded = options.embedded === true ? await startEmbedded() : null;
+  const url = embedded?.url ?? settings.url;
+  const { pool, prepare, logger = silentLogger } = options;
+  const { schema, apiConnections } = settings;
+  const db = new Database({ url, pool, schema, prepare, apiConnections });
+  try {
+    await bringUpToDate(db, options.migrate ?? true);
+    const listener = options.listen === false ? null : listenerOf(db, options.listenUrl, logger);
+    await listener?.start();
+    return { db, listener, logger, settings, stopEmbedded: embedded?.stop ?? null };
+  } catch (e) {
+    await db.close();
+    await embedded?.stop();
+    throw e;
+  }
+}
+
+async function startEmbedded(): Promise<{ url: string; stop: () => Promise<void> }> {
+  // Loaded only when asked for: a producer in production never pays for it.
+  const { startEmbedded: start } = await import("../embedded/index.js");
+  const server = await start();
+  return { url: server.url, stop: () => server.stop() };
+}
+
+async function bringUpToDate(db: Database, run: boolean): Promise<void> {
+  await connected(db, async (client) => {
+    if (run) await migrate(client, { schema: db.schema });
+    else await checkVersion(client, db.schema);
+  });
+}
+
+function listenerOf(db: Database, url: string | undefined, logger: Logger): Listener {
+  return new Listener(db, { url, log: oncePerSecond(logger) });
+}

@@ -1,0 +1,249 @@
+import { createServer, type AddressInfo } from "node:net";
+import pg from "pg";
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from "vitest";
+import { limit, Sluice, task, type, type ConnectOptions } from "../../src/index.js";
+import { freshDatabase, type TestDatabase } from "../support/database.js";
+import { codeOf } from "./house.js";
+
+const echo = task("echo", { input: type<string>() });
+let database: TestDatabase;
+let open: Sluice[];
+// A schema per test: faster than a database per test, and none of them is the default one.
+let schema: string;
+let tests = 0;
+beforeAll(async () => {
+  database = await freshDatabase();
+});
+afterAll(() => database.drop());
+beforeEach(() => {
+  vi.stubEnv("DATABASE_URL", undefined);
+  schema = `test_${++tests}`;
+  open = [];
+});
+afterEach(async () => {
+  vi.unstubAllEnvs();
+  await Promise.all(open.map((sluice) => sluice.close()));
+});
+
+async function connect(options: ConnectOptions = {}): Promise<Sluice> {
+  const sluice = await Sluice.connect({ url: database.url, schema, ...options });
+  open.push(sluice);
+  return sluice;
+}
+
+/** Rows of a query in which "sluice." stands for the schema. */
+async function sql(text: string): Promise<Record<string, unknown>[]> {
+  const client = new pg.Client(database.url);
+  await client.connect();
+  try {
+    const { rows } = await client.query(text.replaceAll("sluice.", `"${schema}".`));
+    return rows as Record<string, unknown>[];
+  } finally {
+    await client.end();
+  }
+}
+
+/** One task through a worker of this Sluice. */
+async function roundTrip(sluice: Sluice, text = "hello"): Promise<unknown> {
+  const worker = sluice.worker({ handlers: [echo.handle((input) => input)], pollIntervalMs: 20 });
+  await worker.start();
+  const result = await (await sluice.enqueue(echo, text)).result({ timeoutMs: 10_000 });
+  await worker.stop();
+  return result;
+}
+
+describe("the address", () => {
+  test("is missing: an error, never a guess", async () => {
+    expect(await codeOf(() => Sluice.connect())).toBe("missing_url");
+    expect(await codeOf(() => Sluice.connect({ embedded: false, listen: false }))).toBe(
+      "missing_url",
+    );
+    vi.stubEnv("DATABASE_URL", "");
+    expect(await codeOf(() => Sluice.connect())).toBe("missing_url");
+    expect(await codeOf(() => Sluice.connect({ url: "" }))).toBe("missing_url");
+  });
+
+  test("is DATABASE_URL where the code gives none", async () => {
+    vi.stubEnv("DATABASE_URL", database.url);
+    const sluice = await connect({ url: undefined as never });
+    expect(await roundTrip(sluice)).toBe("hello");
+  });
+
+  test("in the code comes before DATABASE_URL", async () => {
+    vi.stubEnv("DATABASE_URL", "postgres://127.0.0.1:1/nowhere");
+    expect(await roundTrip(await connect())).toBe("hello");
+  });
+
+  test("is wrong: told at once, without the password", async () => {
+    const there = new URL(database.url);
+    const closed = await closedPort();
+    for (const change of [
+      (url: URL) => (url.port = String(closed)),
+      (url: URL) => (url.pathname = "/no_such_database"),
+      (url: URL) => (url.hostname = "nobody.invalid"),
+    ]) {
+      const url = new URL(there);
+      url.password = "the-secret";
+      change(url);
+      const began = performance.now();
+      const failure = await Sluice.connect({ url: url.href }).catch((e: unknown) => e);
+      expect(failure).toMatchObject({ code: "database_unavailable" });
+      expect(String(failure)).not.toContain("the-secret");
+      expect(performance.now() - began).toBeLessThan(5_000);
+    }
+  });
+
+  test("makes no sense: refused without repeating it", async () => {
+    for (const url of ["localhost:5432", "http://me:the-secret@x/y", "postgres:/x", "x"]) {
+      const failure = await Sluice.connect({ url }).catch((e: unknown) => e);
+      expect(failure).toMatchObject({ code: "invalid_option" });
+      expect(String(failure)).not.toContain("the-secret");
+    }
+    const noPort = "postgres://127.0.0.1:99999/x";
+    expect(await codeOf(() => Sluice.connect({ url: noPort }))).toBe("database_unavailable");
+  });
+
+  test("is a pool's: it is used, and left open", async () => {
+    // Given in parts, so that the password is where a copy of the pool's options misses it.
+    const { hostname, port, username, password, pathname } = new URL(database.url);
+    const pool = new pg.Pool({
+      host: hostname,
+      port: Number(port),
+      user: username,
+      password,
+      database: pathname.slice(1),
+    });
+    const sluice = await Sluice.connect({ pool, schema });
+    expect(await roundTrip(sluice)).toBe("hello");
+    await sluice.close();
+    expect((await pool.query("select 1 as one")).rows).toEqual([{ one: 1 }]);
+    await pool.end();
+  });
+});
+
+describe("without", () => {
+  test("listening, polling does all", async () => {
+    expect(await roundTrip(await connect({ listen: false }))).toBe("hello");
+  });
+
+  test("named statements, everything works too", async () => {
+    expect(await roundTrip(await connect({ prepare: false }))).toBe("hello");
+  });
+});
+
+describe("closing", () => {
+  test("twice is closing once, and leaves no connection", async () => {
+    const sluice = await connect();
+    await roundTrip(sluice);
+    await Promise.all([sluice.close(), sluice.close()]);
+    await sluice.close();
+    const others = "datname = current_database() and pid <> pg_backend_pid()";
+    const client = "backend_type = 'client backend'";
+    await vi.waitFor(async () =>
+      expect(await sql(`select query from pg_stat_activity where ${others} and ${client}`)).toEqual(
+        [],
+      ),
+    );
+  });
+
+  test("stops the workers that still run", async () => {
+    const sluice = await connect();
+    const worker = sluice.worker({ handlers: [echo.handle((input) => input)] });
+    await worker.start();
+    await sluice.close();
+    expect(await codeOf(() => worker.start())).toBe("stopped");
+    expect(await sql("select id from sluice.worker")).toEqual([]);
+  });
+});
+
+describe("migrations", () => {
+  test("ten connections at once: one applies, none fails", async () => {
+    const all = await Promise.all(Array.from({ length: 10 }, () => connect({ listen: false })));
+    expect(all).toHaveLength(10);
+    const rows = await sql("select number from sluice.migration order by number");
+    expect(rows.map((row) => row["number"])).toEqual(rows.map((_, i) => i + 1));
+    expect(await sql("select count(*)::int n from sluice.setting")).toEqual([{ n: 1 }]);
+  });
+
+  test("are not run with migrate: false: a missing schema is told", async () => {
+    expect(await codeOf(() => connect({ migrate: false }))).toBe("schema_missing");
+    expect(await sql(`select from pg_namespace where nspname = '${schema}'`)).toEqual([]);
+    await connect();
+    expect(await roundTrip(await connect({ migrate: false }))).toBe("hello");
+  });
+
+  test("of a schema that is behind are missed with migrate: false", async () => {
+    await connect();
+    await sql(
+      "delete from sluice.migration where number = (select max(number) from sluice.migration)",
+    );
+    expect(await codeOf(() => connect({ migrate: false }))).toBe("schema_older");
+  });
+
+  test.each([true, false])(
+    "of a newer library: an older one runs if it may, else refuses (migrate: %s)",
+    async (migrate) => {
+      await connect();
+      await sql("insert into sluice.migration (number, name, digest) values (9999, 'later', '')");
+      expect(await roundTrip(await connect({ migrate }))).toBe("hello");
+      await sql("update sluice.compatibility set compatible_from = 9999");
+      expect(await codeOf(() => connect({ migrate }))).toBe("schema_newer");
+      expect(await sql("select max(number) as last from sluice.migration")).toEqual([
+        { last: 9999 },
+      ]);
+    },
+  );
+});
+
+describe("the schema's name", () => {
+  test.each(["user", "order", "a".repeat(48)])("may be %s", async (name) => {
+    const told = vi.spyOn(console, "error");
+    schema = name;
+    const sluice = await connect();
+    const mail = limit("mail", { total: 2 });
+    const all = task("all", {
+      input: type<string>(),
+      concurrency: 3,
+      order: (key) => key,
+      limits: [mail, limit("tenant", { perKey: 1 }).for((key: string) => key)],
+    });
+    const worker = sluice.worker({ handlers: [all.handle((key) => key)], pollIntervalMs: 20 });
+    await worker.start();
+    const handle = await sluice.enqueue(all, "a", { idempotencyKey: "k", group: "g" });
+    expect(await handle.result({ timeoutMs: 10_000 })).toBe("a");
+    await sluice.limits.set(mail, { total: 0 });
+    const held = await sluice.enqueue(all, "b");
+    await sluice.pause("default");
+    expect(await held.cancel()).toBe("cancelled");
+    expect(await sluice.retry(held.id)).toBe(true);
+    expect(await sql("select from pg_namespace where nspname = 'sluice'")).toEqual([]);
+    expect(await sql("select * from sluice.violation")).toEqual([]);
+    await worker.stop();
+    expect(told).not.toHaveBeenCalled();
+  });
+
+  test("keeps two of them in one database apart", async () => {
+    const one = await connect({ schema: "one" });
+    const two = await connect({ schema: "two" });
+    const mail = limit("mail", { total: 1 });
+    await Promise.all([one.sync([mail]), two.sync([mail])]);
+    await one.limits.set("mail", { total: 5 });
+    expect((await two.limits.get("mail")).total).toBe(1);
+    await two.enqueue(echo, "for two", { idempotencyKey: "k" });
+    const mine = await one.enqueue(echo, "for one", { idempotencyKey: "k" });
+    expect(mine.existed).toBe(false);
+    await two.pause("default");
+    expect(await roundTrip(one, "again")).toBe("again");
+    expect(await mine.result({ timeoutMs: 10_000 })).toBe("for one");
+    expect(await one.counts()).toMatchObject({ succeeded: 2, ready: 0 });
+    expect(await two.counts()).toMatchObject({ succeeded: 0, ready: 1 });
+  });
+});
+
+async function closedPort(): Promise<number> {
+  const server = createServer().listen(0, "127.0.0.1");
+  await new Promise((resolve) => server.once("listening", resolve));
+  const { port } = server.address() as AddressInfo;
+  await new Promise((resolve) => server.close(resolve));
+  return port;
+}

@@ -1,0 +1,306 @@
+import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
+import { isSluiceError, limit, task, type, type Queryable } from "../../src/index.js";
+import { codeOf, openHouse, refused, type House } from "./house.js";
+
+let house: House;
+beforeAll(async () => {
+  house = await openHouse();
+});
+afterAll(() => house.close());
+
+describe("within a transaction", () => {
+  const echo = task("tx", { input: type<string>(), order: (key) => key });
+
+  test("a task exists if and only if it commits", async () => {
+    const tx = await house.begin();
+    const handle = await house.sluice.enqueue(echo, "a", { tx });
+    expect(await handle.status()).toBeNull();
+    await tx.query("commit");
+    expect(await handle.status()).toMatchObject({ id: handle.id, type: "tx" });
+
+    await tx.query("begin");
+    const gone = await house.sluice.enqueue(echo, "b", { tx });
+    await tx.query("rollback");
+    tx.release();
+    expect(await gone.status()).toBeNull();
+    expect(await gone.cancel()).toBe("unknown");
+  });
+
+  test("it is one statement, through anything with query(text, params)", async () => {
+    const tx = await house.begin();
+    const seen: unknown[][] = [];
+    const wrapped: Queryable = {
+      async query(text, params) {
+        seen.push([text, params]);
+        return { rows: (await tx.query(text, params)).rows };
+      },
+    };
+    await house.sluice.enqueue(echo, "warm", {});
+    const handle = await house.sluice.enqueue(echo, "c", { tx: wrapped });
+    expect(seen).toHaveLength(1);
+    await tx.query("commit");
+    tx.release();
+    expect(await handle.status()).toMatchObject({ type: "tx" });
+  });
+
+  test("declarations are made outside of it, so a rollback leaves the type known", async () => {
+    const tx = await house.begin();
+    const first = task("declared-in-tx", {
+      concurrency: 1,
+      limits: [limit("in-tx", { total: 1 })],
+    });
+    await house.sluice.enqueue(first, undefined, { tx });
+    await tx.query("rollback");
+    tx.release();
+    expect((await house.sluice.limits.get("in-tx")).total).toBe(1);
+    expect((await house.sluice.enqueue(first)).id).toMatch(/^\d+$/);
+  });
+
+  test("left open it blocks no worker, no other enqueue and no change of a limit", async () => {
+    const shared = limit("shared-open", { total: 5, perKey: 5 });
+    const busy = task("open", {
+      input: type<string>(),
+      order: (key) => key,
+      limits: [{ limit: shared, key: (key) => key }],
+    });
+    const worker = await house.work([busy.handle((key) => key)]);
+    const tx = await house.begin();
+    const mine = await house.sluice.enqueue(busy, "same", { tx });
+    const other = await house.sluice.enqueue(busy, "same");
+    expect(await other.result({ timeoutMs: 10_000 })).toBe("same");
+    await house.sluice.limits.set(shared, { total: 1, perKey: 1 });
+    await house.sluice.pause("some-queue");
+    await tx.query("commit");
+    tx.release();
+    expect(await mine.result({ timeoutMs: 10_000 })).toBe("same");
+    await worker.stop();
+  });
+
+  test("a transaction that has failed is told as what it is, not as a database that is gone", async () => {
+    const tx = await house.begin();
+    await tx.query("select 1/0").catch(() => {});
+    const failure = await house.sluice.enqueue(echo, "d", { tx }).catch((e: unknown) => e);
+    expect(isSluiceError(failure)).toBe(false);
+    expect(failure).toMatchObject({ code: "25P02" });
+    await tx.query("rollback");
+    tx.release();
+  });
+
+  test("a cancel counts if and only if it commits", async () => {
+    const handle = await house.sluice.enqueue(echo, "e");
+    const tx = await house.begin();
+    expect(await handle.cancel({ tx })).toBe("cancelled");
+    await tx.query("rollback");
+    expect(await handle.status()).not.toMatchObject({ state: "cancelled" });
+    await tx.query("begin");
+    await handle.cancel({ tx, reason: "changed my mind" });
+    await tx.query("commit");
+    tx.release();
+    expect(await handle.status()).toMatchObject({
+      state: "cancelled",
+      outcome: { reason: "changed my mind" },
+    });
+  });
+});
+
+describe("an idempotency key", () => {
+  const once = task("once", { input: type<unknown>() });
+  const other = task("other", { input: type<unknown>() });
+
+  test("enqueues once, and finds the task again", async () => {
+    const before = await house.tasks();
+    const first = await house.sluice.enqueue(once, { a: 1 }, { idempotencyKey: "k1" });
+    const again = await house.sluice.enqueue(once, { a: 1 }, { idempotencyKey: "k1", priority: 5 });
+    expect([first.existed, again.existed, again.id]).toEqual([false, true, first.id]);
+    expect(await house.tasks()).toBe(before + 1);
+  });
+
+  test("with another payload is an error, also within one list", async () => {
+    await house.sluice.enqueue(once, 1, { idempotencyKey: "k2" });
+    const idempotencyKey = "k2";
+    await refused(house, "idempotency_conflict", () =>
+      house.sluice.enqueue(once, 2, { idempotencyKey }),
+    );
+    await refused(house, "idempotency_conflict", () =>
+      house.sluice.enqueueMany(once, [1, 2], { idempotencyKey: () => "k3" }),
+    );
+    expect((await house.sluice.enqueue(once, 1, { idempotencyKey })).existed).toBe(true);
+    expect((await house.sluice.enqueue(once, 2, { idempotencyKey: "k3" })).existed).toBe(false);
+  });
+
+  test("belongs to its type", async () => {
+    const a = await house.sluice.enqueue(once, 1, { idempotencyKey: "k4" });
+    const b = await house.sluice.enqueue(other, 2, { idempotencyKey: "k4" });
+    expect(b.existed).toBe(false);
+    expect(b.id).not.toBe(a.id);
+  });
+
+  test("is given back by a rollback", async () => {
+    const tx = await house.begin();
+    await house.sluice.enqueue(once, 1, { idempotencyKey: "k5", tx });
+    await tx.query("rollback");
+    tx.release();
+    expect((await house.sluice.enqueue(once, 2, { idempotencyKey: "k5" })).existed).toBe(false);
+  });
+
+  test("used by twenty at once makes one task", async () => {
+    const all = await Promise.all(
+      Array.from({ length: 20 }, () => house.sluice.enqueue(once, "x", { idempotencyKey: "k6" })),
+    );
+    expect(new Set(all.map((handle) => handle.id)).size).toBe(1);
+    expect(all.filter((handle) => !handle.existed)).toHaveLength(1);
+  });
+
+  test("is forgotten after its time", async () => {
+    const short = await openHouse({ idempotencyMs: 0 });
+    const first = await short.sluice.enqueue(once, 1, { idempotencyKey: "k" });
+    const second = await short.sluice.enqueue(once, 2, { idempotencyKey: "k" });
+    expect(second.existed).toBe(false);
+    expect(second.id).not.toBe(first.id);
+    await short.close();
+  });
+});
+
+describe("a group at enqueue", () => {
+  const grouped = task("grouped", { input: type<number>() });
+  const totalOf = async (name: string) => (await house.sluice.limits.get(name)).total;
+
+  test("is a limit of that name; groupLimit is its number if none is set yet", async () => {
+    await house.sluice.enqueue(grouped, 1, { group: "g1", groupLimit: 2 });
+    expect(await totalOf("g1")).toBe(2);
+    await house.sluice.enqueue(grouped, 2, { group: "g1", groupLimit: 9 });
+    expect(await totalOf("g1")).toBe(2);
+  });
+
+  test("without a number is open, until somebody gives one", async () => {
+    await house.sluice.enqueue(grouped, 1, { group: "g2" });
+    expect(await totalOf("g2")).toBeNull();
+    await house.sluice.enqueue(grouped, 2, { group: "g2", groupLimit: 3 });
+    expect(await totalOf("g2")).toBe(3);
+    await house.sluice.enqueue(grouped, 3, { group: "g2", groupLimit: 7 });
+    expect(await totalOf("g2")).toBe(3);
+  });
+
+  test("leaves a number of the code and one of an operator alone", async () => {
+    await house.sluice.sync([limit("g3", { total: 4 }), limit("g4", { total: null })]);
+    await house.sluice.limits.set("g4", { total: null });
+    await house.sluice.enqueue(grouped, 1, { group: "g3", groupLimit: 9 });
+    await house.sluice.enqueue(grouped, 1, { group: "g4", groupLimit: 9 });
+    expect(await totalOf("g3")).toBe(4);
+    expect(await totalOf("g4")).toBeNull();
+  });
+
+  test("that is per key is refused: there is no key", async () => {
+    await house.sluice.sync([
+      limit("keyed", { perKey: 1 }),
+      limit("both", { perKey: 1, total: 1 }),
+    ]);
+    await refused(house, "limit_shape", () => house.sluice.enqueue(grouped, 1, { group: "keyed" }));
+    await refused(house, "key_missing", () => house.sluice.enqueue(grouped, 1, { group: "both" }));
+  });
+
+  test("holds: never more than its number at once, and exactly that many", async () => {
+    const slow = task("slow-group", { input: type<number>() });
+    let running = 0;
+    let peak = 0;
+    const worker = await house.work([
+      slow.handle(async () => {
+        peak = Math.max(peak, ++running);
+        await new Promise((resolve) => setTimeout(resolve, 10));
+        running--;
+      }),
+    ]);
+    const many = await house.sluice.enqueueMany(slow, Array(30).keys(), {
+      group: "g5",
+      groupLimit: 3,
+    });
+    await Promise.all(many.ids().map((id) => house.sluice.task(id).result({ timeoutMs: 10_000 })));
+    expect(peak).toBe(3);
+    await worker.stop();
+  });
+
+  test("that the task passes anyway takes one slot, not two", async () => {
+    const mail = limit("mail-group", { total: 1 });
+    const listed = task("listed-group", { limits: [mail] });
+    const own = task("own-group", { concurrency: 1 });
+    const worker = await house.work([listed.handle(() => 1), own.handle(() => 1)]);
+    const a = await house.sluice.enqueue(listed, undefined, { group: "mail-group" });
+    const b = await house.sluice.enqueue(own, undefined, { group: "own-group", groupLimit: 1 });
+    expect(await a.result({ timeoutMs: 10_000 })).toBe(1);
+    expect(await b.result({ timeoutMs: 10_000 })).toBe(1);
+    await worker.stop();
+    for (const name of ["mail-group", "own-group"]) {
+      expect(await house.sluice.limits.get(name)).toMatchObject({ total: 1, used: 0 });
+    }
+    expect(await house.sql("select * from sluice.violation")).toEqual([]);
+  });
+});
+
+describe("a limit", () => {
+  test("of two shapes under one name is refused, in one process as in two", async () => {
+    await house.sluice.enqueue(task("s1", { limits: [limit("shape", { total: 5 })] }));
+    const keyed = task("s2", { limits: [limit("shape", { perKey: 1 }).for("a")] });
+    await refused(house, "limit_shape", () => house.sluice.enqueue(keyed));
+    const both = task("s3", { limits: () => [limit("shape", { perKey: 1, total: 5 }).for("a")] });
+    await refused(house, "limit_shape", () => house.sluice.enqueue(both));
+  });
+
+  test("of a task's own name beside another of that name in a different shape is refused", async () => {
+    await house.sluice.sync([limit("s4", { perKey: 1 })]);
+    await refused(house, "limit_shape", () => house.sluice.enqueue(task("s4", { concurrency: 1 })));
+  });
+
+  test("function that throws or returns nonsense refuses the input, not the process", async () => {
+    const broken = (limits: () => unknown) => task("broken", { limits: limits as never });
+    const throwing = broken(() => JSON.parse("nonsense") as unknown);
+    await refused(house, "input_invalid", () => house.sluice.enqueue(throwing));
+    const mail = limit("mail", { total: 1 });
+    for (const nonsense of [null, "mail", [5], {}, Array(9).fill(mail), [undefined], mail]) {
+      await refused(house, "invalid_option", () => house.sluice.enqueue(broken(() => nonsense)));
+    }
+    await refused(house, "duplicate_limit", () => house.sluice.enqueue(broken(() => [mail, mail])));
+    const order = task("broken-order", { order: () => JSON.parse("nonsense") as string });
+    await refused(house, "input_invalid", () => house.sluice.enqueue(order));
+  });
+});
+
+describe("time and priority", () => {
+  test("a delayed task is scheduled, then runs", async () => {
+    const late = task("late");
+    const worker = await house.work([late.handle((_, ctx) => ctx.attempt)]);
+    const handle = await house.sluice.enqueue(late, undefined, { delayMs: 80 });
+    const at = await house.sluice.enqueue(late, undefined, { runAt: new Date(Date.now() + 80) });
+    expect(await handle.status()).toMatchObject({ state: "scheduled", attempt: 0 });
+    expect(await handle.result({ timeoutMs: 10_000 })).toBe(1);
+    expect(await at.result({ timeoutMs: 10_000 })).toBe(1);
+    const { createdAt, startedAt } = (await handle.status())!;
+    expect(startedAt!.getTime() - createdAt.getTime()).toBeGreaterThanOrEqual(70);
+    await worker.stop();
+  });
+
+  test("a time in the past is now", async () => {
+    const handle = await house.sluice.enqueue(task("past"), undefined, { runAt: new Date(0) });
+    expect(await handle.status()).toMatchObject({ state: "ready" });
+  });
+
+  test("higher numbers run first, equal ones by age", async () => {
+    const ranked = task("ranked", { input: type<number>(), priority: 2 });
+    for (const priority of [undefined, 1, 3, -5, 3]) {
+      await house.sluice.enqueue(ranked, priority ?? 2, { priority });
+    }
+    const ran: number[] = [];
+    const worker = await house.work([ranked.handle((n) => void ran.push(n))], {
+      maxConcurrentTasks: 1,
+    });
+    await vi.waitFor(() => expect(ran).toEqual([3, 3, 2, 1, -5]));
+    await worker.stop();
+  });
+});
+
+test("a worker of an unknown type is told apart from a missing task", async () => {
+  expect(await codeOf(() => house.sluice.worker({ handlers: [] }))).toBe("invalid_option");
+  const twice = task("twice").handle(() => 1);
+  expect(await codeOf(() => house.sluice.worker({ handlers: [twice, twice] }))).toBe(
+    "invalid_option",
+  );
+});

@@ -1,0 +1,72 @@
+import pg from "pg";
+import { expect } from "vitest";
+import { Sluice, type ConnectOptions, type ErrorCode, type Worker } from "../../src/index.js";
+import { freshDatabase } from "../support/database.js";
+
+/** A Sluice on a database of its own, and a way to look into that database. */
+export interface House {
+  readonly url: string;
+  readonly sluice: Sluice;
+  /** Rows of a query, with "sluice" as the schema. */
+  sql<Row = Record<string, unknown>>(text: string, params?: unknown[]): Promise<Row[]>;
+  /** How many tasks there are in all. */
+  tasks(): Promise<number>;
+  /** A worker that runs and is stopped with the house. */
+  work(
+    handlers: readonly unknown[],
+    options?: Partial<Parameters<Sluice["worker"]>[0]>,
+  ): Promise<Worker>;
+  /** A client with a transaction of its own, begun. */
+  begin(): Promise<pg.PoolClient>;
+  close(): Promise<void>;
+}
+
+export async function openHouse(options: ConnectOptions = {}): Promise<House> {
+  const database = await freshDatabase({ migrated: true });
+  const pool = new pg.Pool({ connectionString: database.url, max: 5 });
+  // Dropping the database cuts what is still connected.
+  pool.on("error", () => {});
+  const sluice = await Sluice.connect({ url: database.url, ...options });
+  const sql = async <Row>(text: string, params: unknown[] = []): Promise<Row[]> =>
+    (await pool.query(text, params)).rows as Row[];
+  return {
+    url: database.url,
+    sluice,
+    sql,
+    tasks: async () => (await sql<{ n: number }>("select count(*)::int n from sluice.task"))[0]!.n,
+    async work(handlers, more = {}) {
+      const worker = sluice.worker({ handlers, pollIntervalMs: 20, ...more });
+      await worker.start();
+      return worker;
+    },
+    async begin() {
+      const client = await pool.connect();
+      await client.query("begin");
+      return client;
+    },
+    async close() {
+      await sluice.close();
+      await pool.end();
+      await database.drop();
+    },
+  };
+}
+
+/** The code of the SluiceError that this ends with, thrown or rejected; "accepted" if it does not. */
+export async function codeOf(attempt: () => unknown): Promise<ErrorCode | "accepted"> {
+  try {
+    await attempt();
+    return "accepted";
+  } catch (e) {
+    expect(e, "every refusal is a SluiceError").toMatchObject({ name: "SluiceError" });
+    expect((e as Error).message.length, "and its message is short").toBeLessThan(1000);
+    return (e as { code: ErrorCode }).code;
+  }
+}
+
+/** Refused with this code, and nothing was enqueued. */
+export async function refused(house: House, code: ErrorCode, attempt: () => unknown) {
+  const before = await house.tasks();
+  expect(await codeOf(attempt)).toBe(code);
+  expect(await house.tasks()).toBe(before);
+}

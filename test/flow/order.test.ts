@@ -1,0 +1,80 @@
+import { expect, test } from "vitest";
+import { contractOf, type WorkType } from "../fault/programs/work.js";
+import { acceptedTwice, readAudit, violations, type Audit } from "../support/audit.js";
+import { ended, scene } from "./scene.js";
+
+const step: WorkType = { name: "step" };
+// Fewer permits than keys: no process can keep the whole of a key to itself.
+const narrow = { types: [step], worker: { maxConcurrentTasks: 4, pollIntervalMs: 20 } };
+
+/** How many processes had a part in the key that most had a part in. */
+function hands(audit: Audit): number {
+  const byKey = new Map<string | null, Set<string>>();
+  for (const { orderKey, process } of audit.runs)
+    byKey.set(orderKey, (byKey.get(orderKey) ?? new Set()).add(process));
+  return Math.max(...[...byKey.values()].map((processes) => processes.size));
+}
+
+test("a workflow of 10 tasks keeps its order", async () => {
+  const s = await scene();
+  await s.fleet(3, narrow);
+  const oneByOne = async (order: string): Promise<string[]> => {
+    const ids: string[] = [];
+    for (let i = 0; i < 10; i++) {
+      ids.push((await s.sluice.enqueue(contractOf(step), { ms: 1 + (i % 5), order })).id);
+    }
+    return ids;
+  };
+  const allAtOnce = async (order: string): Promise<string[]> => {
+    const inputs = Array.from({ length: 10 }, (_, i) => ({ ms: 1 + (i % 5), order }));
+    return (await s.sluice.enqueueMany(contractOf(step), inputs)).ids();
+  };
+  const names = Array.from({ length: 15 }, (_, i) => i);
+  const ids = await Promise.all([
+    ...names.map((i) => oneByOne(`one by one ${i}`)),
+    ...names.map((i) => allAtOnce(`all at once ${i}`)),
+  ]);
+  await ended(s, 300);
+
+  const audit = await readAudit(s.sql);
+  expect(audit.lost(ids.flat())).toEqual([]);
+  expect(audit.twice()).toEqual([]);
+  expect(audit.disorder()).toEqual([]);
+  expect(hands(audit)).toBeGreaterThan(1);
+  expect(await violations(s.sql)).toEqual([]);
+});
+
+test("order holds for a bulk insert that mixes its keys", async () => {
+  const s = await scene();
+  await s.fleet(3, narrow);
+  const inputs = Array.from({ length: 2_500 }, (_, i) => ({ ms: i % 3, order: `key ${i % 37}` }));
+  const ids = (await s.sluice.enqueueMany(contractOf(step), inputs)).ids();
+  await ended(s, inputs.length);
+
+  const audit = await readAudit(s.sql);
+  expect(audit.lost(ids)).toEqual([]);
+  expect(audit.twice()).toEqual([]);
+  expect(audit.disorder()).toEqual([]);
+  expect(hands(audit)).toBe(3);
+  expect(await violations(s.sql)).toEqual([]);
+});
+
+test("100 workflows run concurrently", async () => {
+  const s = await scene();
+  const [workflows, tasks] = [100, 10];
+  const inputs = Array.from({ length: workflows * tasks }, (_, i) => ({
+    ms: 40,
+    order: `workflow ${i % workflows}`,
+  }));
+  const ids = (await s.sluice.enqueueMany(contractOf(step), inputs)).ids();
+  await s.fleet(3, { types: [step] });
+  await ended(s, ids.length);
+
+  const audit = await readAudit(s.sql);
+  expect(audit.lost(ids)).toEqual([]);
+  expect(audit.disorder()).toEqual([]);
+  // One task each at a time, so 100 at once means that every workflow ran beside every other.
+  expect(audit.peak(() => true)).toBe(workflows);
+  expect(await acceptedTwice(s.sql)).toEqual([]);
+  expect(await violations(s.sql)).toEqual([]);
+});

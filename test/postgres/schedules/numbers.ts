@@ -1,0 +1,287 @@
+import { idsOf, type Session, type Shape, type TestWorker } from "../../support/sql.js";
+import { schedule } from "./schedule.js";
+
+type Part = "total" | "perKey";
+
+async function stage(
+  a: Session,
+  shape: Shape,
+  n: number,
+): Promise<{ worker: TestWorker; stream: number; limits: number[]; keys: string[] }> {
+  const limits = [await a.limit("mail", shape)];
+  const stream = await a.type("t", { limits });
+  const worker = await a.register([stream]);
+  const keys = shape.perKey === undefined ? [] : ["x"];
+  if (n > 0) await a.enqueue(stream, { n, limits, ...(keys.length > 0 && { keys }) });
+  return { worker, stream, limits, keys };
+}
+
+/** Attack 7: five run, the number falls to two, and every slot that comes free is asked for again. */
+export const loweredWhileRunning = (part: Part) =>
+  schedule({ claimed: [0, 0, 0, 1, 1], running: 2 }, async (scene) => {
+    const [a, b] = await scene.sessions(2);
+    const { worker } = await stage(a, { [part]: 5 }, 20);
+    const held = await a.claim(worker, 5);
+    await b.setLimit("mail", { [part]: 2 });
+    const claimed: number[] = [];
+    for (let i = 0; i < 5; i++) {
+      const { held: more } = await a.step(worker, 5, [held.shift()!]);
+      held.push(...more);
+      claimed.push(more.length);
+    }
+    return { claimed, running: (await scene.running()).length };
+  });
+
+/** Attack 7: a lane whose last slot came back is gone; reborn, it must know the number in force. */
+export const rebornAfterChange = schedule({ claimed: 1 }, async (scene) => {
+  const [a] = await scene.sessions(1);
+  const { worker, stream, limits, keys } = await stage(a, { perKey: 5 }, 1);
+  await a.step(worker, 0, await a.claim(worker, 5));
+  await a.setLimit("mail", { perKey: 1 });
+  await a.enqueue(stream, { n: 5, limits, keys });
+  return { claimed: (await a.claim(worker, 5)).length };
+});
+
+/** Nothing may start after the number was set but what the number allows. */
+async function startedAfter(
+  scene: { running(): Promise<number[]> },
+  atSet: readonly number[],
+): Promise<number[]> {
+  return (await scene.running()).filter((id) => !atSet.includes(id));
+}
+
+/** The barrier, wide gate: a step re-uses its own slots and has not committed. Its counter is not locked. */
+export const setBesideReuse = schedule(
+  { waited: true, startedAfterSet: [] as number[], claimedAfter: [0, 0] },
+  async (scene) => {
+    const [a, b] = await scene.sessions(2);
+    const { worker } = await stage(a, { total: 3 }, 9);
+    const held = await a.claim(worker, 3);
+    await a.begin();
+    const { held: more } = await a.step(worker, 2, held.slice(0, 2));
+    const set = b.setLimit("mail", { total: 1 });
+    const waited = await scene.blocked(set);
+    if (waited) await a.commit();
+    await set;
+    const atSet = await scene.running();
+    if (!waited) await a.commit();
+    const startedAfterSet = await startedAfter(scene, atSet);
+    const one = await a.step(worker, 5, [more[0]!]);
+    const two = await a.step(worker, 5, [more[1]!]);
+    return { waited, startedAfterSet, claimedAfter: [one.held.length, two.held.length] };
+  },
+);
+
+/** The barrier, lanes: a step gives birth to a lane under the old number and has not committed. */
+export const setBesideBirth = schedule(
+  { waited: true, startedAfterSet: [] as number[], claimedAfter: [0, 0, 1] },
+  async (scene) => {
+    const [a, b] = await scene.sessions(2);
+    const { worker } = await stage(a, { perKey: 3 }, 9);
+    await a.begin();
+    const held = await a.claim(worker, 3);
+    const set = b.setLimit("mail", { perKey: 1 });
+    const waited = await scene.blocked(set);
+    if (waited) await a.commit();
+    await set;
+    const atSet = await scene.running();
+    if (!waited) await a.commit();
+    const startedAfterSet = await startedAfter(scene, atSet);
+    const claimedAfter: number[] = [];
+    for (const h of held) claimedAfter.push((await a.step(worker, 5, [h])).held.length);
+    return { waited, startedAfterSet, claimedAfter };
+  },
+);
+
+/** The barrier: a change that is not committed yet; who claims meanwhile must go by the new number. */
+export const claimBesideSet = (part: Part) =>
+  schedule({ waited: true, claimed: 3 }, async (scene) => {
+    const [a, b] = await scene.sessions(2);
+    const { worker } = await stage(a, { [part]: 1 }, 9);
+    await b.begin();
+    await b.setLimit("mail", { [part]: 3 });
+    const claim = a.claim(worker, 9);
+    const waited = await scene.blocked(claim);
+    await b.commit();
+    return { waited, claimed: (await claim).length };
+  });
+
+/** A limit per key is lowered while three run and three more are through but not claimed. */
+export const loweredPerKey = schedule(
+  { atOnce: 0, waiting: 4, claimed: [0, 0, 1, 1, 1], started: [4, 5, 6] },
+  async (scene) => {
+    const [a] = await scene.sessions(1);
+    const { worker, stream, limits, keys } = await stage(a, { perKey: 6 }, 7);
+    const held = await a.claim(worker, 3);
+    await a.setLimit("mail", { perKey: 2 });
+    const atOnce = (await a.claim(worker, 5)).length;
+    await a.keep();
+    const waiting = await a.value<number>("select count(*)::int from sluice.wait");
+    await a.enqueue(stream, { limits, keys });
+    const claimed: number[] = [];
+    const started: number[] = [];
+    for (let i = 0; i < 5; i++) {
+      const next = held.shift();
+      const reply = await a.step(worker, 5, next === undefined ? [] : [next]);
+      held.push(...reply.held);
+      started.push(...idsOf(reply.held));
+      claimed.push(reply.held.length);
+    }
+    return { atOnce, waiting, claimed, started };
+  },
+);
+
+/**
+ * A cancel has a task in hand that is through its lane, the limit is lowered below it, and the cancel
+ * is rolled back: the task is ready again, holding a slot that the number does not allow.
+ */
+export const lateRollback = (shape: Shape, to: number, cancelled: number) =>
+  schedule({ waited: false, above: 0, order: [1, 2, 3], peak: 1 }, async (scene) => {
+    const [a, user, b] = await scene.sessions(3);
+    const { worker } = await stage(a, shape, 3);
+    await a.admit();
+    await user.begin();
+    await user.cancel([cancelled]);
+    const set = b.setLimit("mail", { perKey: to });
+    const waited = await scene.blocked(set);
+    await set;
+    const held = await a.claim(worker, 5);
+    await b.keep();
+    await user.rollback();
+    held.push(...(await a.claim(worker, 5)));
+    const above = Math.max(0, held.length - to);
+    if (to === 0) await b.setLimit("mail", { perKey: 1 });
+    const order = idsOf(held);
+    let peak = held.length;
+    for (let i = 0; i < 8; i++) {
+      await b.keep();
+      const more = await a.step(worker, 5, held.splice(0));
+      held.push(...more.held);
+      order.push(...idsOf(held));
+      peak = Math.max(peak, (await scene.running()).length);
+    }
+    return { waited, above, order, peak };
+  });
+
+/** A task that was through its lane comes back after the limit was lowered: handed back, or reaped. */
+export const backAboveTheNumber = (how: "release" | "reap") =>
+  schedule({ claimed: [] as number[], claimedAfter: [2] }, async (scene) => {
+    const [a] = await scene.sessions(1);
+    const { worker, stream } = await stage(a, { perKey: 2 }, 3);
+    const other = await a.register([stream], 100, 600_000);
+    const [one] = await a.claim(other, 1);
+    const [two] = await a.claim(worker, 1);
+    await a.setLimit("mail", { perKey: 1 });
+    if (how === "release") await a.settle(worker, "release", [two!]);
+    else {
+      await scene.moveClock(120_000);
+      await a.reap();
+    }
+    const claimed = await a.claim(other, 5);
+    const after = await a.step(other, 5, [one!]);
+    return { claimed: idsOf(claimed), claimedAfter: idsOf(after.held) };
+  });
+
+/** Attack 12: a type with a backlog and with running tasks gets a limit of its own. */
+export const concurrencyAdded = (concurrency: number) =>
+  schedule(
+    {
+      claimed: Math.max(0, concurrency - 3),
+      later: concurrency === 2 ? [0, 1] : [1],
+      most: Math.max(3, concurrency),
+    },
+    async (scene) => {
+      const [a] = await scene.sessions(1);
+      const stream = await a.type("t");
+      const worker = await a.register([stream]);
+      await a.enqueue(stream, { n: 12 });
+      const held = await a.claim(worker, 3);
+      await a.type("t", { concurrency });
+      const more = await a.claim(worker, 9);
+      const most = (await scene.running()).length;
+      held.push(...more);
+      const later: number[] = [];
+      while (later.at(-1) !== 1 && later.length < 5)
+        later.push((await a.step(worker, 9, [held.shift()!])).held.length);
+      return { claimed: more.length, later, most };
+    },
+  );
+
+/** Attack 12: the same while a user's transaction has completed one of them and then rolls back. */
+export const concurrencyAddedBesideCompletion = schedule(
+  { claimed: 0, running: 2 },
+  async (scene) => {
+    const [a, user, b] = await scene.sessions(3);
+    const stream = await a.type("t");
+    const worker = await a.register([stream]);
+    await a.enqueue(stream, { n: 9 });
+    const [one] = await a.claim(worker, 2);
+    await user.begin();
+    await user.settleInTransaction(worker, one!);
+    const declared = b.type("t", { concurrency: 2 });
+    await scene.blocked(declared);
+    await user.rollback();
+    await declared;
+    const claimed = await a.claim(worker, 9);
+    return { claimed: claimed.length, running: (await scene.running()).length };
+  },
+);
+
+/** Attack 12: a counter that is not there limits nothing; it must not hold up its tasks for ever. */
+export const missingGate = schedule({ shared: [1, 2], own: [3, 4] }, async (scene) => {
+  const [a] = await scene.sessions(1);
+  const { worker } = await stage(a, { total: 2 }, 2);
+  const stream = await a.type("own", { concurrency: 1 });
+  const other = await a.register([stream]);
+  await a.enqueue(stream, { n: 2 });
+  await a.rows("delete from sluice.gate");
+  const shared = idsOf(await a.claim(worker, 5));
+  return { shared, own: idsOf(await a.claim(other, 5)) };
+});
+
+/** Two claims of one gate at once: the second has read the count before the first changed it. */
+export const twoClaimsOfOneGate = schedule(
+  { waited: true, claimed: [] as number[], running: 2 },
+  async (scene) => {
+    const [a, b] = await scene.sessions(2);
+    const { worker } = await stage(a, { total: 2 }, 9);
+    await a.begin();
+    await a.claim(worker, 2);
+    const second = b.claim(worker, 5);
+    const waited = await scene.blocked(second);
+    await a.commit();
+    return { waited, claimed: idsOf(await second), running: (await scene.running()).length };
+  },
+);
+
+/** A counter that somebody else has in hand is not waited for by who has something to settle. */
+export const busyCounter = schedule(
+  { waited: false, settled: 0, used: 1, claimedAfter: 1 },
+  async (scene) => {
+    const [a, b] = await scene.sessions(2);
+    const { worker } = await stage(a, { total: 2 }, 9);
+    const [one] = await a.claim(worker, 1);
+    await b.begin();
+    await b.claim(worker, 1);
+    const step = a.step(worker, 0, [one!]);
+    const waited = await scene.blocked(step);
+    if (waited) await b.commit();
+    const { refused } = await step;
+    if (!waited) await b.commit();
+    const used = await a.value<number>(
+      "select used - coalesce((select sum(n) from sluice.credit), 0)::int from sluice.gate",
+    );
+    return { waited, settled: refused, used, claimedAfter: (await a.claim(worker, 5)).length };
+  },
+);
+
+/** A limit is raised while tasks stand at it: they are woken, exactly as many as it allows now. */
+export const raisedWithWaiters = (part: Part) =>
+  schedule({ before: 1, after: 3, running: 4 }, async (scene) => {
+    const [a] = await scene.sessions(1);
+    const { worker } = await stage(a, { [part]: 1 }, 9);
+    const before = (await a.claim(worker, 9)).length;
+    await a.setLimit("mail", { [part]: 4 });
+    const after = (await a.claim(worker, 9)).length;
+    return { before, after, running: (await scene.running()).length };
+  });

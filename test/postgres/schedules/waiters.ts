@@ -1,0 +1,192 @@
+import { idsOf } from "../../support/sql.js";
+import { schedule } from "./schedule.js";
+
+/** Attack 1: the only waiter is in the hands of a cancel while the slot comes free. */
+export const cancelOfWaiterAborts = schedule(
+  { claimedMeanwhile: [] as number[], claimedAfter: [2] },
+  async (scene) => {
+    const [a, b] = await scene.sessions(2);
+    const limits = [await a.limit("tenant", { perKey: 1 })];
+    const stream = await a.type("t");
+    const worker = await a.register([stream]);
+    await a.enqueue(stream, { n: 2, limits, keys: ["x"] });
+    const first = await a.claim(worker, 5);
+    await b.begin();
+    await b.cancel([2]);
+    const meanwhile = await a.step(worker, 5, first);
+    await b.rollback();
+    const after = await a.claim(worker, 5);
+    return { claimedMeanwhile: idsOf(meanwhile.held), claimedAfter: idsOf(after) };
+  },
+);
+
+/** Attack 1: a completion that has handed its slot on is rolled back, or its connection cut. */
+export const completionAborts = (how: "rollback" | "cut") =>
+  schedule({ waited: true, claimed: [3], running: [1, 3] }, async (scene) => {
+    const [a, b] = await scene.sessions(2);
+    const limits = [await a.limit("tenant", { perKey: 2 })];
+    const stream = await a.type("t");
+    const worker = await a.register([stream]);
+    await a.enqueue(stream, { n: 4, limits, keys: ["x"] });
+    const [one, two] = await a.claim(worker, 5);
+    await b.begin();
+    await b.step(worker, 0, [one!]);
+    const other = a.step(worker, 5, [two!]);
+    const waited = await scene.blocked(other);
+    await (how === "cut" ? scene.cut(b) : b.rollback());
+    const { held } = await other;
+    return { waited, claimed: idsOf(held), running: await scene.running() };
+  });
+
+/** Attack 8: the head of an order key is in the hands of a cancel while its turn comes. */
+export const headIsLocked = (how: "rollback" | "commit") =>
+  schedule(
+    { claimedMeanwhile: [] as number[], claimedAfter: how === "rollback" ? [2] : [3] },
+    async (scene) => {
+      const [a, b] = await scene.sessions(2);
+      const stream = await a.type("t");
+      const worker = await a.register([stream]);
+      await a.enqueue(stream, { n: 3, order: "account-1" });
+      const first = await a.claim(worker, 5);
+      await b.begin();
+      await b.cancel([2]);
+      const meanwhile = await a.step(worker, 5, first);
+      await b[how]();
+      const after = await a.claim(worker, 5);
+      return { claimedMeanwhile: idsOf(meanwhile.held), claimedAfter: idsOf(after) };
+    },
+  );
+
+/**
+ * Two admissions of one lane with one free slot. The second reads the lane while the first has not
+ * committed: it must wait, and count what it finds then.
+ */
+export const twoHandOvers = schedule(
+  { waited: true, claimed: [] as number[], running: [1, 2] },
+  async (scene) => {
+    const [a, b] = await scene.sessions(2);
+    const limits = [await a.limit("tenant", { perKey: 2 })];
+    const stream = await a.type("t");
+    const worker = await a.register([stream]);
+    await a.enqueue(stream, { limits, keys: ["x"] });
+    await a.claim(worker, 5);
+    await a.enqueue(stream, { limits, keys: ["x"] });
+    await a.begin();
+    await a.claim(worker, 5);
+    await b.enqueue(stream, { limits, keys: ["x"] });
+    const second = b.claim(worker, 5);
+    const waited = await scene.blocked(second);
+    await a.commit();
+    return { waited, claimed: idsOf(await second), running: await scene.running() };
+  },
+);
+
+/**
+ * Attack 4: a step that frees a slot of lane T and finds a note for order lane K, beside one that
+ * admits to K and goes on to T. Whoever locks T before K waits for the other for ever.
+ */
+export const crossedLanes = schedule(
+  { errors: [] as string[], claimed: [3], running: [3] },
+  async (scene) => {
+    const [a, b, other] = await scene.sessions(3);
+    const limits = [await a.limit("tenant", { perKey: 2 })];
+    const stream = await a.type("t");
+    const worker = await a.register([stream]);
+    for (const s of [a, b]) await s.rows("set deadlock_timeout = '100ms'");
+    await a.enqueue(stream, { limits, keys: ["x"] });
+    const first = await a.claim(worker, 5);
+    await a.enqueue(stream, { order: "k" });
+    const [head] = await a.claim(worker, 5);
+    // Somebody else is at lane K, so both of ours stand before it when he leaves.
+    await other.begin();
+    await other.rows("select from sluice.lane where id >> 60 = 1 for update");
+    await a.enqueue(stream, { order: "k", limits, keys: ["x"] });
+    const bStep = b.step(worker, 5, [head!]);
+    await scene.blocked(bStep);
+    await a.enqueue(stream, { order: "k", limits, keys: ["x"] });
+    const aStep = a.step(worker, 5, first);
+    await scene.blocked(aStep);
+    await other.commit();
+    const replies = await Promise.allSettled([aStep, bStep]);
+    const errors = replies.flatMap((r) =>
+      r.status === "rejected" ? [String((r.reason as { code?: string }).code)] : [],
+    );
+    const claimed = replies.flatMap((r) => (r.status === "fulfilled" ? idsOf(r.value.held) : []));
+    return { errors, claimed, running: await scene.running() };
+  },
+);
+
+/**
+ * A lane that is there when a step finds a note for it, and gone when the step comes to lock it: its
+ * last holder has completed meanwhile. Lanes are taken ascending, so the step stands at a higher one.
+ */
+export const laneVanishes = schedule(
+  { waited: true, claimed: [] as number[], claimedAfter: [2, 3] },
+  async (scene) => {
+    const [a, b, other] = await scene.sessions(3);
+    const stream = await a.type("t");
+    const worker = await a.register([stream]);
+    const [low, high] = (
+      await a.rows<{ key: string }>(
+        `select key from unnest('{x,y}'::text[]) key, sluice.setting where name = 'lane_secret'
+          order by sluice.lane_id(1, key, value)`,
+      )
+    ).map((r) => r.key) as [string, string];
+    await a.enqueue(stream, { order: low });
+    const first = await a.claim(worker, 1);
+    await a.enqueue(stream, { order: low });
+    await a.enqueue(stream, { order: high });
+    // A birth that will not happen, for which ours has to wait.
+    await other.begin();
+    await other.rows(
+      `insert into sluice.lane select lanes[1], 0, 1, 1 from sluice.task where id = 3`,
+    );
+    const step = b.claim(worker, 5);
+    const waited = await scene.blocked(step);
+    // Waiter 2 is in a cancel's hands, so the completion finds nobody and the lane goes.
+    await a.rows("delete from sluice.wait where id = 2 returning *");
+    await a.step(worker, 0, first);
+    await a.rows(
+      `insert into sluice.wait select id, lanes[1], 0, rank, 0, 0, stream, gate, lanes, lane_limits from sluice.task where id = 2`,
+    );
+    await other.rollback();
+    const claimed = idsOf(await step).filter((id) => id === 2);
+    await a.claim(worker, 5);
+    return { waited, claimed, claimedAfter: await scene.running() };
+  },
+);
+
+/** Two limits of one level: the second is looked at by the next claim. */
+export const twoLimitsOfOneLevel = schedule({ claimed: [1], next: [2] }, async (scene) => {
+  const [a] = await scene.sessions(1);
+  const limits = [await a.limit("tenant", { perKey: 1 }), await a.limit("region", { perKey: 1 })];
+  const stream = await a.type("t");
+  const worker = await a.register([stream]);
+  await a.enqueue(stream, { n: 2, limits, keys: ["x", "y"] });
+  const held = [...(await a.claim(worker, 5)), ...(await a.claim(worker, 5))];
+  const next = await a.step(worker, 5, held);
+  const more = await a.claim(worker, 5);
+  return { claimed: idsOf(held), next: [...idsOf(next.held), ...idsOf(more)] };
+});
+
+/** A waiter that is being handed a slot just now: a cancel neither waits for it nor loses it. */
+export const cancelBesideHandOver = schedule(
+  { waited: false, first: ["moving"], second: ["cancelled"], claimed: [3] },
+  async (scene) => {
+    const [a, b] = await scene.sessions(2);
+    const limits = [await a.limit("tenant", { perKey: 1 })];
+    const stream = await a.type("t");
+    const worker = await a.register([stream]);
+    await a.enqueue(stream, { n: 3, limits, keys: ["x"] });
+    const held = await a.claim(worker, 5);
+    await a.begin();
+    await a.step(worker, 0, held);
+    const cancel = b.cancel([2]);
+    const waited = await scene.blocked(cancel);
+    if (waited) await a.commit();
+    const first = await cancel;
+    if (!waited) await a.commit();
+    const second = await b.cancel([2]);
+    return { waited, first, second, claimed: idsOf(await a.claim(worker, 5)) };
+  },
+);
