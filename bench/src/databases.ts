@@ -33,8 +33,7 @@ export class Databases {
   }
 
   static async open(serverUrl: string): Promise<Databases> {
-    const admin = new pg.Client({ connectionString: serverUrl });
-    await admin.connect();
+    const admin = await connect(serverUrl);
     const { rows } = await admin.query<{ server_version: string }>("show server_version");
     return new Databases(serverUrl, admin, rows[0]!.server_version);
   }
@@ -46,8 +45,7 @@ export class Databases {
     const name = this.#name();
     await this.#admin.query(`create database ${name} template ${template} ${this.#byFiles()}`);
     await this.#admin.query("checkpoint");
-    const client = new pg.Client({ connectionString: this.#urlOf(name) });
-    await client.connect();
+    const client = await connect(this.#urlOf(name));
     return {
       url: this.#urlOf(name),
       query: async (text) => (await client.query(text)).rows as Record<string, unknown>[],
@@ -73,8 +71,7 @@ export class Databases {
     const name = this.#name();
     await this.#admin.query(`create database ${name}`);
     await recipe.fill(this.#urlOf(name));
-    const client = new pg.Client({ connectionString: this.#urlOf(name) });
-    await client.connect();
+    const client = await connect(this.#urlOf(name));
     await client.query("vacuum (analyze)");
     await client.end();
     return name;
@@ -94,4 +91,12 @@ export class Databases {
     url.pathname = `/${name}`;
     return url.href;
   }
+}
+
+async function connect(connectionString: string): Promise<pg.Client> {
+  const client = new pg.Client({ connectionString });
+  // A connection that breaks is told by the next query; without a listener it would end the process.
+  client.on("error", () => {});
+  await client.connect();
+  return client;
 }

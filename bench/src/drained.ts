@@ -2,6 +2,7 @@ import type { Copy, Recipe } from "./databases.js";
 import { Fleet } from "./fleet.js";
 import { nowMs } from "./numbers.js";
 import type { Report } from "./process/messages.js";
+import type { GraphileSpec } from "./process/work-graphile.js";
 import type { SluiceSpec } from "./process/work-sluice.js";
 import { GRAPHILE, numbersOf } from "./subjects.js";
 import type { KitName } from "./tasks.js";
@@ -68,7 +69,12 @@ export async function drainGraphile(
   drain: Pick<Drain, "recipe" | "total" | "processes">,
 ): Promise<Sample> {
   const copy = await bench.databases.copyOf(drain.recipe);
-  const spec = { url: copy.url, total: drain.total, preset: GRAPHILE, latency: false };
+  const spec: GraphileSpec = {
+    url: copy.url,
+    total: drain.total,
+    preset: GRAPHILE,
+    latency: false,
+  };
   const specs = Array.from({ length: drain.processes ?? 1 }, () => spec);
   const fleet = await Fleet.launch("work-graphile", specs, bench.profile);
   try {

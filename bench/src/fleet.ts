@@ -22,7 +22,12 @@ export class Fleet {
     profile: string | null,
   ): Promise<Fleet> {
     const fleet = new Fleet(specs.map((spec) => new Member(file, spec, profile)));
-    await fleet.#until((members) => members.every((m) => m.ready));
+    try {
+      await fleet.#until((members) => members.every((m) => m.ready));
+    } catch (e) {
+      await fleet.stop();
+      throw e;
+    }
     return fleet;
   }
 
@@ -35,7 +40,7 @@ export class Fleet {
     return Math.min(...this.#members.map((m) => m.progress.firstMs ?? Number.POSITIVE_INFINITY));
   }
 
-  /** Resolves with the moment at which that many tasks had begun. */
+  /** Resolves when that many tasks have begun. */
   begun(total: number): Promise<void> {
     return this.#until((all) => sum(all.map((m) => m.progress.begun)) >= total);
   }

@@ -1,3 +1,4 @@
+import { availableParallelism, loadavg } from "node:os";
 import { median } from "./numbers.js";
 import { pretty, say } from "./say.js";
 import type { Base, Bench, Sample, Subject, Workload } from "./workload.js";
@@ -23,7 +24,7 @@ export async function interleave(
   repetitions: number,
 ): Promise<Result[]> {
   const samples = new Map<Subject, Sample[]>(workload.subjects.map((s) => [s, []]));
-  say(`\n${workload.name}: ${workload.about}`);
+  say(`\n${workload.name}: ${workload.about}${busyness()}`);
   for (let rep = 1; rep <= repetitions; rep++) {
     const turn = rep % 2 === 1 ? workload.subjects : workload.subjects.toReversed();
     for (const subject of turn) {
@@ -86,4 +87,11 @@ function medians(samples: readonly Sample[]): Record<string, number> {
 function factsOf({ facts = {} }: Sample): string {
   const list = Object.entries(facts).map(([name, n]) => `${name} ${pretty(n)}`);
   return list.length === 0 ? "" : `  (${list.join(", ")})`;
+}
+
+/** Other work on the machine is the usual reason for numbers that nobody can repeat. */
+function busyness(): string {
+  const [load = 0] = loadavg();
+  const cores = availableParallelism();
+  return load > cores ? ` (load ${pretty(load)} on ${cores} cores: is somebody else at work?)` : "";
 }

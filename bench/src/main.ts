@@ -15,6 +15,7 @@ import { targets } from "./targets.js";
 import { workloads } from "./workload/all.js";
 import type { Bench, Workload } from "./workload.js";
 
+let interrupted = false;
 process.exitCode = await main(process.argv.slice(2));
 
 async function main(argv: readonly string[]): Promise<number> {
@@ -27,6 +28,7 @@ async function main(argv: readonly string[]): Promise<number> {
     const chosen = choose(options);
     return conclude(options, await measureAll(options, chosen));
   } catch (e) {
+    if (interrupted) return 130;
     if (!(e instanceof UsageError)) throw e;
     say(`${e.message}\nnpm run bench -- --help tells more`);
     return 2;
@@ -83,7 +85,12 @@ function stopOnce(server: Server): () => Promise<void> {
   let stopping: Promise<void> | undefined;
   const stop = (): Promise<void> => (stopping ??= server.stop());
   for (const signal of ["SIGINT", "SIGTERM"] as const) {
-    process.once(signal, () => void stop().finally(() => process.exit(1)));
+    process.once(signal, () => {
+      interrupted = true;
+      say("stopping");
+      // Worker processes end with us: their channel closes.
+      void stop().finally(() => process.exit(130));
+    });
   }
   return stop;
 }

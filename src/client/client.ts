@@ -89,7 +89,7 @@ export class Client {
   }
 
   /** Makes the numbers in these limits and tasks the declared ones, at a deploy. Overrides by limits.set stay. */
-  async sync(declared: readonly (Limit | TaskTerms<never>)[]): Promise<void> {
+  async sync(declared: readonly (Limit | TaskTerms)[]): Promise<void> {
     if (!Array.isArray(declared))
       throw new SluiceError("invalid_option", "sync takes a list of limits and tasks");
     return this.declarations.sync(declared.map((one) => (isLimit(one) ? one : checkTerms(one))));

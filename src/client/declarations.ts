@@ -53,10 +53,10 @@ export class Declarations {
   }
 
   /** Makes the numbers of the code the declared ones; overrides stay. For a deploy. */
-  async sync(all: readonly (Limit | TaskTerms<never>)[]): Promise<void> {
+  async sync(all: readonly (Limit | TaskTerms)[]): Promise<void> {
     for (const one of all) {
       if (isLimit(one)) await declareLimit(this.#db, one, true);
-      else await this.#declare(one, true);
+      else await this.#declare(one as TaskTerms<never>, true);
     }
   }
 

@@ -93,24 +93,22 @@ export class Keeper {
     if ((await keepLanes(this.#o.line, LANES_MAX)) > 0) this.#o.onMoved();
   }
 
-  async #prune(): Promise<void> {
-    const { succeededMs, failedMs, cancelledMs } = this.#o.history;
-    const ages = { succeeded: succeededMs, failed: failedMs, cancelled: cancelledMs } as const;
-    for (const state of ["succeeded", "failed", "cancelled"] as const) {
-      await this.#inSteps(() =>
-        pruneDone(this.#o.line, {
-          state,
-          olderMs: Math.max(ages[state], AWAITED_MS),
-          max: PRUNE_MAX,
-        }),
-      );
-    }
-    await this.#inSteps(() => pruneNotes(this.#o.line, PRUNE_MAX));
-  }
-
   /** Bounded steps, so that no statement is long and no other work on this line waits long. */
-  async #inSteps(one: () => Promise<number>): Promise<void> {
-    for (let i = 0; i < PRUNE_STEPS_MAX && !this.#stopped; i++)
-      if ((await one()) < PRUNE_MAX) return;
+  async #prune(): Promise<void> {
+    const older = atLeast(this.#o.history, AWAITED_MS);
+    for (let i = 0; i < PRUNE_STEPS_MAX && !this.#stopped; i++) {
+      if ((await pruneDone(this.#o.line, older)).rested) break;
+    }
+    for (let i = 0; i < PRUNE_STEPS_MAX && !this.#stopped; i++) {
+      if ((await pruneNotes(this.#o.line, PRUNE_MAX)) < PRUNE_MAX) break;
+    }
   }
+}
+
+function atLeast({ succeededMs, failedMs, cancelledMs }: History, ms: number): History {
+  return {
+    succeededMs: Math.max(succeededMs, ms),
+    failedMs: Math.max(failedMs, ms),
+    cancelledMs: Math.max(cancelledMs, ms),
+  };
 }

@@ -4,7 +4,13 @@ import { checkName } from "../core/name.js";
 import { checkInteger } from "../core/number.js";
 import { checkOptions } from "../core/option.js";
 import type { Database } from "../postgres/database.js";
-import { readLimits, setLimit, type LimitChange, type LimitStatus } from "../postgres/limits.js";
+import {
+  readLimits,
+  removeLimit,
+  setLimit,
+  type LimitChange,
+  type LimitStatus,
+} from "../postgres/limits.js";
 
 /** The numbers in force, and the operator's hand on them. */
 export class Limits {
@@ -40,6 +46,14 @@ export class Limits {
     if (found === undefined)
       throw new SluiceError("unknown_limit", `there is no limit named ${name}`);
     return found;
+  }
+
+  /**
+   * Removes a limit that no code uses any more; tasks that still carry it pass freely. Code that does
+   * use it declares it again when it next starts. False if there is none of this name.
+   */
+  async remove(limit: string | Limit): Promise<boolean> {
+    return removeLimit(this.#db, checkName("limit", nameOf(limit)));
   }
 
   /** Every limit, by name. */

@@ -36,22 +36,21 @@ export async function reap(line: Line): Promise<Reaped> {
   return row ?? { workers: 0, tasks: 0, poisoned: 0 };
 }
 
-const pruneDoneStatement = statement<{ pruned: number }>({
+const pruneDoneStatement = statement<{ pruned: number; rested: boolean }>({
   name: "prune_done",
-  text: "select sluice.prune_done($1, $2, $3) as pruned",
-  params: ["text", "int8", "int4"],
-  columns: ["pruned"],
+  text: "select pruned, rested from sluice.prune_done($1, $2, $3)",
+  params: ["int8", "int8", "int8"],
+  columns: ["pruned", "rested"],
 });
 
-const STATE = { succeeded: "s", failed: "f", cancelled: "c" } as const;
-
-/** Deletes history of one outcome that is older than its time, at most max tasks. */
+/** Deletes a bounded piece of the history that is older than its time. rested: enough for this turn. */
 export async function pruneDone(
   line: Line,
-  p: { readonly state: keyof typeof STATE; readonly olderMs: number; readonly max: number },
-): Promise<number> {
-  const [row] = await line.run(pruneDoneStatement, [STATE[p.state], p.olderMs, p.max]);
-  return row?.pruned ?? 0;
+  older: { readonly succeededMs: number; readonly failedMs: number; readonly cancelledMs: number },
+): Promise<{ pruned: number; rested: boolean }> {
+  const { succeededMs, failedMs, cancelledMs } = older;
+  const [row] = await line.run(pruneDoneStatement, [succeededMs, failedMs, cancelledMs]);
+  return row ?? { pruned: 0, rested: true };
 }
 
 const pruneNotesStatement = statement<{ pruned: number }>({

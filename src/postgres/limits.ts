@@ -85,3 +85,15 @@ function effective(override: number | null, declared: number | null): Slots | un
   const n = override ?? declared;
   return n === UNLIMITED ? null : n;
 }
+
+const removeLimitStatement = statement<{ removed: boolean }>({
+  name: "remove_limit",
+  text: "select sluice.remove_limit($1) as removed",
+  params: ["text"],
+  columns: ["removed"],
+});
+
+/** Removes a limit and all that it left in the database. False if there is none of this name. */
+export async function removeLimit(db: Database, name: string): Promise<boolean> {
+  return (await db.one(removeLimitStatement, [name])).removed;
+}

@@ -94,14 +94,14 @@ const mutants: readonly Mutant[] = [
     in: "insert_laned",
     edits: [["count(*) <> count(distinct lane) or", ""]],
     schedule: badLanes,
-    seen: { answers: { sameLaneTwice: "accepted" } },
+    seen: { answers: { sameLaneTwice: "accepted" }, claim: "23502" },
   },
   {
     guard: "the door: no key missing",
     in: "insert_laned",
     edits: [["bool_or(key is null or key = '') or", ""]],
     schedule: badLanes,
-    seen: { answers: { keyEmpty: "accepted" } },
+    seen: { answers: { keyEmptyBesideAnother: "accepted" } },
   },
   {
     guard: "the door: keys for every task",
@@ -127,7 +127,7 @@ const mutants: readonly Mutant[] = [
     in: "admit",
     edits: [["order by id for update", "order by id"]],
     schedule: twoHandOvers,
-    seen: { waited: false, claimed: [3], running: [1, 2, 3] },
+    seen: { running: [3, 4, 5, 6], violations: ["slots differ from holders"] },
   },
   {
     guard: "new snapshot after the lane lock",
@@ -140,7 +140,7 @@ const mutants: readonly Mutant[] = [
       ],
     ],
     schedule: twoHandOvers,
-    seen: { waited: true, claimed: [3], running: [1, 2, 3] },
+    seen: { running: [3, 4, 5, 6] },
   },
   {
     guard: "head or nothing",
@@ -188,7 +188,7 @@ const mutants: readonly Mutant[] = [
     in: "lock_gates",
     edits: [["greatest(0, l.room + coalesce(c.n, 0) + u.own)", "u.want"]],
     schedule: twoClaimsOfOneGate,
-    seen: { running: 7 },
+    seen: { running: 4 },
   },
   {
     guard: "cap check on re-use, where the counter is only read",
@@ -251,7 +251,7 @@ const mutants: readonly Mutant[] = [
     in: "step",
     edits: [["v_lowered := exists (select from sluice.lowered)", "v_lowered := false"]],
     schedule: lateRollback({ perKey: 3 }, 1, 3),
-    seen: { above: 1 },
+    seen: { above: 2 },
   },
   {
     guard: "no claim above a lowered number, after a task was handed back",

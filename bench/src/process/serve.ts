@@ -13,7 +13,9 @@ export interface Service {
 /** Ready means: loaded and connected. Then the parent says when to begin and when to end. */
 export function serve(service: Service): void {
   process.on("message", (message: ToWorker) => void obey(service, message));
+  // Without a parent nobody would ever stop us; it may have gone while we were loading.
   process.on("disconnect", () => process.exit(1));
+  if (!process.connected) process.exit(1);
   tellParent({ kind: "ready" });
 }
 

@@ -2,10 +2,10 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { makeWorkerUtils } from "graphile-worker";
 import { Sluice } from "../../../src/index.js";
 import { backlog, graphileBacklog } from "../backlog.js";
-import type { Recipe } from "../databases.js";
 import { quiet } from "../fill.js";
 import { Fleet } from "../fleet.js";
 import { nowMs, quantile } from "../numbers.js";
+import type { GraphileSpec } from "../process/work-graphile.js";
 import type { SluiceSpec } from "../process/work-sluice.js";
 import { GRAPHILE, GRAPHILE_CONFIG, numbersOf } from "../subjects.js";
 import { kits, type Input } from "../tasks.js";
@@ -37,51 +37,55 @@ export const latency: Workload = {
 };
 
 async function ours(bench: Bench): Promise<Sample> {
-  return timed(bench, backlog("latency", 0), async (url, total, through) => {
-    const numbers = numbersOf(bench, { claimBatchSize: 50 });
-    const spec: SluiceSpec = { url, kit: "latency", total, keepHistory: true, numbers };
-    const fleet = await Fleet.launch("work-sluice", [spec], bench.profile);
-    const sluice = await Sluice.connect({ url, migrate: false, listen: false });
-    const { contract } = kits.latency()[0]!;
-    await through(fleet, (input) => sluice.enqueue(contract, input));
+  const copy = await bench.databases.copyOf(backlog("latency", 0));
+  const { url } = copy;
+  const total = totalOf(bench);
+  const numbers = numbersOf(bench, { claimBatchSize: 50 });
+  const spec: SluiceSpec = { url, kit: "latency", total, keepHistory: true, numbers };
+  const fleet = await Fleet.launch("work-sluice", [spec], bench.profile);
+  const sluice = await Sluice.connect({ url, migrate: false, listen: false });
+  const { contract } = kits.latency()[0]!;
+  try {
+    return await timed(fleet, total, (input) => sluice.enqueue(contract, input));
+  } finally {
     await sluice.close();
-  });
+    await fleet.stop();
+    await copy.drop();
+  }
 }
 
 async function theirs(bench: Bench, preset: GraphileConfig.WorkerOptions): Promise<Sample> {
-  return timed(bench, graphileBacklog(0), async (url, total, through) => {
-    const spec = { url, total, preset, latency: true };
-    const fleet = await Fleet.launch("work-graphile", [spec], bench.profile);
-    const utils = await makeWorkerUtils({ connectionString: url, logger: quiet });
-    await through(fleet, (input) => utils.addJob("plain", input));
-    await utils.release();
-  });
-}
-
-type Through = (fleet: Fleet, enqueue: (input: Input) => Promise<unknown>) => Promise<void>;
-
-async function timed(
-  bench: Bench,
-  recipe: Recipe,
-  run: (url: string, total: number, through: Through) => Promise<void>,
-): Promise<Sample> {
-  const copy = await bench.databases.copyOf(recipe);
-  const total = bench.sizes.latency + WARM_UP;
-  let latenciesMs: readonly number[] = [];
+  const copy = await bench.databases.copyOf(graphileBacklog(0));
+  const { url } = copy;
+  const total = totalOf(bench);
+  const spec: GraphileSpec = { url, total, preset, latency: true };
+  const fleet = await Fleet.launch("work-graphile", [spec], bench.profile);
+  const utils = await makeWorkerUtils({ connectionString: url, logger: quiet });
   try {
-    await run(copy.url, total, async (fleet, enqueue) => {
-      fleet.go();
-      for (let n = 0; n < total; n++) {
-        await sleep(APART_MS);
-        await enqueue({ n, atMs: nowMs() });
-      }
-      await fleet.ended(total);
-      latenciesMs = (await fleet.reports())[0]!.latenciesMs.slice(WARM_UP);
-      await fleet.stop();
-    });
+    return await timed(fleet, total, (input) => utils.addJob("plain", input));
   } finally {
+    await utils.release();
+    await fleet.stop();
     await copy.drop();
   }
-  const at = (q: number): number => quantile(latenciesMs, q);
+}
+
+function totalOf({ sizes }: Bench): number {
+  return sizes.latency + WARM_UP;
+}
+
+async function timed(
+  fleet: Fleet,
+  total: number,
+  enqueue: (input: Input) => Promise<unknown>,
+): Promise<Sample> {
+  fleet.go();
+  for (let n = 0; n < total; n++) {
+    await sleep(APART_MS);
+    await enqueue({ n, atMs: nowMs() });
+  }
+  await fleet.ended(total);
+  const [report] = await fleet.reports();
+  const at = (q: number): number => quantile(report!.latenciesMs.slice(WARM_UP), q);
   return { value: at(0.5), facts: { p50Ms: at(0.5), p95Ms: at(0.95), p99Ms: at(0.99) } };
 }

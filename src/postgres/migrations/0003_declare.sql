@@ -101,6 +101,26 @@ begin
   perform sluice.apply_limit(v.id);
 end $$;
 
+-- A limit that no code uses any more. Tasks that still carry it pass it freely, and nothing of it is
+-- left: a lane or gate without its limit limits nothing.
+create function sluice.remove_limit(p_name text) returns boolean language plpgsql as $$
+declare v_id int;
+begin
+  perform sluice.barrier_alone();
+  delete from sluice.limits where name = p_name returning id into v_id;
+  if not found then return false; end if;
+  update sluice.contract set gate = 0 where gate = v_id;
+  update sluice.contract set limit_ids = array_remove(limit_ids, v_id) where limit_ids @> array[v_id];
+  update sluice.stream set gate = 0 where gate = v_id;
+  delete from sluice.gate where id = v_id;
+  delete from sluice.credit where gate = v_id;
+  delete from sluice.gate_stream where gate = v_id;
+  delete from sluice.lowered where limit_id = v_id;
+  update sluice.lane set cap = 2147483647 where limit_id = v_id;
+  insert into sluice.dirty (lane, limit_id) select id, limit_id from sluice.lane where limit_id = v_id;
+  return true;
+end $$;
+
 create function sluice.declare_stream(p_queue text, p_type text) returns int language plpgsql as $$
 declare v_id int;
 begin

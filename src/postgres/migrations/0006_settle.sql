@@ -68,7 +68,7 @@ end $$;
 
 create function sluice.settle_others(p_ids bigint[], p_claims bigint[], p_kinds text[], p_delays bigint[], p_outcomes text,
   out settled bigint[], out lanes bigint[], out gates int[], out gates_n int[])
-language plpgsql set plan_cache_mode = force_generic_plan set jit = off as $$
+language plpgsql set enable_seqscan = off set plan_cache_mode = force_generic_plan set jit = off as $$
 declare v_outcomes text[] := string_to_array(p_outcomes, E'\x1e', ''); v_ended bigint[]; v_back int[]; v_now timestamptz := sluice.clock();
 begin
   with outcome as materialized (

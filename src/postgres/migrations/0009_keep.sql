@@ -35,30 +35,44 @@ begin
   next_ms := (select greatest(0, ceil(extract(epoch from run_at - v_now) * 1000)) from sluice.scheduled order by run_at limit 1);
 end $$;
 
--- History older than its time, in bounded steps: at most p_max tasks of one state per call.
-create function sluice.prune_done(p_state text, p_older_ms bigint, p_max int) returns int
-language plpgsql set enable_seqscan = off set plan_cache_mode = force_generic_plan set jit = off as $$
-declare v_n int;
+-- History older than its time. The table is swept by blocks, from where the last call of any process
+-- left off: every turn of 5 s takes its share, so that the whole table is seen every 10 minutes, in
+-- steps of at most 128 blocks (1 MB). rested: this turn's share is done, or somebody else is at it.
+create function sluice.prune_done(p_succeeded_ms bigint, p_failed_ms bigint, p_cancelled_ms bigint, out pruned int, out rested boolean)
+language plpgsql as $$
+declare
+  v sluice.sweep; v_now timestamptz := sluice.clock(); v_blocks int;
+  v_total bigint := pg_relation_size('sluice.done') / current_setting('block_size')::int;
 begin
+  pruned := 0; rested := true;
+  select * into v from sluice.sweep for update skip locked;
+  if not found then return; end if;
+  if v.turn_at <= v_now - interval '5 seconds' then v.turn_at := v_now; v.due := greatest(128, v_total / 120); end if;
+  if v.due <= 0 then return; end if;
+  if v.block >= v_total then v.block := 0; end if;
+  v_blocks := least(v.due, 128);
   with gone as (
-    delete from sluice.done where ctid = any (array(
-      select d.ctid from sluice.done d where d.state = p_state::"char" and d.finished_at < sluice.clock() - p_older_ms * interval '1 millisecond'
-        and not exists (select from sluice.block b where b.id = d.id)
-      order by d.state, d.finished_at limit p_max for update skip locked)) returning id
+    delete from sluice.done d where d.ctid >= format('(%s,0)', v.block)::tid and d.ctid < format('(%s,0)', v.block + v_blocks)::tid
+      and d.finished_at < v_now - case d.state when 's' then p_succeeded_ms when 'f' then p_failed_ms else p_cancelled_ms end * interval '1 millisecond'
+      and not exists (select from sluice.block b where b.id = d.id) returning id
   ), tasks as (
     delete from sluice.task where id = any (array(select id from gone))
   )
-  select count(*) into v_n from gone;
-  return v_n;
+  select count(*) into pruned from gone;
+  v.due := v.due - v_blocks;
+  rested := v.due <= 0;
+  update sluice.sweep set block = v.block + v_blocks, due = v.due, turn_at = v.turn_at;
 end $$;
 
--- Notes that have served: idempotency keys and waits whose time is over, stops of tasks that ended.
+-- Notes that have served: idempotency keys and waits whose time is over, stops of tasks that ended,
+-- slots that came back to a limit which was removed.
 create function sluice.prune_notes(p_max int) returns int
 language plpgsql set enable_seqscan = off set plan_cache_mode = force_generic_plan set jit = off as $$
 declare v_n int; v_now timestamptz := sluice.clock();
 begin
   delete from sluice.awaited where until < v_now;
   delete from sluice.stop s where not exists (select from sluice.task t where t.id = s.id) or exists (select from sluice.done d where d.id = s.id);
+  delete from sluice.credit c where not exists (select from sluice.gate g where g.id = c.gate);
   delete from sluice.idempotency where ctid = any (array(
     select ctid from sluice.idempotency where expires_at < v_now order by expires_at limit p_max for update skip locked));
   get diagnostics v_n = row_count;

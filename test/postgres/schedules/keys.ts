@@ -13,6 +13,7 @@ const doors = {
   attemptsHuge: "0, 40000, '{}'",
   noKeyAtAll: "0, 25, '{}', '{1}'",
   keyEmpty: "0, 25, '{}', '{1}', ''",
+  keyEmptyBesideAnother: `0, 25, '{}', '{1,2}', 'x${FIELD}'`,
   keyOfOneMissing: "0, 25, '{}', '{1,2}', 'x'",
   keyTooMany: `0, 25, '{}', '{1}', 'x${FIELD}y'`,
   sameLaneTwice: `0, 25, '{}', '{1,1}', 'x${FIELD}x'`,
@@ -33,6 +34,7 @@ const answers: Record<Door, string> = {
   attemptsHuge: "invalid_option",
   noKeyAtAll: "key_missing",
   keyEmpty: "key_missing",
+  keyEmptyBesideAnother: "key_missing",
   keyOfOneMissing: "key_missing",
   keyTooMany: "key_missing",
   sameLaneTwice: "key_missing",
@@ -47,7 +49,7 @@ const answers: Record<Door, string> = {
 };
 
 /** Attack 6: whatever gets in can be claimed and ends; what could not is refused and leaves no trace. */
-export const badLanes = schedule({ answers, left: 0, ran: 4 }, async (scene) => {
+export const badLanes = schedule({ answers, left: 0, claim: "accepted", ran: 4 }, async (scene) => {
   const [a] = await scene.sessions(1);
   await a.limit("tenant", { perKey: 1 });
   await a.limit("region", { perKey: 1 });
@@ -67,13 +69,18 @@ export const badLanes = schedule({ answers, left: 0, ran: 4 }, async (scene) => 
   const left = await a.value<number>("select count(*)::int from sluice.task");
   await a.enqueue(stream, { n: 2, limits: [1, 2, 3], keys: ["x", "y"], order: "k" });
   await a.enqueue(stream, { n: 2 });
-  let ran = 0;
-  let held = await a.claim(worker, 5);
-  for (let i = 0; i < 9; i++) {
-    ran += held.length;
-    held = (await a.step(worker, 5, held)).held;
-  }
-  return { answers: seen as Record<Door, string>, left, ran };
+  const ran = async (): Promise<number> => {
+    let n = 0;
+    let held = await a.claim(worker, 5);
+    for (let i = 0; i < 9; i++) {
+      n += held.length;
+      held = (await a.step(worker, 5, held)).held;
+    }
+    return n;
+  };
+  const all = ran();
+  const claim = await refusal(all);
+  return { answers: seen as Record<Door, string>, left, claim, ran: await all.catch(() => 0) };
 });
 
 // A pair that Marc Stevens published: other texts, one MD5. Whoever may choose keys has it too.

@@ -108,7 +108,7 @@ export const claimBesideSet = (part: Part) =>
 
 /** A limit per key is lowered while three run and three more are through but not claimed. */
 export const loweredPerKey = schedule(
-  { atOnce: 0, waiting: 4, claimed: [0, 0, 1, 1, 1], started: [4, 5, 6] },
+  { atOnce: 0, waiting: 4, claimed: [0, 1, 1, 1, 1], started: [4, 5, 6, 7] },
   async (scene) => {
     const [a] = await scene.sessions(1);
     const { worker, stream, limits, keys } = await stage(a, { perKey: 6 }, 7);
@@ -256,22 +256,19 @@ export const twoClaimsOfOneGate = schedule(
 
 /** A counter that somebody else has in hand is not waited for by who has something to settle. */
 export const busyCounter = schedule(
-  { waited: false, settled: 0, used: 1, claimedAfter: 1 },
+  { waited: false, claimed: 1, running: 2, claimedAfter: 0 },
   async (scene) => {
     const [a, b] = await scene.sessions(2);
     const { worker } = await stage(a, { total: 2 }, 9);
-    const [one] = await a.claim(worker, 1);
+    const held = await a.claim(worker, 1);
     await b.begin();
     await b.claim(worker, 1);
-    const step = a.step(worker, 0, [one!]);
+    const step = a.step(worker, 5, held);
     const waited = await scene.blocked(step);
-    if (waited) await b.commit();
-    const { refused } = await step;
-    if (!waited) await b.commit();
-    const used = await a.value<number>(
-      "select used - coalesce((select sum(n) from sluice.credit), 0)::int from sluice.gate",
-    );
-    return { waited, settled: refused, used, claimedAfter: (await a.claim(worker, 5)).length };
+    await b.commit();
+    const claimed = (await step).held.length;
+    const running = (await scene.running()).length;
+    return { waited, claimed, running, claimedAfter: (await a.claim(worker, 5)).length };
   },
 );
 

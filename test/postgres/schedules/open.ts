@@ -42,7 +42,7 @@ export const enqueueStaysOpen = schedule(
     await beside("reap", a.reap());
     await beside("beat", a.beat(worker, 5));
     await beside("enqueue", a.enqueue(stream, place));
-    await beside("prune", a.value("select sluice.prune_done('c', 0, 100)"));
+    await beside("prune", a.value("select pruned from sluice.prune_done(0, 0, 0)"));
     await user.commit();
     const after: number[] = [];
     for (let i = 0; i < 4; i++) after.push(...idsOf(await a.claim(worker, 5)));

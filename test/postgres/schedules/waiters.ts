@@ -58,28 +58,27 @@ export const headIsLocked = (how: "rollback" | "commit") =>
   );
 
 /**
- * Two admissions of one lane with one free slot. The second reads the lane while the first has not
- * committed: it must wait, and count what it finds then.
+ * One slot of a lane is free and two completions look at it at once. The second must wait for the
+ * first and count what it finds then: before, it would have seen the free slot too.
  */
-export const twoHandOvers = schedule(
-  { waited: true, claimed: [] as number[], running: [1, 2] },
-  async (scene) => {
-    const [a, b] = await scene.sessions(2);
-    const limits = [await a.limit("tenant", { perKey: 2 })];
-    const stream = await a.type("t");
-    const worker = await a.register([stream]);
-    await a.enqueue(stream, { limits, keys: ["x"] });
-    await a.claim(worker, 5);
-    await a.enqueue(stream, { limits, keys: ["x"] });
-    await a.begin();
-    await a.claim(worker, 5);
-    await b.enqueue(stream, { limits, keys: ["x"] });
-    const second = b.claim(worker, 5);
-    const waited = await scene.blocked(second);
-    await a.commit();
-    return { waited, claimed: idsOf(await second), running: await scene.running() };
-  },
-);
+export const twoHandOvers = schedule({ waited: true, running: [3, 4, 5] }, async (scene) => {
+  const [a, b] = await scene.sessions(2);
+  const limits = [await a.limit("tenant", { perKey: 3 })];
+  const stream = await a.type("t");
+  const worker = await a.register([stream]);
+  await a.enqueue(stream, { n: 2, limits, keys: ["x"] });
+  const [one, two] = await a.claim(worker, 5);
+  await a.enqueue(stream, { n: 2, limits, keys: ["x"] });
+  await a.begin();
+  await a.step(worker, 5, [one!]);
+  await b.enqueue(stream, { n: 2, limits, keys: ["x"] });
+  const second = b.step(worker, 0, [two!]);
+  const waited = await scene.blocked(second);
+  await a.commit();
+  await second;
+  await a.claim(worker, 5);
+  return { waited, running: await scene.running() };
+});
 
 /**
  * Attack 4: a step that frees a slot of lane T and finds a note for order lane K, beside one that

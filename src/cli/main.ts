@@ -1,0 +1,40 @@
+#!/usr/bin/env node
+import { readFileSync } from "node:fs";
+import { Command, CommanderError } from "commander";
+import { migrateCommand } from "./migrate.js";
+import { printError } from "./print.js";
+
+const USAGE_EXIT = 2;
+
+const { version } = JSON.parse(
+  readFileSync(new URL("../../package.json", import.meta.url), "utf8"),
+) as { version: string };
+
+const program = new Command("sluice")
+  .description("A durable task queue on PostgreSQL.")
+  .version(version)
+  .addCommand(migrateCommand())
+  .addHelpText(
+    "after",
+    `
+Exit codes: 0 done, 1 failed (the error's code is printed), ${USAGE_EXIT} used wrongly.
+
+Try: sluice migrate --help`,
+  )
+  .showHelpAfterError("(--help tells more)");
+
+// Commands are made apart from the program and do not inherit this.
+for (const command of [program, ...program.commands]) command.exitOverride();
+
+try {
+  await program.parseAsync();
+} catch (e) {
+  process.exitCode = exitCodeOf(e);
+}
+
+function exitCodeOf(e: unknown): number {
+  // Commander has said what was wrong, or has shown the help that was asked for.
+  if (e instanceof CommanderError) return e.exitCode === 0 ? 0 : USAGE_EXIT;
+  printError(e, process.argv.includes("--json"));
+  return 1;
+}

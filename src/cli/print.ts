@@ -1,0 +1,17 @@
+import pc from "picocolors";
+import { isSluiceError } from "../core/error.js";
+
+/** Says what went wrong: a line for people, or with json an object for programs. Both carry the code. */
+export function printError(e: unknown, json: boolean): void {
+  const code = isSluiceError(e) ? e.code : "unexpected";
+  const message = e instanceof Error ? e.message : String(e);
+  const line = json
+    ? JSON.stringify({ error: { code, message } })
+    : `${pc.red("error")} ${pc.bold(code)}: ${message}`;
+  process.stderr.write(`${line}\n`);
+}
+
+/** Prints a result: lines for people, or with json an object for programs. */
+export function printResult(result: object, lines: readonly string[], json: boolean): void {
+  process.stdout.write(`${json ? JSON.stringify(result) : lines.join("\n")}\n`);
+}

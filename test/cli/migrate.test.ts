@@ -1,0 +1,107 @@
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import pg from "pg";
+import { freshDatabase, type TestDatabase } from "../support/database.js";
+import { spawnTs } from "../support/process.js";
+
+let database: TestDatabase;
+beforeAll(async () => {
+  database = await freshDatabase();
+});
+afterAll(() => database.drop());
+
+interface Said {
+  readonly code: number | null;
+  readonly out: string;
+  readonly err: string;
+}
+
+/** What the command says and how it ends, with no DATABASE_URL unless it is given. */
+async function sluice(args: readonly string[], env: NodeJS.ProcessEnv = {}): Promise<Said> {
+  const quiet = { DATABASE_URL: undefined, NO_COLOR: "1", ...env };
+  const { child, exit } = spawnTs("src/cli/main.ts", args, quiet);
+  let [out, err] = ["", ""];
+  child.stdout!.on("data", (chunk: Buffer) => (out += chunk.toString()));
+  child.stderr!.on("data", (chunk: Buffer) => (err += chunk.toString()));
+  return { code: await exit, out, err };
+}
+
+async function versionOf(schema: string): Promise<number> {
+  const client = new pg.Client(database.url);
+  await client.connect();
+  const { rows } = await client.query<{ n: number }>(
+    `select max(number) as n from ${schema}.migration`,
+  );
+  await client.end();
+  return rows[0]!.n;
+}
+
+describe("sluice migrate", () => {
+  test("makes the schema, then finds it up to date", async () => {
+    const first = await sluice(["migrate", "--url", database.url]);
+    expect(first).toMatchObject({ code: 0, err: "" });
+    const version = await versionOf("sluice");
+    expect(first.out).toMatch(/^applied 0001_tables\n/);
+    expect(first.out).toContain(`done: schema sluice is at ${version} now\n`);
+    const again = await sluice(["migrate"], { DATABASE_URL: database.url });
+    expect(again).toEqual({
+      code: 0,
+      out: `up to date: schema sluice is at ${version}\n`,
+      err: "",
+    });
+  });
+
+  test("in five processes at once: one applies, none fails", async () => {
+    const args = ["migrate", "--url", database.url, "--schema", "at_once", "--json"];
+    const all = await Promise.all(Array.from({ length: 5 }, () => sluice(args)));
+    const reports = all.map(({ out }) => JSON.parse(out) as { applied: string[]; version: number });
+    expect(all.map(({ code }) => code)).toEqual([0, 0, 0, 0, 0]);
+    expect(reports.filter(({ applied }) => applied.length > 0)).toHaveLength(1);
+    const version = await versionOf("at_once");
+    expect(reports.every((report) => report.version === version)).toBe(true);
+  });
+
+  test.each<[string, string[], NodeJS.ProcessEnv]>([
+    ["missing_url", [], {}],
+    ["invalid_name", ["--schema", "a; drop"], { DATABASE_URL: "postgres://127.0.0.1:1/x" }],
+    ["invalid_option", ["--url", "localhost"], {}],
+    ["database_unavailable", ["--url", "postgres://127.0.0.1:1/x"], {}],
+  ])("says %s and exits with 1", async (error, args, env) => {
+    const [said, json] = await Promise.all([
+      sluice(["migrate", ...args], env),
+      sluice(["migrate", "--json", ...args], env),
+    ]);
+    expect(said).toMatchObject({ code: 1, out: "" });
+    expect(said.err).toMatch(new RegExp(`^error ${error}: .+\n$`));
+    expect(json).toMatchObject({ code: 1, out: "" });
+    expect(JSON.parse(json.err)).toEqual({ error: { code: error, message: expect.any(String) } });
+  });
+});
+
+describe("sluice", () => {
+  test("helps", async () => {
+    const [all, one] = await Promise.all([sluice(["--help"]), sluice(["migrate", "--help"])]);
+    expect(all).toMatchObject({ code: 0, err: "" });
+    expect(all.out).toContain("migrate");
+    expect(one).toMatchObject({ code: 0, err: "" });
+    for (const word of ["--url", "--schema", "--json", "DATABASE_URL", "Examples:"]) {
+      expect(one.out).toContain(word);
+    }
+  });
+
+  test("tells its version, and wrong use with 2", async () => {
+    const [version, unknown, option, none] = await Promise.all([
+      sluice(["--version"]),
+      sluice(["migrat"]),
+      sluice(["migrate", "--shema", "x"]),
+      sluice([]),
+    ]);
+    expect(version).toMatchObject({ code: 0, err: "" });
+    expect(version.out).toMatch(/^\d+\.\d+\.\d+/);
+    expect(unknown).toMatchObject({ code: 2, out: "" });
+    expect(unknown.err).toContain("Did you mean migrate?");
+    expect(option).toMatchObject({ code: 2, out: "" });
+    expect(option.err).toContain("--schema");
+    expect(none).toMatchObject({ code: 2, out: "" });
+    expect(none.err).toContain("Usage: sluice");
+  });
+});

@@ -1,0 +1,181 @@
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { limit, Sluice, task, type, type TaskHandle } from "../../src/index.js";
+import { codeOf, openHouse, refused, type House } from "./house.js";
+
+let house: House;
+beforeAll(async () => {
+  house = await openHouse();
+});
+afterAll(() => house.close());
+
+/** What is in force: the limit's numbers and whether an operator has changed them. */
+async function inForce(name: string) {
+  const { total, perKey, overridden } = await house.sluice.limits.get(name);
+  return { total, perKey, overridden };
+}
+
+async function idle(handle: TaskHandle): Promise<void> {
+  await expect(handle.result({ timeoutMs: 200 })).rejects.toMatchObject({ code: "wait_timeout" });
+}
+
+describe("a declared number", () => {
+  test("is inserted if absent, and changed only by a sync", async () => {
+    await house.sluice.enqueue(task("d1", { limits: [limit("d", { total: 5 })] }));
+    expect(await inForce("d")).toEqual({ total: 5, perKey: undefined, overridden: false });
+    // A rolling worker or producer with another number, in a process of its own.
+    const other = await Sluice.connect({ url: house.url });
+    await other.enqueue(task("d2", { limits: [limit("d", { total: 9 })] }));
+    expect((await inForce("d")).total).toBe(5);
+    await other.sync([limit("d", { total: 9 })]);
+    expect((await inForce("d")).total).toBe(9);
+    await other.close();
+  });
+
+  test("of a task's concurrency is a limit of the task's name, and synced with the task", async () => {
+    await house.sluice.enqueue(task("own", { concurrency: 2 }));
+    expect((await inForce("own")).total).toBe(2);
+    await house.sluice.enqueue(task("own", { concurrency: 7 }));
+    expect((await inForce("own")).total).toBe(2);
+    await house.sluice.sync([task("own", { concurrency: 7 })]);
+    expect((await inForce("own")).total).toBe(7);
+  });
+
+  test("is synced with the task whose list it stands in", async () => {
+    const listed = (n: number) =>
+      task("listed", {
+        limits: [limit("in-list", { total: n }), limit("keys", { perKey: n }).for(1)],
+      });
+    await house.sluice.sync([listed(3)]);
+    await house.sluice.sync([listed(4)]);
+    expect((await inForce("in-list")).total).toBe(4);
+    expect((await inForce("keys")).perKey).toBe(4);
+  });
+
+  test("of null is no limit for now", async () => {
+    await house.sluice.sync([limit("free", { total: null, perKey: null })]);
+    expect(await inForce("free")).toEqual({ total: null, perKey: null, overridden: false });
+  });
+});
+
+describe("a number that was set", () => {
+  test("overrides the declared one for everyone, through every sync", async () => {
+    const mail = limit("set", { total: 5, perKey: 2 });
+    await house.sluice.limits.set(mail, { total: 1 });
+    expect(await inForce("set")).toEqual({ total: 1, perKey: 2, overridden: true });
+    await house.sluice.sync([limit("set", { total: 8, perKey: 3 })]);
+    expect(await inForce("set")).toEqual({ total: 1, perKey: 3, overridden: true });
+    await house.sluice.limits.set("set", { total: null, perKey: 0 });
+    expect(await inForce("set")).toEqual({ total: null, perKey: 0, overridden: true });
+    await house.sluice.limits.set("set", { total: "declared" });
+    expect(await inForce("set")).toEqual({ total: 8, perKey: 0, overridden: true });
+    await house.sluice.limits.set("set", { perKey: "declared" });
+    expect(await inForce("set")).toEqual({ total: 8, perKey: 3, overridden: false });
+  });
+
+  test("of a limit that nobody declared, or for a part it does not have, is refused", async () => {
+    await house.sluice.sync([limit("flat", { total: 1 }), limit("keyed", { perKey: 1 })]);
+    const set = house.sluice.limits;
+    expect(await codeOf(() => set.set("nobody's", { total: 1 }))).toBe("unknown_limit");
+    expect(await codeOf(() => set.get("nobody's"))).toBe("unknown_limit");
+    expect(await codeOf(() => set.set("flat", { perKey: 1 }))).toBe("limit_shape");
+    expect(await codeOf(() => set.set("keyed", { total: 1 }))).toBe("limit_shape");
+    expect(await codeOf(() => set.set("flat", {}))).toBe("invalid_option");
+    expect(await codeOf(() => set.set("flat", { total: -1 }))).toBe("invalid_option");
+    expect(await codeOf(() => set.set("flat", { total: "none" as never }))).toBe("invalid_option");
+    expect(await codeOf(() => set.set({ name: "flat" } as never, { total: 1 }))).toBe(
+      "invalid_name",
+    );
+    expect(await inForce("flat")).toMatchObject({ total: 1, overridden: false });
+  });
+
+  test("is listed by name", async () => {
+    const names = (await house.sluice.limits.list()).map((one) => one.name);
+    expect(names).toEqual(names.toSorted());
+    expect(names).toContain("flat");
+  });
+});
+
+describe("a limit of 0 pauses", () => {
+  test.each([
+    ["declared", async () => limit("zero-declared", { total: 0 })],
+    [
+      "set",
+      async () => {
+        const one = limit("zero-set", { total: 5 });
+        await house.sluice.limits.set(one, { total: 0 });
+        return one;
+      },
+    ],
+  ])("when it is %s, until it is raised", async (how, make) => {
+    const one = await make();
+    const held = task(`held-${how}`, { limits: [one] });
+    const worker = await house.work([held.handle(() => "went")]);
+    const handle = await house.sluice.enqueue(held);
+    await idle(handle);
+    await house.sluice.limits.set(one, { total: 1 });
+    expect(await handle.result({ timeoutMs: 10_000 })).toBe("went");
+    await worker.stop();
+  });
+
+  test("as a task's concurrency and as a limit per key", async () => {
+    const tenant = limit("zero-tenant", { perKey: 0 });
+    const a = task("zero-own", { concurrency: 0 });
+    const b = task("zero-keyed", { limits: [tenant.for("acme")] });
+    const worker = await house.work([a.handle(() => 1), b.handle(() => 2)]);
+    const [first, second] = [await house.sluice.enqueue(a), await house.sluice.enqueue(b)];
+    await Promise.all([idle(first), idle(second)]);
+    await house.sluice.limits.set("zero-own", { total: 1 });
+    await house.sluice.limits.set(tenant, { perKey: 1 });
+    expect(await first.result({ timeoutMs: 10_000 })).toBe(1);
+    expect(await second.result({ timeoutMs: 10_000 })).toBe(2);
+    await worker.stop();
+  });
+
+  test("and below 0 is an error, wherever it is written", async () => {
+    expect(await codeOf(() => limit("x", { total: -1 }))).toBe("invalid_option");
+    expect(await codeOf(() => limit("x", { perKey: -1 }))).toBe("invalid_option");
+    expect(await codeOf(() => task("x", { concurrency: -1 }))).toBe("invalid_option");
+    const bare = task("bare");
+    await refused(house, "invalid_option", () =>
+      house.sluice.enqueue(bare, undefined, { group: "x", groupLimit: -1 }),
+    );
+  });
+});
+
+test("several limits at once: order, key, group and concurrency all hold", async () => {
+  const shop = limit("shop", { perKey: 2, total: 3 });
+  const all = task("all", {
+    input: type<{ n: number; shop: string; account: string }>(),
+    concurrency: 4,
+    order: (i) => i.account,
+    limits: [{ limit: shop, key: (i) => i.shop }],
+  });
+  const running = new Map<string, number>();
+  const peaks = new Map<string, number>();
+  const count = (key: string, by: number): void => {
+    running.set(key, (running.get(key) ?? 0) + by);
+    peaks.set(key, Math.max(peaks.get(key) ?? 0, running.get(key)!));
+  };
+  const worker = await house.work([
+    all.handle(async (i) => {
+      const keys = [`account ${i.account}`, `shop ${i.shop}`, "total"];
+      for (const key of keys) count(key, 1);
+      await new Promise((resolve) => setTimeout(resolve, 3));
+      for (const key of keys) count(key, -1);
+    }),
+  ]);
+  const inputs = Array.from({ length: 90 }, (_, n) => ({
+    n,
+    shop: `s${n % 2}`,
+    account: `a${n % 9}`,
+  }));
+  const many = await house.sluice.enqueueMany(all, inputs, { group: "all-group", groupLimit: 3 });
+  await Promise.all(many.ids().map((id) => house.sluice.task(id).result({ timeoutMs: 20_000 })));
+  const peakOf = (what: string) =>
+    Math.max(...[...peaks].filter(([key]) => key.startsWith(what)).map(([, peak]) => peak));
+  // Two shops share three slots, so at some time one of them has two.
+  expect([peakOf("total"), peakOf("shop"), peakOf("account")]).toEqual([3, 2, 1]);
+  expect(await house.sluice.limits.get("shop")).toMatchObject({ used: 0 });
+  await worker.stop();
+  expect(await house.sql("select * from sluice.violation")).toEqual([]);
+});

@@ -1,0 +1,251 @@
+import pg from "pg";
+import { expect, onTestFinished, test } from "vitest";
+import { Sluice, fixed, task, type, type Worker } from "../../src/index.js";
+import { violations } from "../support/audit.js";
+import { scene, signal, until, type Scene } from "../flow/scene.js";
+import { Proxy, type Exchange } from "./proxy.js";
+
+const LEASE_MS = 1_500;
+
+/** A scene whose worker reaches the database through a proxy, while the test itself does not. */
+async function proxied(): Promise<Scene & { proxy: Proxy; behind: Sluice }> {
+  const s = await scene();
+  const proxy = await Proxy.start(s.url);
+  const behind = await Sluice.connect({ url: proxy.url, migrate: false, listen: false });
+  onTestFinished(() => behind.close());
+  return { ...s, proxy, behind };
+}
+
+type Proxied = Awaited<ReturnType<typeof proxied>>;
+
+async function work(s: Proxied, handlers: readonly unknown[], more: object = {}): Promise<Worker> {
+  const worker = s.behind.worker({ handlers, leaseMs: LEASE_MS, pollIntervalMs: 50, ...more });
+  onTestFinished(() => worker.stop({ graceMs: 0 }));
+  await worker.start();
+  return worker;
+}
+
+const of =
+  (statement: string, rows = 0) =>
+  (exchange: Exchange): boolean =>
+    exchange.statement === `sluice.${statement}` && exchange.rows >= rows;
+
+/** Everything has come back: permits to the worker, slots to their limits, sessions to one. */
+async function sound(s: Proxied, worker: Worker): Promise<void> {
+  await until("the worker to be empty", () => worker.status().permitsInUse === 0);
+  await until("the doubtful session to end", async () => {
+    const { rows } = await s.sql.query("select count(*)::int as n from sluice.worker");
+    return rows[0].n === 1;
+  });
+  expect((await s.sql.query("select * from sluice.run")).rows).toEqual([]);
+  expect(await violations(s.sql)).toEqual([]);
+}
+
+test("an enqueue whose reply is lost is found again under its idempotency key", async () => {
+  const s = await proxied();
+  const note = task("note", { input: type<{ n: number }>() });
+  const lost = s.proxy.loseReply(of("enqueue_many"));
+  const first = s.behind.enqueue(note, { n: 1 }, { idempotencyKey: "once" });
+  await expect(first).rejects.toMatchObject({ code: "database_unavailable" });
+  await lost;
+  const again = await s.behind.enqueue(note, { n: 1 }, { idempotencyKey: "once" });
+  expect(again.existed).toBe(true);
+  const { rows } = await s.sql.query("select id::text from sluice.task");
+  expect(rows).toEqual([{ id: again.id }]);
+});
+
+test("a claim whose reply is lost gives its slots back while the worker goes on beating", async () => {
+  const s = await proxied();
+  const runs: string[] = [];
+  const single = task("single", {
+    input: type<{ n: number }>(),
+    concurrency: 1,
+    order: ({ n }) => `key ${n % 2}`,
+  });
+  const handles = [];
+  for (let n = 0; n < 4; n++) handles.push(await s.sluice.enqueue(single, { n }));
+  const lost = s.proxy.loseReply(of("step", 1));
+  const handler = single.handle((_, ctx) => void runs.push(`${ctx.id} ${ctx.attempt}`));
+  const worker = await work(s, [handler]);
+  await lost;
+  for (const handle of handles) await handle.result({ timeoutMs: 10_000 });
+  // Never seen, so never run: each runs once, and the lost claim used up no attempt.
+  expect(runs).toEqual(handles.map(({ id }) => `${id} 1`));
+  await sound(s, worker);
+});
+
+test("a completion whose reply is lost counts once", async () => {
+  const s = await proxied();
+  const runs: string[] = [];
+  const job = task("job", { concurrency: 1 });
+  const handle = await s.sluice.enqueue(job);
+  const lost = s.proxy.loseReply((e) => of("step")(e) && e.asked.includes(`{${handle.id}}`));
+  const worker = await work(s, [job.handle((_, ctx) => void runs.push(ctx.id))]);
+  await lost;
+  await handle.result({ timeoutMs: 10_000 });
+  const next = await s.sluice.enqueue(job);
+  await next.result({ timeoutMs: 10_000 });
+  expect(runs).toEqual([handle.id, next.id]);
+  await sound(s, worker);
+  expect(worker.status().refused).toBe(1);
+});
+
+test("a failure whose reply is lost uses up one attempt", async () => {
+  const s = await proxied();
+  const attempts: number[] = [];
+  const job = task("job", { concurrency: 1, retry: { attempts: 5, backoff: fixed(1) } });
+  const handle = await s.sluice.enqueue(job);
+  const lost = s.proxy.loseReply(of("settle"));
+  const handler = job.handle((_, { attempt }) => {
+    attempts.push(attempt);
+    if (attempt < 3) throw new Error("not yet");
+  });
+  const worker = await work(s, [handler]);
+  await lost;
+  await handle.result({ timeoutMs: 10_000 });
+  expect(attempts).toEqual([1, 2, 3]);
+  await sound(s, worker);
+});
+
+test("a transaction whose commit is not answered has its effects once", async () => {
+  const s = await proxied();
+  await s.sql.query("create table effect (task bigint)");
+  let runs = 0;
+  const job = task("job", { concurrency: 1, retry: { backoff: fixed(1) } });
+  const handle = await s.sluice.enqueue(job);
+  const lost = s.proxy.loseReply((e) => e.statement === "commit");
+  const handler = job.handle((_, ctx) => {
+    runs++;
+    return ctx.transaction(async (tx) => {
+      await tx.query("insert into effect values ($1)", [ctx.id]);
+    });
+  });
+  const worker = await work(s, [handler]);
+  await lost;
+  await handle.result({ timeoutMs: 10_000 });
+  await sound(s, worker);
+  expect((await s.sql.query("select * from effect")).rows).toHaveLength(1);
+  expect(runs).toBe(1);
+});
+
+test("a claim that is still under way when another's reply is lost is not handed back", async () => {
+  const s = await proxied();
+  const runs: string[] = [];
+  const job = task("job", { input: type<{ n: number }>(), concurrency: 20 });
+  const ids = (
+    await s.sluice.enqueueMany(
+      job,
+      Array.from({ length: 60 }, (_, n) => ({ n })),
+    )
+  ).ids();
+  // Both lines are asking for more: the reply to one is late, the reply to the other is lost.
+  const late = s.proxy.holdReply(of("step", 1));
+  const letGo = late.then(async (go) => {
+    const lost = s.proxy.loseReply(of("step", 1));
+    await lost;
+    return go;
+  });
+  const released = letGo.then(() => s.proxy.holdReply(of("release_unknown")).then((go) => go()));
+  const handler = job.handle(async (_, ctx) => {
+    runs.push(ctx.id);
+    await s.sql.query("select pg_sleep(0.002)");
+  });
+  const worker = await work(s, [handler], { claimBatchSize: 10 });
+  const go = await letGo;
+  await released;
+  go();
+  await until("all to end", async () => (await s.sluice.counts()).succeeded === ids.length);
+  expect(runs.toSorted()).toEqual(ids.toSorted());
+  await sound(s, worker);
+});
+
+test("what has ended but could not be recorded yet is not handed back", async () => {
+  const s = await proxied();
+  const runs: string[] = [];
+  const finish = signal();
+  const job = task("job", { input: type<{ n: number }>() });
+  const handler = job.handle(async (_, ctx) => {
+    runs.push(ctx.id);
+    await finish.promise;
+  });
+  const worker = await work(s, [handler]);
+  const ids = (
+    await s.sluice.enqueueMany(
+      job,
+      Array.from({ length: 5 }, (_, n) => ({ n })),
+    )
+  ).ids();
+  await until("all to run", () => runs.length === 5);
+  await s.proxy.loseReply(of("step"));
+  // One request after the other is lost, so the worker waits longer and longer before it records.
+  const trouble = (async () => {
+    for (let i = 0; i < 5; i++) await s.proxy.loseRequest(of("step"));
+  })();
+  finish.resolve();
+  await s.proxy.loseReply(of("nothing")).catch(() => {}).constructor;
+  await trouble;
+  await until("all to end", async () => (await s.sluice.counts()).succeeded === ids.length);
+  expect(runs).toHaveLength(5);
+  await sound(s, worker);
+});
+
+test("a suspect whose claim is not answered is claimed again", async () => {
+  const s = await proxied();
+  const runs: string[] = [];
+  const job = task("job", { concurrency: 1 });
+  const handle = await s.sluice.enqueue(job);
+  await s.sql.query(
+    `with gone as (delete from sluice.ready where id = $1 returning *), counted as (insert into sluice.crash values ($1, 3))
+    insert into sluice.suspect (id, stream, attempt, lanes) select id, stream, attempt, lanes from gone`,
+    [handle.id],
+  );
+  const lost = s.proxy.loseReply(of("claim_suspect", 1));
+  const worker = await work(s, [job.handle((_, ctx) => void runs.push(ctx.id))]);
+  await lost;
+  await handle.result({ timeoutMs: 10_000 });
+  expect(runs).toEqual([handle.id]);
+  await sound(s, worker);
+});
+
+test("a half-open connection is given up, and all resumes by itself", async () => {
+  const s = await proxied();
+  const runs: string[] = [];
+  const aborted = signal<string>();
+  const job = task("job", { input: type<{ long: boolean }>(), concurrency: 5 });
+  const handler = job.handle(async ({ long }, ctx) => {
+    runs.push(ctx.id);
+    if (!long || runs.length > 1) return;
+    await new Promise<void>((resolve) => ctx.signal.addEventListener("abort", () => resolve()));
+    aborted.resolve((ctx.signal.reason as { code: string }).code);
+  });
+  const worker = await work(s, [handler]);
+  const long = await s.sluice.enqueue(job, { long: true });
+  await until("it to run", () => runs.length === 1);
+  s.proxy.freeze();
+  expect(await aborted.promise).toBe("lease_lost");
+  const more = await s.sluice.enqueueMany(
+    job,
+    Array.from({ length: 20 }, () => ({ long: false })),
+  );
+  s.proxy.thaw();
+  const backAt = performance.now();
+  await long.result({ timeoutMs: 10_000 });
+  for (const id of more) await s.sluice.task(id).result({ timeoutMs: 10_000 });
+  expect(performance.now() - backAt).toBeLessThan(10_000);
+  await sound(s, worker);
+  // Nor does the way out hang on connections that nobody answers.
+  s.proxy.freeze();
+  await worker.stop({ graceMs: 0 });
+});
+
+test("a producer whose connections are half-open gets through again", async () => {
+  const s = await proxied();
+  const note = task("note");
+  await s.behind.enqueue(note);
+  s.proxy.freeze();
+  s.proxy.thaw();
+  const client = new pg.Client(s.proxy.url);
+  await client.connect();
+  await client.end();
+  await s.behind.enqueue(note);
+});

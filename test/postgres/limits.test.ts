@@ -1,0 +1,305 @@
+import { describe, expect, test } from "vitest";
+import { idsOf, refusal, Scene, type Held, type Session, type TestWorker } from "../support/sql.js";
+import { loweredPerKey, raisedWithWaiters } from "./schedules/numbers.js";
+import { observe, wanted } from "./schedules/schedule.js";
+
+const UNLIMITED = 2_147_483_647;
+const parts = ["total", "perKey"] as const;
+
+/** A database for one test; at the end no slot may be missing and nobody forgotten. */
+async function on(use: (a: Session, scene: Scene) => Promise<void>): Promise<void> {
+  const scene = await Scene.open();
+  try {
+    const [a] = await scene.sessions(1);
+    await use(a, scene);
+    expect(await scene.violations()).toEqual([]);
+  } finally {
+    await scene.close();
+  }
+}
+
+/** Claims until there is nothing more to claim: a task passes one lane of a level at a time. */
+async function claimAll(a: Session, worker: TestWorker): Promise<Held[]> {
+  const all: Held[] = [];
+  for (let empty = 0; empty < 4;) {
+    const held = await a.claim(worker, 50);
+    all.push(...held);
+    empty = held.length === 0 ? empty + 1 : 0;
+  }
+  return all;
+}
+
+/** One limit, one type, and n tasks that pass it under one key. */
+async function stage(a: Session, shape: { total?: number; perKey?: number }, n: number) {
+  const limits = [await a.limit("mail", shape)];
+  const stream = await a.type("t", { limits });
+  const worker = await a.register([stream]);
+  const keys = shape.perKey === undefined ? {} : { keys: ["x"] };
+  await a.enqueue(stream, { n, limits, ...keys });
+  return { limits, stream, worker };
+}
+
+describe.each(parts)("a limit's number, %s:", (part) => {
+  test("0 lets nothing through, a number lets exactly that many through", () =>
+    on(async (a) => {
+      const { worker } = await stage(a, { [part]: 0 }, 20);
+      expect(await claimAll(a, worker)).toHaveLength(0);
+      await a.setLimit("mail", { [part]: 3 });
+      expect(await claimAll(a, worker)).toHaveLength(3);
+    }));
+
+  test("lowered to 0 while tasks run: they finish, none follows, and it can be raised again", () =>
+    on(async (a) => {
+      const { worker } = await stage(a, { [part]: 2 }, 20);
+      const held = await claimAll(a, worker);
+      await a.setLimit("mail", { [part]: 0 });
+      expect((await a.step(worker, 50, held)).held).toHaveLength(0);
+      expect(await claimAll(a, worker)).toHaveLength(0);
+      await a.setLimit("mail", { [part]: 5 });
+      expect(await claimAll(a, worker)).toHaveLength(5);
+    }));
+
+  test("raised with tasks waiting, exactly the difference follows", async () => {
+    const schedule = raisedWithWaiters(part);
+    expect(await observe(schedule)).toEqual(wanted(schedule));
+  });
+
+  test("lifted, everything goes; back to what is declared, nothing until below it", () =>
+    on(async (a) => {
+      const { worker } = await stage(a, { [part]: 2 }, 12);
+      await a.setLimit("mail", { [part]: UNLIMITED });
+      const held = await claimAll(a, worker);
+      expect(held).toHaveLength(12);
+      await a.setLimit("mail", { [part]: -1 });
+      await a.enqueue(worker.streams[0]!, {
+        n: 5,
+        limits: [1],
+        ...(part === "perKey" && { keys: ["x"] }),
+      });
+      expect((await a.step(worker, 50, held.splice(0, 10))).held).toHaveLength(0);
+      expect((await a.step(worker, 50, held.splice(0, 1))).held).toHaveLength(1);
+    }));
+
+  test("under a load of settles it is moved 10 -> 2 -> 10 -> 0 -> 5 and never exceeded", () =>
+    on(async (a, scene) => {
+      const { worker } = await stage(a, { [part]: 10 }, 120);
+      let held = await a.claim(worker, 50);
+      for (const number of [10, 2, 10, 0, 5]) {
+        await a.setLimit("mail", { [part]: number });
+        for (let round = 0; round < 4; round++) {
+          const before = held.length;
+          const { held: more } = await a.step(worker, 50, held.splice(0, 3));
+          held = [...held, ...more];
+          const running = (await scene.running()).length;
+          expect(running).toBeLessThanOrEqual(Math.max(number, before - 3));
+        }
+        // What ran above the number has gone by now, or another round would be owed.
+        while (held.length > number) held.splice(0, (await drain(a, worker, held, number)).length);
+        await a.keep();
+        held.push(...(await claimAll(a, worker)));
+        expect((await scene.running()).length).toBe(number);
+      }
+    }));
+});
+
+/** Completes one task, which must bring no other in its place. Returns what was completed. */
+async function drain(a: Session, worker: TestWorker, held: readonly Held[], number: number) {
+  const { held: more } = await a.step(worker, 50, [held[0]!]);
+  expect(more.length === 0 || held.length - 1 < number).toBe(true);
+  return [held[0]!];
+}
+
+test("a lowered limit per key admits nothing until below", async () => {
+  expect(await observe(loweredPerKey)).toEqual(wanted(loweredPerKey));
+});
+
+test("a limit per key counts each key alone", () =>
+  on(async (a) => {
+    const limits = [await a.limit("tenant", { perKey: 2 })];
+    const stream = await a.type("t", { limits });
+    const worker = await a.register([stream]);
+    for (const key of ["a", "b", "c"]) await a.enqueue(stream, { n: 5, limits, keys: [key] });
+    const held = await claimAll(a, worker);
+    expect(idsOf(held).toSorted((x, y) => x - y)).toEqual([1, 2, 6, 7, 11, 12]);
+    await a.setLimit("tenant", { perKey: 1 });
+    expect((await a.step(worker, 50, held.slice(0, 2))).held).toHaveLength(1);
+  }));
+
+test("a limit with both parts holds both, each changed on its own", () =>
+  on(async (a, scene) => {
+    const limits = [await a.limit("mail", { total: 3, perKey: 2 })];
+    const stream = await a.type("t", { limits });
+    const worker = await a.register([stream]);
+    for (const key of ["a", "b", "c"]) await a.enqueue(stream, { n: 4, limits, keys: [key] });
+    expect(idsOf(await claimAll(a, worker))).toEqual([1, 2, 5]);
+    await a.setLimit("mail", { total: 10 });
+    expect(idsOf(await claimAll(a, worker))).toEqual([6, 9, 10]);
+    await a.setLimit("mail", { perKey: 3 });
+    expect(idsOf(await claimAll(a, worker))).toEqual([3, 7, 11]);
+    expect(await scene.running()).toHaveLength(9);
+  }));
+
+test("a task passes its order key, a key, two totals and its type's own limit", () =>
+  on(async (a, scene) => {
+    const limits = [
+      await a.limit("tenant", { perKey: 2 }),
+      await a.limit("region", { total: 3 }),
+      await a.limit("mail", { total: 5 }),
+    ];
+    const stream = await a.type("t", { limits, concurrency: 4 });
+    const worker = await a.register([stream]);
+    for (let i = 0; i < 24; i++)
+      await a.enqueue(stream, { limits, keys: [`tenant-${i % 4}`], order: `order-${i % 12}` });
+    const held = await claimAll(a, worker);
+    const binding = [held.length];
+    for (const [name, shape] of [
+      ["region", { total: 20 }],
+      ["t", { total: 20 }],
+      ["mail", { total: 20 }],
+      ["tenant", { perKey: 20 }],
+    ] as const) {
+      await a.setLimit(name, shape);
+      held.push(...(await claimAll(a, worker)));
+      binding.push(held.length);
+    }
+    // Each in turn is the one that binds: region, concurrency, mail, tenant (4 x 2), the order keys.
+    expect(binding).toEqual([3, 4, 5, 8, 12]);
+    expect((await scene.running()).length).toBe(12);
+    const started = idsOf(held);
+    for (let done = held.splice(0); done.length > 0; done = await claimAll(a, worker)) {
+      started.push(...idsOf((await a.step(worker, 0, done)).held));
+      started.push(...idsOf(done).filter((id) => !started.includes(id)));
+    }
+    expect(started).toHaveLength(24);
+    for (let i = 1; i <= 12; i++) expect(started.indexOf(i)).toBeLessThan(started.indexOf(i + 12));
+  }));
+
+test("what is through a lowered limit but does not run goes back, the last first", () =>
+  on(async (a) => {
+    const { worker, stream, limits } = await stage(a, { perKey: 4 }, 3);
+    await a.enqueue(stream, { priority: 5, limits, keys: ["x"] });
+    await a.admit();
+    await a.setLimit("mail", { perKey: 2 });
+    expect(await a.claim(worker, 5)).toEqual([]);
+    await a.keep();
+    const states = await a.rows("select state from sluice.task_state order by id");
+    expect(states.map((r) => r["state"])).toEqual(["ready", "waiting", "waiting", "ready"]);
+    expect(idsOf(await claimAll(a, worker))).toEqual([1, 4]);
+  }));
+
+test("a task that goes back from a limit gives up what it holds behind it, and keeps what is before", () =>
+  on(async (a, scene) => {
+    const limits = [await a.limit("tenant", { perKey: 2 }), await a.limit("region", { total: 2 })];
+    const last = await a.limit("mail", { total: 9 });
+    const stream = await a.type("t");
+    const worker = await a.register([stream]);
+    const task = { limits: [...limits, last], keys: ["x"] };
+    await a.enqueue(stream, { ...task, order: "k1" });
+    await a.enqueue(stream, { ...task, order: "k2" });
+    await a.admit();
+    await a.setLimit("tenant", { perKey: 1 });
+    await a.keep();
+    // Another tenant finds the slot of the region that task 2 had.
+    await a.enqueue(stream, { n: 2, limits: [...limits, last], keys: ["y"] });
+    expect(idsOf(await claimAll(a, worker))).toEqual([1, 3]);
+    expect(await scene.state(2)).toBe("waiting");
+    // Its order key it keeps, or the next of that key would overtake it.
+    expect(await a.value("select held from sluice.wait where id = 2")).toBe(1);
+  }));
+
+describe("whose number counts:", () => {
+  const numberOf = (a: Session): Promise<number> =>
+    a.value(
+      "select cap from sluice.gate where id = (select id from sluice.limits where name = 'mail')",
+    );
+
+  test("the first declaration, until one is synced; the operator's, through every deploy", () =>
+    on(async (a) => {
+      const seen: number[] = [];
+      const look = async (): Promise<void> => void seen.push(await numberOf(a));
+      await a.limit("mail", { total: 5 });
+      await look();
+      await a.limit("mail", { total: 9 });
+      await look();
+      await a.limit("mail", { total: 9 }, true);
+      await look();
+      await a.setLimit("mail", { total: 2 });
+      await look();
+      await a.limit("mail", { total: 7 }, true);
+      await look();
+      await a.setLimit("mail", { total: -1 });
+      await look();
+      expect(seen).toEqual([5, 5, 9, 2, 2, 7]);
+    }));
+
+  test("a synced declaration moves what stands at the limit", () =>
+    on(async (a) => {
+      const { worker } = await stage(a, { perKey: 1 }, 9);
+      expect(await claimAll(a, worker)).toHaveLength(1);
+      await a.limit("mail", { perKey: 4 }, true);
+      expect(await claimAll(a, worker)).toHaveLength(3);
+    }));
+
+  test("a part that is not mentioned is left alone", () =>
+    on(async (a) => {
+      await a.limit("mail", { total: 5, perKey: 2 });
+      await a.setLimit("mail", { total: 1, perKey: 1 });
+      await a.setLimit("mail", { total: 3 });
+      const [row] = await a.rows("select total_override, per_key_override from sluice.limits");
+      expect(row).toEqual({ total_override: 3, per_key_override: 1 });
+    }));
+
+  test("a type's own limit goes by the same rules, and a synced deploy can take it away", () =>
+    on(async (a) => {
+      const stream = await a.type("t", { concurrency: 2 });
+      const worker = await a.register([stream]);
+      await a.enqueue(stream, { n: 20 });
+      const held = await claimAll(a, worker);
+      expect(held).toHaveLength(2);
+      await a.type("t", { concurrency: 5 });
+      expect(await claimAll(a, worker)).toHaveLength(0);
+      await a.type("t", { concurrency: 5, sync: true });
+      expect(await claimAll(a, worker)).toHaveLength(3);
+      await a.type("t", {});
+      expect(await claimAll(a, worker)).toHaveLength(0);
+      await a.type("t", { sync: true });
+      expect(await claimAll(a, worker)).toHaveLength(15);
+      await a.step(worker, 0, held);
+    }));
+
+  test("a number given with a group fills an empty place and no other", () =>
+    on(async (a) => {
+      const id = await a.limit("mail", { total: UNLIMITED });
+      await a.value("select sluice.fill_limit($1, 4)", [id]);
+      expect(await numberOf(a)).toBe(4);
+      await a.value("select sluice.fill_limit($1, 9)", [id]);
+      expect(await numberOf(a)).toBe(4);
+    }));
+});
+
+describe("a limit keeps its shape:", () => {
+  test.each([
+    [{ total: 5 }, { perKey: 1 }],
+    [{ perKey: 5 }, { total: 1 }],
+  ])("declared %o, it gets no %o", (first, second) =>
+    on(async (a) => {
+      await a.limit("mail", first);
+      expect(await refusal(a.limit("mail", second))).toBe("limit_shape");
+      expect(await refusal(a.limit("mail", second, true))).toBe("limit_shape");
+      expect(await refusal(a.limit("mail", { ...first, ...second }))).toBe("limit_shape");
+      expect(await refusal(a.setLimit("mail", second))).toBe("limit_shape");
+      expect(await refusal(a.limit("mail", first))).toBe("accepted");
+    }),
+  );
+
+  test("a limit per key is not a type's own limit", () =>
+    on(async (a) => {
+      await a.limit("t", { perKey: 5 });
+      expect(await refusal(a.type("t", { concurrency: 1 }))).toBe("limit_shape");
+    }));
+
+  test("a limit that nobody has declared cannot be set", () =>
+    on(async (a) => {
+      expect(await refusal(a.setLimit("nothing", { total: 1 }))).toBe("unknown_limit");
+    }));
+});

@@ -1,0 +1,234 @@
+import pg from "pg";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { freshDatabase, type TestDatabase } from "../support/database.js";
+import { fill, STAGE } from "./backlog.js";
+
+// What may hold a million rows. The others have a row per type, limit or worker, or are notes.
+const BIG = ["task", "ready", "gated", "wait", "run", "scheduled", "done", "lane", "park"];
+const BATCH = 50;
+// For each task of a batch: its row in task, in the table it leaves, its lane, what is next.
+const ROWS_PER_TASK_MAX = 20;
+
+interface Touched {
+  /** Big tables that were read from end to end. */
+  readonly scanned: string[];
+  /** Rows fetched, by whatever way. */
+  readonly rows: number;
+}
+
+interface Hand {
+  readonly ids: readonly string[];
+  readonly claim: string;
+}
+
+let database: TestDatabase;
+let admin: pg.Client;
+/** Plans everything while the tables are empty, and keeps those plans as long as it lives. */
+let veteran: pg.Client;
+let worker: string;
+let tokens = 1_000;
+
+beforeAll(async () => {
+  database = await freshDatabase({ migrated: true });
+  admin = await connect();
+  veteran = await connect();
+  await admin.query(STAGE);
+  const { rows } = await admin.query<{ id: string }>(
+    "select sluice.register('w', '{1,2,3}', 3600000, 1000) as id",
+  );
+  worker = rows[0]!.id;
+}, 60_000);
+
+afterAll(async () => {
+  await Promise.all([admin.end(), veteran.end()]);
+  await database.drop();
+});
+
+async function connect(): Promise<pg.Client> {
+  const client = new pg.Client(database.url);
+  await client.connect();
+  return client;
+}
+
+/** Counts the work alone, in a transaction that is rolled back: every call finds the same. */
+async function touched(
+  client: pg.Client,
+  prepare: () => Promise<() => Promise<unknown>>,
+): Promise<Touched> {
+  await client.query("begin");
+  try {
+    const work = await prepare();
+    const before = await counts(client);
+    await work();
+    const after = await counts(client);
+    const delta = [...after].map(([table, now]) => {
+      const was = before.get(table) ?? { scans: 0, rows: 0 };
+      return { table, scans: now.scans - was.scans, rows: now.rows - was.rows };
+    });
+    return {
+      scanned: delta.filter((d) => d.scans > 0 && BIG.includes(d.table)).map((d) => d.table),
+      rows: delta.reduce((sum, d) => sum + d.rows, 0),
+    };
+  } finally {
+    await client.query("rollback");
+  }
+}
+
+async function counts(client: pg.Client): Promise<Map<string, { scans: number; rows: number }>> {
+  const { rows } = await client.query<{ relname: string; scans: string; rows: string }>(
+    `select relname, seq_scan as scans, seq_tup_read + coalesce(idx_tup_fetch, 0) as rows
+     from pg_stat_xact_user_tables where schemaname = 'sluice'`,
+  );
+  return new Map(rows.map((r) => [r.relname, { scans: Number(r.scans), rows: Number(r.rows) }]));
+}
+
+/** Pages that a statement looks at, with all that its functions do. */
+async function pages(c: pg.Client, text: string, values: unknown[]): Promise<number> {
+  const { rows } = await c.query<{ "QUERY PLAN": [{ Plan: Record<string, number> }] }>(
+    `explain (analyze, buffers, format json) ${text}`,
+    values,
+  );
+  const plan = rows[0]!["QUERY PLAN"][0].Plan;
+  return plan["Shared Hit Blocks"]! + plan["Shared Read Blocks"]!;
+}
+
+/** Tasks to work with: ready, at an open gate, each in a lane of its own, and due. */
+async function provide(c: pg.Client): Promise<void> {
+  const list = (of: (i: number) => string): string =>
+    Array.from({ length: BATCH * 2 }, (_, i) => of(i)).join("\u001e");
+  const inputs = list(() => "{}");
+  await c.query("select sluice.enqueue_many(1, 0, 25, $1)", [inputs]);
+  await c.query("select sluice.enqueue_many(2, 0, 25, $1, '{3}')", [inputs]);
+  await c.query("select sluice.enqueue_many(3, 0, 25, $1, '{2}', $2)", [
+    inputs,
+    list((i) => `key-${i}`),
+  ]);
+  await c.query(
+    `insert into sluice.scheduled select id, sluice.clock(), 0, 0 from sluice.ready where stream = 1 order by rank, id limit ${BATCH}`,
+  );
+  await c.query(
+    `delete from sluice.ready where stream = 1 and id = any (array(select id from sluice.scheduled where run_at <= sluice.clock()))`,
+  );
+}
+
+async function step(c: pg.Client, streams: number[], n: number, done?: Hand): Promise<Hand> {
+  const claim = String(tokens++);
+  const { rows } = await c.query<{ id: string }>(
+    "select id from sluice.step($1, $2, $3, $4, $5, $6) where id is not null",
+    [worker, claim, streams, n, done?.ids ?? null, done?.ids.map(() => done.claim) ?? null],
+  );
+  return { ids: rows.map((r) => r.id), claim };
+}
+
+const steps =
+  (streams: number[], n = BATCH / 2) =>
+  (c: pg.Client): Promise<Touched> =>
+    touched(c, async () => {
+      await provide(c);
+      const hand = await step(c, streams, n);
+      return async () => expect((await step(c, streams, n, hand)).ids).toHaveLength(n);
+    });
+
+const settles =
+  (kind: string) =>
+  (c: pg.Client): Promise<Touched> =>
+    touched(c, async () => {
+      await provide(c);
+      const { ids, claim } = await step(c, [1, 2, 3], BATCH);
+      const all = (x: string): string[] => ids.map(() => x);
+      return () =>
+        c.query("select sluice.settle($1, $2, $3, $4, $5, null)", [
+          worker,
+          ids,
+          all(claim),
+          all(kind),
+          all("1000"),
+        ]);
+    });
+
+const verbs: Record<string, (c: pg.Client) => Promise<Touched>> = {
+  "step, plain": steps([1]),
+  "step, at a gate": steps([2]),
+  "step, in lanes": steps([3]),
+  "step, of all": steps([1, 2, 3]),
+  "settle, retry": settles("r"),
+  "settle, fail": settles("f"),
+  "settle, snooze": settles("z"),
+  "settle, cancel": settles("c"),
+  "settle, release": settles("b"),
+  due: (c) =>
+    touched(c, async () => {
+      await provide(c);
+      return () => c.query("select sluice.due(100)");
+    }),
+  cancel: (c) =>
+    touched(c, async () => {
+      await provide(c);
+      const hand = await step(c, [1], 10);
+      const { rows } = await c.query<{ id: string }>(
+        `(select id from sluice.scheduled order by run_at limit 10) union all
+         (select id from sluice.gated where stream = 2 and gate = 3 order by rank, id limit 10) union all
+         (select id from sluice.ready where stream = 1 order by rank, id limit 10) union all
+         (select id from sluice.wait where lane = (2::bigint << 60) | 1 order by place, id limit 10)`,
+      );
+      const ids = [...hand.ids, ...rows.map((r) => r.id)];
+      return () => c.query("select count(*) from sluice.cancel($1)", [ids]);
+    }),
+};
+
+test("a table that is read from end to end is seen", async () => {
+  const seen = await touched(admin, async () => {
+    await provide(admin);
+    return () => admin.query("select from sluice.ready where attempt = 7");
+  });
+  expect(seen.scanned).toEqual(["ready"]);
+  expect(seen.rows).toBe(BATCH * 2 - BATCH);
+});
+
+// One after the other: the sizes grow, and the veteran's plans stay.
+describe.each([
+  { size: "empty tables, as analysed", add: 0, analyse: true },
+  { size: "1,000 of each, analysed when they were empty", add: 1_000, analyse: false },
+  { size: "1,000 of each, as analysed", add: 0, analyse: true },
+  { size: "200,000 of each, analysed when they were 1,000", add: 199_000, analyse: false },
+  { size: "200,000 of each, as analysed", add: 0, analyse: true },
+])("$size:", ({ add, analyse }) => {
+  let young: pg.Client;
+
+  beforeAll(async () => {
+    if (add > 0) await fill(admin, add);
+    if (analyse) await admin.query("analyze");
+    young = await connect();
+  }, 60_000);
+
+  afterAll(() => young.end());
+
+  test.each(Object.keys(verbs))("%s reads no table from end to end", async (verb) => {
+    for (const client of [young, veteran]) {
+      const seen = await verbs[verb]!(client);
+      expect(seen.scanned).toEqual([]);
+      expect(seen.rows).toBeLessThan(BATCH * ROWS_PER_TASK_MAX);
+    }
+  });
+});
+
+// Rows that an index passes over are in no count, but their pages are.
+test("beside 200,000 blocked and 200,000 of an unserved stream a claim looks at few pages", async () => {
+  const claim = async (streams: number[]): Promise<number> => {
+    const c = await connect();
+    try {
+      await c.query("begin");
+      await provide(c);
+      await step(c, streams, 1);
+      return await pages(c, "select id from sluice.step($1, $2, $3, $4)", [
+        worker,
+        String(tokens++),
+        streams,
+        BATCH,
+      ]);
+    } finally {
+      await c.end();
+    }
+  };
+  console.log(await claim([1]), await claim([2]), await claim([1, 2, 3]));
+});
