@@ -4,6 +4,8 @@ import type { Database } from "./database.js";
 import { isReplyLost, toSluiceError } from "./fault.js";
 import type { AnyStatement, Statement } from "./statement.js";
 
+type Query = pg.QueryConfig & { readonly rowMode?: "array" };
+
 /**
  * A connection of a worker's own, opened when first needed and again after it broke. A statement that
  * gets no reply in time takes its connection down with it: a half-open connection looks like that.
@@ -15,6 +17,7 @@ export class Line {
   #client: pg.Client | null = null;
   #opening: Promise<pg.Client> | null = null;
   #closed = false;
+  #last: Promise<unknown> = Promise.resolve();
 
   constructor(db: Database, replyMsMax: number) {
     this.#db = db;
@@ -37,7 +40,14 @@ export class Line {
     await client?.end().catch(() => {});
   }
 
-  async #query(query: pg.QueryConfig & { rowMode?: "array" }): Promise<unknown[]> {
+  /** One statement at a time: the keeper asks for several things at once, and the driver will not queue them for ever. */
+  #query(query: Query): Promise<unknown[]> {
+    const turn = this.#last.then(() => this.#send(query));
+    this.#last = turn.catch(() => {});
+    return turn;
+  }
+
+  async #send(query: Query): Promise<unknown[]> {
     const client = this.#client ?? (await this.#open());
     const watchdog = setTimeout(() => this.#drop(client), this.#replyMsMax);
     try {

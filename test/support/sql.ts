@@ -333,6 +333,16 @@ interface Stage {
   readonly restore: string;
 }
 
+/** Empties every table and begins every sequence anew. */
+export const CLEAR = `do $$
+  declare statement text;
+  begin
+    for statement in select format('delete from sluice.%I', tablename) from pg_tables
+      where schemaname = 'sluice' and tablename not in ('setting', 'migration', 'compatibility')
+      union all select format('alter sequence sluice.%I restart', sequencename) from pg_sequences where schemaname = 'sluice'
+    loop execute statement; end loop;
+  end $$`;
+
 // To make a database takes ten times as long as to clear one, and there are a hundred schedules.
 const idle: Stage[] = [];
 const all: Stage[] = [];
@@ -362,14 +372,7 @@ async function lend(): Promise<Stage> {
 
 async function clear({ watcher, restore }: Stage): Promise<void> {
   await watcher.script(restore);
-  await watcher.script(`do $$
-    declare name text;
-    begin
-      for name in select format('delete from sluice.%I', tablename) from pg_tables
-        where schemaname = 'sluice' and tablename not in ('setting', 'migration', 'compatibility')
-        union all select format('alter sequence sluice.%I restart', sequencename) from pg_sequences where schemaname = 'sluice'
-      loop execute name; end loop;
-    end $$`);
+  await watcher.script(CLEAR);
 }
 
 /** The code of what was refused or failed, or "accepted". */

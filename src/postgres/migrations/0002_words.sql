@@ -14,19 +14,21 @@ create function sluice.lane_id(p_level int, p_name text, p_secret text) returns 
 $$ select (p_level::bigint << 60) | ('x' || substr(md5(p_secret || p_name), 1, 15))::bit(60)::bigint $$;
 
 -- What one lane may hold. A limit that was removed limits nothing.
-create function sluice.lane_cap(p_lane bigint, p_limit int) returns int language sql stable as $$
-  select case when p_lane >> 60 = 1 then 1 else coalesce(
-    (select case when p_lane >> 60 = 2 then coalesce(l.per_key_override, l.per_key_declared)
-                 else coalesce(l.total_override, l.total_declared) end
-     from sluice.limits l where l.id = p_limit), 2147483647) end
-$$;
+create function sluice.lane_cap(p_lane bigint, p_limit int) returns int language plpgsql stable as $$
+begin
+  if p_lane >> 60 = 1 then return 1; end if;
+  return coalesce((select case when p_lane >> 60 = 2 then coalesce(l.per_key_override, l.per_key_declared)
+                               else coalesce(l.total_override, l.total_declared) end
+    from sluice.limits l where l.id = p_limit), 2147483647);
+end $$;
 
 -- The first of a task's limit lanes that holds more than its number allows now, as an index.
 -- A lane above its number admits nothing, so it only shrinks: an unlocked read is good enough.
-create function sluice.over_lane(p_lanes bigint[]) returns int language sql stable as $$
-  select min(u.i)::int from unnest(p_lanes) with ordinality u(lane, i) join sluice.lane n on n.id = u.lane
-  where u.lane >> 60 > 1 and n.used > n.cap
-$$;
+create function sluice.over_lane(p_lanes bigint[]) returns int language plpgsql stable as $$
+begin
+  return (select min(u.i)::int from unnest(p_lanes) with ordinality u(lane, i) join sluice.lane n on n.id = u.lane
+    where u.lane >> 60 > 1 and n.used > n.cap);
+end $$;
 
 -- Errors carry their code in the constraint field, where the driver hands it to us untouched.
 create function sluice.refuse(p_code text, p_message text) returns void language plpgsql as $$

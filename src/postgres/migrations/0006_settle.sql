@@ -44,11 +44,15 @@ begin
   if exists (select from sluice.crash) then delete from sluice.crash where id = any (settled); end if;
 end $$;
 
-create function sluice.tell_awaited(p_ids bigint[]) returns void language sql as
-$$ select pg_notify('sluice', 'done:' || id) from unnest(p_ids) id $$;
+create function sluice.tell_awaited(p_ids bigint[]) returns void language plpgsql as $$
+begin
+  perform pg_notify('sluice', 'done:' || id) from unnest(p_ids) id;
+end $$;
 
-create function sluice.give_back(p_gates int[], p_n int[]) returns void language sql as
-$$ insert into sluice.credit (gate, n) select * from unnest(p_gates, p_n) $$;
+create function sluice.give_back(p_gates int[], p_n int[]) returns void language plpgsql as $$
+begin
+  insert into sluice.credit (gate, n) select * from unnest(p_gates, p_n);
+end $$;
 
 -- Every other outcome, one letter each: r retry after p_delays ms, f final failure, c cancelled,
 -- z snooze (no attempt used), b handed back (no attempt used). A retry or snooze keeps the slot of

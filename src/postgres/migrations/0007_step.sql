@@ -5,12 +5,15 @@
 -- both. At most 16 sources per claim; the caller turns p_from so that every stream gets its turn.
 
 -- Slots a gate could give us: an unlocked read, a hint. The truth is read under the counter's lock.
-create function sluice.gate_room(p_gate int, p_own_gates int[], p_own_n int[]) returns int language sql stable as $$
-  select case when p_gate = 0 then 2147483647 else coalesce((
+-- (plpgsql, like all that a step calls: its plan is kept, a SQL function that cannot be inlined is
+-- planned again by every statement.)
+create function sluice.gate_room(p_gate int, p_own_gates int[], p_own_n int[]) returns int language plpgsql stable as $$
+begin
+  return coalesce((
     select least(2147483647, g.cap::bigint - g.used + coalesce((select sum(c.n) from sluice.credit c where c.gate = p_gate), 0)
       + coalesce((select sum(o.n) from unnest(p_own_gates, p_own_n) o(gate, n) where o.gate = p_gate), 0))::int
-    from sluice.gate g where g.id = p_gate), 2147483647) end
-$$;
+    from sluice.gate g where g.id = p_gate), 2147483647);
+end $$;
 
 -- The heads of what can be taken. own_*: slots that this step has just freed and may use again.
 create function sluice.sources(p_streams int[], p_own_gates int[], p_own_n int[], p_max int,
@@ -25,7 +28,7 @@ begin
     select u.stream, h.gate, case when h.gate = s.gate then 0 else s.gate end as stream_gate, h.rank, h.id, h.room, s.room as stream_room
     from unnest(p_streams) u(stream)
     cross join lateral (
-      select st.gate, sluice.gate_room(st.gate, p_own_gates, p_own_n) as room
+      select st.gate, case when st.gate = 0 then 2147483647 else sluice.gate_room(st.gate, p_own_gates, p_own_n) end as room
       from sluice.stream st where st.id = u.stream and not st.paused limit 1) s
     cross join lateral (
       (select 0 as gate, r.rank, r.id, 2147483647 as room from sluice.ready r where r.stream = u.stream order by r.rank, r.id limit 1)

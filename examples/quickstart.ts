@@ -1,0 +1,26 @@
+import { Sluice, limit, task, type } from "../src/index.js";
+
+// What producers and workers agree on: at most 5 mails at once, one account's mails in order.
+const mails = limit("mails", { total: 5 });
+const sendMail = task("send-mail", {
+  input: type<{ account: string; subject: string }>(),
+  output: type<{ sentAt: string }>(),
+  order: (mail) => mail.account,
+  limits: [mails],
+});
+
+const sluice = await Sluice.connect({ embedded: process.env["DATABASE_URL"] === undefined });
+const worker = sluice.worker({
+  handlers: [
+    sendMail.handle(async ({ account, subject }, ctx) => {
+      console.log(`to ${account}: ${subject} (attempt ${ctx.attempt})`);
+      return { sentAt: new Date().toISOString() };
+    }),
+  ],
+});
+await worker.start();
+
+const welcome = await sluice.enqueue(sendMail, { account: "ada", subject: "Welcome" });
+const { sentAt } = await welcome.result();
+console.log(`sent at ${sentAt}`);
+await sluice.close();
