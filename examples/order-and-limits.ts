@@ -14,7 +14,7 @@ let running = 0;
 let most = 0;
 const pages = new Map<string, number[]>();
 
-const sluice = await Sluice.connect({ embedded: process.env["DATABASE_URL"] === undefined });
+const sluice = await Sluice.connect({ embedded: !process.env["DATABASE_URL"] });
 const worker = sluice.worker({
   handlers: [
     print.handle(async ({ account, page }) => {
@@ -35,7 +35,9 @@ const invoices = Array.from({ length: 30 }, (_, i) => ({
 const many = await sluice.enqueueMany(print, invoices);
 for (const id of many) await sluice.task(id).result();
 
-for (const [account, list] of [...pages].sort()) console.log(`${account}: ${list.join(" ")}`);
+for (const account of [...pages.keys()].toSorted()) {
+  console.log(`${account}: ${pages.get(account)!.join(" ")}`);
+}
 console.log(`at most ${most} at once`);
 
 // An operator may change a number at any time, for everyone; 0 pauses.

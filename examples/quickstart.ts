@@ -9,7 +9,7 @@ const sendMail = task("send-mail", {
   limits: [mails],
 });
 
-const sluice = await Sluice.connect({ embedded: process.env["DATABASE_URL"] === undefined });
+const sluice = await Sluice.connect({ embedded: !process.env["DATABASE_URL"] });
 const worker = sluice.worker({
   handlers: [
     sendMail.handle(async ({ account, subject }, ctx) => {

@@ -9,12 +9,18 @@ export type { TaskStatus } from "./postgres/inspect.js";
 export type { CancelAnswer } from "./postgres/cancel.js";
 
 export { task } from "./core/task.js";
-export type { HandlerFunction, TaskContract, TaskHandler, TaskOptions } from "./core/task.js";
+export type {
+  HandlerFunction,
+  OrderOptions,
+  TaskContract,
+  TaskHandler,
+  TaskOptions,
+} from "./core/task.js";
 export { limit } from "./core/limit.js";
 export type { KeyedLimit, Limit, LimitUse, TotalLimit } from "./core/limit.js";
 export { type } from "./core/schema.js";
 export { exponential, fixed } from "./core/retry.js";
-export type { Backoff, RetryPolicy } from "./core/retry.js";
+export type { Backoff, ExponentialOptions, RetryPolicy } from "./core/retry.js";
 export { cancel, snooze } from "./core/outcome.js";
 export { isSluiceError, SluiceError } from "./core/error.js";
 export type { ErrorCode } from "./core/error.js";

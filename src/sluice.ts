@@ -13,9 +13,10 @@ export class Sluice extends Client {
 
   /** A worker for these handlers. It begins with start(). */
   worker(options: WorkerOptions): Worker {
-    const { listener, logger, settings } = this.connection;
+    const { listener, logger, log, settings } = this.connection;
     const { history, resultBytesMax } = settings;
-    const worker = new Worker({ ...this.desk, listener, logger, history, resultBytesMax }, options);
+    const desk = { ...this.desk, listener, logger, log, history, resultBytesMax };
+    const worker = new Worker(desk, options);
     this.#workers.add(worker);
     return worker;
   }

@@ -10,6 +10,8 @@ export interface Connection {
   readonly db: Database;
   readonly listener: Listener | null;
   readonly logger: Logger;
+  /** The same logger, for what may repeat itself: at most a line a second about the same trouble. */
+  readonly log: Logger;
   readonly settings: Settings;
   readonly stopEmbedded: (() => Promise<void>) | null;
 }
@@ -24,9 +26,11 @@ export async function open(options: ConnectOptions): Promise<Connection> {
   const db = new Database({ url, pool, schema, prepare, apiConnections });
   try {
     await bringUpToDate(db, options.migrate ?? true);
-    const listener = options.listen === false ? null : listenerOf(db, options.listenUrl, logger);
+    const log = oncePerSecond(logger);
+    const listener =
+      options.listen === false ? null : new Listener(db, { url: options.listenUrl, log });
     await listener?.start();
-    return { db, listener, logger, settings, stopEmbedded: embedded?.stop ?? null };
+    return { db, listener, logger, log, settings, stopEmbedded: embedded?.stop ?? null };
   } catch (e) {
     await db.close();
     await embedded?.stop();
@@ -46,8 +50,4 @@ async function bringUpToDate(db: Database, run: boolean): Promise<void> {
     if (run) await migrate(client, { schema: db.schema });
     else await checkVersion(client, db.schema);
   });
-}
-
-function listenerOf(db: Database, url: string | undefined, logger: Logger): Listener {
-  return new Listener(db, { url, log: oncePerSecond(logger) });
 }

@@ -16,7 +16,7 @@ export interface Desk {
 }
 
 /** Tasks that share stream, limits and options: one statement. */
-export interface Batch {
+interface Batch {
   readonly items: readonly Prepared[];
   readonly idempotency: readonly string[];
 }

@@ -49,7 +49,7 @@ export function prepare(
   const stored: unknown = acceptsAnything(terms.input) ? input : JSON.parse(text);
   const parsed: unknown = terms.parse(stored);
   const place = (value: unknown): Prepared => {
-    const { order, limits } = terms.place(value as never);
+    const { order, limits } = terms.place(value);
     return { input: text, order, limits };
   };
   return parsed instanceof Promise ? parsed.then(place) : place(parsed);

@@ -25,12 +25,12 @@ export const workerSettings = {
 /** The name of a worker's number, as in code and in the config file. */
 export type WorkerSetting = keyof typeof workerSettings;
 /** Where a number came from. */
-export type SettingSource = "code" | "env" | "file" | "default";
+type SettingSource = "code" | "env" | "file" | "default";
 /** Some of a worker's numbers. */
 export type WorkerNumbers = { readonly [name in WorkerSetting]?: number | undefined };
 
 /** A worker's numbers, and where each came from. */
-export interface ResolvedWorkerOptions {
+interface ResolvedWorkerOptions {
   readonly values: Readonly<Record<WorkerSetting, number>>;
   readonly sources: Readonly<Record<WorkerSetting, SettingSource>>;
 }

@@ -35,7 +35,7 @@ export type ErrorCode =
   | "embedded_failed";
 
 /** What may accompany an error besides its code and message. */
-export interface SluiceErrorOptions {
+interface SluiceErrorOptions {
   readonly cause?: unknown;
   readonly details?: Record<string, unknown>;
 }

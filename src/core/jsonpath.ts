@@ -1,7 +1,7 @@
 import { quote } from "./quote.js";
 
 /** What stands in the way of JSON, and where. */
-export interface JsonTrouble {
+interface JsonTrouble {
   readonly what: string;
   readonly path: string;
 }

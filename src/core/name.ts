@@ -2,9 +2,9 @@ import { SluiceError, type ErrorCode } from "./error.js";
 import { quote } from "./quote.js";
 
 /** What a name is the name of. */
-export type NameKind = "task" | "queue" | "limit" | "scope" | "worker" | "schema";
+type NameKind = "task" | "queue" | "limit" | "scope" | "worker" | "schema";
 /** What a key is the key of. */
-export type KeyKind = "order" | "limit" | "idempotency";
+type KeyKind = "order" | "limit" | "idempotency";
 /** What callers may hand in as a key. */
 export type Key = string | number | bigint;
 

@@ -28,7 +28,7 @@ export class SnoozeOutcome extends Error {
 }
 
 /** What a handler meant by throwing. */
-export type Thrown =
+type Thrown =
   | { readonly kind: "cancel"; readonly reason: string | null }
   | { readonly kind: "snooze"; readonly delayMs: number }
   | { readonly kind: "fail"; readonly error: unknown };

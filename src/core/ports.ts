@@ -1,5 +1,5 @@
 /** Fields beside a log line. */
-export type LogFields = Record<string, unknown>;
+type LogFields = Record<string, unknown>;
 
 /** Where log lines go. Any structured logger can be fitted to it. */
 export interface Logger {

@@ -10,7 +10,7 @@ export type InputOf<S extends Schema> = StandardSchemaV1.InferInput<S>;
 export type OutputOf<S extends Schema> = StandardSchemaV1.InferOutput<S>;
 
 /** One thing that a schema had against an input. */
-export interface InputIssue {
+interface InputIssue {
   readonly path: string;
   readonly message: string;
 }

@@ -6,7 +6,7 @@ export type TaskState =
   "scheduled" | "waiting" | "ready" | "running" | "succeeded" | "failed" | "cancelled";
 
 /** The states that a task does not leave, unless it is retried by hand. */
-export type TerminalState = Extract<TaskState, "succeeded" | "failed" | "cancelled">;
+type TerminalState = Extract<TaskState, "succeeded" | "failed" | "cancelled">;
 
 /** Whether a task in this state is over. */
 export function terminal(state: TaskState): state is TerminalState {

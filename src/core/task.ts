@@ -18,7 +18,7 @@ import type { InputOf, OutputOf, Schema } from "./schema.js";
 import type { TaskTerms } from "./terms.js";
 
 /** Reads the order key from an input; undefined or null leaves the task unordered. */
-export type OrderKeyOf<Parsed> = (input: Parsed) => Key | null | undefined;
+type OrderKeyOf<Parsed> = (input: Parsed) => Key | null | undefined;
 
 /** An order key with its scope, and what a final failure does to the tasks behind it. */
 export interface OrderOptions<Parsed> {

@@ -2,7 +2,7 @@
 const UNSTORABLE = /[\0\p{Cs}]/gu;
 
 /** The same text with NUL and lone surrogates as U+FFFD: what PostgreSQL's text, json and jsonb all take. */
-export function storableText(text: string): string {
+function storableText(text: string): string {
   return text.replace(UNSTORABLE, "\ufffd");
 }
 

@@ -1,4 +1,5 @@
 import type { Logger } from "../core/ports.js";
+import { tellTrouble } from "../postgres/fault.js";
 import { keepLanes, due, pruneDone, pruneNotes, reap } from "../postgres/keep.js";
 import type { Line } from "../postgres/line.js";
 
@@ -9,7 +10,7 @@ export interface History {
   readonly cancelledMs: number;
 }
 
-export interface KeeperOptions {
+interface KeeperOptions {
   readonly line: Line;
   readonly log: Logger;
   readonly dueIntervalMs: number;
@@ -67,7 +68,7 @@ export class Keeper {
       try {
         again((await work()) ?? intervalMs);
       } catch (e) {
-        this.#o.log.warn(`keeper: ${name} failed`, { error: String(e) });
+        tellTrouble(this.#o.log, `keeper: ${name} failed`, e);
         again(Math.max(intervalMs, 500));
       }
     };

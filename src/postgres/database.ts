@@ -4,10 +4,11 @@ import { SluiceError } from "../core/error.js";
 import { checkSchemaName } from "../core/name.js";
 import type { Queryable } from "../core/ports.js";
 import { toSluiceError } from "./fault.js";
+import { endPool, openPool } from "./part.js";
 import { inSchema, type AnyStatement, type Statement } from "./statement.js";
 
 /** How to reach the database. */
-export interface DatabaseOptions {
+interface DatabaseOptions {
   readonly url?: string | undefined;
   /** A pool of the caller's, used for enqueue and queries; it is left open on close. */
   readonly pool?: pg.Pool | undefined;
@@ -18,7 +19,11 @@ export interface DatabaseOptions {
   readonly prepare?: boolean | undefined;
 }
 
-const CONNECT_TIMEOUT_MS = 10_000;
+// Work resumes within 10 s of the database's return: an attempt to connect that began before it,
+// and the pause after that, must be over by then.
+const CONNECT_TIMEOUT_MS = 5_000;
+// Without it a caller would wait for ever on a connection whose other side has gone.
+const API_REPLY_MS_MAX = 30_000;
 
 /**
  * The way to one schema of one database. Enqueue, queries and the dashboard share `api`; workers
@@ -39,9 +44,9 @@ export class Database {
     this.#prepare = options.prepare ?? true;
     this.#config = clientConfig(options);
     this.#ownsPool = options.pool === undefined;
-    this.api = options.pool ?? new pg.Pool({ ...this.#config, max: options.apiConnections ?? 7 });
-    // An idle connection that breaks is replaced by the pool; without a listener it would end the process.
-    if (this.#ownsPool) this.api.on("error", () => {});
+    const max = options.apiConnections ?? 7;
+    this.api =
+      options.pool ?? openPool({ ...this.#config, max, query_timeout: API_REPLY_MS_MAX });
   }
 
   /** Runs a statement on the pool for enqueue and queries, or on what is given. */
@@ -82,13 +87,11 @@ export class Database {
 
   /** A pool outside `api`, for what handlers do in transactions. */
   pool(max: number): pg.Pool {
-    const pool = new pg.Pool({ ...this.#config, max });
-    pool.on("error", () => {});
-    return pool;
+    return openPool({ ...this.#config, max });
   }
 
   async close(): Promise<void> {
-    if (this.#ownsPool) await this.api.end();
+    if (this.#ownsPool) await endPool(this.api);
   }
 }
 

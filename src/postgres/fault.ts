@@ -1,4 +1,5 @@
-import { SluiceError, type ErrorCode } from "../core/error.js";
+import { SluiceError, isSluiceError, type ErrorCode } from "../core/error.js";
+import type { Logger } from "../core/ports.js";
 
 interface PgError {
   readonly code?: unknown;
@@ -9,8 +10,9 @@ interface PgError {
 const REFUSED = "SLUIC";
 // Undefined schema, table or function: the migrations have not run.
 const MISSING = new Set(["3F000", "42P01", "42883"]);
-// Too many connections, read-only, disk full, out of memory.
-const UNAVAILABLE = new Set(["53300", "25006", "53100", "53200"]);
+const READ_ONLY = "25006";
+// Too many connections, disk full, out of memory.
+const UNAVAILABLE = new Set(["53300", READ_ONLY, "53100", "53200"]);
 
 /**
  * Errors of the database in our words. What our functions refuse carries its code in the constraint
@@ -34,6 +36,17 @@ export function toSluiceError(e: unknown): unknown {
   return e;
 }
 
+/**
+ * Logs trouble with the database. One that cannot be reached shows itself in many places at once: all
+ * of them use one message, and a logger that lets through one line a second per message tells it once.
+ */
+export function tellTrouble(log: Logger, trouble: string, e: unknown): void {
+  const told = toSluiceError(e);
+  const gone = isSluiceError(told, "database_unavailable");
+  if (gone) log.warn("the database is not available", { trouble, error: told.message });
+  else log.warn(trouble, { error: String(e) });
+}
+
 /** Whether the same statement may succeed later, on this or another connection. */
 function isUnavailable(e: unknown): boolean {
   const code = sqlstate(e);
@@ -53,6 +66,14 @@ export function isReplyLost(e: unknown): boolean {
   const code = sqlstate(e);
   // A driver's network error has no SQLSTATE: ECONNRESET, "Connection terminated", a timeout.
   return code === null || code.startsWith("08") || code.startsWith("57P");
+}
+
+/**
+ * Whether the server takes no writes on this connection. After a failover another one may take them,
+ * while a session that began like that can stay like that: it is not worth keeping.
+ */
+export function isReadOnly(e: unknown): boolean {
+  return sqlstate(e instanceof SluiceError ? e.cause : e) === READ_ONLY;
 }
 
 function sqlstate(e: unknown): string | null {

@@ -28,7 +28,7 @@ export async function register(line: Line, r: Registration): Promise<string> {
   return row!.id;
 }
 
-export interface Beat {
+interface Beat {
   readonly availableCapacity: number;
   readonly memoryUsage: number;
   readonly draining: boolean;

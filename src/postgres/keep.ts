@@ -17,7 +17,7 @@ export async function due(
   return { moved: row?.moved ?? 0, nextMs: row?.next_ms == null ? null : Number(row.next_ms) };
 }
 
-export interface Reaped {
+interface Reaped {
   readonly workers: number;
   readonly tasks: number;
   readonly poisoned: number;

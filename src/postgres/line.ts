@@ -1,7 +1,8 @@
 import type pg from "pg";
 import { SluiceError } from "../core/error.js";
 import type { Database } from "./database.js";
-import { isReplyLost, toSluiceError } from "./fault.js";
+import { isReadOnly, isReplyLost, toSluiceError } from "./fault.js";
+import { destroy, part } from "./part.js";
 import type { AnyStatement, Statement } from "./statement.js";
 
 type Query = pg.QueryConfig & { readonly rowMode?: "array" };
@@ -37,7 +38,7 @@ export class Line {
     this.#closed = true;
     const client = this.#client ?? (await this.#opening?.catch(() => null));
     this.#client = null;
-    await client?.end().catch(() => {});
+    if (client != null) await part(client);
   }
 
   /** One statement at a time: the keeper asks for several things at once, and the driver will not queue them for ever. */
@@ -53,7 +54,7 @@ export class Line {
     try {
       return (await client.query(query)).rows as unknown[];
     } catch (e) {
-      if (isReplyLost(e)) this.#drop(client);
+      if (isReplyLost(e) || isReadOnly(e)) this.#drop(client);
       throw toSluiceError(e);
     } finally {
       clearTimeout(watchdog);
@@ -86,10 +87,4 @@ export class Line {
     if (this.#client === client) this.#client = null;
     destroy(client);
   }
-}
-
-/** Ends a connection without waiting for the other side, who may not be there any more. */
-function destroy(client: pg.Client): void {
-  const { connection } = client as unknown as { connection?: { stream?: { destroy(): void } } };
-  connection?.stream?.destroy();
 }

@@ -1,6 +1,8 @@
 import type pg from "pg";
 import type { Logger } from "../core/ports.js";
 import type { Database } from "./database.js";
+import { tellTrouble } from "./fault.js";
+import { destroy, part } from "./part.js";
 
 type Hear = (payload: string) => void;
 
@@ -54,7 +56,7 @@ export class Listener {
   async close(): Promise<void> {
     this.#closed = true;
     if (this.#timer !== null) clearTimeout(this.#timer);
-    await this.#client?.end().catch(() => {});
+    if (this.#client !== null) await part(this.#client);
   }
 
   #tell(payload: string): void {
@@ -64,8 +66,8 @@ export class Listener {
   #lost(client: pg.Client, e: unknown): void {
     if (this.#closed || this.#client !== client) return;
     this.#client = null;
-    client.end().catch(() => {});
-    this.#log.warn("the connection that listens was lost; polling goes on", { error: String(e) });
+    destroy(client);
+    tellTrouble(this.#log, "the connection that listens was lost; polling goes on", e);
     const waitMs = this.#retryMs * (0.5 + Math.random() / 2);
     this.#retryMs = Math.min(this.#retryMs * 2, RETRY_MS_MAX);
     this.#timer = setTimeout(() => void this.start(), waitMs).unref();

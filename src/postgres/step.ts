@@ -17,7 +17,7 @@ export interface Success {
   readonly result: string;
 }
 
-export interface StepCall {
+interface StepCall {
   readonly worker: string;
   /** Random, and new for every call. */
   readonly token: string;

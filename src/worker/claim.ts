@@ -1,6 +1,6 @@
 import type { Logger } from "../core/ports.js";
 import { isSluiceError } from "../core/error.js";
-import { isReplyLost } from "../postgres/fault.js";
+import { isReplyLost, tellTrouble } from "../postgres/fault.js";
 import type { Line } from "../postgres/line.js";
 import { settle, type Settlement } from "../postgres/settle.js";
 import { step, type StepReply, type Success } from "../postgres/step.js";
@@ -11,7 +11,7 @@ import type { Session } from "./session.js";
 import { newToken } from "./token.js";
 import { Trouble } from "./trouble.js";
 
-export interface ClaimerOptions {
+interface ClaimerOptions {
   /** One statement at a time on each. */
   readonly lines: readonly Line[];
   readonly streams: readonly number[];
@@ -54,6 +54,9 @@ export class Claimer {
   #blockedUntil: NodeJS.Timeout | null = null;
   #poll: NodeJS.Timeout | null = null;
   #scheduled = false;
+  // Claims begin small and double while they come back full: a few tasks at a time are shared among
+  // all who are awake, and a backlog still gets full batches after a handful of steps.
+  #pace = 1;
   #steps = 0;
   #from = 1;
   #waiters: (() => void)[] = [];
@@ -145,7 +148,8 @@ export class Claimer {
     if (session === null) return false;
     const settling = parcel?.items.length ?? 0;
     const claiming = this.#accepting && session === current() && (settling > 0 || this.#mayClaim());
-    const want = claiming ? claimSize(permits.free, settling, batchMax) : 0;
+    const most = Math.min(batchMax, Math.max(settling, this.#pace));
+    const want = claiming ? claimSize(permits.free, settling, most) : 0;
     if (settling === 0 && want === 0) return false;
     if (settling === 0 && this.#appetite === "probe") this.#appetite = "none";
     void this.#send(session, parcel, want);
@@ -167,8 +171,11 @@ export class Claimer {
     const rising = this.#rising;
     this.#rising = false;
     let reply: StepReply | null = null;
+    const token = newToken();
+    session.asking.add(token);
+    if (parcel !== null) session.sent.add(parcel.items);
     try {
-      const call = { worker: session.id, token: newToken(), claim: want, from: this.#nextFrom() };
+      const call = { worker: session.id, token, claim: want, from: this.#nextFrom() };
       const asleep = rising ? false : falling ? true : null;
       const { streams, keep } = this.#o;
       const successes = parcel?.items ?? [];
@@ -177,6 +184,8 @@ export class Claimer {
       permits.give(extra);
       this.#failed(session, parcel, want, e);
     }
+    session.asking.delete(token);
+    if (parcel !== null) session.sent.delete(parcel.items);
     if (reply !== null) this.#received(session, reply, { want, settling, extra, falling });
     this.#idleLines.push(line);
     this.pump();
@@ -209,6 +218,10 @@ export class Claimer {
 
   /** What the size of a claim says about the next. */
   #digest(claimed: number, sent: { want: number; settling: number; falling: boolean }): void {
+    this.#pace =
+      claimed === sent.want
+        ? Math.min(this.#o.batchMax, 2 * Math.max(claimed, this.#pace))
+        : Math.max(1, claimed);
     if (claimed > 0) {
       if (this.#bed !== "awake") this.#rising = true;
       this.#bed = "awake";
@@ -230,7 +243,7 @@ export class Claimer {
     const { outbox, log } = this.#o;
     if (parcel !== null) this.#keepOrForget(parcel, () => outbox.putBackSuccesses(parcel));
     if (isSluiceError(e, "lease_lost")) return this.#o.onLost(session);
-    log.warn("the database did not take a step", { error: String(e) });
+    tellTrouble(log, "the database did not take a step", e);
     if (want > 0 && isReplyLost(e)) this.#o.onDoubt(session);
     this.#block();
   }
@@ -268,6 +281,7 @@ export class Claimer {
   async #sendOthers(line: Line, parcel: Parcel<Settlement>): Promise<void> {
     const { permits, outbox, log } = this.#o;
     const { session, items } = parcel;
+    session.sent.add(items);
     try {
       const refused = await settle(line, session.id, items);
       this.refused += refused;
@@ -276,8 +290,10 @@ export class Claimer {
     } catch (e) {
       this.#keepOrForget(parcel, () => outbox.putBackOthers(parcel));
       if (isSluiceError(e, "lease_lost")) return this.#o.onLost(session);
-      log.warn("the database did not take an outcome", { error: String(e) });
+      tellTrouble(log, "the database did not take an outcome", e);
       this.#block();
+    } finally {
+      session.sent.delete(items);
     }
   }
 

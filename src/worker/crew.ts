@@ -10,7 +10,7 @@ import type { Outbox } from "./outbox.js";
 import { perform, Run, type AnyHandler } from "./run.js";
 import type { Session } from "./session.js";
 
-export interface CrewOptions {
+interface CrewOptions {
   readonly handlers: ReadonlyMap<number, AnyHandler>;
   readonly outbox: Outbox;
   readonly desk: ContextDesk;
@@ -34,6 +34,7 @@ export class Crew {
   readonly #o: CrewOptions;
   readonly #runs = new Set<Run>();
   readonly #abortedAt = new Map<Run, number>();
+  #leaving = false;
   /** Handlers that ignored their signal and still run, although their task went on without them. */
   abandoned = 0;
   completed = 0;
@@ -49,8 +50,9 @@ export class Crew {
 
   start(task: ClaimedTask, session: Session): void {
     const handler = this.#o.handlers.get(task.stream);
-    if (handler === undefined) {
-      // Cannot be: the database gives us only streams that we asked for. If it did, hand it back.
+    // No handler: cannot be, because the database gives us only streams that we asked for. Leaving: the
+    // reply to a claim that was under way, perhaps with what we have just handed back.
+    if (handler === undefined || this.#leaving) {
       this.#o.outbox.addOther(session, {
         claim: task.claim,
         kind: "release",
@@ -122,8 +124,9 @@ export class Crew {
     return runs.length;
   }
 
-  /** Hands back what still runs, without using up an attempt. */
+  /** Hands back what still runs and whatever comes yet, without using up an attempt. */
   release(reason: SluiceError): void {
+    this.#leaving = true;
     for (const run of this.#runs) {
       run.abort(reason);
       this.#abandon(run);

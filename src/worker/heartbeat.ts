@@ -8,6 +8,7 @@ import {
   type BeatReply,
   type Registration,
 } from "../postgres/heartbeat.js";
+import { tellTrouble } from "../postgres/fault.js";
 import type { Line } from "../postgres/line.js";
 import type { ClaimedTask } from "../postgres/step.js";
 import type { Permits } from "./permits.js";
@@ -15,12 +16,14 @@ import { Session } from "./session.js";
 import { newToken } from "./token.js";
 import { Trouble } from "./trouble.js";
 
-export interface HeartOptions {
+interface HeartOptions {
   readonly line: Line;
   readonly registration: Registration;
   readonly permits: Permits;
   readonly clock: Clock;
   readonly log: Logger;
+  /** The tokens under which a session holds something, as far as we know. */
+  readonly known: (session: Session) => string[];
   readonly onBegan: (session: Session) => void;
   readonly onLost: (session: Session) => void;
   readonly onStop: (session: Session, id: string, reason: string | null) => void;
@@ -112,7 +115,7 @@ export class Heart {
     if (this.#watchTimer !== null) clearInterval(this.#watchTimer);
     for (const session of this.#sessions) {
       await retire(this.#o.line, session.id).catch((e: unknown) =>
-        this.#o.log.warn("could not sign off", { error: String(e) }),
+        tellTrouble(this.#o.log, "could not sign off", e),
       );
     }
     this.#sessions.clear();
@@ -149,7 +152,7 @@ export class Heart {
         await this.#register();
         this.#trouble.over();
       } catch (e) {
-        this.#o.log.warn("cannot register with the database", { error: String(e) });
+        tellTrouble(this.#o.log, "cannot register with the database", e);
         await new Promise((resolve) => setTimeout(resolve, this.#trouble.nextDelayMs()));
       }
     }
@@ -167,7 +170,7 @@ export class Heart {
     let waitMs = this.#o.registration.leaseMs / BEATS_PER_LEASE;
     for (const session of this.#sessions) {
       const ok = await this.#beat(session).catch((e: unknown) => {
-        this.#o.log.warn("a heartbeat failed", { error: String(e) });
+        tellTrouble(this.#o.log, "a heartbeat failed", e);
         return false;
       });
       if (!ok) waitMs = Math.min(waitMs, this.#trouble.nextDelayMs());
@@ -204,7 +207,7 @@ export class Heart {
 
   /** Hands back what was claimed unseen, again with every heartbeat: a cut-off claim may commit late. */
   async #settleDoubt(session: Session): Promise<void> {
-    const released = await releaseUnknown(this.#o.line, session.id, session.tokens());
+    const released = await releaseUnknown(this.#o.line, session.id, this.#o.known(session));
     if (released > 0)
       this.#o.log.info("tasks of a lost reply were handed back", { tasks: released });
     if (!session.idle) return;

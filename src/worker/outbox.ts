@@ -53,6 +53,11 @@ export class Outbox {
     this.#others.putBack(parcel);
   }
 
+  /** The claims of what waits here for a session. */
+  tokens(session: Session): string[] {
+    return [...this.#successes.of(session), ...this.#others.of(session)].map((o) => o.claim.token);
+  }
+
   /** Forgets what a session without a lease can no longer record; returns how many that were. */
   forget(session: Session): number {
     return this.#successes.forget(session) + this.#others.forget(session);
@@ -80,6 +85,10 @@ class Shelf<T> {
       return { session, items: taken };
     }
     return null;
+  }
+
+  of(session: Session): readonly T[] {
+    return this.#bySession.get(session) ?? [];
   }
 
   putBack({ session, items }: Parcel<T>): void {

@@ -1,3 +1,4 @@
+import type { Claim } from "../core/claim.js";
 import type { Run } from "./run.js";
 
 /**
@@ -15,18 +16,26 @@ export class Session {
   lost = false;
   /** Outcomes of this session that are on their way to the database. */
   settling = 0;
+  /** Tokens of claims whose reply may still come. */
+  readonly asking = new Set<string>();
+  /** Outcomes in statements that are under way. */
+  readonly sent = new Set<readonly { readonly claim: Claim }[]>();
 
   constructor(id: string, leaseUntilMs: number) {
     this.id = id;
     this.leaseUntilMs = leaseUntilMs;
   }
 
-  /** The tokens under which it knows to hold something. */
+  /**
+   * The tokens under which it knows to hold something, or may yet learn that it does. What has ended
+   * and waits to be recorded is not here: the outbox knows.
+   */
   tokens(): string[] {
-    return [...new Set([...this.runs.values()].map((r) => r.claim.token))];
+    const claims = [...this.runs.values(), ...[...this.sent].flat()].map(({ claim }) => claim.token);
+    return [...new Set([...claims, ...this.asking])];
   }
 
   get idle(): boolean {
-    return this.runs.size === 0 && this.settling === 0;
+    return this.runs.size === 0 && this.settling === 0 && this.asking.size === 0;
   }
 }

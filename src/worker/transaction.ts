@@ -2,12 +2,12 @@ import type pg from "pg";
 import type { Queryable } from "../core/ports.js";
 import { storable } from "../core/json.js";
 import type { Database } from "../postgres/database.js";
-import { toSluiceError } from "../postgres/fault.js";
+import { isReadOnly, toSluiceError } from "../postgres/fault.js";
 import { settleInTransaction } from "../postgres/settle.js";
 import type { PendingEnqueue } from "./context.js";
 import type { Run } from "./run.js";
 
-export interface TransactionDesk {
+interface TransactionDesk {
   readonly db: Database;
   readonly pool: pg.Pool;
   readonly keep: boolean;
@@ -26,6 +26,9 @@ export async function completeInTransaction<R>(
 ): Promise<R> {
   const client = await desk.pool.connect();
   let broken: Error | undefined;
+  // A connection that breaks between two statements tells by an event; unheard, it ends the process.
+  const hear = (e: Error): void => void (broken ??= e);
+  client.on("error", hear);
   try {
     await inOurWords(client.query("begin"));
     // What fn throws stays what it is: a snooze, a cancel, an error of the user's own.
@@ -41,9 +44,11 @@ export async function completeInTransaction<R>(
     return result;
   } catch (e) {
     await client.query("rollback").catch((e2: unknown) => (broken = e2 as Error));
+    if (isReadOnly(e)) broken ??= e as Error;
     throw e;
   } finally {
     client.release(broken);
+    client.off("error", hear);
   }
 }
 

@@ -8,10 +8,12 @@ import { SluiceError } from "../core/error.js";
 import { checkName } from "../core/name.js";
 import { checkInteger } from "../core/number.js";
 import { checkOptions } from "../core/option.js";
-import { monotonicClock, oncePerSecond, type Clock, type Logger } from "../core/ports.js";
+import { monotonicClock, type Clock, type Logger } from "../core/ports.js";
 import { Keeper, type History } from "../keeper/keeper.js";
 import type { Database } from "../postgres/database.js";
+import { isReplyLost } from "../postgres/fault.js";
 import { Line } from "../postgres/line.js";
+import { endPool } from "../postgres/part.js";
 import type { Listener } from "../postgres/listen.js";
 import { Claimer } from "./claim.js";
 import type { ContextDesk } from "./context.js";
@@ -31,11 +33,13 @@ export interface WorkerOptions extends WorkerNumbers {
 }
 
 /** What a worker needs from the Sluice it belongs to. */
-export interface WorkerDesk extends Desk {
+interface WorkerDesk extends Desk {
   readonly db: Database;
   readonly declarations: Declarations;
   readonly listener: Listener | null;
   readonly logger: Logger;
+  /** At most a line a second about the same trouble. */
+  readonly log: Logger;
   readonly history: History;
   readonly resultBytesMax: number;
 }
@@ -71,6 +75,9 @@ const OPTIONS = [
 const LINES_PER_LOOP = 2;
 const OTHER_LINES = 2;
 const SWEEP_MS = 50;
+// What the keeper asks for is done in bounded steps. If it waited longer, a half-open connection
+// would hold up the recovery of what dead workers held.
+const KEEP_REPLY_MS_MAX = 5_000;
 const FLUSH_MS_MAX = 5_000;
 const GRACE_RANGE = { min: 0, max: 24 * 3_600_000 };
 
@@ -86,6 +93,7 @@ export class Worker {
   readonly #outbox = new Outbox();
   #parts: Parts | null = null;
   #state: "new" | "running" | "stopping" | "stopped" = "new";
+  #starting: Promise<void> | null = null;
   #stopping: Promise<void> | null = null;
 
   constructor(desk: WorkerDesk, options: WorkerOptions) {
@@ -94,7 +102,7 @@ export class Worker {
     this.#handlers = checkHandlers(options.handlers);
     this.#numbers = resolveWorkerOptions(options, process.env).values;
     this.#name = checkName("worker", options.name ?? `${hostname().slice(0, 80)}:${process.pid}`);
-    this.#log = oncePerSecond(desk.logger);
+    this.#log = desk.log;
     this.#permits = new Permits(this.#numbers.maxConcurrentTasks);
     const linesMin = this.#numbers.claimLoops * LINES_PER_LOOP + OTHER_LINES + 1;
     if (this.#numbers.dbConnections < linesMin) {
@@ -110,6 +118,11 @@ export class Worker {
     if (this.#state !== "new")
       throw new SluiceError("stopped", `this worker is ${this.#state}: make a new one`);
     this.#state = "running";
+    this.#starting = this.#start();
+    return this.#starting;
+  }
+
+  async #start(): Promise<void> {
     const streams = new Map<number, AnyHandler>();
     for (const h of this.#handlers)
       streams.set(await this.#desk.declarations.stream(h.contract), h);
@@ -153,6 +166,8 @@ export class Worker {
   }
 
   async #stop(graceMs: number): Promise<void> {
+    // Half a start cannot be undone: it comes to its end first, one way or the other.
+    await this.#starting?.catch(() => {});
     const parts = this.#parts;
     const wasRunning = this.#state === "running" && parts !== null;
     this.#state = "stopping";
@@ -180,7 +195,7 @@ export class Worker {
       { length: claimLoops * LINES_PER_LOOP },
       () => new Line(db, replyMsMax),
     );
-    const [beatLine, keepLine] = [new Line(db, Math.max(500, leaseMs * 0.4)), new Line(db, 60_000)];
+    const [beatLine, keepLine] = [new Line(db, Math.max(500, leaseMs * 0.4)), new Line(db, KEEP_REPLY_MS_MAX)];
     const pool = db.pool(dbConnections - lines.length - OTHER_LINES);
     const keep = history.succeededMs > 0;
     const streams = [...handlers.keys()];
@@ -211,6 +226,7 @@ export class Worker {
       permits: this.#permits,
       clock: this.#clock,
       log: this.#log,
+      known: (session) => [...session.tokens(), ...this.#outbox.tokens(session)],
       onBegan: () => claimer.sessionBegan(),
       onLost: lose,
       onStop: (session, id, reason) => crew.cancel(session, id, reason),
@@ -247,7 +263,7 @@ export class Worker {
       clearInterval(sweep);
       hush?.();
       await Promise.all([...lines, beatLine, keepLine].map((line) => line.close()));
-      await pool.end().catch(() => {});
+      await endPool(pool);
     };
     return { crew, heart, claimer, keeper, close };
   }
@@ -292,7 +308,11 @@ export class Worker {
       await parts.claimer.settled();
       if (session.lost || session.doubtful || this.#state !== "running") return;
       this.#permits.take(1);
-      const task = await parts.heart.claimSuspect(session, id).catch(() => null);
+      const task = await parts.heart.claimSuspect(session, id).catch((e: unknown) => {
+        // We may hold it without knowing: as with any claim, this session ends then.
+        if (isReplyLost(e)) parts.heart.doubt(session);
+        return null;
+      });
       if (task === null || session.lost) return this.#permits.give(1);
       this.#log.warn("running a task alone: it was in hand at three crashes", { task: id });
       parts.crew.start(task, session);

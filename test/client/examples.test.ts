@@ -26,7 +26,7 @@ async function run(example: string, env: NodeJS.ProcessEnv): Promise<string[]> {
 }
 
 function expectShown(example: string, lines: readonly string[]): void {
-  const wanted = shown[example]!.map((line) =>
+  const wanted: unknown[] = shown[example]!.map((line) =>
     typeof line === "string" ? line : expect.stringMatching(line),
   );
   expect(lines).toEqual(wanted);

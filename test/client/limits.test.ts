@@ -179,3 +179,24 @@ test("several limits at once: order, key, group and concurrency all hold", async
   await worker.stop();
   expect(await house.sql("select * from sluice.violation")).toEqual([]);
 });
+
+test("slots of one limit are not taken for those of two others whose numbers add up to it", async () => {
+  const own = await openHouse();
+  const both = task("both", { concurrency: 1, limits: [limit("two", { total: 1 })] });
+  const third = task("third", { limits: [limit("three", { total: 1 })] });
+  // A task's own limit is declared after those of its list.
+  await own.sluice.sync([task("both", { concurrency: 1 }), both, third]);
+  expect(await own.sql("select id, name from sluice.limits order by id")).toEqual([
+    { id: 1, name: "both" },
+    { id: 2, name: "two" },
+    { id: 3, name: "three" },
+  ]);
+  const handles = [await own.sluice.enqueue(third), await own.sluice.enqueue(both)];
+  // One permit: the step that settles the first task claims the second.
+  await own.work([both.handle(() => {}), third.handle(() => {})], { maxConcurrentTasks: 1 });
+  for (const handle of handles) await handle.result({ timeoutMs: 10_000 });
+  expect(await own.sql("select * from sluice.violation")).toEqual([]);
+  for (const { name, used } of await own.sluice.limits.list())
+    expect([name, used]).toEqual([name, 0]);
+  await own.close();
+});

@@ -60,9 +60,16 @@ export class Proxy {
     return this.#once("reply", fits, (link) => link.cut());
   }
 
-  /** The next statement that fits never arrives, and its connection is gone. */
-  loseRequest(fits: Fits): Promise<void> {
-    return this.#once("request", fits, (link) => link.cut());
+  /** Statements that fit never arrive, and their connections are gone, until this is ended. */
+  loseRequests(fits: Fits): { end: () => void } {
+    const trap: Trap = { on: "request", fits, spring: (link) => link.cut() };
+    this.#traps.add(trap);
+    return { end: () => void this.#traps.delete(trap) };
+  }
+
+  /** Resolves when the next reply that fits goes by. */
+  seeReply(fits: Fits): Promise<void> {
+    return this.#once("reply", fits, () => {});
   }
 
   /** The next reply that fits stays here. Resolves, once it is here, with what lets it go on. */
@@ -119,7 +126,8 @@ class Link {
   readonly #fromNear = new Frames();
   readonly #fromFar = new Frames();
   #started = false;
-  #exchange: { statement: string; asked: string; rows: number } | null = null;
+  /** Statements that are not answered yet, oldest first. */
+  readonly #open: { statement: string; asked: string; rows: number }[] = [];
   #kept: Buffer[] = [];
   #held = false;
 
@@ -166,21 +174,23 @@ class Link {
     if (type !== BIND && type !== QUERY) return;
     const from = type === QUERY ? 0 : body.indexOf(0) + 1;
     const statement = body.toString("utf8", from, body.indexOf(0, from));
-    this.#exchange = { statement, asked: body.toString("latin1"), rows: 0 };
-    this.#met("request", this.#exchange);
+    const exchange = { statement, asked: body.toString("latin1"), rows: 0 };
+    this.#open.push(exchange);
+    this.#met("request", exchange);
   }
 
   /** A reply goes on only when it is here whole: half of one must not get through. */
   #answer(chunk: Buffer): void {
     this.#kept.push(chunk);
     for (const { type } of this.#fromFar.add(chunk)) {
-      if (type === DATA_ROW && this.#exchange !== null) this.#exchange.rows++;
-      if (type !== READY || this.#exchange === null) continue;
-      const exchange = this.#exchange;
-      this.#exchange = null;
+      const exchange = this.#open[0];
+      if (exchange === undefined) continue;
+      if (type === DATA_ROW) exchange.rows++;
+      if (type !== READY) continue;
+      this.#open.shift();
       this.#met("reply", exchange);
     }
-    if (this.#exchange === null && !this.#held) this.#forward();
+    if (this.#open.length === 0 && !this.#held) this.#forward();
   }
 
   #forward(): void {

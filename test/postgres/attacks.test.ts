@@ -17,6 +17,7 @@ import {
   claimBesideSet,
   concurrencyAdded,
   concurrencyAddedBesideCompletion,
+  gatesThatAddUp,
   lateRollback,
   loweredWhileRunning,
   missingGate,
@@ -42,6 +43,7 @@ import {
   laneVanishes,
   twoHandOvers,
   twoLimitsOfOneLevel,
+  unservedKeepsOrder,
 } from "./schedules/waiters.js";
 
 // The attacks that broke the prototype (DESIGN, section 3). The schedules stand apart, because
@@ -118,10 +120,15 @@ test("a lane that vanishes under a step is looked at again", () => holds(laneVan
 
 test("a task passes two limits of one level", () => holds(twoLimitsOfOneLevel));
 
+test("a task of a type that nobody serves keeps its place in its order key", () =>
+  holds(unservedKeepsOrder));
+
 test("a cancel beside a hand-over neither waits nor loses the task", () =>
   holds(cancelBesideHandOver));
 
 test("a busy counter is not waited for by who has something to settle", () => holds(busyCounter));
+
+test("a slot of one gate is not re-used for two others", () => holds(gatesThatAddUp));
 
 test("the barrier: after set_limit has returned nothing is admitted above the new number", () =>
   holds(setBesideReuse, setBesideBirth));

@@ -93,9 +93,8 @@ export class Model {
 
   retry(t: Task): void {
     if (t.state !== "over" || !t.failed) return;
-    t.attempt = 0;
-    t.failed = false;
-    t.blocking = false;
+    t.attempt = t.crashes = 0;
+    t.failed = t.blocking = false;
     this.#stand(t);
   }
 
@@ -107,8 +106,7 @@ export class Model {
 
   /** Those whose time has come; with an hour gone, that is all of them. */
   due(hour: boolean): void {
-    for (const t of this.tasks)
-      if (t.state === "scheduled" && (t.due || hour)) this.#stand(t);
+    for (const t of this.tasks) if (t.state === "scheduled" && (t.due || hour)) this.#stand(t);
   }
 
   /** The worker dies with everything in hand. */

@@ -16,6 +16,7 @@ import {
   claimBesideSet,
   concurrencyAdded,
   concurrencyAddedBesideCompletion,
+  gatesThatAddUp,
   lateRollback,
   loweredPerKey,
   loweredWhileRunning,
@@ -36,6 +37,7 @@ import {
   laneVanishes,
   twoHandOvers,
   twoLimitsOfOneLevel,
+  unservedKeepsOrder,
 } from "./schedules/waiters.js";
 
 interface Mutant extends Mutation {
@@ -171,6 +173,13 @@ const mutants: readonly Mutant[] = [
     seen: { claimed: [], violations: ["waiter without a waker"] },
   },
   {
+    guard: "an order key's tasks are not parked at the door",
+    in: "insert_laned",
+    edits: [["lanes[1] >> 60 > 1", "lanes[cardinality(lanes)] >> 60 > 1"]],
+    schedule: unservedKeepsOrder,
+    seen: { overtakes: [2] },
+  },
+  {
     guard: "one pass",
     in: "step",
     edits: [
@@ -191,11 +200,18 @@ const mutants: readonly Mutant[] = [
     seen: { running: 4 },
   },
   {
-    guard: "cap check on re-use, where the counter is only read",
+    guard: "cap check where the counter is only read",
     in: "gate_room",
     edits: [["g.cap::bigint - g.used", "greatest(0, g.cap::bigint - g.used)"]],
     schedule: loweredWhileRunning("total"),
     seen: { claimed: [1, 1, 1, 1, 1], running: 5 },
+  },
+  {
+    guard: "slots are re-used for their own gate only",
+    in: "step",
+    edits: [["least(s.gates[1], s.stream_gates[1]) = 0 and", ""]],
+    schedule: gatesThatAddUp,
+    seen: { claimedAfter: 1 },
   },
   {
     guard: "a busy counter is not waited for",
@@ -226,21 +242,21 @@ const mutants: readonly Mutant[] = [
     seen: { after: 0, violations: ["waiter without a waker"] },
   },
   {
-    guard: "barrier, shared, beside slots that are re-used",
+    guard: "barrier",
     in: "barrier_shared",
     edits: [["perform pg_advisory_xact_lock_shared(", "perform greatest("]],
     schedule: setBesideReuse,
     seen: { waited: false, startedAfterSet: [4, 5] },
   },
   {
-    guard: "barrier, shared, beside a lane that is born",
+    guard: "barrier: beside a lane that is born",
     in: "barrier_shared",
     edits: [["perform pg_advisory_xact_lock_shared(", "perform greatest("]],
     schedule: setBesideBirth,
     seen: { waited: false, startedAfterSet: [1, 2, 3], claimedAfter: [1, 1, 1] },
   },
   {
-    guard: "barrier, alone",
+    guard: "barrier: whoever changes a number is alone",
     in: "barrier_alone",
     edits: [["perform pg_advisory_xact_lock(", "perform greatest("]],
     schedule: claimBesideSet("perKey"),

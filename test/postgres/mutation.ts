@@ -21,7 +21,10 @@ export function migrationText(): string {
 }
 
 /** Puts the mutated function in the place of the real one. Throws if the guard is not to be found. */
-export function mutate({ in: name, edits }: Mutation): (watcher: Session) => Promise<void> {
+export function mutate({
+  in: name,
+  edits,
+}: Mutation): (watcher: Pick<Session, "script">) => Promise<void> {
   const mutated = edits.reduce((text, [from, to]) => {
     if (!text.includes(from)) throw new Error(`sluice.${name} does not contain: ${from}`);
     return text.replaceAll(from, () => to);

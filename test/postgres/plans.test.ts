@@ -47,6 +47,7 @@ afterAll(async () => {
 async function connect(): Promise<pg.Client> {
   const client = new pg.Client(database.url);
   await client.connect();
+  await client.query("set synchronous_commit = off");
   return client;
 }
 
@@ -218,6 +219,8 @@ test("beside 200,000 blocked and 200,000 of an unserved stream a claim looks at 
   await veteran.query("begin");
   try {
     await provide(veteran);
+    // Takes the notes of those who have just joined their lanes.
+    await step(veteran, [3], 1);
     for (const streams of [[1], [2], [1, 2, 3]]) {
       const values = [worker, String(tokens++), streams, 20];
       const seen = await pages(veteran, "select id from sluice.step($1, $2, $3, $4)", values);

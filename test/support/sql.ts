@@ -45,7 +45,7 @@ export type Kind = "retry" | "fail" | "cancel" | "snooze" | "release";
 
 const LETTER = { retry: "r", fail: "f", cancel: "c", snooze: "z", release: "b" } as const;
 const owners = new WeakMap<Promise<unknown>, Session>();
-const ASKS_MAX = 2_000;
+const ASKING_MS_MAX = 20_000;
 let tokens = 1_000;
 
 /**
@@ -160,7 +160,7 @@ export class Session {
     const token = String(tokens++);
     const rows = this.rows<{ id: string | null; stream: number; attempt: number }>(
       "select id, stream, attempt from sluice.step($1, $2, $3, $4, $5, $6)",
-      [worker.id, token, worker.streams, n, ...settled(done)],
+      [worker.id, token, worker.streams, n, ...settling(done)],
     );
     return this.#own(
       rows.then((all) => ({
@@ -242,14 +242,16 @@ export class Session {
 export class Scene {
   readonly #stage: Stage;
   readonly #sessions: Session[] = [];
+  #changed = false;
 
   private constructor(stage: Stage) {
     this.#stage = stage;
   }
 
-  /** prepare: what the schedule must find changed in the schema. */
+  /** prepare: what the schedule must find changed in the functions of the schema. */
   static async open(prepare?: (watcher: Session) => Promise<void>): Promise<Scene> {
     const scene = new Scene(await lend());
+    scene.#changed = prepare !== undefined;
     await prepare?.(scene.#stage.watcher);
     return scene;
   }
@@ -258,7 +260,7 @@ export class Scene {
     return this.#stage.watcher;
   }
 
-  async sessions<N extends number>(n: N): Promise<Session[] & Record<0 | 1 | 2 | 3 | 4, Session>> {
+  async sessions(n: number): Promise<Session[] & Record<0 | 1 | 2 | 3 | 4, Session>> {
     const fresh = await Promise.all(
       Array.from({ length: n }, () => connect(this.#stage.database.url)),
     );
@@ -267,16 +269,16 @@ export class Scene {
   }
 
   /**
-   * Whether the work waits for a lock, or has come to its end. The server is asked which of its
-   * backends stand in another's way; seen twice, so that no lock of an instant counts.
+   * Whether the work waits for a lock, or has come to its end. The server is asked whether somebody
+   * stands in its backend's way; seen twice, so that no lock of an instant counts.
    */
-  async blocked(work: Promise<unknown>): Promise<boolean> {
-    const session = owners.get(work);
+  async blocked(work: Promise<unknown>, session = owners.get(work)): Promise<boolean> {
     if (session === undefined) throw new Error("blocked() wants what a session has returned");
     let over = false;
-    const end = (): void => void (over = true);
-    work.then(end, end);
-    for (let asked = 0, seen = 0; asked < ASKS_MAX; asked++) {
+    const settled = (): void => void (over = true);
+    work.then(settled, settled);
+    const end = performance.now() + ASKING_MS_MAX;
+    for (let seen = 0; performance.now() < end;) {
       const waits = await this.#watcher.value<boolean>(
         "select cardinality(pg_blocking_pids($1)) > 0",
         [session.pid],
@@ -313,15 +315,22 @@ export class Scene {
 
   /** Moves the clock that leases and schedules are read from. */
   async moveClock(ms: number): Promise<void> {
+    this.#changed = true;
     await this.#watcher.rows(
       `create or replace function sluice.clock() returns timestamptz language sql volatile as
         $$ select clock_timestamp() + ${Math.round(ms)} * interval '1 millisecond' $$`,
     );
   }
 
+  /** Begins anew with the same sessions, none of which may be in a transaction. */
+  async clear(): Promise<void> {
+    await this.#watcher.script(CLEAR);
+  }
+
   async close(): Promise<void> {
     await Promise.all(this.#sessions.map((s) => s.end().catch(() => {})));
-    await clear(this.#stage);
+    if (this.#changed) await this.#watcher.script(this.#stage.functions);
+    await this.#watcher.script(`${this.#stage.settings}; ${CLEAR}`);
     idle.push(this.#stage);
   }
 }
@@ -329,8 +338,9 @@ export class Scene {
 interface Stage {
   readonly database: TestDatabase;
   readonly watcher: Session;
-  /** Puts every function and every setting back to what the migrations made. */
-  readonly restore: string;
+  /** Put every function and every setting back to what the migrations made. */
+  readonly functions: string;
+  readonly settings: string;
 }
 
 /** Empties every table and begins every sequence anew. */
@@ -360,19 +370,15 @@ async function lend(): Promise<Stage> {
   if (found !== undefined) return found;
   const database = await freshDatabase({ migrated: true });
   const watcher = await connect(database.url);
-  const restore = await watcher.value<string>(
-    `select string_agg(pg_get_functiondef(oid), ';') || ';' ||
-      (select string_agg(format('update sluice.setting set value = %L where name = %L', value, name), ';') from sluice.setting)
-    from pg_proc where pronamespace = 'sluice'::regnamespace`,
+  const functions = await watcher.value<string>(
+    "select string_agg(pg_get_functiondef(oid), ';') from pg_proc where pronamespace = 'sluice'::regnamespace",
   );
-  const stage = { database, watcher, restore };
+  const settings = await watcher.value<string>(
+    "select string_agg(format('update sluice.setting set value = %L where name = %L', value, name), ';') from sluice.setting",
+  );
+  const stage = { database, watcher, functions, settings };
   all.push(stage);
   return stage;
-}
-
-async function clear({ watcher, restore }: Stage): Promise<void> {
-  await watcher.script(restore);
-  await watcher.script(CLEAR);
 }
 
 /** The code of what was refused or failed, or "accepted". */
@@ -395,11 +401,12 @@ async function connect(url: string): Promise<Session> {
   const client = new pg.Client(url);
   client.on("error", () => {});
   await client.connect();
+  await client.query("set synchronous_commit = off");
   const { rows } = await client.query<{ pid: number }>("select pg_backend_pid() as pid");
   return new Session(client, rows[0]!.pid);
 }
 
-function settled(done: readonly Pick<Held, "id" | "token">[]): unknown[] {
+function settling(done: readonly Pick<Held, "id" | "token">[]): unknown[] {
   return done.length === 0 ? [null, null] : [done.map((h) => h.id), done.map((h) => h.token)];
 }
 

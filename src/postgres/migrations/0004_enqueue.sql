@@ -115,8 +115,9 @@ begin
     ) k on p_keyed is not null
     where u.fresh is not false
   ), parked as (
+    -- Not with an order key: it must stand in that line, or a later one of its key would overtake it.
     insert into sluice.park (id, stream, attempt, held) select id, p_stream, 0, 0 from item
-    where p_later is null and p_unserved and lanes[cardinality(lanes)] >> 60 > 1
+    where p_later is null and p_unserved and lanes[1] >> 60 > 1
   ), tasks as (
     insert into sluice.task (id, stream, rank, attempts_max, gate, lanes, lane_limits, lane_keys, input)
     select id, p_stream, p_rank, p_attempts, p_gate, lanes, lane_limits, lane_keys,
@@ -132,11 +133,11 @@ begin
   ), waits as (
     insert into sluice.wait (id, lane, place, rank, attempt, held, stream, gate, lanes, lane_limits)
     select id, lanes[1], sluice.lane_place(lanes[1], p_rank), p_rank, 0, 0, p_stream, p_gate, lanes, lane_limits from item
-    where p_later is null and lanes is not null and not (p_unserved and lanes[cardinality(lanes)] >> 60 > 1)
+    where p_later is null and lanes is not null and not (p_unserved and lanes[1] >> 60 > 1)
   )
   insert into sluice.dirty (lane, limit_id)
   select lanes[1], max(lane_limits[1]) from item
-  where p_later is null and lanes is not null and not (p_unserved and lanes[cardinality(lanes)] >> 60 > 1) group by 1;
+  where p_later is null and lanes is not null and not (p_unserved and lanes[1] >> 60 > 1) group by 1;
 end $$;
 
 create function sluice.refuse_keys() returns json language plpgsql as $$
@@ -153,11 +154,11 @@ begin
   if cardinality(p_keys) <> cardinality(p_ids) then perform sluice.refuse('invalid_key', 'every task needs its idempotency key'); end if;
   delete from sluice.idempotency where type = v_type and key = any (p_keys) and expires_at <= v_now;
   insert into sluice.idempotency (type, key, id, digest, expires_at)
-  select distinct on (u.key) v_type, u.key, u.id, md5(u.input::text), v_now + p_ms * interval '1 millisecond'
+  select distinct on (u.key) v_type, u.key, u.id, md5(u.input::jsonb::text), v_now + p_ms * interval '1 millisecond'
   from unnest(p_ids, p_keys, p_inputs) u(id, key, input) where u.key <> '' order by u.key, u.id
   on conflict do nothing;
   if exists (select from unnest(p_keys, p_inputs) u(key, input) join sluice.idempotency i on i.type = v_type and i.key = u.key
-      where u.key <> '' and i.digest <> md5(u.input::text)) then
+      where u.key <> '' and i.digest <> md5(u.input::jsonb::text)) then
     perform sluice.refuse('idempotency_conflict', format('an idempotency key of %L was already used with another input', v_type));
   end if;
   select array_agg(coalesce(i.id, u.id) order by u.n), array_agg(i.id is null or i.id = u.id order by u.n) into ids, fresh

@@ -85,16 +85,22 @@ begin
       -- Asked to stop while it ran: whatever else happened, it does not run again.
       case when o.kind in ('r', 'z', 'b') and exists (select from sluice.stop s where s.id = g.id) then 'c'
            when o.kind = 'r' and g.attempt >= t.attempts_max then 'f' else o.kind end as kind,
-      coalesce(t.lanes[1] >> 60 = 1, false) as ordered
+      coalesce(t.lanes[1] >> 60 = 1, false) as ordered,
+      exists (select from sluice.crash c where c.id = g.id and c.times >= 3) as suspect
     from gone g join outcome o on o.id = g.id
     cross join lateral (select * from sluice.task where id = g.id limit 1) t
   ), to_scheduled as (
     insert into sluice.scheduled (id, run_at, attempt, held)
     select id, v_now + delay_ms * interval '1 millisecond', case when kind = 'r' then attempt else attempt - 1 end, ordered::int from fate where kind in ('r', 'z')
   ), to_ready as (
-    insert into sluice.ready (id, stream, rank, attempt, lanes) select id, stream, rank, attempt - 1, fate.lanes from fate where kind = 'b' and task_gate = 0
+    insert into sluice.ready (id, stream, rank, attempt, lanes) select id, stream, rank, attempt - 1, fate.lanes from fate where kind = 'b' and task_gate = 0 and not suspect
   ), to_gated as (
-    insert into sluice.gated (id, stream, gate, rank, attempt, lanes) select id, stream, task_gate, rank, attempt - 1, fate.lanes from fate where kind = 'b' and task_gate <> 0
+    insert into sluice.gated (id, stream, gate, rank, attempt, lanes) select id, stream, task_gate, rank, attempt - 1, fate.lanes from fate where kind = 'b' and task_gate <> 0 and not suspect
+  ), to_suspect as (
+    insert into sluice.suspect (id, stream, attempt, lanes) select id, stream, attempt - 1, fate.lanes from fate where kind = 'b' and suspect
+  ), in_doubt as (
+    -- It ran alone and did not kill its worker. Should it be in hand at one more crash, it is a suspect again and not yet guilty.
+    update sluice.crash c set times = 2 from fate where c.id = fate.id and suspect and kind in ('r', 'z')
   ), blocked as (
     insert into sluice.block (id, lane) select id, fate.lanes[1] from fate where kind = 'f' and lane_limits[1] = -1
   ), history as (

@@ -210,7 +210,7 @@ begin
     cross join lateral (select k.input from sluice.task k where k.id = c.id limit 1) t;
     get diagnostics v_claimed = row_count;
 
-  elsif s.n = 1 and cardinality(v_own_gates) = 1 and v_own_gates[1] = s.gates[1] + s.stream_gates[1]
+  elsif s.n = 1 and cardinality(v_own_gates) = 1 and least(s.gates[1], s.stream_gates[1]) = 0 and v_own_gates[1] = s.gates[1] + s.stream_gates[1]
       and least(p_n, s.rooms[1], s.stream_rooms[1]) = v_own_n[1] and sluice.rivals(v_own_gates, p_streams) is null then
     -- One gate, and the slots that this step has freed are exactly those it may use again: the counter
     -- was only read. (One of the two gates is 0, so their sum is the other.)

@@ -72,6 +72,7 @@ declare v_n int; v_now timestamptz := sluice.clock();
 begin
   delete from sluice.awaited where until < v_now;
   delete from sluice.stop s where not exists (select from sluice.task t where t.id = s.id) or exists (select from sluice.done d where d.id = s.id);
+  delete from sluice.crash c where not exists (select from sluice.task t where t.id = c.id) or exists (select from sluice.done d where d.id = c.id);
   delete from sluice.credit c where not exists (select from sluice.gate g where g.id = c.gate);
   delete from sluice.idempotency where ctid = any (array(
     select ctid from sluice.idempotency where expires_at < v_now order by expires_at limit p_max for update skip locked));

@@ -67,6 +67,7 @@ begin
   delete from sluice.done where id = p_id and state in ('f', 'c');
   if not found then return false; end if;
   delete from sluice.stop where id = p_id;
+  delete from sluice.crash where id = p_id;
   delete from sluice.block where id = p_id;
   v_held := case when found then 1 else 0 end;
   select * into v_task from sluice.task where id = p_id;

@@ -282,3 +282,26 @@ export const raisedWithWaiters = (part: Part) =>
     const after = (await a.claim(worker, 9)).length;
     return { before, after, running: (await scene.running()).length };
   });
+
+/**
+ * A step frees a slot of one gate and finds a task of two others, whose ids add up to the first's: it
+ * must not take the slot for one of theirs.
+ */
+export const gatesThatAddUp = schedule(
+  { gates: [1, 2, 3], claimed: 1, claimedAfter: 0 },
+  async (scene) => {
+    const [a] = await scene.sessions(1);
+    const mail = await a.limit("mail", { total: 1 });
+    const both = await a.type("both", { limits: [mail], concurrency: 1 });
+    const own = await a.value<number>("select gate from sluice.stream");
+    const third = await a.limit("third", { total: 5 });
+    const other = await a.type("other", { limits: [third] });
+    const worker = await a.register([both, other]);
+    await a.enqueue(other, { limits: [third] });
+    const held = await a.claim(worker, 1);
+    await a.enqueue(both, { n: 3, limits: [mail] });
+    const { held: more } = await a.step(worker, 1, held);
+    const after = await a.claim(worker, 1);
+    return { gates: [mail, own, third], claimed: more.length, claimedAfter: after.length };
+  },
+);

@@ -6,7 +6,7 @@ import { Scene, type Session } from "../../support/sql.js";
  */
 export interface Schedule<Seen extends object = object> {
   readonly wanted: Seen;
-  run(scene: Scene): Promise<Seen>;
+  readonly run: (scene: Scene) => Promise<Seen>;
 }
 
 export function schedule<Seen extends object>(

@@ -189,3 +189,40 @@ export const cancelBesideHandOver = schedule(
     return { waited, first, second, claimed: idsOf(await a.claim(worker, 5)) };
   },
 );
+
+/** A type that nobody serves leaves the line of its limits, but not that of its order key. */
+export const unservedKeepsOrder = schedule(
+  { beside: [3], overtakes: [] as number[], served: [1], then: [2] },
+  async (scene) => {
+    const [a] = await scene.sessions(1);
+    const limits = [await a.limit("tenant", { perKey: 1 })];
+    const unserved = await a.type("unserved", { limits });
+    const stream = await a.type("t", { limits });
+    const worker = await a.register([stream]);
+    await a.keep();
+    await a.enqueue(unserved, { limits, keys: ["x"], order: "k" });
+    await a.enqueue(stream, { order: "k" });
+    await a.enqueue(stream, { limits, keys: ["x"] });
+    const beside: number[] = [];
+    for (let i = 0; i < 4; i++) {
+      beside.push(...idsOf(await a.claim(worker, 5)));
+      await a.keep();
+    }
+    const both = await a.register([unserved, stream]);
+    const held = await a.rows<{ id: string; claim: string }>("select id, claim from sluice.run");
+    await a.step(
+      worker,
+      0,
+      held.map((h) => ({ id: Number(h.id), token: h.claim })),
+    );
+    await a.keep();
+    const served = await a.claim(both, 5);
+    const then = await a.step(both, 5, served);
+    return {
+      beside: beside.filter((id) => id !== 2),
+      overtakes: beside.filter((id) => id === 2),
+      served: idsOf(served),
+      then: idsOf(then.held),
+    };
+  },
+);

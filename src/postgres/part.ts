@@ -1,0 +1,41 @@
+import pg from "pg";
+
+const GOODBYE_MS_MAX = 1_000;
+const members = new WeakMap<pg.Pool, Set<pg.Client>>();
+
+/** A pool that endPool can end for certain. */
+export function openPool(config: pg.PoolConfig): pg.Pool {
+  const pool = new pg.Pool(config);
+  const open = new Set<pg.Client>();
+  pool.on("connect", (client) => void open.add(client as unknown as pg.Client));
+  pool.on("remove", (client) => void open.delete(client as unknown as pg.Client));
+  // An idle connection that breaks is replaced by the pool; without a listener it would end the process.
+  pool.on("error", () => {});
+  members.set(pool, open);
+  return pool;
+}
+
+/** Ends a pool. A handler that never gives its connection back, or a dead network, does not hold it up. */
+export async function endPool(pool: pg.Pool): Promise<void> {
+  await atMost(pool.end());
+  for (const client of members.get(pool) ?? []) destroy(client);
+}
+
+/** Says goodbye on a connection, and does not wait for ever for the other side to hear it. */
+export async function part(client: pg.Client): Promise<void> {
+  await atMost(client.end());
+  destroy(client);
+}
+
+/** Ends a connection without waiting for the other side, who may not be there any more. */
+export function destroy(client: pg.Client): void {
+  const { connection } = client as unknown as { connection?: { stream?: { destroy(): void } } };
+  connection?.stream?.destroy();
+}
+
+async function atMost(goodbye: Promise<unknown>): Promise<void> {
+  let timer: NodeJS.Timeout | undefined;
+  const late = new Promise<void>((resolve) => (timer = setTimeout(resolve, GOODBYE_MS_MAX)));
+  await Promise.race([goodbye.catch(() => {}), late]);
+  clearTimeout(timer);
+}

@@ -1,0 +1,46 @@
+import { expect, test } from "vitest";
+import { issueClaim, type Claim } from "../../src/core/claim.js";
+import type { Database } from "../../src/postgres/database.js";
+import type { Line } from "../../src/postgres/line.js";
+import { settle, settleInTransaction } from "../../src/postgres/settle.js";
+import { step } from "../../src/postgres/step.js";
+
+// The lines are compiled and never called: see door.test.ts.
+declare const line: Line;
+declare const db: Database;
+const compiled = (lines: () => unknown) => expect(lines).toBeTypeOf("function");
+
+const claim: Claim = issueClaim("1", "2");
+const looksLikeOne = { id: "1", token: "2" };
+const stepCall = {
+  worker: "1",
+  token: "2",
+  streams: [1],
+  claim: 1,
+  keep: true,
+  from: 1,
+  asleep: null,
+};
+const settlement = { kind: "fail", delayMs: 0, outcome: "" } as const;
+const tx = { query: () => Promise.resolve({ rows: [] }) };
+
+test("completing what was not claimed does not compile", () => {
+  compiled(() => step(line, { ...stepCall, successes: [{ claim, result: "" }] }));
+  // @ts-expect-error an id and a token are not a claim
+  compiled(() => step(line, { ...stepCall, successes: [{ claim: looksLikeOne, result: "" }] }));
+  compiled(() => settleInTransaction(db, tx, { worker: "1", claim, result: "", keep: true }));
+  compiled(() =>
+    // @ts-expect-error an id and a token are not a claim
+    settleInTransaction(db, tx, { worker: "1", claim: looksLikeOne, result: "", keep: true }),
+  );
+});
+
+test("failing, cancelling, snoozing or releasing what was not claimed does not compile", () => {
+  compiled(() => settle(line, "1", [{ claim, ...settlement }]));
+  // @ts-expect-error an id and a token are not a claim
+  compiled(() => settle(line, "1", [{ claim: looksLikeOne, ...settlement }]));
+  // @ts-expect-error nor is an id
+  compiled(() => settle(line, "1", [{ claim: "1", ...settlement }]));
+  // @ts-expect-error nor is nothing
+  compiled(() => settle(line, "1", [settlement]));
+});

@@ -1,0 +1,164 @@
+import { type as ark } from "arktype";
+import * as v from "valibot";
+import { describe, expect, expectTypeOf, test } from "vitest";
+import { z } from "zod";
+import {
+  limit,
+  task,
+  type,
+  type CancelAnswer,
+  type EnqueuedMany,
+  type Sluice,
+  type TaskContract,
+  type TaskHandle,
+  type TaskStatus,
+} from "../../src/index.js";
+
+// What tsc proves here it proves without running: each @ts-expect-error fails the type check if the
+// line below it compiles. The lines are never called, so they need no database.
+declare const sluice: Sluice;
+const compiled = (lines: () => unknown) => expect(lines).toBeTypeOf("function");
+
+const output = type<{ sent: boolean }>();
+const contracts = {
+  zod: task("zod", {
+    input: z.object({ at: z.coerce.date(), n: z.string().default("0") }),
+    output,
+  }),
+  valibot: task("valibot", {
+    input: v.object({ at: v.pipe(v.string(), v.toDate()), n: v.optional(v.string(), "0") }),
+    output,
+  }),
+  arktype: task("arktype", { input: ark({ at: "string.date.parse", n: "string = '0'" }), output }),
+};
+
+describe("types flow from the contract", () => {
+  test("of zod", () => {
+    const one = contracts.zod;
+    compiled(async () => {
+      const handle = await sluice.enqueue(one, { at: "2020-01-01" });
+      expectTypeOf(handle).toEqualTypeOf<TaskHandle<{ sent: boolean }>>();
+      expectTypeOf(await handle.result()).toEqualTypeOf<{ sent: boolean }>();
+      // @ts-expect-error the schema takes a string
+      await sluice.enqueue(one, { at: "2020-01-01", n: 5 });
+      // @ts-expect-error one of the list is wrong
+      await sluice.enqueueMany(one, [{ at: "2020-01-01" }, { at: 1, n: 5 }]);
+    });
+    one.handle((input) => {
+      expectTypeOf(input).toEqualTypeOf<{ at: Date; n: string }>();
+      return { sent: true };
+    });
+  });
+
+  test("of valibot", () => {
+    const one = contracts.valibot;
+    compiled(async () => {
+      const handle = await sluice.enqueue(one, { at: "2020-01-01" });
+      expectTypeOf(await handle.result({ timeoutMs: 5 })).toEqualTypeOf<{ sent: boolean }>();
+      // @ts-expect-error the schema takes text, not what it makes of it
+      await sluice.enqueue(one, { at: new Date() });
+    });
+    one.handle((input) => {
+      expectTypeOf(input).toEqualTypeOf<{ at: Date; n: string }>();
+      return { sent: true };
+    });
+  });
+
+  test("of arktype", () => {
+    const one = contracts.arktype;
+    compiled(async () => {
+      const handle = await sluice.enqueue(one, { at: "2020-01-01" });
+      expectTypeOf(await handle.result()).toEqualTypeOf<{ sent: boolean }>();
+      // @ts-expect-error the schema takes text, not what it makes of it
+      await sluice.enqueue(one, { at: new Date() });
+    });
+    one.handle((input) => {
+      expectTypeOf(input).toEqualTypeOf<{ at: Date; n: string }>();
+      return { sent: true };
+    });
+  });
+
+  test("that has only a type, or no input at all", () => {
+    const typed = task("typed", { input: type<{ id: string }>() });
+    const bare = task("bare");
+    compiled(async () => {
+      await sluice.enqueue(bare);
+      await sluice.enqueue(bare, undefined, { delayMs: 5 });
+      await sluice.enqueueMany(typed, [{ id: "a" }], { idempotencyKey: (i) => i.id });
+      await sluice.enqueueMany(
+        typed,
+        (async function* () {
+          yield { id: "a" };
+        })(),
+      );
+      expectTypeOf(await (await sluice.enqueue(typed, { id: "a" })).result()).toBeUnknown();
+      // @ts-expect-error no input where there must be one
+      await sluice.enqueue(typed);
+      // @ts-expect-error an input where there is none
+      await sluice.enqueue(bare, { id: "a" });
+      // @ts-expect-error an option that does not exist
+      await sluice.enqueue(typed, { id: "a" }, { delay: 5 });
+      // @ts-expect-error a single key for many
+      await sluice.enqueueMany(typed, [{ id: "a" }], { idempotencyKey: "a" });
+    });
+  });
+
+  test("to order, limits and keys: what the schema gives", () => {
+    const tenant = limit("tenant", { perKey: 5 });
+    const { input } = contracts.zod;
+    task("placed", {
+      input,
+      order: (i) => {
+        expectTypeOf(i).toEqualTypeOf<{ at: Date; n: string }>();
+        return i.n;
+      },
+      limits: (i) => [tenant.for(i.n)],
+    });
+    // @ts-expect-error a Date is no key
+    compiled(() => task("placed", { input, order: (i) => i.at }));
+  });
+});
+
+describe("the client", () => {
+  test("tells what it returns", () => {
+    compiled(async () => {
+      const handle = sluice.task<number>("1");
+      expectTypeOf(await handle.result()).toBeNumber();
+      expectTypeOf(await handle.status()).toEqualTypeOf<TaskStatus | null>();
+      expectTypeOf(await handle.cancel()).toEqualTypeOf<CancelAnswer>();
+      expectTypeOf(await sluice.retry(handle.id)).toBeBoolean();
+      const many = await sluice.enqueueMany(contracts.zod, []);
+      expectTypeOf(many).toEqualTypeOf<EnqueuedMany>();
+      expectTypeOf(many.ids()).toEqualTypeOf<string[]>();
+    });
+  });
+
+  test("syncs contracts of every kind, and limits", () => {
+    compiled(() =>
+      sluice.sync([...Object.values(contracts), task("bare"), limit("l", { total: 1 })]),
+    );
+    // @ts-expect-error a name is neither
+    compiled(() => sluice.sync(["mail"]));
+  });
+
+  test("lets a worker have handlers of every kind", () => {
+    const handlers = Object.values(contracts).map((one) =>
+      (one as unknown as TaskContract).handle(() => ({ sent: true })),
+    );
+    compiled(() => sluice.worker({ handlers: [...handlers, task("bare").handle(() => 1)] }));
+    compiled(() =>
+      sluice.worker({ handlers: [contracts.zod.handle(async () => ({ sent: true }))] }),
+    );
+    // @ts-expect-error a result of another type
+    compiled(() => contracts.zod.handle(() => ({ sent: "yes" })));
+  });
+
+  test("wants limits set by what they have", () => {
+    compiled(() => sluice.limits.set("mail", { total: 5, perKey: null }));
+    compiled(() => sluice.limits.set(limit("mail", { total: 5 }), { total: "declared" }));
+    // @ts-expect-error misspelt
+    compiled(() => sluice.limits.set("mail", { totals: 5 }));
+    // @ts-expect-error not a number
+    compiled(() => sluice.limits.set("mail", { total: "5" }));
+  });
+});

@@ -1,0 +1,102 @@
+import { expect, test } from "vitest";
+import { task, type } from "../../src/index.js";
+import { contractOf, type WorkType } from "../fault/programs/work.js";
+import { readAudit, violations } from "../support/audit.js";
+import { scene, signal, until } from "../flow/scene.js";
+
+test("a stopped worker finishes what fits the grace and hands the rest back without using up an attempt", async () => {
+  const s = await scene();
+  const job = task("job", { input: type<"short" | "long">(), concurrency: 5 });
+  const [begun, finish] = [signal(), signal()];
+  const stops: unknown[] = [];
+  let running = 0;
+  const worker = await s.worker({
+    handlers: [
+      job.handle(async (input, ctx) => {
+        if (++running === 2) begun.resolve();
+        if (input === "short") return finish.promise;
+        await new Promise<void>((resolve) => ctx.signal.addEventListener("abort", () => resolve()));
+        stops.push((ctx.signal.reason as { code: string }).code);
+      }),
+    ],
+  });
+  const short = await s.sluice.enqueue(job, "short");
+  const long = await s.sluice.enqueue(job, "long");
+  await begun.promise;
+  const stopped = worker.stop({ graceMs: 300 });
+  // Two permits for two tasks: no claim is under way any more, and none will be.
+  await until("the last claim to be answered", () => worker.status().permitsInUse === 2);
+  const late = await s.sluice.enqueue(job, "short");
+  finish.resolve();
+  await stopped;
+
+  expect((await short.status())?.state).toBe("succeeded");
+  expect(await long.status()).toMatchObject({ state: "ready", attempt: 0 });
+  expect(await late.status()).toMatchObject({ state: "ready", attempt: 0 });
+  await until("the handler to hear of it", () => stops.length === 1);
+  expect(stops).toEqual(["stopped"]);
+  expect(worker.status()).toMatchObject({ inFlight: 0, permitsInUse: 0, id: null });
+  expect((await s.sql.query("select * from sluice.worker")).rows).toEqual([]);
+  expect(await violations(s.sql)).toEqual([]);
+});
+
+test("stop waits for no longer than it has to, and a second call waits for the first", async () => {
+  const s = await scene();
+  const job = task("job");
+  const worker = await s.worker({ handlers: [job.handle(() => {})] });
+  await (await s.sluice.enqueue(job)).result();
+  const from = performance.now();
+  await Promise.all([worker.stop(), worker.stop({ graceMs: 0 })]);
+  expect(performance.now() - from).toBeLessThan(5_000);
+  await expect(worker.start()).rejects.toMatchObject({ code: "stopped" });
+});
+
+test("a worker that is stopped while it starts does not run on", async () => {
+  const s = await scene();
+  const job = task("job");
+  const worker = s.sluice.worker({ handlers: [job.handle(() => {})] });
+  const started = worker.start().catch((e: unknown) => e);
+  await worker.stop();
+  await started;
+  expect((await s.sql.query("select * from sluice.worker")).rows).toEqual([]);
+  const handle = await s.sluice.enqueue(job);
+  await expect(handle.result({ timeoutMs: 300 })).rejects.toMatchObject({ code: "wait_timeout" });
+});
+
+test("a handler that keeps its transaction open for ever does not keep the worker from stopping", async () => {
+  const s = await scene();
+  const job = task("job");
+  const begun = signal();
+  const worker = await s.worker({
+    handlers: [
+      job.handle((_, ctx) =>
+        ctx.transaction(async (tx) => {
+          await tx.query("select 1");
+          begun.resolve();
+          await new Promise(() => {});
+        }),
+      ),
+    ],
+  });
+  const handle = await s.sluice.enqueue(job);
+  await begun.promise;
+  await worker.stop({ graceMs: 0 });
+  expect(await handle.status()).toMatchObject({ state: "ready", attempt: 0 });
+});
+
+test("a process ends with code 0 on SIGTERM, and what it held runs elsewhere", async () => {
+  const s = await scene();
+  const types: WorkType[] = [{ name: "job", concurrency: 3 }];
+  const [first] = await s.fleet(1, { types, holds: true });
+  const handle = await s.sluice.enqueue(contractOf(types[0]!), { ms: 1, order: "k" });
+  await first!.process.line((line) => line.startsWith(`started ${handle.id}`));
+  expect(await first!.end()).toBe(0);
+  await s.fleet(1, { types });
+  await handle.result({ timeoutMs: 10_000 });
+  const { runs } = await readAudit(s.sql);
+  expect(runs.map(({ attempt, ended }) => [attempt, ended])).toEqual([
+    [1, false],
+    [1, true],
+  ]);
+  expect(await violations(s.sql)).toEqual([]);
+});

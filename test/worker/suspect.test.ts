@@ -1,0 +1,100 @@
+import { expect, test } from "vitest";
+import { fixed, snooze, task, type TaskHandle } from "../../src/index.js";
+import { violations } from "../support/audit.js";
+import { scene, signal, until, type Scene } from "../flow/scene.js";
+
+const LEASE_MS = 1_000;
+
+/** As if it had been in hand at three crashes. */
+async function suspect(s: Scene, { id }: TaskHandle): Promise<void> {
+  await s.sql.query(
+    `with gone as (delete from sluice.ready where id = $1 returning *), counted as (insert into sluice.crash values ($1, 3))
+    insert into sluice.suspect (id, stream, attempt, lanes) select id, stream, attempt, lanes from gone`,
+    [id],
+  );
+}
+
+async function crashes(s: Scene, { id }: TaskHandle): Promise<number | undefined> {
+  return (await s.sql.query("select times from sluice.crash where id = $1", [id])).rows[0]?.times;
+}
+
+test("a suspect runs when its worker has nothing else in hand, and nothing joins it", async () => {
+  const s = await scene();
+  const [begin, finish] = [signal(), signal()];
+  const [slow, odd, quick] = [task("slow"), task("odd"), task("quick")];
+  const seen: string[] = [];
+  const started = signal();
+  const handle = await s.sluice.enqueue(odd);
+  await suspect(s, handle);
+  await s.sluice.enqueue(slow);
+  const worker = await s.worker({
+    leaseMs: LEASE_MS,
+    handlers: [
+      slow.handle(async () => {
+        begin.resolve();
+        await finish.promise;
+        seen.push("slow");
+      }),
+      odd.handle(async () => {
+        started.resolve();
+        const waiting = await s.sluice.enqueue(quick);
+        expect(worker.status().permitsInUse).toBe(1);
+        seen.push(`odd, and quick is ${(await waiting.status())?.state}`);
+      }),
+      quick.handle(() => void seen.push("quick")),
+    ],
+  });
+  await begin.promise;
+  await until("the worker to be asked for the suspect", async () => {
+    const { rows } = await s.sql.query("select reserved_by from sluice.suspect");
+    return rows[0]?.reserved_by !== null;
+  });
+  finish.resolve();
+  await started.promise;
+  await until("all to end", async () => (await s.sluice.counts()).succeeded === 3);
+  expect(seen).toEqual(["slow", "odd, and quick is ready", "quick"]);
+  expect(await crashes(s, handle)).toBeUndefined();
+});
+
+test("a suspect that is handed back is still claimed alone", async () => {
+  const s = await scene();
+  const odd = task("odd", { concurrency: 1 });
+  const handle = await s.sluice.enqueue(odd);
+  await suspect(s, handle);
+  const started = signal();
+  const worker = await s.worker({
+    leaseMs: LEASE_MS,
+    handlers: [
+      odd.handle(() => {
+        started.resolve();
+        return new Promise(() => {});
+      }),
+    ],
+  });
+  await started.promise;
+  await worker.stop({ graceMs: 0 });
+  expect((await s.sql.query("select id::text, attempt, reserved_by from sluice.suspect")).rows).toEqual([
+    { id: handle.id, attempt: 0, reserved_by: null },
+  ]);
+  expect(await crashes(s, handle)).toBe(3);
+  expect(await violations(s.sql)).toEqual([]);
+});
+
+test("a suspect that fails or snoozes like any other is not yet guilty at the next crash", async () => {
+  const s = await scene();
+  const odd = task("odd", { retry: { attempts: 3, backoff: fixed(60_000) } });
+  const handles = [await s.sluice.enqueue(odd), await s.sluice.enqueue(odd)];
+  for (const handle of handles) await suspect(s, handle);
+  await s.worker({
+    leaseMs: LEASE_MS,
+    handlers: [
+      odd.handle((_, ctx) => {
+        throw ctx.id === handles[0]!.id ? new Error("as usual") : snooze(60_000);
+      }),
+    ],
+  });
+  for (const handle of handles) {
+    await until("it to be put off", async () => (await handle.status())?.state === "scheduled");
+    expect(await crashes(s, handle)).toBe(2);
+  }
+});
