@@ -45,8 +45,7 @@ export class Database {
     this.#config = clientConfig(options);
     this.#ownsPool = options.pool === undefined;
     const max = options.apiConnections ?? 7;
-    this.api =
-      options.pool ?? openPool({ ...this.#config, max, query_timeout: API_REPLY_MS_MAX });
+    this.api = options.pool ?? openPool({ ...this.#config, max, query_timeout: API_REPLY_MS_MAX });
   }
 
   /** Runs a statement on the pool for enqueue and queries, or on what is given. */

@@ -31,7 +31,9 @@ export class Session {
    * and waits to be recorded is not here: the outbox knows.
    */
   tokens(): string[] {
-    const claims = [...this.runs.values(), ...[...this.sent].flat()].map(({ claim }) => claim.token);
+    const claims = [...this.runs.values(), ...[...this.sent].flat()].map(
+      ({ claim }) => claim.token,
+    );
     return [...new Set([...claims, ...this.asking])];
   }
 

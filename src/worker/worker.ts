@@ -195,7 +195,10 @@ export class Worker {
       { length: claimLoops * LINES_PER_LOOP },
       () => new Line(db, replyMsMax),
     );
-    const [beatLine, keepLine] = [new Line(db, Math.max(500, leaseMs * 0.4)), new Line(db, KEEP_REPLY_MS_MAX)];
+    const [beatLine, keepLine] = [
+      new Line(db, Math.max(500, leaseMs * 0.4)),
+      new Line(db, KEEP_REPLY_MS_MAX),
+    ];
     const pool = db.pool(dbConnections - lines.length - OTHER_LINES);
     const keep = history.succeededMs > 0;
     const streams = [...handlers.keys()];

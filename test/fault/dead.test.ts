@@ -10,6 +10,11 @@ const quick = { leaseMs: LEASE_MS, pollIntervalMs: 50 };
 const join = (s: Scene, name: string, config: object): Promise<Member> =>
   startMember(PROGRAM, name, { url: s.url, auditUrl: s.url, worker: quick, ...config });
 
+/** Waits until a process says that it has so many tasks in hand. */
+async function holds(member: Member, tasks: number): Promise<void> {
+  await member.process.line((line) => Number(/ of (\d+)$/.exec(line)?.[1]) >= tasks);
+}
+
 /** kill -9, noted in the audit as soon as the process is known to be gone. */
 async function kill(s: Scene, member: Member): Promise<number> {
   await member.kill();
@@ -65,17 +70,33 @@ test("kill -9 with 200 tasks in hand loses nothing, breaks no order and exceeds 
     { name: "both", concurrency: 20, limits: [{ name: "pair", perKey: 2 }] },
   ];
   const [plain, ordered, keyed, limited, both] = types.map(contractOf);
-  const make = (count: number, of: (i: number) => Work): Work[] => Array.from({ length: count }, (_, i) => of(i));
+  const make = (count: number, of: (i: number) => Work): Work[] =>
+    Array.from({ length: count }, (_, i) => of(i));
   const many = await Promise.all([
-    s.sluice.enqueueMany(plain!, make(70, () => ({ ms: 5 }))),
-    s.sluice.enqueueMany(ordered!, make(200, (i) => ({ ms: 5, order: `o${i % 50}` }))),
-    s.sluice.enqueueMany(keyed!, make(100, (i) => ({ ms: 20, key: `k${i % 10}` }))),
-    s.sluice.enqueueMany(limited!, make(100, () => ({ ms: 20 }))),
-    s.sluice.enqueueMany(both!, make(60, (i) => ({ ms: 20, key: `p${i % 12}`, order: `b${i % 40}` }))),
+    s.sluice.enqueueMany(
+      plain!,
+      make(70, () => ({ ms: 5 })),
+    ),
+    s.sluice.enqueueMany(
+      ordered!,
+      make(200, (i) => ({ ms: 5, order: `o${i % 50}` })),
+    ),
+    s.sluice.enqueueMany(
+      keyed!,
+      make(100, (i) => ({ ms: 20, key: `k${i % 10}` })),
+    ),
+    s.sluice.enqueueMany(
+      limited!,
+      make(100, () => ({ ms: 20 })),
+    ),
+    s.sluice.enqueueMany(
+      both!,
+      make(60, (i) => ({ ms: 20, key: `p${i % 12}`, order: `b${i % 40}` })),
+    ),
   ]);
   const ids = many.flatMap((m) => m.ids());
   const victim = await join(s, "victim", { types, holds: true });
-  await victim.process.line((line) => line.endsWith(" of 200"));
+  await holds(victim, 200);
   await Promise.all([join(s, "one", { types }), join(s, "two", { types })]);
   const killedAt = await kill(s, victim);
   await ended(s, ids.length);
@@ -86,8 +107,12 @@ test("kill -9 with 200 tasks in hand loses nothing, breaks no order and exceeds 
   expect(audit.disorder()).toEqual([]);
   expect(audit.peakOf("crowd")).toBe(30);
   expect(audit.peakOf("both")).toBe(20);
-  expect(Math.max(...make(10, () => ({ ms: 0 })).map((_, i) => audit.peakOf(`tenant:k${i}`)))).toBe(4);
-  expect(Math.max(...make(12, () => ({ ms: 0 })).map((_, i) => audit.peakOf(`pair:p${i}`)))).toBe(2);
+  expect(Math.max(...make(10, () => ({ ms: 0 })).map((_, i) => audit.peakOf(`tenant:k${i}`)))).toBe(
+    4,
+  );
+  expect(Math.max(...make(12, () => ({ ms: 0 })).map((_, i) => audit.peakOf(`pair:p${i}`)))).toBe(
+    2,
+  );
   expect(await acceptedTwice(s.sql)).toEqual([]);
   expect(await violations(s.sql)).toEqual([]);
   // No attempt was used up, and what was in hand ran again in time.
@@ -95,20 +120,28 @@ test("kill -9 with 200 tasks in hand loses nothing, breaks no order and exceeds 
   const held = new Set(audit.runs.filter((run) => run.process === "victim").map((run) => run.task));
   expect(held.size).toBeGreaterThanOrEqual(200);
   const again = audit.runs.filter((run) => run.process !== "victim" && held.has(run.task));
-  expect((Math.min(...again.map((run) => run.start)) - killedAt) / 1_000).toBeLessThan(LEASE_MS + 2_000);
+  expect((Math.min(...again.map((run) => run.start)) - killedAt) / 1_000).toBeLessThan(
+    LEASE_MS + 2_000,
+  );
 });
 
 test("a lowered limit also holds for what a dead worker hands back", async () => {
   const s = await scene();
   const types: WorkType[] = [
     { name: "keyed", limits: [{ name: "tenant", perKey: 8 }] },
-    { name: "first", limits: [{ name: "narrow", total: 8 }, { name: "wide", total: 100 }] },
+    {
+      name: "first",
+      limits: [
+        { name: "narrow", total: 8 },
+        { name: "wide", total: 100 },
+      ],
+    },
   ];
   const inputs = Array.from({ length: 20 }, () => ({ ms: 30, key: "k" }));
   const ids = [];
   for (const about of types) ids.push(...(await s.sluice.enqueueMany(contractOf(about), inputs)));
   const victim = await join(s, "victim", { types, holds: true });
-  await victim.process.line((line) => line.endsWith(" of 16"));
+  await holds(victim, 16);
   await s.sluice.limits.set("tenant", { perKey: 2 });
   await s.sluice.limits.set("narrow", { total: 2 });
   const setAt = await databaseNow(s.sql);
@@ -128,8 +161,13 @@ test("a poison task ends as poisoned, and the innocent beside it complete withou
   const types: WorkType[] = [{ name: "poison" }, { name: "innocent" }];
   const worker = { leaseMs: 1_000, pollIntervalMs: 50 };
   const [poison, innocent] = types.map(contractOf);
-  const handle = await s.sluice.enqueue(poison!, { ms: 0, do: "die" }, { priority: 1 });
-  const ids = (await s.sluice.enqueueMany(innocent!, Array.from({ length: 4 }, () => ({ ms: 20 })))).ids();
+  const handle = await s.sluice.enqueue(poison!, { ms: 0, do: "die", beside: 3 }, { priority: 1 });
+  const ids = (
+    await s.sluice.enqueueMany(
+      innocent!,
+      Array.from({ length: 6 }, () => ({ ms: 60 })),
+    )
+  ).ids();
   const members = await Promise.all(
     Array.from({ length: 5 }, (_, i) => join(s, `w${i}`, { types, worker })),
   );
@@ -138,7 +176,7 @@ test("a poison task ends as poisoned, and the innocent beside it complete withou
     code: "task_failed",
     details: { error: { code: "poisoned" } },
   });
-  await ended(s, 5);
+  await ended(s, 1 + ids.length);
   const audit = await readAudit(s.sql);
   const deaths = audit.runs.filter((run) => run.task === handle.id);
   expect(deaths).toHaveLength(4);
@@ -146,12 +184,15 @@ test("a poison task ends as poisoned, and the innocent beside it complete withou
   const last = deaths.at(-1)!;
   expect(
     audit.runs.filter(
-      (run) => run !== last && run.process === last.process && (run.end === null || run.end > last.start),
+      (run) =>
+        run !== last && run.process === last.process && (run.end === null || run.end > last.start),
     ),
   ).toEqual([]);
   expect(audit.lost(ids)).toEqual([]);
   expect(new Set(audit.runs.map((run) => run.attempt))).toEqual(new Set([1]));
-  const { rows } = await s.sql.query("select state, attempt from sluice.done where id = any ($1)", [ids]);
+  const { rows } = await s.sql.query("select state, attempt from sluice.done where id = any ($1)", [
+    ids,
+  ]);
   expect(rows).toEqual(ids.map(() => ({ state: "s", attempt: 1 })));
   expect(await violations(s.sql)).toEqual([]);
 });

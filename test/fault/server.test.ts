@@ -36,7 +36,7 @@ class Producer {
   async #produce(sluice: Sluice): Promise<void> {
     for (let i = 0; !this.#stopped; i++) {
       const work: Work = { ms: 5, order: `o${i % 20}`, key: `k${i % 5}` };
-      for (let told = false; !told; ) {
+      for (let told = false; !told;) {
         const contract = contractOf(i % 2 === 0 ? job : ordered);
         const sent = sluice.enqueue(contract, work, { idempotencyKey: `${i}` });
         told = await sent.then(
@@ -121,7 +121,11 @@ function linesPerSecond(lines: readonly LogLine[]): number {
   );
 }
 
-async function allDone(s: Pick<Scene, "sluice">, ids: readonly string[], withinMs: number): Promise<void> {
+async function allDone(
+  s: Pick<Scene, "sluice">,
+  ids: readonly string[],
+  withinMs: number,
+): Promise<void> {
   await until(
     "all that was acknowledged to end",
     async () => (await s.sluice.counts().catch(() => null))?.succeeded === ids.length,
@@ -139,17 +143,32 @@ test("a restart of PostgreSQL loses nothing, and everything resumes by itself wi
   await createAudit(other.url);
   const [sql, auditSql] = [lookAt(server.url), lookAt(other.url)];
   onTestFinished(async () => void (await Promise.all([sql.end(), auditSql.end()])));
-  const config = { url: server.url, auditUrl: other.url, types, worker: { leaseMs: LEASE_MS, pollIntervalMs: 50 } };
-  const members = await Promise.all(["one", "two"].map((name) => startMember(PROGRAM, name, config)));
+  const config = {
+    url: server.url,
+    auditUrl: other.url,
+    types,
+    worker: { leaseMs: LEASE_MS, pollIntervalMs: 50 },
+  };
+  const members = await Promise.all(
+    ["one", "two"].map((name) => startMember(PROGRAM, name, config)),
+  );
   const logs = members.map(logOf);
   const producer = new Producer(sluice);
   await until("work to flow", async () => (await sluice.counts()).succeeded > 50);
   await server.restart();
   const backAt = Date.now();
   const told = producer.acknowledged.length;
-  await until("the producer to get through", () => producer.acknowledged.length > told + 20, 10_000);
+  await until(
+    "the producer to get through",
+    () => producer.acknowledged.length > told + 20,
+    10_000,
+  );
   const { succeeded } = await sluice.counts();
-  await until("work to flow again", async () => (await sluice.counts()).succeeded > succeeded + 20, 10_000 - (Date.now() - backAt));
+  await until(
+    "work to flow again",
+    async () => (await sluice.counts()).succeeded > succeeded + 20,
+    10_000 - (Date.now() - backAt),
+  );
   const ids = await producer.stop();
   await allDone({ sluice }, ids, 10_000);
 
@@ -158,7 +177,8 @@ test("a restart of PostgreSQL loses nothing, and everything resumes by itself wi
   expect(await acceptedTwice(sql)).toEqual([]);
   expect(await violations(sql)).toEqual([]);
   expect(producer.failures).toBeGreaterThan(0);
-  for (const lines of logs) expect(linesPerSecond(lines), JSON.stringify(lines, null, 1)).toBeLessThanOrEqual(1);
+  for (const lines of logs)
+    expect(linesPerSecond(lines), JSON.stringify(lines, null, 1)).toBeLessThanOrEqual(1);
   for (const member of members) expect(await member.end()).toBe(0);
 });
 
@@ -201,7 +221,11 @@ test("a database that is read-only for some seconds loses nothing, and all resum
   await until("the producer to be refused for longer than the lease", () => producer.failures > 40);
   await s.sql.query(`alter database ${name} reset default_transaction_read_only`);
   const told = producer.acknowledged.length;
-  await until("the producer to get through", () => producer.acknowledged.length > told + 20, 10_000);
+  await until(
+    "the producer to get through",
+    () => producer.acknowledged.length > told + 20,
+    10_000,
+  );
   const ids = await producer.stop();
   await allDone(s, ids, 10_000);
   const audit = await readAudit(s.sql);

@@ -13,12 +13,12 @@ test("10,000 tasks do not grow memory", async () => {
     for (let i = 0; i < 10_000; i++) yield { ms: 2, padding };
   }
   await s.sluice.enqueueMany(contractOf(heavy), inputs());
-  const { process, end } = await startMember("test/fault/programs/memory.ts", "m", {
+  const member = await startMember("test/fault/programs/memory.ts", "m", {
     url: s.url,
     types: [heavy],
     worker: { maxConcurrentTasks: 100 },
   });
-  const line = await process.line((text) => text.startsWith("memory "));
+  const line = await member.process.line((text) => text.startsWith("memory "));
   const { samples, inFlightMax } = JSON.parse(line.slice("memory ".length)) as {
     samples: number[];
     inFlightMax: number;
@@ -30,7 +30,9 @@ test("10,000 tasks do not grow memory", async () => {
   // per task would show between the middle, when all code is warm, and the end.
   const spread = (some: readonly number[]): number => Math.max(...some) - Math.min(...some);
   expect(spread(samples), samples.join(" ")).toBeLessThan(15 * MIB);
-  expect(samples.at(-1)! - Math.min(...samples.slice(4)), samples.join(" ")).toBeLessThan(2.5 * MIB);
+  expect(samples.at(-1)! - Math.min(...samples.slice(4)), samples.join(" ")).toBeLessThan(
+    2.5 * MIB,
+  );
   expect(inFlightMax).toBe(100);
-  expect(await end()).toBe(0);
+  expect(await member.end()).toBe(0);
 });

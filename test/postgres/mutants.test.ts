@@ -184,9 +184,9 @@ const mutants: readonly Mutant[] = [
     in: "step",
     edits: [
       [
-        "if p_n > 0 and exists (select from sluice.dirty) then",
+        "if p_n > 0 and v_dirty then",
         `if v_lanes is not null then perform sluice.admit(v_lanes, null, null, null); v_lanes := null; end if;
-         if p_n > 0 and exists (select from sluice.dirty) then`,
+         if p_n > 0 and v_dirty then`,
       ],
     ],
     schedule: crossedLanes,

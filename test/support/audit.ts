@@ -131,7 +131,11 @@ function runsOf(rows: readonly Row[]): AuditRun[] {
     .filter((row) => row.kind === "start")
     .map((row) => {
       const end = ends.get(idOf(row));
-      return { ...entryOf(row), end: end ?? deaths.get(row.process) ?? null, ended: end !== undefined };
+      return {
+        ...entryOf(row),
+        end: end ?? deaths.get(row.process) ?? null,
+        ended: end !== undefined,
+      };
     });
 }
 

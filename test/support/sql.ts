@@ -401,7 +401,7 @@ async function connect(url: string): Promise<Session> {
   const client = new pg.Client(url);
   client.on("error", () => {});
   await client.connect();
-  await client.query("set synchronous_commit = off");
+  await client.query("set synchronous_commit = off; set max_parallel_workers_per_gather = 0");
   const { rows } = await client.query<{ pid: number }>("select pg_backend_pid() as pid");
   return new Session(client, rows[0]!.pid);
 }

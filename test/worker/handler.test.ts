@@ -23,7 +23,17 @@ test("whatever a handler throws is stored, and the worker goes on", async () => 
     circular,
     huge: new Error("x".repeat(10 * 1024 * 1024)),
     unstorable: new Error("a \0 and a \ud800"),
-    hostile: new Proxy({}, { get: () => { throw new Error("no"); }, getPrototypeOf: () => { throw new Error("no"); } }),
+    hostile: new Proxy(
+      {},
+      {
+        get: () => {
+          throw new Error("no");
+        },
+        getPrototypeOf: () => {
+          throw new Error("no");
+        },
+      },
+    ),
     frozen: Object.freeze(new TypeError("cold")),
   };
   const job = task("job", { input: type<string>(), retry: once });
@@ -38,7 +48,9 @@ test("whatever a handler throws is stored, and the worker goes on", async () => 
   for (const what of Object.keys(thrown)) handles.set(what, await s.sluice.enqueue(job, what));
   const outcome = async (what: string): Promise<Stored> => {
     const handle = handles.get(what)!;
-    await expect(handle.result({ timeoutMs: 10_000 })).rejects.toMatchObject({ code: "task_failed" });
+    await expect(handle.result({ timeoutMs: 10_000 })).rejects.toMatchObject({
+      code: "task_failed",
+    });
     return (await handle.status())!.outcome as Stored;
   };
   expect(await outcome("undefined")).toMatchObject({ name: "NonError", message: "undefined" });
@@ -83,7 +95,9 @@ test("a handler that hangs past its timeout is aborted, counts as a failure and 
   });
   for (const input of ["listens", "deaf"] as const) {
     const handle = await s.sluice.enqueue(job, input);
-    await expect(handle.result({ timeoutMs: 10_000 })).rejects.toMatchObject({ code: "task_failed" });
+    await expect(handle.result({ timeoutMs: 10_000 })).rejects.toMatchObject({
+      code: "task_failed",
+    });
     expect(await handle.status()).toMatchObject({
       state: "failed",
       attempt: 2,
@@ -123,7 +137,10 @@ test("a handler that blocks the event loop past the lease completes nothing; its
       job.handle((_, ctx) => {
         const first = runs.length === 0;
         runs.push({ attempt: ctx.attempt, claim: ctx.claim, aborted: ctx.signal.aborted });
-        for (const until = performance.now() + (first ? leaseMs * 1.5 : 0); performance.now() < until; );
+        for (
+          const until = performance.now() + (first ? leaseMs * 1.5 : 0);
+          performance.now() < until;
+        );
         return runs.length;
       }),
     ],

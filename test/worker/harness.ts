@@ -33,7 +33,14 @@ export class FakeDatabase {
 
   /** Takes the outcomes and hands out as many tasks as are asked for. */
   step(values: readonly unknown[]): unknown[][] {
-    const [worker, token, , claim, ids, tokens] = values as [string, string, string, number, string | null, string | null];
+    const [worker, token, , claim, ids, tokens] = values as [
+      string,
+      string,
+      string,
+      number,
+      string | null,
+      string | null,
+    ];
     this.#requireLease(worker);
     const refused = this.#settle(listed(ids), listed(tokens), (id) => this.#accept(id));
     const claimed = this.ready.splice(0, claim);

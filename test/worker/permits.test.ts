@@ -59,7 +59,10 @@ describe("whatever the order in which statements arrive, are lost, or come too l
 
   const fate = fc.oneof(
     { weight: 12, arbitrary: fc.constant<Fate>("arrives") },
-    { weight: 1, arbitrary: fc.constantFrom<Fate[]>("request lost", "reply lost", "lease expires") },
+    {
+      weight: 1,
+      arbitrary: fc.constantFrom<Fate[]>("request lost", "reply lost", "lease expires"),
+    },
   );
   const options = fc.record({
     scheduler: fc.scheduler(),

@@ -73,9 +73,9 @@ test("a suspect that is handed back is still claimed alone", async () => {
   });
   await started.promise;
   await worker.stop({ graceMs: 0 });
-  expect((await s.sql.query("select id::text, attempt, reserved_by from sluice.suspect")).rows).toEqual([
-    { id: handle.id, attempt: 0, reserved_by: null },
-  ]);
+  expect(
+    (await s.sql.query("select id::text, attempt, reserved_by from sluice.suspect")).rows,
+  ).toEqual([{ id: handle.id, attempt: 0, reserved_by: null }]);
   expect(await crashes(s, handle)).toBe(3);
   expect(await violations(s.sql)).toEqual([]);
 });

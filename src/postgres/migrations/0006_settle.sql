@@ -15,9 +15,14 @@ end $$;
 create function sluice.settle_succeeded(p_ids bigint[], p_claims bigint[], p_results text, p_keep boolean,
   out settled bigint[], out lanes bigint[], out gates int[], out gates_n int[])
 language plpgsql set enable_seqscan = off set plan_cache_mode = force_generic_plan set jit = off as $$
-declare v_results text[] := string_to_array(p_results, E'\x1e', ''); v_awaited bigint[];
+declare
+  v_results text[] := string_to_array(p_results, E'\x1e', ''); v_awaited bigint[];
+  v_any_awaited boolean; v_any_stop boolean; v_any_crash boolean;
 begin
-  if exists (select from sluice.awaited) then
+  -- Three tables that are almost always empty, looked at once.
+  select exists (select from sluice.awaited), exists (select from sluice.stop), exists (select from sluice.crash)
+  into v_any_awaited, v_any_stop, v_any_crash;
+  if v_any_awaited then
     v_awaited := array(select a.id from unnest(p_ids) u(id) cross join lateral (select id from sluice.awaited where id = u.id limit 1) a);
   end if;
   with outcome as materialized (
@@ -40,8 +45,8 @@ begin
     (select array_agg(gate order by gate) from slots), (select array_agg(n order by gate) from slots)
   into settled, lanes, gates, gates_n;
   if v_awaited <> '{}' then perform sluice.tell_awaited(v_awaited); end if;
-  if exists (select from sluice.stop) then delete from sluice.stop where id = any (settled); end if;
-  if exists (select from sluice.crash) then delete from sluice.crash where id = any (settled); end if;
+  if v_any_stop then delete from sluice.stop where id = any (settled); end if;
+  if v_any_crash then delete from sluice.crash where id = any (settled); end if;
 end $$;
 
 create function sluice.tell_awaited(p_ids bigint[]) returns void language plpgsql as $$

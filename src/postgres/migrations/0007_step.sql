@@ -161,10 +161,11 @@ language plpgsql set enable_seqscan = off set plan_cache_mode = force_generic_pl
 declare
   v record; v_note record; s record; o record; g record;
   v_lanes bigint[]; v_lanes_n int[]; v_own_gates int[]; v_own_n int[]; v_joined bigint[]; v_joined_limits int[];
-  v_gates int[]; v_wants int[]; v_gate_wants int[]; v_gate_own int[]; v_rivals int[]; v_rival_n int := 0; v_refused int; v_claimed int := 0; v_plain int; v_n int := 0; v_lowered boolean;
+  v_gates int[]; v_wants int[]; v_gate_wants int[]; v_gate_own int[]; v_rivals int[]; v_rival_n int := 0; v_refused int; v_claimed int := 0; v_plain int; v_n int := 0; v_lowered boolean; v_dirty boolean;
 begin
   perform sluice.barrier_shared();
   perform sluice.require_lease(p_worker);
+  select exists (select from sluice.dirty), exists (select from sluice.lowered) into v_dirty, v_lowered;
   if p_asleep is false then update sluice.worker w set asleep = false where w.id = p_worker; end if;
   if p_ids is not null then
     select * into v from sluice.settle_succeeded(p_ids, p_claims, p_results, p_keep);
@@ -174,7 +175,7 @@ begin
   end if;
 
   -- guard: one pass -> test/postgres/attacks.test.ts: "attack 4: a step admits in one ascending pass"
-  if p_n > 0 and exists (select from sluice.dirty) then
+  if p_n > 0 and v_dirty then
     select * into v_note from sluice.take_dirty(500);
     v_joined := v_note.joined; v_joined_limits := v_note.joined_limits;
     if v_note.freed is not null then
@@ -185,7 +186,6 @@ begin
   if v_lanes is not null or v_joined is not null then perform sluice.admit(v_lanes, v_lanes_n, v_joined, v_joined_limits); end if;
 
   if p_n > 0 then
-    v_lowered := exists (select from sluice.lowered);
     select * into s from sluice.sources(
       case when p_from > 1 then p_streams[p_from:] || p_streams[:p_from - 1] else p_streams end, v_own_gates, v_own_n, 16);
     v_n := s.n;

@@ -25,6 +25,7 @@ const handler = contractOf(config.types[0]!).handle(async (work) => {
   await delay(work.ms);
   inFlight--;
   if (++done % 1_000 === 0) sample();
+  if (done === 10_000) process.stdout.write(`memory ${JSON.stringify({ samples, inFlightMax })}\n`);
   return { by: config.name };
 });
 const worker = sluice.worker({ handlers: [handler], ...config.worker });
@@ -35,7 +36,5 @@ process.once("SIGTERM", () => {
     await sluice.close();
   })();
 });
-process.stdout.write("ready\n");
 await worker.start();
-while (done < 10_000) await delay(20);
-process.stdout.write(`memory ${JSON.stringify({ samples, inFlightMax })}\n`);
+process.stdout.write("ready\n");

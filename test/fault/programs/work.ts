@@ -9,10 +9,10 @@ export interface Work {
   /** The key of every limit per key. */
   readonly key?: string;
   /**
-   * hang: ends only when its signal is aborted. stay: does not even look at its signal. die: kills
-   * its process once that has so many tasks in hand.
+   * hang: ends only when its signal is aborted. die: kills its process once that has so many tasks
+   * in hand, or soon if it has not.
    */
-  readonly do?: "work" | "hang" | "stay" | "die";
+  readonly do?: "hang" | "die";
   readonly beside?: number;
   readonly padding?: string;
 }
@@ -21,7 +21,11 @@ export interface Work {
 export interface WorkType {
   readonly name: string;
   readonly concurrency?: number;
-  readonly limits?: readonly { readonly name: string; readonly total?: number; readonly perKey?: number }[];
+  readonly limits?: readonly {
+    readonly name: string;
+    readonly total?: number;
+    readonly perKey?: number;
+  }[];
   readonly attempts?: number;
 }
 
@@ -41,11 +45,18 @@ export interface WorkerConfig {
 export type WorkContract = TaskContract<Work, Work, { readonly by: string }>;
 
 /** The contract, the same for who enqueues and who works. */
-export function contractOf({ name, concurrency, limits = [], attempts = 5 }: WorkType): WorkContract {
+export function contractOf({
+  name,
+  concurrency,
+  limits = [],
+  attempts = 5,
+}: WorkType): WorkContract {
   const uses = limits.map(({ name, total, perKey }) =>
     perKey === undefined
       ? limit(name, { total: total ?? null })
-      : limit(name, total === undefined ? { perKey } : { perKey, total }).for((w: Work) => w.key ?? ""),
+      : limit(name, total === undefined ? { perKey } : { perKey, total }).for(
+          (w: Work) => w.key ?? "",
+        ),
   );
   return task(name, {
     input: type<Work>(),

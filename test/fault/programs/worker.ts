@@ -1,4 +1,5 @@
 // A worker process whose handlers keep the audit. It says what a test may wait for, a line each.
+import { EventEmitter } from "node:events";
 import { setTimeout as delay } from "node:timers/promises";
 import { Sluice, type Logger, type TaskContext, type TaskHandler } from "../../../src/index.js";
 import { AuditWriter } from "../../support/audit.js";
@@ -10,7 +11,12 @@ const log =
   (level: string) =>
   (message: string, fields?: object): void =>
     say(`log ${JSON.stringify({ level, message, at: Date.now(), ...fields })}`);
-const logger: Logger = { debug: log("debug"), info: log("info"), warn: log("warn"), error: log("error") };
+const logger: Logger = {
+  debug: log("debug"),
+  info: log("info"),
+  warn: log("warn"),
+  error: log("error"),
+};
 
 const audit = await AuditWriter.open(config.auditUrl, config.name);
 const sluice = await Sluice.connect({
@@ -20,13 +26,20 @@ const sluice = await Sluice.connect({
   logger,
   ...(config.history === undefined ? {} : { history: config.history }),
 });
-const worker = sluice.worker({ handlers: config.types.map(handlerOf), name: config.name, ...config.worker });
+const worker = sluice.worker({
+  handlers: config.types.map(handlerOf),
+  name: config.name,
+  ...config.worker,
+});
+const arrivals = new EventEmitter();
+const ALONE_MS = 300;
 let inHand = 0;
 
 function handlerOf(about: WorkType): TaskHandler<Work, Work, { by: string }> {
   return contractOf(about).handle(async (work, ctx) => {
     const entry = entryOf(about, work, ctx);
     inHand++;
+    arrivals.emit("arrival");
     try {
       await audit.start(entry);
       say(`started ${ctx.id} of ${inHand}`);
@@ -40,7 +53,7 @@ function handlerOf(about: WorkType): TaskHandler<Work, Work, { by: string }> {
 }
 
 async function perform(work: Work, ctx: TaskContext): Promise<void> {
-  if (config.holds === true || work.do === "stay") return forever();
+  if (config.holds === true) return forever();
   if (work.do === "die") return die(work.beside ?? 1);
   if (work.do === "hang") return aborted(ctx);
   await delay(work.ms);
@@ -60,10 +73,17 @@ function forever(): Promise<never> {
   return new Promise(() => {});
 }
 
+/** Takes others with it if there are others, and goes alone if nobody comes. */
 async function die(beside: number): Promise<void> {
-  while (inHand < beside) await delay(5);
+  await Promise.race([crowd(beside), delay(ALONE_MS)]);
   process.kill(process.pid, "SIGKILL");
   return forever();
+}
+
+function crowd(size: number): Promise<void> {
+  return inHand >= size
+    ? Promise.resolve()
+    : new Promise((resolve) => arrivals.once("arrival", () => resolve(crowd(size))));
 }
 
 process.once("SIGTERM", () => {

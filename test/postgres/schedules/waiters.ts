@@ -192,7 +192,7 @@ export const cancelBesideHandOver = schedule(
 
 /** A type that nobody serves leaves the line of its limits, but not that of its order key. */
 export const unservedKeepsOrder = schedule(
-  { beside: [3], overtakes: [] as number[], served: [1], then: [2] },
+  { beside: [3], overtakes: [] as number[], served: [1], next: [2] },
   async (scene) => {
     const [a] = await scene.sessions(1);
     const limits = [await a.limit("tenant", { perKey: 1 })];
@@ -217,12 +217,12 @@ export const unservedKeepsOrder = schedule(
     );
     await a.keep();
     const served = await a.claim(both, 5);
-    const then = await a.step(both, 5, served);
+    const next = await a.step(both, 5, served);
     return {
       beside: beside.filter((id) => id !== 2),
       overtakes: beside.filter((id) => id === 2),
       served: idsOf(served),
-      then: idsOf(then.held),
+      next: idsOf(next.held),
     };
   },
 );

@@ -1,0 +1,137 @@
+import { expect, test } from "vitest";
+import { limit, task, type } from "../../src/index.js";
+import { violations } from "../support/audit.js";
+import { scene, signal, until } from "../flow/scene.js";
+
+const LEASE_MS = 1_500;
+
+test("cancel works in every state, and what it held goes to the next", async () => {
+  const s = await scene();
+  const seen: string[] = [];
+  const finish = signal();
+  const tenant = limit("tenant", { perKey: 1 });
+  interface Input {
+    readonly name: string;
+    readonly order?: string;
+    readonly key: string;
+  }
+  const job = task("job", {
+    input: type<Input>(),
+    order: ({ order }) => order,
+    limits: [tenant.for((i: Input) => i.key), limit("total", { total: 3 })],
+  });
+  const enqueue = (input: Input, options = {}): ReturnType<typeof s.sluice.enqueue> =>
+    s.sluice.enqueue(job, input, options);
+  await s.worker({
+    leaseMs: LEASE_MS,
+    handlers: [
+      job.handle(async ({ name }) => {
+        seen.push(name);
+        if (name.startsWith("holds")) await finish.promise;
+      }),
+    ],
+  });
+  const scheduled = await enqueue({ name: "scheduled", key: "s" }, { delayMs: 60_000 });
+  const holdsOrder = await enqueue({ name: "holds order", order: "k", key: "a" });
+  const atOrder = await enqueue({ name: "at order", order: "k", key: "b" });
+  const behindOrder = await enqueue({ name: "behind order", order: "k", key: "b" });
+  const holdsKey = await enqueue({ name: "holds key", key: "c" });
+  const atKey = await enqueue({ name: "at key", key: "c" });
+  const holdsTotal = await enqueue({ name: "holds total", key: "d" });
+  await until("the holders to run", () => seen.length === 3);
+  const atTotal = await enqueue({ name: "at total", key: "e" });
+
+  const states = async (
+    ...handles: { status(): Promise<{ state: string } | null> }[]
+  ): Promise<unknown[]> => Promise.all(handles.map(async (h) => (await h.status())?.state));
+  expect(await states(scheduled, atOrder, atKey, atTotal)).toEqual([
+    "scheduled",
+    "waiting",
+    "waiting",
+    "waiting",
+  ]);
+  for (const handle of [scheduled, atOrder, atKey, atTotal]) {
+    expect(await handle.cancel({ reason: "not needed" })).toBe("cancelled");
+    await expect(handle.result()).rejects.toMatchObject({
+      code: "task_cancelled",
+      details: { reason: "not needed" },
+    });
+    expect(await handle.cancel()).toBe("over");
+  }
+  expect(await violations(s.sql)).toEqual([]);
+  finish.resolve();
+  for (const handle of [holdsOrder, holdsKey, holdsTotal, behindOrder])
+    await handle.result({ timeoutMs: 10_000 });
+  expect(seen).toEqual(["holds order", "holds key", "holds total", "behind order"]);
+  expect(await s.sluice.task("424242").cancel()).toBe("unknown");
+  expect(await violations(s.sql)).toEqual([]);
+});
+
+test("a ready task is cancelled before anybody claims it, also one that holds slots", async () => {
+  const s = await scene();
+  const job = task("job", { input: type<string>(), order: (key) => key });
+  const plain = task("plain");
+  await s.sluice.pause("default");
+  const free = await s.sluice.enqueue(plain);
+  expect((await free.status())?.state).toBe("ready");
+  expect(await free.cancel()).toBe("cancelled");
+  const seen: string[] = [];
+  // A worker admits it to its lane, but the queue is paused, so it stays ready.
+  await s.worker({
+    leaseMs: LEASE_MS,
+    handlers: [
+      job.handle((_, ctx) => void seen.push(ctx.id)),
+      plain.handle((_, ctx) => void seen.push(ctx.id)),
+    ],
+  });
+  const [head, next] = [await s.sluice.enqueue(job, "k"), await s.sluice.enqueue(job, "k")];
+  await until("the head to be ready", async () => (await head.status())?.state === "ready");
+  expect(await head.cancel()).toBe("cancelled");
+  await s.sluice.resume("default");
+  await next.result({ timeoutMs: 10_000 });
+  expect(seen).toEqual([next.id]);
+  expect(await violations(s.sql)).toEqual([]);
+});
+
+test("a running task hears of its cancel within a heartbeat", async () => {
+  const s = await scene();
+  const begun = signal();
+  const job = task("job", { concurrency: 1 });
+  const worker = await s.worker({
+    leaseMs: LEASE_MS,
+    handlers: [
+      job.handle((_, ctx) => {
+        begun.resolve();
+        return new Promise((_, reject) => {
+          ctx.signal.addEventListener("abort", () => reject(ctx.signal.reason as Error));
+        });
+      }),
+    ],
+  });
+  const handle = await s.sluice.enqueue(job);
+  await begun.promise;
+  const from = performance.now();
+  expect(await handle.cancel({ reason: "enough" })).toBe("asked");
+  await expect(handle.result({ timeoutMs: 10_000 })).rejects.toMatchObject({
+    code: "task_cancelled",
+    details: { reason: "enough" },
+  });
+  // A third of the lease is one heartbeat; the rest is for a busy machine.
+  expect(performance.now() - from).toBeLessThan(LEASE_MS / 3 + 2_000);
+  await until("the permit to come back", () => worker.status().permitsInUse === 0);
+  expect(await violations(s.sql)).toEqual([]);
+});
+
+test("a cancel in a transaction counts if and only if it commits", async () => {
+  const s = await scene();
+  const job = task("job", { order: () => "k" });
+  const handle = await s.sluice.enqueue(job);
+  const client = await s.sql.connect();
+  await client.query("begin");
+  expect(await handle.cancel({ tx: client })).toBe("cancelled");
+  await client.query("rollback");
+  client.release();
+  await s.worker({ leaseMs: LEASE_MS, handlers: [job.handle(() => "ran")] });
+  expect(await handle.result({ timeoutMs: 10_000 })).toBe("ran");
+  expect(await violations(s.sql)).toEqual([]);
+});

@@ -1,0 +1,212 @@
+import { expect, test } from "vitest";
+import { cancel, fixed, limit, snooze, task, type } from "../../src/index.js";
+import { violations } from "../support/audit.js";
+import { scene, signal, until, type Scene } from "../flow/scene.js";
+
+const LEASE_MS = 1_500;
+
+async function withEffects(): Promise<Scene & { effects(): Promise<string[]> }> {
+  const s = await scene();
+  await s.sql.query("create table effect (what text)");
+  const effects = async (): Promise<string[]> =>
+    (await s.sql.query<{ what: string }>("select what from effect order by what")).rows.map(
+      (r) => r.what,
+    );
+  return { ...s, effects };
+}
+
+const EFFECT = "insert into effect values ($1)";
+
+test("effects and completion commit together, and the slots go on to the next", async () => {
+  const s = await withEffects();
+  const job = task("job", {
+    input: type<number>(),
+    order: () => "k",
+    concurrency: 1,
+    limits: [limit("tenant", { perKey: 1 }).for("t")],
+  });
+  const worker = await s.worker({
+    handlers: [
+      job.handle((n, ctx) =>
+        ctx.transaction(async (tx) => {
+          await tx.query(EFFECT, [`${n}`]);
+          return n * 10;
+        }),
+      ),
+    ],
+  });
+  const ids = (await s.sluice.enqueueMany(job, [1, 2, 3])).ids();
+  const results = [];
+  for (const id of ids) results.push(await s.sluice.task(id).result({ timeoutMs: 10_000 }));
+  expect(results).toEqual([10, 20, 30]);
+  expect(await s.effects()).toEqual(["1", "2", "3"]);
+  await until("the permits to come back", () => worker.status().permitsInUse === 0);
+  expect(worker.status().completed).toBe(3);
+  expect(await violations(s.sql)).toEqual([]);
+});
+
+test("what fails inside rolls back and is tried again; snooze and cancel mean what they mean", async () => {
+  const s = await withEffects();
+  const job = task("job", {
+    input: type<"fails" | "bad sql" | "snoozes" | "cancels">(),
+    retry: { attempts: 2, backoff: fixed(1) },
+  });
+  let snoozes = 0;
+  await s.worker({
+    handlers: [
+      job.handle((what, ctx) =>
+        ctx.transaction(async (tx) => {
+          await tx.query(EFFECT, [`${what} ${ctx.attempt}`]);
+          if (what === "fails" && ctx.attempt === 1) throw new Error("no");
+          if (what === "bad sql" && ctx.attempt === 1)
+            await tx.query("select nothing from nowhere");
+          if (what === "snoozes" && snoozes++ === 0) throw snooze(1);
+          if (what === "cancels") throw cancel("enough");
+        }),
+      ),
+    ],
+  });
+  for (const what of ["fails", "bad sql", "snoozes"] as const)
+    await (await s.sluice.enqueue(job, what)).result({ timeoutMs: 10_000 });
+  const cancelled = await s.sluice.enqueue(job, "cancels");
+  await expect(cancelled.result({ timeoutMs: 10_000 })).rejects.toMatchObject({
+    code: "task_cancelled",
+    details: { reason: "enough" },
+  });
+  expect(await s.effects()).toEqual(["bad sql 2", "fails 2", "snoozes 1"]);
+});
+
+test("a transaction whose lease was lost rolls back", async () => {
+  const s = await withEffects();
+  const job = task("job", { concurrency: 1 });
+  const errors: unknown[] = [];
+  let runs = 0;
+  await s.worker({
+    leaseMs: LEASE_MS,
+    handlers: [
+      job.handle(async (_, ctx) => {
+        const run = ++runs;
+        const done = ctx.transaction(async (tx) => {
+          await tx.query(EFFECT, [`run ${run}`]);
+          // As a reaper sees a worker that was away for too long.
+          if (run === 1)
+            await s.sql.query("update sluice.worker set expires_at = now() - interval '1 second'");
+          if (run === 1) await s.sql.query("select sluice.reap()");
+        });
+        await done.catch((e: unknown) => errors.push((e as { code: string }).code));
+        await done;
+      }),
+    ],
+  });
+  const handle = await s.sluice.enqueue(job);
+  await handle.result({ timeoutMs: 10_000 });
+  expect(errors).toEqual(["lease_lost"]);
+  expect(await s.effects()).toEqual(["run 2"]);
+  expect((await handle.status())?.attempt).toBe(1);
+  expect(await violations(s.sql)).toEqual([]);
+});
+
+test("a connection that is cut inside a transaction ends neither the process nor the task", async () => {
+  const s = await withEffects();
+  const job = task("job", { retry: { attempts: 3, backoff: fixed(1) } });
+  let runs = 0;
+  const worker = await s.worker({
+    handlers: [
+      job.handle((_, ctx) =>
+        ctx.transaction(async (tx) => {
+          const run = ++runs;
+          await tx.query(EFFECT, [`run ${run}`]);
+          const { rows } = await tx.query("select pg_backend_pid() as pid");
+          if (run > 1) return;
+          // Between two statements nobody waits for an answer that could bring the bad news.
+          await s.sql.query("select pg_terminate_backend($1)", [rows[0].pid]);
+          const connection = tx as unknown as { _queryable: boolean };
+          await until("the driver to notice", () => !connection._queryable);
+        }),
+      ),
+    ],
+  });
+  await (await s.sluice.enqueue(job)).result({ timeoutMs: 10_000 });
+  expect(await s.effects()).toEqual(["run 2"]);
+  await until("the permit to come back", () => worker.status().permitsInUse === 0);
+});
+
+test("a long open transaction blocks no other task, worker or limit", async () => {
+  const s = await withEffects();
+  const [begun, finish] = [signal(), signal()];
+  const job = task("job", { input: type<"long" | "short">(), concurrency: 3 });
+  const handler = job.handle((input, ctx) =>
+    ctx.transaction(async (tx) => {
+      await tx.query(EFFECT, [input]);
+      if (input === "short") return;
+      begun.resolve();
+      await finish.promise;
+    }),
+  );
+  await s.worker({ handlers: [handler], name: "one" });
+  const long = await s.sluice.enqueue(job, "long");
+  await begun.promise;
+  await s.worker({ handlers: [handler], name: "two" });
+  const short = (
+    await s.sluice.enqueueMany(
+      job,
+      Array.from({ length: 30 }, () => "short" as const),
+    )
+  ).ids();
+  for (const id of short) await s.sluice.task(id).result({ timeoutMs: 10_000 });
+  await s.sluice.limits.set("job", { total: 2 });
+  expect(await s.effects()).toHaveLength(30);
+  finish.resolve();
+  await long.result({ timeoutMs: 10_000 });
+  expect(await s.effects()).toHaveLength(31);
+  expect(await violations(s.sql)).toEqual([]);
+});
+
+test("ctx.enqueue exists if and only if the run completes", async () => {
+  const s = await withEffects();
+  const seen: string[] = [];
+  const child = task("child", { input: type<string>(), order: () => "children" });
+  const parent = task("parent", {
+    input: type<"plain" | "in a transaction">(),
+    retry: { attempts: 2, backoff: fixed(1) },
+  });
+  await s.worker({
+    handlers: [
+      child.handle((name) => void seen.push(name)),
+      parent.handle(async (how, ctx) => {
+        await ctx.enqueue(child, `${how}, attempt ${ctx.attempt}`);
+        if (ctx.attempt === 1) throw new Error("not this time");
+        if (how === "plain") return "done";
+        return ctx.transaction(async (tx) => {
+          await tx.query(EFFECT, [how]);
+          return "done";
+        });
+      }),
+    ],
+  });
+  for (const how of ["plain", "in a transaction"] as const)
+    expect(await (await s.sluice.enqueue(parent, how)).result({ timeoutMs: 10_000 })).toBe("done");
+  await until("the children to run", () => seen.length === 2);
+  expect(seen).toEqual(["plain, attempt 2", "in a transaction, attempt 2"]);
+  expect(await s.effects()).toEqual(["in a transaction"]);
+  expect((await s.sluice.counts()).succeeded).toBe(4);
+});
+
+test("ctx.enqueue refuses at once what could not be enqueued", async () => {
+  const s = await scene();
+  const child = task("child", { input: type<unknown>() });
+  const parent = task("parent", { retry: { attempts: 1 } });
+  const codes: unknown[] = [];
+  await s.worker({
+    handlers: [
+      parent.handle(async (_, ctx) => {
+        await ctx.enqueue(child, "\0").catch((e: { code: string }) => codes.push(e.code));
+        await ctx
+          .enqueue(child, 1, { priority: 0.5 })
+          .catch((e: { code: string }) => codes.push(e.code));
+      }),
+    ],
+  });
+  await (await s.sluice.enqueue(parent)).result({ timeoutMs: 10_000 });
+  expect(codes).toEqual(["input_not_storable", "invalid_option"]);
+});

@@ -1,0 +1,85 @@
+import { expect, test } from "vitest";
+import { task, type } from "../../src/index.js";
+import { scene, until, type Scene } from "../flow/scene.js";
+
+const SLOW_POLL_MS = 10_000;
+
+async function asleep(s: Scene, workers = 1): Promise<void> {
+  await until("the workers to sleep", async () => {
+    const { rows } = await s.sql.query("select count(*)::int as n from sluice.worker where asleep");
+    return rows[0].n === workers;
+  });
+}
+
+test("an idle worker that hardly ever polls starts a task promptly, again and again", async () => {
+  const s = await scene();
+  const job = task("job");
+  await s.worker({ handlers: [job.handle(() => "done")], pollIntervalMs: SLOW_POLL_MS });
+  const from = performance.now();
+  for (let i = 0; i < 20; i++) {
+    if (i % 4 === 0) await asleep(s);
+    await (await s.sluice.enqueue(job)).result({ timeoutMs: SLOW_POLL_MS });
+  }
+  expect(performance.now() - from).toBeLessThan(SLOW_POLL_MS);
+});
+
+test("each of many tasks that arrive while a worker falls asleep is started without a poll", async () => {
+  const s = await scene();
+  const job = task("job", { input: type<number>() });
+  await s.worker({ handlers: [job.handle((n) => n)], pollIntervalMs: SLOW_POLL_MS });
+  const from = performance.now();
+  // The pauses walk through the moments in which it finds nothing, says so and looks once more.
+  for (let i = 0; i < 120; i++) {
+    await s.sluice.enqueue(job, i);
+    for (let k = 0; k < i % 12; k++) await new Promise((resolve) => setImmediate(resolve));
+  }
+  await until("all to end", async () => (await s.sluice.counts()).succeeded === 120, SLOW_POLL_MS);
+  expect(performance.now() - from).toBeLessThan(SLOW_POLL_MS);
+});
+
+test("a bell wakes one sleeper, not the herd", async () => {
+  const s = await scene();
+  const job = task("job");
+  const options = { handlers: [job.handle(() => {})], pollIntervalMs: SLOW_POLL_MS };
+  const workers = await Promise.all([1, 2, 3].map((i) => s.worker({ ...options, name: `w${i}` })));
+  await asleep(s, 3);
+  const claims = (): number[] => workers.map((worker) => worker.status().claims);
+  const before = claims();
+  await (await s.sluice.enqueue(job)).result({ timeoutMs: SLOW_POLL_MS });
+  expect(claims().filter((n, i) => n > before[i]!)).toHaveLength(1);
+});
+
+test("a delayed task wakes a sleeper when it is due", async () => {
+  const s = await scene();
+  const job = task("job");
+  await s.worker({ handlers: [job.handle(() => {})], pollIntervalMs: 100 });
+  await asleep(s);
+  const handle = await s.sluice.enqueue(job, undefined, { delayMs: 300 });
+  await handle.result({ timeoutMs: 5_000 });
+  const { startedAt, runAt, createdAt } = (await handle.status())!;
+  expect(runAt).toBeNull();
+  expect(startedAt!.getTime() - createdAt.getTime()).toBeGreaterThanOrEqual(299);
+});
+
+test("a worker that cannot listen works by polling", async () => {
+  const s = await scene({ listen: false });
+  const job = task("job", { input: type<number>(), order: () => "k", concurrency: 2 });
+  await s.worker({ handlers: [job.handle((n) => n)], pollIntervalMs: 20 });
+  for (let i = 0; i < 10; i++)
+    expect(await (await s.sluice.enqueue(job, i)).result({ timeoutMs: 10_000 })).toBe(i);
+});
+
+test("many short workers and tasks leave no listener and no timer behind", async () => {
+  const s = await scene();
+  const job = task("job");
+  for (let i = 0; i < 5; i++) {
+    const worker = await s.worker({ handlers: [job.handle(() => i)] });
+    expect(await (await s.sluice.enqueue(job)).result({ timeoutMs: 10_000 })).toBe(i);
+    await worker.stop();
+  }
+  const { rows } = await s.sql.query(
+    `select count(*)::int as n from pg_stat_activity
+    where datname = current_database() and application_name <> 'audit' and query ilike '%sluice.step%'`,
+  );
+  expect(rows).toEqual([{ n: 0 }]);
+});
