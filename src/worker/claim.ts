@@ -54,8 +54,8 @@ export class Claimer {
   #blockedUntil: NodeJS.Timeout | null = null;
   #poll: NodeJS.Timeout | null = null;
   #scheduled = false;
-  // Claims begin small and double while they come back full: a few tasks at a time are shared among
-  // all who are awake, and a backlog still gets full batches after a handful of steps.
+  // Claims begin with one task and grow fourfold while they come back full: what arrives a few at a
+  // time is shared among all who are awake, and a backlog gets full batches after three steps.
   #pace = 1;
   #steps = 0;
   #from = 1;
@@ -220,7 +220,7 @@ export class Claimer {
   #digest(claimed: number, sent: { want: number; settling: number; falling: boolean }): void {
     this.#pace =
       claimed === sent.want
-        ? Math.min(this.#o.batchMax, 2 * Math.max(claimed, this.#pace))
+        ? Math.min(this.#o.batchMax, 4 * Math.max(claimed, this.#pace))
         : Math.max(1, claimed);
     if (claimed > 0) {
       if (this.#bed !== "awake") this.#rising = true;

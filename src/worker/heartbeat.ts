@@ -168,7 +168,8 @@ export class Heart {
     if (this.#beating) return;
     this.#beating = true;
     let waitMs = this.#o.registration.leaseMs / BEATS_PER_LEASE;
-    for (const session of this.#sessions) {
+    // A copy: a session that begins meanwhile has its turn with the next beat, and this loop an end.
+    for (const session of Array.from(this.#sessions)) {
       const ok = await this.#beat(session).catch((e: unknown) => {
         tellTrouble(this.#o.log, "a heartbeat failed", e);
         return false;

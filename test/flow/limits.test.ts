@@ -114,7 +114,8 @@ test("limit 500+", async () => {
     [own, crowd].map((kind) =>
       s.sluice.enqueueMany(
         contractOf(kind),
-        works(2_500, () => ({ ms: 50 })),
+        // They end together, so the next ones begin together, and all of them meet for a moment.
+        works(2_500, () => ({ ms: 50, do: "together" })),
       ),
     ),
   );

@@ -184,9 +184,8 @@ const mutants: readonly Mutant[] = [
     in: "step",
     edits: [
       [
-        "if p_n > 0 and v_dirty then",
-        `if v_lanes is not null then perform sluice.admit(v_lanes, null, null, null); v_lanes := null; end if;
-         if p_n > 0 and v_dirty then`,
+        "-- guard: one pass",
+        "if v_lanes is not null then perform sluice.admit(v_lanes, null, null, null); v_lanes := null; end if; -- guard: one pass",
       ],
     ],
     schedule: crossedLanes,
@@ -265,14 +264,14 @@ const mutants: readonly Mutant[] = [
   {
     guard: "no claim above a lowered number",
     in: "step",
-    edits: [["v_lowered := exists (select from sluice.lowered)", "v_lowered := false"]],
+    edits: [["exists (select from sluice.lowered)", "false"]],
     schedule: lateRollback({ perKey: 3 }, 1, 3),
     seen: { above: 2 },
   },
   {
     guard: "no claim above a lowered number, after a task was handed back",
     in: "step",
-    edits: [["v_lowered := exists (select from sluice.lowered)", "v_lowered := false"]],
+    edits: [["exists (select from sluice.lowered)", "false"]],
     schedule: backAboveTheNumber("release"),
     seen: { claimed: [2] },
   },
@@ -333,7 +332,7 @@ const mutants: readonly Mutant[] = [
   {
     guard: "rivals: he must be alive",
     in: "rivals",
-    edits: [["and w.expires_at > now()", ""]],
+    edits: [["and w.expires_at > sluice.clock()", ""]],
     schedule: nobodyForTheBetter("expired"),
     seen: { claimed: [] },
   },

@@ -54,7 +54,7 @@ create function sluice.rivals(p_gates int[], p_streams int[]) returns int[] lang
 begin
   return (select array_agg(distinct gs.stream) from sluice.gate_stream gs
     where gs.gate = any (p_gates) and gs.stream <> all (p_streams)
-      and exists (select from sluice.worker w where w.capacity_available > 0 and not w.draining and w.streams @> array[gs.stream] and w.expires_at > now()));
+      and exists (select from sluice.worker w where w.capacity_available > 0 and not w.draining and w.streams @> array[gs.stream] and w.expires_at > sluice.clock()));
 end $$;
 
 -- How many to take of each source, so that the p_n best are taken and no gate is asked for more than

@@ -87,7 +87,7 @@ language plpgsql set enable_seqscan = off set plan_cache_mode = force_generic_pl
 declare v_streams int[]; v_n int;
 begin
   v_streams := array(select s.id from sluice.stream s where s.laned
-    and not exists (select from sluice.worker w where w.streams @> array[s.id] and w.expires_at > now()));
+    and not exists (select from sluice.worker w where w.streams @> array[s.id] and w.expires_at > sluice.clock()));
   if v_streams = '{}' then return 0; end if;
   update sluice.stream set unserved = true where id = any (v_streams) and not unserved;
   with chosen as materialized (
@@ -120,7 +120,7 @@ declare v_n int;
 begin
   with gone as (
     delete from sluice.park where ctid = any (array(
-      select x.tid from (select distinct unnest(streams) as id from sluice.worker where expires_at > now()) s
+      select x.tid from (select distinct unnest(streams) as id from sluice.worker where expires_at > sluice.clock()) s
       cross join lateral (select p.ctid as tid from sluice.park p where p.stream = s.id order by p.id limit p_max for update skip locked) x)) returning *
   ), back as materialized (
     select t.*, g.attempt, g.held from gone g cross join lateral (select * from sluice.task where id = g.id limit 1) t

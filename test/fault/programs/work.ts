@@ -10,9 +10,9 @@ export interface Work {
   readonly key?: string;
   /**
    * hang: ends only when its signal is aborted. die: kills its process once that has so many tasks
-   * in hand, or soon if it has not.
+   * in hand, or soon if it has not. together: ends at the next full multiple of its ms, with all others.
    */
-  readonly do?: "hang" | "die";
+  readonly do?: "hang" | "die" | "together";
   readonly beside?: number;
   readonly padding?: string;
 }

@@ -56,7 +56,7 @@ async function perform(work: Work, ctx: TaskContext): Promise<void> {
   if (config.holds === true) return forever();
   if (work.do === "die") return die(work.beside ?? 1);
   if (work.do === "hang") return aborted(ctx);
-  await delay(work.ms);
+  await delay(work.do === "together" ? work.ms - (Date.now() % work.ms) : work.ms);
 }
 
 /** Waits for its signal, tells the reason and then ends as if nothing had happened. */
