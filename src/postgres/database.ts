@@ -22,8 +22,9 @@ interface DatabaseOptions {
 // Work resumes within 10 s of the database's return: an attempt to connect that began before it,
 // and the pause after that, must be over by then.
 const CONNECT_TIMEOUT_MS = 5_000;
-// Without it a caller would wait for ever on a connection whose other side has gone.
-const API_REPLY_MS_MAX = 30_000;
+// A caller waits so long for its turn, and then so long for an answer; without the second he would
+// wait for ever on a connection whose other side has gone.
+const API_PATIENCE = { connectionTimeoutMillis: 10_000, query_timeout: 30_000 };
 
 /**
  * The way to one schema of one database. Enqueue, queries and the dashboard share `api`; workers
@@ -45,7 +46,7 @@ export class Database {
     this.#config = clientConfig(options);
     this.#ownsPool = options.pool === undefined;
     const max = options.apiConnections ?? 7;
-    this.api = options.pool ?? openPool({ ...this.#config, max, query_timeout: API_REPLY_MS_MAX });
+    this.api = options.pool ?? openPool({ ...this.#config, max, ...API_PATIENCE });
   }
 
   /** Runs a statement on the pool for enqueue and queries, or on what is given. */

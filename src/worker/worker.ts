@@ -24,6 +24,7 @@ import { Permits } from "./permits.js";
 import type { AnyHandler } from "./run.js";
 import type { Session } from "./session.js";
 import { completeInTransaction } from "./transaction.js";
+import { Turnstile } from "./turnstile.js";
 
 /** What a worker is made of; numbers not given come from the environment, then from the defaults. */
 export interface WorkerOptions extends WorkerNumbers {
@@ -199,14 +200,17 @@ export class Worker {
       new Line(db, Math.max(500, leaseMs * 0.4)),
       new Line(db, KEEP_REPLY_MS_MAX),
     ];
-    const pool = db.pool(dbConnections - lines.length - OTHER_LINES);
+    const poolSize = dbConnections - lines.length - OTHER_LINES;
+    const pool = db.pool(poolSize);
     const keep = history.succeededMs > 0;
     const streams = [...handlers.keys()];
 
     const crew: Crew = new Crew({
       handlers,
       outbox: this.#outbox,
-      desk: this.#contextDesk(pool, keep, (run) => crew.recorded(run)),
+      desk: this.#contextDesk({ pool, turnstile: new Turnstile(poolSize), keep }, (run) =>
+        crew.recorded(run),
+      ),
       clock: this.#clock,
       log: this.#log,
       resultBytesMax,
@@ -272,8 +276,7 @@ export class Worker {
   }
 
   #contextDesk(
-    pool: pg.Pool,
-    keep: boolean,
+    connections: { readonly pool: pg.Pool; readonly turnstile: Turnstile; readonly keep: boolean },
     recorded: (run: Parameters<Crew["recorded"]>[0]) => void,
   ): ContextDesk {
     const desk = this.#desk;
@@ -282,7 +285,7 @@ export class Worker {
       now: () => this.#clock.now(),
       async transaction(run, pending, fn) {
         const result = await completeInTransaction(
-          { db: desk.db, pool, keep, resultBytesMax: desk.resultBytesMax },
+          { db: desk.db, resultBytesMax: desk.resultBytesMax, ...connections },
           run,
           pending,
           fn,

@@ -95,9 +95,9 @@ function alive(pid: number): boolean {
 }
 
 interface LogLine {
-  readonly level: string;
   readonly message: string;
   readonly at: number;
+  readonly error?: string;
 }
 
 /** Follows what a process logs. */
@@ -112,9 +112,9 @@ function logOf(member: Member): LogLine[] {
   return lines;
 }
 
-/** The most lines of trouble that a process logged within any one second. */
+/** The most lines about the database that a process logged within any one second. */
 function linesPerSecond(lines: readonly LogLine[]): number {
-  const troubles = lines.filter(({ level }) => level === "warn" || level === "error");
+  const troubles = lines.filter(({ error }) => error !== undefined);
   return Math.max(
     0,
     ...troubles.map(({ at }) => troubles.filter((l) => l.at >= at && l.at < at + 1_000).length),

@@ -1,5 +1,6 @@
 import { expect, test } from "vitest";
 import { cancel, fixed, limit, snooze, task, type } from "../../src/index.js";
+import { Turnstile } from "../../src/worker/turnstile.js";
 import { violations } from "../support/audit.js";
 import { scene, signal, until, type Scene } from "../flow/scene.js";
 
@@ -209,4 +210,44 @@ test("ctx.enqueue refuses at once what could not be enqueued", async () => {
   });
   await (await s.sluice.enqueue(parent)).result({ timeoutMs: 10_000 });
   expect(codes).toEqual(["input_not_storable", "invalid_option"]);
+});
+
+test("handlers wait for a connection as long as it takes, in the order in which they came", async () => {
+  const turnstile = new Turnstile(2);
+  const [seen, gates] = [[] as number[], Array.from({ length: 6 }, () => signal())];
+  let [inside, most] = [0, 0];
+  const passes = gates.map((gate, i) =>
+    turnstile.pass(async () => {
+      most = Math.max(most, ++inside);
+      seen.push(i);
+      await gate.promise;
+      inside--;
+      if (i === 2) throw new Error("even so the next one comes");
+    }),
+  );
+  for (const gate of gates.toReversed()) gate.resolve();
+  await Promise.allSettled(passes);
+  expect(seen).toEqual([0, 1, 2, 3, 4, 5]);
+  expect(most).toBe(2);
+});
+
+test("more handlers than connections want a transaction, and all of them get it", async () => {
+  const s = await withEffects();
+  const job = task("job", { input: type<number>(), retry: { attempts: 1 } });
+  await s.worker({
+    dbConnections: 5,
+    handlers: [
+      job.handle((n, ctx) =>
+        ctx.transaction(async (tx) => {
+          await tx.query(EFFECT, [`${n}`]);
+        }),
+      ),
+    ],
+  });
+  await s.sluice.enqueueMany(
+    job,
+    Array.from({ length: 100 }, (_, n) => n),
+  );
+  await until("all to end", async () => (await s.sluice.counts()).succeeded === 100);
+  expect(await s.effects()).toHaveLength(100);
 });
