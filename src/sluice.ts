@@ -15,7 +15,8 @@ export class Sluice extends Client {
   worker(options: WorkerOptions): Worker {
     const { listener, logger, log, settings } = this.connection;
     const { history, resultBytesMax } = settings;
-    const desk = { ...this.desk, listener, logger, log, history, resultBytesMax };
+    const onStopped = (): void => void this.#workers.delete(worker);
+    const desk = { ...this.desk, listener, logger, log, history, resultBytesMax, onStopped };
     const worker = new Worker(desk, options);
     this.#workers.add(worker);
     return worker;

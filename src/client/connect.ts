@@ -1,6 +1,7 @@
 import { oncePerSecond, silentLogger, type Logger } from "../core/ports.js";
 import { connected } from "../postgres/connected.js";
 import { Database } from "../postgres/database.js";
+import { checkIsolation } from "../postgres/isolation.js";
 import { Listener } from "../postgres/listen.js";
 import { checkVersion, migrate } from "../postgres/migrate.js";
 import { settingsOf, type ConnectOptions, type Settings } from "./settings.js";
@@ -47,6 +48,7 @@ async function startEmbedded(): Promise<{ url: string; stop: () => Promise<void>
 
 async function bringUpToDate(db: Database, run: boolean): Promise<void> {
   await connected(db, async (client) => {
+    await checkIsolation(db, client);
     if (run) await migrate(client, { schema: db.schema });
     else await checkVersion(client, db.schema);
   });

@@ -20,6 +20,11 @@ export class Declarations {
     this.#db = db;
   }
 
+  /** What the database has forgotten is declared again when it is next needed. */
+  forget(): void {
+    for (const known of [this.#streams, this.#limits, this.#pairs, this.#numbers]) known.clear();
+  }
+
   /** The stream of a type. */
   stream(terms: TaskTerms<never>): Promise<number> {
     return once(this.#streams, terms, () => this.#declare(terms, false));

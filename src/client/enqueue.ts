@@ -1,4 +1,5 @@
 import type { EnqueueOptions } from "../core/enqueue.js";
+import { isSluiceError } from "../core/error.js";
 import type { TotalLimit } from "../core/limit.js";
 import type { Queryable } from "../core/ports.js";
 import type { TaskTerms } from "../core/terms.js";
@@ -43,8 +44,19 @@ export async function send(
   batch: Batch,
   tx?: Queryable,
 ): Promise<Enqueued> {
-  const stream = await desk.declarations.stream(terms);
-  return insert(desk.db, await batchOf(desk, terms, common, batch, stream), tx);
+  const attempt = async (): Promise<Enqueued> => {
+    const stream = await desk.declarations.stream(terms);
+    return insert(desk.db, await batchOf(desk, terms, common, batch, stream), tx);
+  };
+  try {
+    return await attempt();
+  } catch (e) {
+    if (!isSluiceError(e, "unknown_limit")) throw e;
+    // Somebody has removed a limit that we had declared. A transaction that failed cannot go on.
+    desk.declarations.forget();
+    if (tx !== undefined) throw e;
+    return attempt();
+  }
 }
 
 async function batchOf(
@@ -67,6 +79,7 @@ async function batchOf(
     orders: items.some((i) => i.order !== null) ? items.map((i) => i.order ?? "") : null,
     orderBlocks: terms.orderBlocks,
     runAt: common.runAt,
+    delayMs: common.delayMs,
     idempotency: idempotency.some((k) => k !== "") ? idempotency : null,
     idempotencyMs: desk.idempotencyMs,
   };

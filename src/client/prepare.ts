@@ -22,6 +22,7 @@ export interface Prepared {
 export interface Shared {
   readonly priority: number;
   readonly runAt: Date | null;
+  readonly delayMs: number | null;
   /** One more limit, by name. */
   readonly group: TotalLimit | null;
 }
@@ -63,7 +64,7 @@ export function shared(terms: TaskTerms<never>, options: EnqueueOptions): Shared
     min: -32_000,
     max: 32_000,
   });
-  return { priority, runAt: runAtOf(options), group: groupOf(options) };
+  return { priority, ...timeOf(options), group: groupOf(options) };
 }
 
 /** '' for none. */
@@ -71,21 +72,20 @@ export function idempotencyKeyOf(key: unknown): string {
   return key === undefined ? "" : checkKey("idempotency", key);
 }
 
-function runAtOf({ runAt, delayMs }: EnqueueOptions): Date | null {
+function timeOf({ runAt, delayMs }: EnqueueOptions): Pick<Shared, "runAt" | "delayMs"> {
   if (runAt !== undefined && delayMs !== undefined) {
     throw new SluiceError("invalid_option", "give runAt or delayMs, not both");
   }
   if (delayMs !== undefined) {
-    return new Date(
-      Date.now() + checkInteger("delayMs", delayMs, { min: 0, max: DELAY_MS_MAX * 12 }),
-    );
+    const range = { min: 0, max: DELAY_MS_MAX * 12 };
+    return { runAt: null, delayMs: checkInteger("delayMs", delayMs, range) };
   }
-  if (runAt === undefined) return null;
+  if (runAt === undefined) return { runAt: null, delayMs: null };
   const ms = runAt instanceof Date ? runAt.getTime() : Number.NaN;
   if (!(Math.abs(ms - Date.now()) < 100 * YEAR_MS)) {
     throw new SluiceError("invalid_option", "runAt must be a Date within a hundred years");
   }
-  return runAt;
+  return { runAt, delayMs: null };
 }
 
 /** Anything that can run SQL will do; anything else would look like a database that is gone. */

@@ -1,4 +1,5 @@
 import type pg from "pg";
+import { resolveApiConnections } from "../core/config.js";
 import { SluiceError } from "../core/error.js";
 import { checkSchemaName } from "../core/name.js";
 import { checkInteger } from "../core/number.js";
@@ -40,7 +41,7 @@ export interface ConnectOptions {
   readonly resultBytesMax?: number;
   /** How long an idempotency key is remembered, default one day. */
   readonly idempotencyMs?: number;
-  /** Connections for enqueue and queries, default 7. */
+  /** Connections for enqueue and queries; default from the environment's API_BUFFER, else 7. */
   readonly apiConnections?: number;
 }
 
@@ -89,10 +90,7 @@ export function settingsOf(options: ConnectOptions, env: NodeJS.ProcessEnv): Set
     payloadBytesMax: bytes("payloadBytesMax"),
     resultBytesMax: bytes("resultBytesMax"),
     idempotencyMs: checkInteger("idempotencyMs", options.idempotencyMs ?? DAY_MS, AGE_RANGE),
-    apiConnections: checkInteger("apiConnections", options.apiConnections ?? 7, {
-      min: 1,
-      max: 1000,
-    }),
+    apiConnections: resolveApiConnections(options.apiConnections, env),
   };
 }
 

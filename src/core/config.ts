@@ -15,12 +15,13 @@ export const workerSettings = {
   claimBatchSize: { env: "CLAIM_BATCH_SIZE", default: 50, min: 1, max: 1000 },
   pollIntervalMs: { env: "POLL_INTERVAL_MS", default: 100, min: 10, max: 60_000 },
   claimLoops: { env: "NUM_WORKERS", default: 1, min: 1, max: 64 },
-  /** One claim loop, two handlers in a transaction and the API buffer. */
+  /** Two per claim loop, one to beat, one to keep; the rest is for transactions of handlers. */
   dbConnections: { env: "MAX_DB_CONNECTIONS", default: 10, min: 1, max: 10_000 },
-  /** Connections kept free for enqueue and queries. */
-  apiBuffer: { env: "API_BUFFER", default: 7, min: 0, max: 1000 },
   leaseMs: { env: "LEASE_MS", default: 15_000, min: 500, max: 3_600_000 },
 } as const satisfies Record<string, Setting>;
+
+/** Connections for enqueue and queries. */
+const apiConnections: Setting = { env: "API_BUFFER", default: 7, min: 1, max: 1000 };
 
 /** The name of a worker's number, as in code and in the config file. */
 export type WorkerSetting = keyof typeof workerSettings;
@@ -67,6 +68,16 @@ function resolve(
     return [checkInteger(`${name} in the config file`, file[name], setting), "file"];
   }
   return [setting.default, "default"];
+}
+
+/** Decides how many connections there are for enqueue and queries: code before environment before default. */
+export function resolveApiConnections(
+  code: number | undefined,
+  env: Readonly<Record<string, string | undefined>>,
+): number {
+  const inEnv = env[apiConnections.env];
+  if (code !== undefined) return checkInteger("apiConnections", code, apiConnections);
+  return inEnv === undefined ? apiConnections.default : fromEnv(apiConnections, inEnv);
 }
 
 function fromEnv(setting: Setting, text: string): number {

@@ -31,6 +31,7 @@ export type ErrorCode =
   | "schema_older"
   | "isolation_level"
   | "database_unavailable"
+  | "database_busy"
   | "embedded_unsupported"
   | "embedded_failed";
 

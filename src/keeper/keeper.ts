@@ -37,7 +37,6 @@ export class Keeper {
   readonly #o: KeeperOptions;
   readonly #timers = new Map<string, NodeJS.Timeout>();
   #stopped = false;
-  reaped = 0;
 
   constructor(options: KeeperOptions) {
     this.#o = options;
@@ -68,6 +67,7 @@ export class Keeper {
       try {
         again((await work()) ?? intervalMs);
       } catch (e) {
+        if (this.#stopped) return;
         tellTrouble(this.#o.log, `keeper: ${name} failed`, e);
         again(Math.max(intervalMs, 500));
       }
@@ -85,13 +85,14 @@ export class Keeper {
   async #reap(): Promise<void> {
     const { workers, tasks, poisoned } = await reap(this.#o.line);
     if (workers + tasks === 0) return;
-    this.reaped += tasks;
     this.#o.log.warn("took back what dead workers held", { workers, tasks, poisoned });
     this.#o.onMoved();
   }
 
-  async #lanes(): Promise<void> {
-    if ((await keepLanes(this.#o.line, LANES_MAX)) > 0) this.#o.onMoved();
+  async #lanes(): Promise<number> {
+    const looked = await keepLanes(this.#o.line, LANES_MAX);
+    if (looked > 0) this.#o.onMoved();
+    return looked < LANES_MAX ? LANES_INTERVAL_MS : 0;
   }
 
   /** Bounded steps, so that no statement is long and no other work on this line waits long. */

@@ -22,9 +22,8 @@ interface DatabaseOptions {
 // Work resumes within 10 s of the database's return: an attempt to connect that began before it,
 // and the pause after that, must be over by then.
 const CONNECT_TIMEOUT_MS = 5_000;
-// A caller waits so long for its turn, and then so long for an answer; without the second he would
-// wait for ever on a connection whose other side has gone.
-const API_PATIENCE = { connectionTimeoutMillis: 10_000, query_timeout: 30_000 };
+// Without this a caller would wait for ever on a connection whose other side has gone.
+const API_PATIENCE = { query_timeout: 30_000 };
 
 /**
  * The way to one schema of one database. Enqueue, queries and the dashboard share `api`; workers
@@ -33,6 +32,8 @@ const API_PATIENCE = { connectionTimeoutMillis: 10_000, query_timeout: 30_000 };
 export class Database {
   readonly schema: string;
   readonly api: pg.Pool;
+  /** For what must not wait for `api`: all connections of a caller's pool may be in transactions that wait for it. */
+  readonly aside: pg.Pool;
   readonly #config: pg.ClientConfig;
   readonly #ownsPool: boolean;
   readonly #prepare: boolean;
@@ -47,6 +48,7 @@ export class Database {
     this.#ownsPool = options.pool === undefined;
     const max = options.apiConnections ?? 7;
     this.api = options.pool ?? openPool({ ...this.#config, max, ...API_PATIENCE });
+    this.aside = this.#ownsPool ? this.api : openPool({ ...this.#config, max: 1, ...API_PATIENCE });
   }
 
   /** Runs a statement on the pool for enqueue and queries, or on what is given. */
@@ -91,7 +93,8 @@ export class Database {
   }
 
   async close(): Promise<void> {
-    if (this.#ownsPool) await endPool(this.api);
+    // The caller's own pool stays open.
+    await endPool(this.aside);
   }
 }
 

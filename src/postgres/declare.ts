@@ -33,12 +33,8 @@ export async function declareLimit(
   limit: Pick<Limit, "name" | "total" | "perKey">,
   sync: boolean,
 ): Promise<number> {
-  const row = await db.one(declareLimitStatement, [
-    limit.name,
-    slots(limit.total),
-    slots(limit.perKey),
-    sync,
-  ]);
+  const values = [limit.name, slots(limit.total), slots(limit.perKey), sync];
+  const row = await db.one(declareLimitStatement, values, db.aside);
   return row.id;
 }
 
@@ -49,7 +45,7 @@ export async function declareContract(
   limitIds: readonly number[] | null,
   sync: boolean,
 ): Promise<number> {
-  const row = await db.one(declareContractStatement, [
+  const values = [
     terms.type,
     terms.queue,
     terms.priority,
@@ -60,13 +56,14 @@ export async function declareContract(
     limitIds === null ? null : `{${limitIds.join(",")}}`,
     terms.concurrency,
     sync,
-  ]);
+  ];
+  const row = await db.one(declareContractStatement, values, db.aside);
   return row.stream;
 }
 
 /** Tells that tasks of a stream may pass a limit that was chosen in code. */
 export async function declareUse(db: Database, stream: number, limitId: number): Promise<void> {
-  await db.run(declareUseStatement, [stream, limitId]);
+  await db.run(declareUseStatement, [stream, limitId], db.aside);
 }
 
 function slots(n: Slots | undefined): number | null {

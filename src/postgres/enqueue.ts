@@ -17,6 +17,8 @@ export interface EnqueueBatch {
   readonly orders: readonly string[] | null;
   readonly orderBlocks: boolean;
   readonly runAt: Date | null;
+  /** Counted by the database's clock; null if there is none. */
+  readonly delayMs: number | null;
   /** Per task, its idempotency key or ''; null if none has one. */
   readonly idempotency: readonly string[] | null;
   readonly idempotencyMs: number;
@@ -32,7 +34,7 @@ export interface Enqueued {
 const enqueueMany = statement<{ ids: string; existed: string | null }>({
   name: "enqueue_many",
   text: `select e.ids::text as ids, e.existed::text as existed
-    from sluice.enqueue_many($1, $2, $3, $4, $5::text::int[], $6, $7, $8, $9, $10, $11) e`,
+    from sluice.enqueue_many($1, $2, $3, $4, $5::text::int[], $6, $7, $8, $9, $10, $11, $12) e`,
   params: [
     "int4",
     "int4",
@@ -44,6 +46,7 @@ const enqueueMany = statement<{ ids: string; existed: string | null }>({
     "bool",
     "timestamptz",
     "text",
+    "int8",
     "int8",
   ],
   columns: ["ids", "existed"],
@@ -79,6 +82,7 @@ function valuesOf(batch: EnqueueBatch): unknown[] {
     batch.runAt === null ? null : batch.runAt.toISOString(),
     batch.idempotency === null ? null : batch.idempotency.join(RECORD),
     batch.idempotencyMs,
+    batch.delayMs,
   ];
 }
 

@@ -13,6 +13,8 @@ const MISSING = new Set(["3F000", "42P01", "42883"]);
 const READ_ONLY = "25006";
 // Too many connections, disk full, out of memory.
 const UNAVAILABLE = new Set(["53300", READ_ONLY, "53100", "53200"]);
+// Cannot be serialised, deadlock, lock timeout, cancelled or statement timeout.
+const BUSY = new Set(["40001", "40P01", "55P03", "57014"]);
 
 /**
  * Errors of the database in our words. What our functions refuse carries its code in the constraint
@@ -25,6 +27,11 @@ export function toSluiceError(e: unknown): unknown {
   if (code === REFUSED) return new SluiceError(constraint as ErrorCode, text, { cause: e });
   if (typeof code === "string" && MISSING.has(code)) {
     return new SluiceError("schema_missing", `the schema is missing or incomplete: ${text}`, {
+      cause: e,
+    });
+  }
+  if (typeof code === "string" && BUSY.has(code)) {
+    return new SluiceError("database_busy", `the database was busy, try again: ${text}`, {
       cause: e,
     });
   }

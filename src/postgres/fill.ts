@@ -10,5 +10,5 @@ const fillLimitStatement = statement<{ fill_limit: string }>({
 
 /** Gives a limit a total where neither the code nor an operator has set one. */
 export async function fillLimit(db: Database, limitId: number, total: number): Promise<void> {
-  await db.run(fillLimitStatement, [limitId, total]);
+  await db.run(fillLimitStatement, [limitId, total], db.aside);
 }

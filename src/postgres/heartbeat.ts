@@ -12,7 +12,7 @@ export interface Registration {
 
 const registerStatement = statement<{ id: string }>({
   name: "register",
-  text: "select sluice.register($1, $2::text::int[], $3, $4) as id",
+  text: "select sluice.register($1, $2::text::int[], $3, $4)::text as id",
   params: ["text", "text", "int4", "int4"],
   columns: ["id"],
 });
@@ -49,7 +49,8 @@ const beatStatement = statement<{
   suspect: string | null;
 }>({
   name: "beat",
-  text: "select alive, stops, stop_reasons, suspect from sluice.beat($1, $2, $3, $4)",
+  text: `select alive, stops::text[] as stops, stop_reasons, suspect::text as suspect
+    from sluice.beat($1, $2, $3, $4)`,
   params: ["int8", "int4", "int8", "bool"],
   columns: ["alive", "stops", "stop_reasons", "suspect"],
 });
@@ -103,7 +104,7 @@ const claimSuspectStatement = statement<{
   input: unknown;
 }>({
   name: "claim_suspect",
-  text: "select id, stream, attempt, input from sluice.claim_suspect($1, $2, $3)",
+  text: "select id::text as id, stream, attempt, input from sluice.claim_suspect($1, $2, $3)",
   params: ["int8", "int8", "int8"],
   columns: ["id", "stream", "attempt", "input"],
 });
@@ -121,4 +122,16 @@ export async function claimSuspect(
     attempt: row.attempt,
     input: row.input,
   };
+}
+
+const releaseSuspectStatement = statement<{ release_suspect: string }>({
+  name: "release_suspect",
+  text: "select sluice.release_suspect($1)",
+  params: ["int8"],
+  columns: ["release_suspect"],
+});
+
+/** Gives up the suspect that is reserved for the worker, so that another may claim it. */
+export async function releaseSuspect(line: Line, worker: string): Promise<void> {
+  await line.run(releaseSuspectStatement, [worker]);
 }

@@ -37,7 +37,7 @@ interface StateRow {
 
 const stateStatement = statement<StateRow>({
   name: "task_state",
-  text: `select id, type, queue, priority, state, attempt, attempts_max, created_at, run_at, started_at, finished_at, outcome
+  text: `select id::text as id, type, queue, priority, state, attempt, attempts_max, created_at, run_at, started_at, finished_at, outcome
     from sluice.task_state where id = $1`,
   params: ["int8"],
   columns: [
@@ -93,7 +93,7 @@ export async function counts(db: Database): Promise<Record<TaskState, number>> {
 
 const awaitStatement = statement<{ id: string }>({
   name: "await",
-  text: "insert into sluice.awaited (id, until) values ($1, sluice.clock() + $2 * interval '1 millisecond') returning id",
+  text: "insert into sluice.awaited (id, until) values ($1, sluice.clock() + $2 * interval '1 millisecond') returning id::text as id",
   params: ["int8", "float8"],
   columns: ["id"],
 });

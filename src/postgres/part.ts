@@ -3,9 +3,17 @@ import pg from "pg";
 const GOODBYE_MS_MAX = 1_000;
 const members = new WeakMap<pg.Pool, Set<pg.Client>>();
 
-/** A pool that endPool can end for certain. */
-export function openPool(config: pg.PoolConfig): pg.Pool {
-  const pool = new pg.Pool(config);
+/**
+ * A pool that endPool can end for certain. Its time limit is for opening a connection only: the pool's
+ * own would also count the time that one waits in line for a connection to become free.
+ */
+export function openPool({ connectionTimeoutMillis, ...config }: pg.PoolConfig): pg.Pool {
+  class Client extends pg.Client {
+    constructor() {
+      super({ ...config, connectionTimeoutMillis });
+    }
+  }
+  const pool = new pg.Pool({ ...config, Client });
   const open = new Set<pg.Client>();
   pool.on("connect", (client) => void open.add(client as unknown as pg.Client));
   pool.on("remove", (client) => void open.delete(client as unknown as pg.Client));

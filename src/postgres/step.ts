@@ -38,7 +38,7 @@ export interface StepReply {
 
 const stepStatement = statement<{ id: string; stream: number; attempt: number; input: unknown }>({
   name: "step",
-  text: `select id, stream, attempt, input
+  text: `select id::text as id, stream, attempt, input
     from sluice.step($1, $2, $3::text::int[], $4, $5::text::bigint[], $6::text::bigint[], $7, $8, $9, $10)`,
   params: ["int8", "int8", "text", "int4", "text", "text", "text", "bool", "int4", "bool"],
   columns: ["id", "stream", "attempt", "input"],

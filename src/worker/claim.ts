@@ -50,6 +50,7 @@ export class Claimer {
   #bed: "awake" | "falling" | "asleep" = "awake";
   #rising = false;
   #accepting = false;
+  #stopped = false;
   #settlingOthers = false;
   #blockedUntil: NodeJS.Timeout | null = null;
   #poll: NodeJS.Timeout | null = null;
@@ -89,6 +90,7 @@ export class Claimer {
   }
 
   stop(): void {
+    this.#stopped = true;
     this.#accepting = false;
     if (this.#poll !== null) clearTimeout(this.#poll);
     if (this.#blockedUntil !== null) clearTimeout(this.#blockedUntil);
@@ -125,7 +127,7 @@ export class Claimer {
   }
 
   pump(): void {
-    if (this.#blockedUntil !== null) return;
+    if (this.#stopped || this.#blockedUntil !== null) return;
     if (this.#o.outbox.others > 0 && !this.#settlingOthers) this.#settleOthers();
     while (this.#idleLines.length > 0 && this.#stepOnce());
     if (this.#quiet()) for (const tell of this.#waiters.splice(0)) tell();
@@ -243,6 +245,7 @@ export class Claimer {
     const { outbox, log } = this.#o;
     if (parcel !== null) this.#keepOrForget(parcel, () => outbox.putBackSuccesses(parcel));
     if (isSluiceError(e, "lease_lost")) return this.#o.onLost(session);
+    if (this.#stopped) return;
     tellTrouble(log, "the database did not take a step", e);
     if (want > 0 && isReplyLost(e)) this.#o.onDoubt(session);
     this.#block();
@@ -256,6 +259,7 @@ export class Claimer {
   }
 
   #block(): void {
+    if (this.#stopped) return;
     this.#blockedUntil ??= setTimeout(() => {
       this.#blockedUntil = null;
       this.wake();
@@ -290,6 +294,7 @@ export class Claimer {
     } catch (e) {
       this.#keepOrForget(parcel, () => outbox.putBackOthers(parcel));
       if (isSluiceError(e, "lease_lost")) return this.#o.onLost(session);
+      if (this.#stopped) return;
       tellTrouble(log, "the database did not take an outcome", e);
       this.#block();
     } finally {

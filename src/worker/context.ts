@@ -33,7 +33,7 @@ const EXTEND_RANGE = { min: 1, max: 2_147_483_647 };
 export class RunContext implements TaskContext {
   readonly #run: Run;
   readonly #desk: ContextDesk;
-  #pending: PendingEnqueue[] | null = null;
+  readonly #pending: PendingEnqueue[] = [];
 
   constructor(run: Run, desk: ContextDesk) {
     this.#run = run;
@@ -69,7 +69,7 @@ export class RunContext implements TaskContext {
 
   /** Enqueues that wait for this run's completion. */
   get pending(): readonly PendingEnqueue[] {
-    return this.#pending ?? [];
+    return this.#pending;
   }
 
   extendLease(ms: number): void {
@@ -88,7 +88,7 @@ export class RunContext implements TaskContext {
   ): Promise<void> {
     if (this.#run.finished) throw alreadySettled(this.id);
     const pending = await this.#desk.prepare(terms, input, options);
-    (this.#pending ??= []).push(pending);
+    this.#pending.push(pending);
   }
 }
 

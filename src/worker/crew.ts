@@ -166,7 +166,7 @@ export class Crew {
     const { aborted } = run;
     if (aborted?.code === "task_cancelled")
       return cancelled(aborted.details?.["reason"] as string | null);
-    const thrown = classify(e);
+    const thrown = classify(aborted?.code === "timeout" ? aborted : e);
     if (thrown.kind === "snooze") return { kind: "snooze", delayMs: thrown.delayMs, outcome: "" };
     if (thrown.kind === "cancel") return cancelled(thrown.reason);
     this.failed++;

@@ -3,6 +3,7 @@ import {
   beat,
   claimSuspect,
   register,
+  releaseSuspect,
   releaseUnknown,
   retire,
   type BeatReply,
@@ -11,7 +12,6 @@ import {
 import { tellTrouble } from "../postgres/fault.js";
 import type { Line } from "../postgres/line.js";
 import type { ClaimedTask } from "../postgres/step.js";
-import type { Permits } from "./permits.js";
 import { Session } from "./session.js";
 import { newToken } from "./token.js";
 import { Trouble } from "./trouble.js";
@@ -19,7 +19,8 @@ import { Trouble } from "./trouble.js";
 interface HeartOptions {
   readonly line: Line;
   readonly registration: Registration;
-  readonly permits: Permits;
+  /** How many more tasks we would take. */
+  readonly free: () => number;
   readonly clock: Clock;
   readonly log: Logger;
   /** The tokens under which a session holds something, as far as we know. */
@@ -32,6 +33,8 @@ interface HeartOptions {
 }
 
 const BEATS_PER_LEASE = 3;
+// What a heartbeat brings, as a cancel, must not wait longer because the lease is long.
+const BEAT_MS_MAX = 5_000;
 // We stop before the database says that we are dead: by a tenth of the lease, at least 100 ms.
 const MARGIN_SHARE = 0.1;
 const MARGIN_MS_MIN = 100;
@@ -50,6 +53,7 @@ export class Heart {
   #beatTimer: NodeJS.Timeout | null = null;
   #watchTimer: NodeJS.Timeout | null = null;
   #beating = false;
+  #beatAgain = false;
   #registering = false;
   #stopped = false;
   #draining = false;
@@ -67,7 +71,7 @@ export class Heart {
   /** Registers; throws if the database cannot be reached. */
   async start(): Promise<void> {
     await this.#register();
-    this.#schedule(this.#o.registration.leaseMs / BEATS_PER_LEASE);
+    this.#schedule(this.#beatMs());
     this.#watchTimer = setInterval(
       () => this.watch(),
       Math.min(50, this.#o.registration.leaseMs / 10),
@@ -80,6 +84,7 @@ export class Heart {
     session.doubtful = true;
     this.#current = null;
     this.#again();
+    this.#schedule(0);
   }
 
   lose(session: Session): void {
@@ -126,6 +131,13 @@ export class Heart {
     return claimSuspect(this.#o.line, { worker: session.id, token: newToken(), id });
   }
 
+  /** Somebody else may try it. Best effort: without it the reservation ends with the session. */
+  async releaseSuspect(session: Session): Promise<void> {
+    await releaseSuspect(this.#o.line, session.id).catch((e: unknown) =>
+      tellTrouble(this.#o.log, "could not give up a suspect", e),
+    );
+  }
+
   async #register(): Promise<void> {
     const sentMs = this.#o.clock.now();
     const id = await register(this.#o.line, this.#o.registration);
@@ -165,9 +177,13 @@ export class Heart {
   }
 
   async #beatAll(): Promise<void> {
-    if (this.#beating) return;
+    if (this.#beating) {
+      this.#beatAgain = true;
+      return;
+    }
     this.#beating = true;
-    let waitMs = this.#o.registration.leaseMs / BEATS_PER_LEASE;
+    this.#beatAgain = false;
+    let waitMs = this.#beatMs();
     // A copy: a session that begins meanwhile has its turn with the next beat, and this loop an end.
     for (const session of Array.from(this.#sessions)) {
       const ok = await this.#beat(session).catch((e: unknown) => {
@@ -178,14 +194,14 @@ export class Heart {
       else this.#trouble.over();
     }
     this.#beating = false;
-    this.#schedule(waitMs);
+    this.#schedule(this.#beatAgain ? 0 : waitMs);
   }
 
   async #beat(session: Session): Promise<boolean> {
     const sentMs = this.#o.clock.now();
     this.#toldMs = sentMs;
     const reply = await beat(this.#o.line, session.id, {
-      availableCapacity: this.#o.permits.free,
+      availableCapacity: this.#o.free(),
       memoryUsage: process.memoryUsage.rss(),
       draining: this.#draining || session.doubtful,
     });
@@ -217,10 +233,14 @@ export class Heart {
   }
 
   #news(now: number): void {
-    const full = this.#o.permits.free === 0;
+    const full = this.#o.free() === 0;
     if (full === this.#wasFull || now - this.#toldMs < NEWS_MS_MIN) return;
     this.#wasFull = full;
     this.#schedule(0);
+  }
+
+  #beatMs(): number {
+    return Math.min(this.#o.registration.leaseMs / BEATS_PER_LEASE, BEAT_MS_MAX);
   }
 
   #marginMs(): number {

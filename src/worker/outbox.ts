@@ -8,6 +8,19 @@ export interface Parcel<T> {
   readonly items: readonly T[];
 }
 
+// One statement with many large results would take long and much memory, here and in the database.
+const RESULTS_LENGTH_MAX = 4 * 1024 * 1024;
+
+/** How many of the first, at least one and at most max, have results that fit into one statement. */
+function fitting(items: readonly Success[], max: number): number {
+  let length = items[0]?.result.length ?? 0;
+  for (let n = 1; n < Math.min(items.length, max); n++) {
+    length += items[n]!.result.length;
+    if (length > RESULTS_LENGTH_MAX) return n;
+  }
+  return max;
+}
+
 /**
  * Outcomes that wait to be recorded. While one statement is under way the next collects, so batches
  * form by themselves under load and an idle system waits for no timer.
@@ -18,10 +31,6 @@ export class Outbox {
 
   get size(): number {
     return this.#successes.size + this.#others.size;
-  }
-
-  get successes(): number {
-    return this.#successes.size;
   }
 
   get others(): number {
@@ -37,11 +46,11 @@ export class Outbox {
   }
 
   takeSuccesses(max: number): Parcel<Success> | null {
-    return this.#successes.take(max);
+    return this.#successes.take((items) => fitting(items, max));
   }
 
   takeOthers(max: number): Parcel<Settlement> | null {
-    return this.#others.take(max);
+    return this.#others.take(() => max);
   }
 
   /** The statement did not go through: its outcomes go to the front again. */
@@ -76,10 +85,11 @@ class Shelf<T> {
     this.size++;
   }
 
-  /** Up to max outcomes of one session. */
-  take(max: number): Parcel<T> | null {
+  /** Outcomes of one session, as many of the first as the caller says. */
+  take(mostOf: (items: readonly T[]) => number): Parcel<T> | null {
     for (const [session, items] of this.#bySession) {
-      const taken = items.length <= max ? items : items.splice(0, max);
+      const most = mostOf(items);
+      const taken = items.length <= most ? items : items.splice(0, most);
       if (taken === items) this.#bySession.delete(session);
       this.size -= taken.length;
       return { session, items: taken };

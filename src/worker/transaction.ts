@@ -7,13 +7,10 @@ import { isReadOnly, toSluiceError } from "../postgres/fault.js";
 import { settleInTransaction } from "../postgres/settle.js";
 import type { PendingEnqueue } from "./context.js";
 import type { Run } from "./run.js";
-import type { Turnstile } from "./turnstile.js";
 
 interface TransactionDesk {
   readonly db: Database;
   readonly pool: pg.Pool;
-  /** As wide as the pool. */
-  readonly turnstile: Turnstile;
   readonly keep: boolean;
   readonly resultBytesMax: number;
 }
@@ -22,31 +19,24 @@ interface TransactionDesk {
  * Runs fn, what was enqueued, and the completion of the task in one transaction. The fence comes
  * last, so the run row is locked for a moment only; if the claim was lost, all of it rolls back.
  */
-export function completeInTransaction<R>(
+export async function completeInTransaction<R>(
   desk: TransactionDesk,
   run: Run,
   pending: readonly PendingEnqueue[],
   fn: (tx: Queryable) => Promise<R>,
 ): Promise<R> {
-  return desk.turnstile.pass(() => transact(desk, run, pending, fn));
-}
-
-async function transact<R>(
-  desk: TransactionDesk,
-  run: Run,
-  pending: readonly PendingEnqueue[],
-  fn: (tx: Queryable) => Promise<R>,
-): Promise<R> {
-  // It may have been given up while it waited for its turn.
-  if (run.finished)
-    throw new SluiceError("not_claimed", `task ${run.claim.id} is settled: it can do nothing more`);
   const client = await desk.pool.connect();
+  // It may have been given up while it waited for its turn.
+  if (run.finished) {
+    client.release();
+    throw new SluiceError("not_claimed", `task ${run.claim.id} is settled: it can do nothing more`);
+  }
   let broken: Error | undefined;
   // A connection that breaks between two statements tells by an event; unheard, it ends the process.
   const hear = (e: Error): void => void (broken ??= e);
   client.on("error", hear);
   try {
-    await inOurWords(client.query("begin"));
+    await inOurWords(client.query("begin isolation level read committed"));
     // What fn throws stays what it is: a snooze, a cancel, an error of the user's own.
     const result = await fn(client);
     for (const enqueue of pending) await enqueue(client);

@@ -5,10 +5,6 @@ const DELAY_MS_MAX = 3_000;
 export class Trouble {
   #failures = 0;
 
-  get any(): boolean {
-    return this.#failures > 0;
-  }
-
   nextDelayMs(): number {
     const full = Math.min(DELAY_MS_MAX, DELAY_MS_MIN * 2 ** Math.min(this.#failures, 10));
     this.#failures++;

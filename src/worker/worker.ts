@@ -24,7 +24,6 @@ import { Permits } from "./permits.js";
 import type { AnyHandler } from "./run.js";
 import type { Session } from "./session.js";
 import { completeInTransaction } from "./transaction.js";
-import { Turnstile } from "./turnstile.js";
 
 /** What a worker is made of; numbers not given come from the environment, then from the defaults. */
 export interface WorkerOptions extends WorkerNumbers {
@@ -43,6 +42,8 @@ interface WorkerDesk extends Desk {
   readonly log: Logger;
   readonly history: History;
   readonly resultBytesMax: number;
+  /** It has stopped, or could not start. */
+  readonly onStopped: () => void;
 }
 
 /** A worker's state at a moment. */
@@ -69,7 +70,6 @@ const OPTIONS = [
   "pollIntervalMs",
   "claimLoops",
   "dbConnections",
-  "apiBuffer",
   "leaseMs",
 ];
 // While one statement of a loop is being answered, Node prepares the other.
@@ -80,6 +80,9 @@ const SWEEP_MS = 50;
 // would hold up the recovery of what dead workers held.
 const KEEP_REPLY_MS_MAX = 5_000;
 const FLUSH_MS_MAX = 5_000;
+// A worker that does not get empty in this time leaves the suspect to others, for so long.
+const EMPTYING_LEASES = 2;
+const NO_SUSPECTS_LEASES = 10;
 const GRACE_RANGE = { min: 0, max: 24 * 3_600_000 };
 
 /** Claims tasks, runs their handlers and records what came of them. */
@@ -125,14 +128,15 @@ export class Worker {
 
   async #start(): Promise<void> {
     const streams = new Map<number, AnyHandler>();
-    for (const h of this.#handlers)
-      streams.set(await this.#desk.declarations.stream(h.contract), h);
-    this.#parts = this.#assemble(streams);
     try {
+      for (const h of this.#handlers)
+        streams.set(await this.#desk.declarations.stream(h.contract), h);
+      this.#parts = this.#assemble(streams);
       await this.#parts.heart.start();
     } catch (e) {
       this.#state = "stopped";
-      await this.#parts.close();
+      await this.#parts?.close();
+      this.#desk.onStopped();
       throw e;
     }
     this.#parts.keeper.start();
@@ -186,6 +190,7 @@ export class Worker {
     }
     await parts?.close();
     this.#state = "stopped";
+    this.#desk.onStopped();
   }
 
   #assemble(handlers: ReadonlyMap<number, AnyHandler>): Parts {
@@ -200,17 +205,14 @@ export class Worker {
       new Line(db, Math.max(500, leaseMs * 0.4)),
       new Line(db, KEEP_REPLY_MS_MAX),
     ];
-    const poolSize = dbConnections - lines.length - OTHER_LINES;
-    const pool = db.pool(poolSize);
+    const pool = db.pool(dbConnections - lines.length - OTHER_LINES);
     const keep = history.succeededMs > 0;
     const streams = [...handlers.keys()];
 
     const crew: Crew = new Crew({
       handlers,
       outbox: this.#outbox,
-      desk: this.#contextDesk({ pool, turnstile: new Turnstile(poolSize), keep }, (run) =>
-        crew.recorded(run),
-      ),
+      desk: this.#contextDesk({ pool, keep }, (run) => crew.recorded(run)),
       clock: this.#clock,
       log: this.#log,
       resultBytesMax,
@@ -230,7 +232,7 @@ export class Worker {
     const heart: Heart = new Heart({
       line: beatLine,
       registration: { name: this.#name, streams, leaseMs, capacity: this.#permits.max },
-      permits: this.#permits,
+      free: () => (this.#suspecting ? 0 : this.#permits.free),
       clock: this.#clock,
       log: this.#log,
       known: (session) => [...session.tokens(), ...this.#outbox.tokens(session)],
@@ -276,7 +278,7 @@ export class Worker {
   }
 
   #contextDesk(
-    connections: { readonly pool: pg.Pool; readonly turnstile: Turnstile; readonly keep: boolean },
+    connections: { readonly pool: pg.Pool; readonly keep: boolean },
     recorded: (run: Parameters<Crew["recorded"]>[0]) => void,
   ): ContextDesk {
     const desk = this.#desk;
@@ -308,10 +310,15 @@ export class Worker {
   async #runSuspect(session: Session, id: string): Promise<void> {
     const parts = this.#parts;
     if (parts === null || this.#state !== "running" || this.#suspecting) return;
+    if (this.#clock.now() < this.#noSuspectsUntilMs) return parts.heart.releaseSuspect(session);
     this.#suspecting = true;
     parts.claimer.pause();
     try {
-      await parts.claimer.settled();
+      const { leaseMs } = this.#numbers;
+      if (!(await within(parts.claimer.settled(), EMPTYING_LEASES * leaseMs))) {
+        this.#noSuspectsUntilMs = this.#clock.now() + NO_SUSPECTS_LEASES * leaseMs;
+        return await parts.heart.releaseSuspect(session);
+      }
       if (session.lost || session.doubtful || this.#state !== "running") return;
       this.#permits.take(1);
       const task = await parts.heart.claimSuspect(session, id).catch((e: unknown) => {
@@ -329,6 +336,7 @@ export class Worker {
     }
   }
   #suspecting = false;
+  #noSuspectsUntilMs = Number.NEGATIVE_INFINITY;
 }
 
 interface Parts {
@@ -356,10 +364,15 @@ function checkHandlers(handlers: unknown): readonly AnyHandler[] {
   return handlers as AnyHandler[];
 }
 
-/** Waits for work, but not longer than ms. */
-async function within(work: Promise<unknown>, ms: number): Promise<void> {
+/** Waits for work, but not longer than ms. Whether it came to its end. */
+async function within(work: Promise<unknown>, ms: number): Promise<boolean> {
   let timer: NodeJS.Timeout | undefined;
-  const late = new Promise<void>((resolve) => (timer = setTimeout(resolve, ms)));
-  await Promise.race([work.catch(() => {}), late]);
+  const late = new Promise<false>((resolve) => (timer = setTimeout(() => resolve(false), ms)));
+  const done = work.then(
+    () => true,
+    () => true,
+  );
+  const inTime = await Promise.race([done, late]);
   clearTimeout(timer);
+  return inTime;
 }

@@ -121,6 +121,35 @@ describe("the address", () => {
   });
 });
 
+test("a pool whose connections are all in transactions that enqueue holds nobody up", async () => {
+  const pool = new pg.Pool({ connectionString: database.url, max: 2 });
+  const sluice = await connect({ pool });
+  const tx = [await pool.connect(), await pool.connect()];
+  for (const client of tx) await client.query("begin");
+  await Promise.all(tx.map((client) => sluice.enqueue(echo, "x", { tx: client })));
+  for (const client of tx) await client.query("commit");
+  for (const client of tx) client.release();
+  expect((await sluice.counts()).ready).toBe(2);
+  await sluice.close();
+  await pool.end();
+});
+
+test("a database whose transactions begin at another isolation level is refused", async () => {
+  const strict = await freshDatabase();
+  const client = new pg.Client(strict.url);
+  await client.connect();
+  await client.query(
+    `alter database ${strict.name} set default_transaction_isolation = 'repeatable read'`,
+  );
+  await client.end();
+  const refusal = Sluice.connect({ url: strict.url });
+  await expect(refusal).rejects.toMatchObject({
+    code: "isolation_level",
+    message: expect.stringMatching(/alter role ".+" set default_transaction_isolation/) as string,
+  });
+  await strict.drop();
+});
+
 describe("without", () => {
   test("listening, polling does all", async () => {
     expect(await roundTrip(await connect({ listen: false }))).toBe("hello");

@@ -278,6 +278,15 @@ describe("time and priority", () => {
     await worker.stop();
   });
 
+  test("a delay counts by the clock of the database, not by ours", async () => {
+    const clock = vi.spyOn(Date, "now").mockReturnValue(Date.now() - 3_600_000);
+    const handle = await house.sluice.enqueue(task("slow-clock"), undefined, { delayMs: 60_000 });
+    clock.mockRestore();
+    const { state, createdAt, runAt } = (await handle.status())!;
+    expect(state).toBe("scheduled");
+    expect(runAt!.getTime() - createdAt.getTime()).toBeGreaterThan(59_000);
+  });
+
   test("a time in the past is now", async () => {
     const handle = await house.sluice.enqueue(task("past"), undefined, { runAt: new Date(0) });
     expect(await handle.status()).toMatchObject({ state: "ready" });
@@ -303,4 +312,14 @@ test("a worker of an unknown type is told apart from a missing task", async () =
   expect(await codeOf(() => house.sluice.worker({ handlers: [twice, twice] }))).toBe(
     "invalid_option",
   );
+});
+
+test.each(["40001", "40P01", "55P03", "57014"])("SQLSTATE %s means: try again", async (code) => {
+  const busy = Object.assign(new Error("busy"), { code });
+  const tx: Queryable = { query: () => Promise.reject(busy) };
+  await expect(house.sluice.enqueue(task("busy"), undefined, { tx })).rejects.toMatchObject({
+    code: "database_busy",
+    message: expect.stringContaining("try again") as string,
+    cause: busy,
+  });
 });

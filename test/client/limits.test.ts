@@ -200,3 +200,19 @@ test("slots of one limit are not taken for those of two others whose numbers add
     expect([name, used]).toEqual([name, 0]);
   await own.close();
 });
+
+test("a limit that somebody else has removed is declared again when it is next used", async () => {
+  const listed = task("again-listed", { limits: [limit("again", { total: 3 })] });
+  const chosen = task("again-chosen", { limits: () => [limit("again", { total: 3 })] });
+  const enqueueAll = async (): Promise<void> => {
+    await house.sluice.enqueue(listed);
+    await house.sluice.enqueueMany(chosen, [undefined, undefined]);
+    await house.sluice.enqueue(task("again-group"), undefined, { group: "again" });
+  };
+  await enqueueAll();
+  const other = await Sluice.connect({ url: house.url });
+  expect(await other.limits.remove("again")).toBe(true);
+  await other.close();
+  await enqueueAll();
+  expect((await inForce("again")).total).toBe(3);
+});

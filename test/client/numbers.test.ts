@@ -88,7 +88,6 @@ describe("negative, fractional, NaN and huge numbers are refused", () => {
     "pollIntervalMs",
     "claimLoops",
     "dbConnections",
-    "apiBuffer",
     "leaseMs",
   ])("in a worker's %s", async (option) => {
     await expectRefused((n) => house.sluice.worker({ handlers, [option]: n }), bad);

@@ -1,5 +1,9 @@
 import { describe, expect, test } from "vitest";
-import { resolveWorkerOptions, workerSettings } from "../../src/core/config.js";
+import {
+  resolveApiConnections,
+  resolveWorkerOptions,
+  workerSettings,
+} from "../../src/core/config.js";
 import type { WorkerSetting } from "../../src/core/config.js";
 import { caught } from "./caught.js";
 
@@ -13,14 +17,18 @@ describe("a worker's numbers", () => {
       pollIntervalMs: 100,
       claimLoops: 1,
       dbConnections: 10,
-      apiBuffer: 7,
       leaseMs: 15_000,
     });
   });
 
-  test("the defaults leave connections for the claim loops, the API and some handlers", () => {
-    const { claimLoops, apiBuffer, dbConnections } = resolveWorkerOptions({}, {}).values;
-    expect(dbConnections).toBeGreaterThan(claimLoops + apiBuffer);
+  test("the connections for enqueue and queries come from code, API_BUFFER or the default", () => {
+    expect(resolveApiConnections(3, { API_BUFFER: "4" })).toBe(3);
+    expect(resolveApiConnections(undefined, { API_BUFFER: "4" })).toBe(4);
+    expect(resolveApiConnections(undefined, {})).toBe(7);
+    for (const wrong of ["0", "many", "1.5", ""])
+      expect(caught(() => resolveApiConnections(undefined, { API_BUFFER: wrong }))).toMatchObject({
+        code: "invalid_option",
+      });
   });
 
   test.each([

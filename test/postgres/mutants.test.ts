@@ -388,7 +388,7 @@ const mutants: readonly Mutant[] = [
   {
     guard: "a suspect holds one slot of one gate",
     in: "claim_suspect",
-    edits: [["case when gate = v_task.gate then 0 else gate end", "gate"]],
+    edits: [["case when gate = any (sluice.gates_of(v_task.gate)) then 0 else gate end", "gate"]],
     schedule: suspectOfOneGate,
     seen: { used: -1, violations: ["gate differs from holders"] },
   },

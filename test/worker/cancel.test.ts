@@ -1,4 +1,5 @@
-import { expect, test } from "vitest";
+import pg from "pg";
+import { expect, onTestFinished, test } from "vitest";
 import { limit, task, type } from "../../src/index.js";
 import { violations } from "../support/audit.js";
 import { scene, signal, until } from "../flow/scene.js";
@@ -134,4 +135,31 @@ test("a cancel in a transaction counts if and only if it commits", async () => {
   await s.worker({ leaseMs: LEASE_MS, handlers: [job.handle(() => "ran")] });
   expect(await handle.result({ timeoutMs: 10_000 })).toBe("ran");
   expect(await violations(s.sql)).toEqual([]);
+});
+
+test("ids are text, whatever parser the process has for bigint", async () => {
+  const parser = pg.types.getTypeParser(pg.types.builtins.INT8);
+  pg.types.setTypeParser(pg.types.builtins.INT8, Number);
+  onTestFinished(() => pg.types.setTypeParser(pg.types.builtins.INT8, parser));
+  const s = await scene();
+  const begun = signal<string>();
+  const job = task("job");
+  await s.worker({
+    leaseMs: LEASE_MS,
+    handlers: [
+      job.handle((_, ctx) => {
+        begun.resolve(ctx.id);
+        return new Promise((_resolve, reject) =>
+          ctx.signal.addEventListener("abort", () => reject(ctx.signal.reason as Error)),
+        );
+      }),
+    ],
+  });
+  const handle = await s.sluice.enqueue(job);
+  expect(await begun.promise).toBe(handle.id);
+  expect((await handle.status())?.id).toBe(handle.id);
+  await handle.cancel({ reason: "enough" });
+  await expect(handle.result({ timeoutMs: 5_000 })).rejects.toMatchObject({
+    code: "task_cancelled",
+  });
 });

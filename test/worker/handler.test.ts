@@ -1,5 +1,5 @@
 import { expect, onTestFinished, test } from "vitest";
-import { fixed, task, type } from "../../src/index.js";
+import { cancel, fixed, snooze, task, type } from "../../src/index.js";
 import { violations } from "../support/audit.js";
 import { scene, signal, until } from "../flow/scene.js";
 
@@ -201,4 +201,24 @@ test("an input that no longer fits the schema fails its task and nothing else", 
   await s.worker({ handlers: [read.handle((n) => n)] });
   await expect(bad.result({ timeoutMs: 10_000 })).rejects.toMatchObject({ code: "task_failed" });
   expect(await good.result({ timeoutMs: 10_000 })).toBe(1);
+});
+
+test("a handler that snoozes or cancels after its timeout has failed", async () => {
+  const s = await scene();
+  const job = task("job", { input: type<"snooze" | "cancel">(), timeoutMs: 100, retry: once });
+  await s.worker({
+    handlers: [
+      job.handle(async (what, ctx) => {
+        await new Promise<void>((resolve) => ctx.signal.addEventListener("abort", () => resolve()));
+        throw what === "snooze" ? snooze(60_000) : cancel("too late");
+      }),
+    ],
+  });
+  for (const what of ["snooze", "cancel"] as const) {
+    const handle = await s.sluice.enqueue(job, what);
+    await expect(handle.result({ timeoutMs: 10_000 })).rejects.toMatchObject({
+      code: "task_failed",
+    });
+    expect((await handle.status())!.outcome).toMatchObject({ code: "timeout" });
+  }
 });

@@ -3,7 +3,6 @@ import { silentLogger } from "../../src/core/ports.js";
 import type { Line } from "../../src/postgres/line.js";
 import type { AnyStatement } from "../../src/postgres/statement.js";
 import { Heart } from "../../src/worker/heartbeat.js";
-import { Permits } from "../../src/worker/permits.js";
 
 const LEASE_MS = 1_500;
 const BEAT_MS = LEASE_MS / 3;
@@ -25,6 +24,10 @@ const after = (ms: number, rows: object[]): Promise<object[]> =>
 
 /** A heart whose database answers as told, and when its sessions began and were lost. */
 async function heart(answer: Answer): Promise<Told> {
+  return (await begin(answer, LEASE_MS)).told;
+}
+
+async function begin(answer: Answer, leaseMs: number): Promise<{ told: Told; heart: Heart }> {
   const from = Date.now();
   const told: Told = { began: [], lost: [] };
   const now = (): number => Date.now() - from;
@@ -33,10 +36,10 @@ async function heart(answer: Answer): Promise<Told> {
     run: ({ name }: AnyStatement) =>
       name === "register" ? Promise.resolve([{ id: String(++registrations) }]) : answer(name),
   };
-  await new Heart({
+  const begun = new Heart({
     line: line as unknown as Line,
-    registration: { name: "w", streams: [1], leaseMs: LEASE_MS, capacity: 1 },
-    permits: new Permits(1),
+    registration: { name: "w", streams: [1], leaseMs, capacity: 1 },
+    free: () => 1,
     clock: { now },
     log: silentLogger,
     known: () => [],
@@ -44,8 +47,9 @@ async function heart(answer: Answer): Promise<Told> {
     onLost: () => told.lost.push(now()),
     onStop: () => {},
     onSuspect: () => {},
-  }).start();
-  return told;
+  });
+  await begun.start();
+  return { told, heart: begun };
 }
 
 test("a session that hears nothing is lost before its lease runs out, and another begins", async () => {
@@ -78,4 +82,32 @@ test("a session that the database has given up is lost at once", async () => {
   await vi.advanceTimersByTimeAsync(BEAT_MS + 10);
   expect(told.lost).toEqual([BEAT_MS + 5]);
   expect(told.began).toHaveLength(2);
+});
+
+test("a long lease does not make heartbeats rare", async () => {
+  const asked: string[] = [];
+  await begin((name) => (asked.push(name), after(5, [alive])), 600_000);
+  await vi.advanceTimersByTimeAsync(60_000);
+  expect(asked.length).toBeGreaterThanOrEqual(11);
+});
+
+test("a session in doubt beats at once", async () => {
+  const asked: string[] = [];
+  const { heart: beating } = await begin((name) => {
+    asked.push(name);
+    return after(5, name === "beat" ? [alive] : []);
+  }, LEASE_MS);
+  beating.doubt(beating.current!);
+  await vi.advanceTimersByTimeAsync(20);
+  expect(asked.slice(0, 3)).toEqual(["beat", "release_unknown", "retire"]);
+});
+
+test("what is to be told while a heartbeat is under way is told right after it", async () => {
+  const asked: string[] = [];
+  const { heart: beating } = await begin((name) => (asked.push(name), after(5, [alive])), LEASE_MS);
+  await vi.advanceTimersByTimeAsync(BEAT_MS + 1);
+  expect(asked).toEqual(["beat"]);
+  beating.drain();
+  await vi.advanceTimersByTimeAsync(10);
+  expect(asked).toEqual(["beat", "beat"]);
 });

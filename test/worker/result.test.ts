@@ -1,5 +1,8 @@
 import { expect, test } from "vitest";
 import { task, type } from "../../src/index.js";
+import { issueClaim } from "../../src/core/claim.js";
+import { Outbox } from "../../src/worker/outbox.js";
+import { Session } from "../../src/worker/session.js";
 import { scene, signal, until } from "../flow/scene.js";
 
 const FORGETFUL = { history: { succeededMs: 0, failedMs: 0, cancelledMs: 0 } };
@@ -149,4 +152,17 @@ test("history older than its time is pruned, and what still counts is not", asyn
     { n: 2 },
   ]);
   await worker.stop();
+});
+
+test("large results go to the database a few at a time, and one that is too large alone", () => {
+  const [outbox, session] = [new Outbox(), new Session("1", 0)];
+  const MIB = 1024 * 1024;
+  for (const [i, mib] of [5, 2, 2, 1, 0, 0, 0].entries())
+    outbox.addSuccess(session, {
+      claim: issueClaim(String(i), "1"),
+      result: "x".repeat(mib * MIB),
+    });
+  const parcels = [];
+  while (outbox.size > 0) parcels.push(outbox.takeSuccesses(3)!.items.map((s) => s.claim.id));
+  expect(parcels).toEqual([["0"], ["1", "2"], ["3", "4", "5"], ["6"]]);
 });

@@ -1,5 +1,11 @@
-import { expect, test } from "vitest";
-import { task, type } from "../../src/index.js";
+import { expect, test, vi } from "vitest";
+import { limit, SluiceError, task, type } from "../../src/index.js";
+import { issueClaim } from "../../src/core/claim.js";
+import { silentLogger } from "../../src/core/ports.js";
+import { Claimer } from "../../src/worker/claim.js";
+import { Outbox } from "../../src/worker/outbox.js";
+import { Permits } from "../../src/worker/permits.js";
+import { Session } from "../../src/worker/session.js";
 import { contractOf, type WorkType } from "../fault/programs/work.js";
 import { readAudit, violations } from "../support/audit.js";
 import { scene, signal, until } from "../flow/scene.js";
@@ -99,4 +105,52 @@ test("a process ends with code 0 on SIGTERM, and what it held runs elsewhere", a
     [1, true],
   ]);
   expect(await violations(s.sql)).toEqual([]);
+});
+
+test("a claimer that was stopped sends nothing more and tells of nothing more", async () => {
+  vi.useFakeTimers();
+  const [session, outbox, permits] = [new Session("1", 1e9), new Outbox(), new Permits(1)];
+  const reply = signal();
+  const told: string[] = [];
+  let sent = 0;
+  const rows = async (): Promise<never> => {
+    sent++;
+    await reply.promise;
+    throw new SluiceError("stopped", "this connection was closed");
+  };
+  permits.take(1);
+  outbox.addSuccess(session, { claim: issueClaim("1", "1"), result: "" });
+  const claimer = new Claimer({
+    lines: [{ rows } as never],
+    streams: [1],
+    permits,
+    outbox,
+    crew: {} as never,
+    batchMax: 1,
+    pollIntervalMs: 10,
+    keep: true,
+    bell: false,
+    log: { ...silentLogger, warn: (message) => void told.push(message) },
+    current: () => session,
+    onDoubt: () => {},
+    onLost: () => {},
+  });
+  claimer.start();
+  claimer.stop();
+  reply.resolve();
+  await vi.advanceTimersByTimeAsync(10_000);
+  vi.useRealTimers();
+  expect([sent, told]).toEqual([1, []]);
+});
+
+test("a worker that could not declare its tasks has stopped", async () => {
+  const s = await scene();
+  await s.sluice.enqueue(task("other", { limits: [limit("shape", { total: 1 })] }));
+  const job = task("job", { limits: [limit("shape", { perKey: 1 }).for("k")] });
+  const worker = s.sluice.worker({ handlers: [job.handle(() => {})] });
+  await expect(worker.start()).rejects.toMatchObject({ code: "limit_shape" });
+  await expect(worker.start()).rejects.toMatchObject({
+    code: "stopped",
+    message: "this worker is stopped: make a new one",
+  });
 });

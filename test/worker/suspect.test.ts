@@ -98,3 +98,36 @@ test("a suspect that fails or snoozes like any other is not yet guilty at the ne
     expect(await crashes(s, handle)).toBe(2);
   }
 });
+
+test("a worker that does not get empty leaves the suspect to others and goes on with its work", async () => {
+  const s = await scene();
+  const finish = signal();
+  const begun = signal();
+  const [slow, odd, quick] = [task("slow"), task("odd"), task("quick")];
+  await suspect(s, await s.sluice.enqueue(odd));
+  await s.sluice.enqueue(slow);
+  const alone = signal();
+  await s.worker({
+    leaseMs: 500,
+    handlers: [
+      slow.handle(() => {
+        begun.resolve();
+        return finish.promise;
+      }),
+      odd.handle(() => alone.resolve()),
+      quick.handle(() => {}),
+    ],
+  });
+  await begun.promise;
+  await until("the worker to offer nothing", async () => {
+    const { rows } = await s.sql.query("select capacity_available from sluice.worker");
+    return rows[0]?.capacity_available === 0;
+  });
+  await (await s.sluice.enqueue(quick)).result({ timeoutMs: 10_000 });
+  await until("the reservation to be given up", async () => {
+    const { rows } = await s.sql.query("select reserved_by from sluice.suspect");
+    return rows[0]?.reserved_by === null;
+  });
+  finish.resolve();
+  await alone.promise;
+});

@@ -1,6 +1,8 @@
+import { once } from "node:events";
+import { createServer, type AddressInfo } from "node:net";
 import { expect, test } from "vitest";
 import { cancel, fixed, limit, snooze, task, type } from "../../src/index.js";
-import { Turnstile } from "../../src/worker/turnstile.js";
+import { endPool, openPool } from "../../src/postgres/part.js";
 import { violations } from "../support/audit.js";
 import { scene, signal, until, type Scene } from "../flow/scene.js";
 
@@ -187,10 +189,9 @@ test("ctx.enqueue exists if and only if the run completes", async () => {
   });
   for (const how of ["plain", "in a transaction"] as const)
     expect(await (await s.sluice.enqueue(parent, how)).result({ timeoutMs: 10_000 })).toBe("done");
-  await until("the children to run", () => seen.length === 2);
+  await until("all to end", async () => (await s.sluice.counts()).succeeded === 4);
   expect(seen).toEqual(["plain, attempt 2", "in a transaction, attempt 2"]);
   expect(await s.effects()).toEqual(["in a transaction"]);
-  expect((await s.sluice.counts()).succeeded).toBe(4);
 });
 
 test("ctx.enqueue refuses at once what could not be enqueued", async () => {
@@ -212,23 +213,43 @@ test("ctx.enqueue refuses at once what could not be enqueued", async () => {
   expect(codes).toEqual(["input_not_storable", "invalid_option"]);
 });
 
-test("handlers wait for a connection as long as it takes, in the order in which they came", async () => {
-  const turnstile = new Turnstile(2);
-  const [seen, gates] = [[] as number[], Array.from({ length: 6 }, () => signal())];
-  let [inside, most] = [0, 0];
-  const passes = gates.map((gate, i) =>
-    turnstile.pass(async () => {
-      most = Math.max(most, ++inside);
-      seen.push(i);
-      await gate.promise;
-      inside--;
-      if (i === 2) throw new Error("even so the next one comes");
-    }),
-  );
-  for (const gate of gates.toReversed()) gate.resolve();
-  await Promise.allSettled(passes);
-  expect(seen).toEqual([0, 1, 2, 3, 4, 5]);
-  expect(most).toBe(2);
+test("one waits for a connection as long as it takes, but not for one to be opened", async () => {
+  const s = await scene();
+  const pool = openPool({ connectionString: s.url, max: 1, connectionTimeoutMillis: 200 });
+  const held = await pool.connect();
+  const waiting = pool.connect();
+  await held.query("select pg_sleep(0.5)");
+  held.release();
+  (await waiting).release();
+  await endPool(pool);
+
+  const deaf = createServer(() => {}).listen(0, "127.0.0.1");
+  await once(deaf, "listening");
+  const { port } = deaf.address() as AddressInfo;
+  const nowhere = openPool({ host: "127.0.0.1", port, max: 1, connectionTimeoutMillis: 200 });
+  await expect(nowhere.connect()).rejects.toThrow(/timeout/);
+  await endPool(nowhere);
+  deaf.close();
+});
+
+test("what is enqueued inside a transaction exists once it commits", async () => {
+  const s = await scene();
+  const child = task("child", { input: type<string>() });
+  const parent = task("parent", { input: type<boolean>(), retry: { attempts: 1 } });
+  await s.worker({
+    handlers: [
+      parent.handle((fails, ctx) =>
+        ctx.transaction(async () => {
+          await ctx.enqueue(child, "c");
+          if (fails) throw new Error("no");
+        }),
+      ),
+    ],
+  });
+  await (await s.sluice.enqueue(parent, false)).result({ timeoutMs: 10_000 });
+  const failed = await s.sluice.enqueue(parent, true);
+  await expect(failed.result({ timeoutMs: 10_000 })).rejects.toMatchObject({ code: "task_failed" });
+  expect(await s.sluice.counts()).toMatchObject({ ready: 1, succeeded: 1, failed: 1 });
 });
 
 test("more handlers than connections want a transaction, and all of them get it", async () => {

@@ -1,5 +1,8 @@
-import { expect, test } from "vitest";
+import { expect, test, vi } from "vitest";
 import { task, type } from "../../src/index.js";
+import { silentLogger } from "../../src/core/ports.js";
+import { Keeper } from "../../src/keeper/keeper.js";
+import type { AnyStatement } from "../../src/postgres/statement.js";
 import { scene, until, type Scene } from "../flow/scene.js";
 
 const SLOW_POLL_MS = 10_000;
@@ -82,4 +85,28 @@ test("many short workers and tasks leave no listener and no timer behind", async
     where datname = current_database() and application_name <> 'audit' and query ilike '%sluice.step%'`,
   );
   expect(rows).toEqual([{ n: 0 }]);
+});
+
+test("a keeper that found as many lanes as it may look at looks again at once", async () => {
+  vi.useFakeTimers();
+  let looks = 0;
+  const told: string[] = [];
+  const run = ({ name }: AnyStatement): Promise<object[]> => {
+    if (name !== "keep_lanes") return Promise.resolve([]);
+    if (++looks === 5) keeper.stop();
+    return looks < 5 ? Promise.resolve([{ looked: 500 }]) : Promise.reject(new Error("closed"));
+  };
+  const keeper = new Keeper({
+    line: { run } as never,
+    log: { ...silentLogger, warn: (message) => void told.push(message) },
+    dueIntervalMs: 100,
+    reapIntervalMs: 100,
+    history: { succeededMs: 0, failedMs: 0, cancelledMs: 0 },
+    onMoved: () => {},
+  });
+  keeper.start();
+  await vi.advanceTimersByTimeAsync(1_500);
+  vi.useRealTimers();
+  // Nor does one that was stopped tell of what fails after that.
+  expect([looks, told]).toEqual([5, []]);
 });

@@ -5,9 +5,10 @@
 -- never UPDATEd: the hot statements address them by ctid, which an UPDATE would move.
 --
 -- Words. rank = -priority, so that every index ascends. A lane is anything narrow with a capacity:
--- an order key (level 1), a key of a limit (2), a window (3), a total that is not a task's last (4).
+-- an order key (level 1), a key of a limit (2), a window (3, later).
 -- A lane's id is level << 60 | 60 bits of a keyed hash of its name. A gate is a limit's total,
--- taken when a task is claimed. Zero means "no gate".
+-- taken when a task is claimed. Zero means "no gate"; a task of several totals has a negative gate,
+-- which stands for all of them (gate_set), so that every total is counted in one place.
 
 create table sluice.setting (
   name text primary key,
@@ -69,6 +70,12 @@ create table sluice.gate_stream (
   gate int not null,
   stream int not null,
   primary key (gate, stream)
+);
+
+-- Several totals that tasks pass together, ascending.
+create table sluice.gate_set (
+  id int generated always as identity (increment by -1 start with -1 minvalue -2147483648 maxvalue -1) primary key,
+  gates int[] not null unique
 );
 
 create sequence sluice.task_id;

@@ -3,9 +3,6 @@
 -- One clock for every lease and schedule: the database's. A function, so that a test can move it.
 create function sluice.clock() returns timestamptz language sql volatile as $$ select clock_timestamp() $$;
 
-create function sluice.lane_level(p_lane bigint) returns int language sql immutable parallel safe as
-$$ select (p_lane >> 60)::int $$;
-
 create function sluice.lane_place(p_lane bigint, p_rank smallint) returns smallint language sql immutable parallel safe as
 $$ select case when p_lane >> 60 = 1 then 0::smallint else p_rank end $$;
 
@@ -30,6 +27,39 @@ begin
     where u.lane >> 60 > 1 and n.used > n.cap);
 end $$;
 
+-- The totals that a task's gate stands for.
+create function sluice.gates_of(p_gate int) returns int[] language plpgsql stable as $$
+begin
+  if p_gate > 0 then return array[p_gate]; end if;
+  if p_gate = 0 then return '{}'; end if;
+  return (select s.gates from sluice.gate_set s where s.id = p_gate);
+end $$;
+
+-- The gate of a task with these totals. A new set is made at a deploy, outside of users' transactions,
+-- but for sets that are decided in code: there the first enqueue makes it.
+create function sluice.gate_of(p_totals int[]) returns int language plpgsql as $$
+declare v_id int;
+begin
+  if coalesce(cardinality(p_totals), 0) = 0 then return 0; end if;
+  if cardinality(p_totals) = 1 then return p_totals[1]; end if;
+  select id into v_id from sluice.gate_set where gates = p_totals;
+  if found then return v_id; end if;
+  insert into sluice.gate_set (gates) values (p_totals) on conflict do nothing;
+  return (select id from sluice.gate_set where gates = p_totals);
+end $$;
+
+-- Slots per total of a list of gates: of how many tasks each is the gate.
+create function sluice.slots_of(p_gates int[], p_n int[], out gates int[], out n int[]) language plpgsql stable as $$
+begin
+  if 0 <= all (p_gates) then
+    select array_agg(x.gate order by x.gate), array_agg(x.n order by x.gate) into gates, n
+    from (select u.gate, sum(u.n)::int as n from unnest(p_gates, p_n) u(gate, n) where u.gate > 0 group by u.gate) x;
+  else
+    select array_agg(x.gate order by x.gate), array_agg(x.n order by x.gate) into gates, n
+    from (select g.gate, sum(u.n)::int as n from unnest(p_gates, p_n) u(gate, n) cross join lateral unnest(sluice.gates_of(u.gate)) g(gate) group by g.gate) x;
+  end if;
+end $$;
+
 -- Errors carry their code in the constraint field, where the driver hands it to us untouched.
 create function sluice.refuse(p_code text, p_message text) returns void language plpgsql as $$
 begin
@@ -50,12 +80,21 @@ begin
   perform pg_advisory_xact_lock_shared('sluice.limits'::regclass::oid::int, 0);
 end $$;
 
-create function sluice.barrier_alone() returns void language plpgsql set lock_timeout = '10s' as $$
+-- Whoever waits for it has all others wait behind him, so he queues for a moment at a time.
+create function sluice.barrier_alone() returns void language plpgsql set lock_timeout = '250ms' as $$
 begin
   if current_setting('transaction_isolation') <> 'read committed' then
     perform sluice.refuse('isolation_level', 'changing a limit needs READ COMMITTED');
   end if;
-  perform pg_advisory_xact_lock('sluice.limits'::regclass::oid::int, 0);
+  for v_try in 1..20 loop
+    begin
+      perform pg_advisory_xact_lock('sluice.limits'::regclass::oid::int, 0);
+      return;
+    exception when lock_not_available then
+      if v_try = 20 then raise; end if;
+      perform pg_sleep(0.25);
+    end;
+  end loop;
 end $$;
 
 -- Wakes sleepers that serve one of these streams, one for every 50 tasks: no herd. NOTIFY takes a

@@ -50,7 +50,7 @@ declare v_n int;
 begin
   perform sluice.barrier_shared();
   with over as materialized (
-    select n.id as lane, n.used - n.cap as excess from sluice.lowered d join sluice.lane n on n.limit_id = d.limit_id where n.used > n.cap
+    select n.id as lane, n.used - n.cap as excess from sluice.lowered d join sluice.lane n on n.limit_id = d.limit_id and n.limit_id > 0 where n.used > n.cap
   ), holder as (
     select 'r' as source, r.ctid as tid, r.rank, r.id, r.attempt, o.lane, o.excess
     from sluice.ready r cross join lateral unnest(r.lanes) l join over o on o.lane = l where exists (select from over)
@@ -78,7 +78,7 @@ begin
     select l, 0, count(*) from back b cross join lateral unnest(b.lanes[b.at:]) l group by l
   )
   select count(*) into v_n from back;
-  delete from sluice.lowered d where not exists (select from sluice.lane n where n.limit_id = d.limit_id and n.used > n.cap);
+  delete from sluice.lowered d where not exists (select from sluice.lane n where n.limit_id = d.limit_id and n.limit_id > 0 and n.used > n.cap);
   return v_n;
 end $$;
 
@@ -145,6 +145,9 @@ create function sluice.declare_contract(
 returns int language plpgsql as $$
 declare v_gate int; v_old int; v_stream int;
 begin
+  -- Before any row lock, like everywhere: giving a type its limit, or taking it away, needs the barrier.
+  select gate into v_old from sluice.contract where type = p_type;
+  if p_sync or p_concurrency is not null and coalesce(v_old, 0) = 0 then perform sluice.barrier_alone(); end if;
   if p_concurrency is not null then v_gate := sluice.declare_limit(p_type, p_concurrency, null, p_sync); end if;
   insert into sluice.contract as c (type, queue, priority, attempts_max, ordered, order_scope, order_blocks, limit_ids)
   values (p_type, p_queue, p_priority, p_attempts, p_ordered, p_order_scope, p_order_blocks, p_limit_ids)
@@ -166,8 +169,8 @@ create function sluice.declare_use(p_stream int, p_limit_ids int[]) returns void
 begin
   insert into sluice.gate_stream select g.id, p_stream from sluice.gate g where g.id = any (p_limit_ids) on conflict do nothing;
   update sluice.stream set laned = true where id = p_stream and not laned
-    and (exists (select from sluice.limits where id = any (p_limit_ids) and per_key_declared is not null)
-      or (select count(*) from sluice.gate_stream g where g.stream = p_stream and g.gate <> stream.gate) > 1);
+    and exists (select from sluice.limits where id = any (p_limit_ids) and per_key_declared is not null);
+  perform sluice.gate_of(array(select distinct g.id from sluice.gate g where g.id = any (p_limit_ids) order by g.id));
 end $$;
 
 -- A type gets its own limit, or loses it. Its backlog need not move: the limit is a property of the
@@ -183,7 +186,7 @@ begin
   with running as (
     select r.ctid from sluice.run r join sluice.task t on t.id = r.id join sluice.stream s on s.id = t.stream
     -- Not skip locked: a completion in a user's transaction may roll back, and its task runs on.
-    where s.type = p_type and r.stream_gate = 0 for update of r
+    where s.type = p_type and r.stream_gate <> p_gate and p_gate <> all (sluice.gates_of(r.gate)) for update of r
   ), gone as (
     delete from sluice.run where ctid = any (array(select ctid from running)) returning *
   ), counted as (

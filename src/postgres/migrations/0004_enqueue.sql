@@ -8,15 +8,15 @@
 create function sluice.enqueue_many(
   p_stream int, p_priority int, p_attempts int, p_inputs text,
   p_limits int[] default null, p_keys text default null, p_orders text default null, p_order_blocks boolean default false,
-  p_run_at timestamptz default null, p_idempotency text default null, p_idempotency_ms bigint default 86400000,
+  p_run_at timestamptz default null, p_idempotency text default null, p_idempotency_ms bigint default 86400000, p_delay_ms bigint default null,
   out ids bigint[], out existed boolean[])
 language plpgsql set plan_cache_mode = force_generic_plan set jit = off as $$
 declare
   v_inputs json[] := string_to_array(p_inputs, E'\x1e')::json[];
   v_count int := cardinality(v_inputs);
   v_rank smallint;
-  v_later timestamptz := case when p_run_at > sluice.clock() then p_run_at end;
-  v_gate int := 0;
+  v_run_at timestamptz := coalesce(p_run_at, sluice.clock() + p_delay_ms * interval '1 millisecond');
+  v_later timestamptz := case when v_run_at > sluice.clock() then v_run_at end;
   v_fresh boolean[];
 begin
   -- guard: the door -> test/postgres/attacks.test.ts: "attack 6: bad lanes are refused at the door"
@@ -58,7 +58,7 @@ begin
   end if;
 end $$;
 
--- Tasks with an order key or limits. Of the totals the last is the gate, earlier ones are lanes.
+-- Tasks with an order key or limits. Keys become lanes, totals become the gate.
 create function sluice.insert_placed(
   p_stream int, p_rank smallint, p_attempts smallint, p_ids bigint[], p_inputs json[], p_limits int[], p_keys text, p_orders text,
   p_order_blocks boolean, p_later timestamptz, p_fresh boolean[])
@@ -68,42 +68,38 @@ declare
   v_count int := cardinality(p_ids);
   v_keys text[] := string_to_array(p_keys, E'\x1e');
   v_orders text[] := string_to_array(p_orders, E'\x1e', '');
-  v_gate int; v_keyed int[]; v_total_lanes bigint[]; v_total_limits int[]; v_total_keys text[];
+  v_gate int; v_keyed int[];
 begin
   if cardinality(p_limits) > 8 then perform sluice.refuse('invalid_option', 'a task has at most 8 limits'); end if;
   if exists (select from unnest(p_limits) l where not exists (select from sluice.limits where id = l)) then
     perform sluice.refuse('unknown_limit', 'no such limit'); end if;
-  select coalesce((array_agg(l.id order by u.n desc) filter (where l.total_declared is not null))[1], 0),
-    array_agg(l.id order by u.n) filter (where l.per_key_declared is not null)
-  into v_gate, v_keyed from unnest(p_limits) with ordinality u(id, n) join sluice.limits l on l.id = u.id;
+  v_gate := sluice.gate_of(array(select distinct l.id from sluice.limits l where l.id = any (p_limits) and l.total_declared is not null order by l.id));
+  select array_agg(l.id order by u.n) into v_keyed
+  from unnest(p_limits) with ordinality u(id, n) join sluice.limits l on l.id = u.id where l.per_key_declared is not null;
   if v_orders is not null and cardinality(v_orders) <> v_count or v_keys is not null and cardinality(v_keys) <> v_count then
     perform sluice.refuse('key_missing', 'every task needs its keys'); end if;
   if v_keyed is not null and v_keys is null then perform sluice.refuse('key_missing', 'a limit per key needs a key'); end if;
   -- Ignored, it would let the task past a limit that its sender believes in.
   if v_keyed is null and v_keys is not null then perform sluice.refuse('limit_shape', 'a key was given, but none of the limits is per key'); end if;
-  select array_agg(lane order by lane), array_agg(id order by lane), array_agg(''::text) into v_total_lanes, v_total_limits, v_total_keys
-  from (select distinct l.id, sluice.lane_id(4, l.id::text, v_secret) as lane from unnest(p_limits) u(id)
-    join sluice.limits l on l.id = u.id where l.total_declared is not null and l.id <> v_gate) t;
-  if v_keyed is null and v_orders is null and v_total_lanes is null then
+  if v_keyed is null and v_orders is null then
     perform sluice.insert_plain(p_stream, p_rank, p_attempts, p_ids, p_inputs, v_gate, p_later, p_fresh);
     return;
   end if;
   perform sluice.insert_laned(p_stream, p_rank, p_attempts, v_gate, p_ids, p_inputs, p_later, p_fresh, v_orders, v_keys,
-    v_keyed, case when p_order_blocks then -1 else 0 end, v_secret, v_total_lanes, v_total_limits, v_total_keys,
+    v_keyed, case when p_order_blocks then -1 else 0 end, v_secret,
     (select unserved from sluice.stream where id = p_stream));
 end $$;
 
 create function sluice.insert_laned(
   p_stream int, p_rank smallint, p_attempts smallint, p_gate int, p_ids bigint[], p_inputs json[], p_later timestamptz, p_fresh boolean[],
-  p_orders text[], p_keys text[], p_keyed int[], p_order_limit int, p_secret text,
-  p_total_lanes bigint[], p_total_limits int[], p_total_keys text[], p_unserved boolean)
+  p_orders text[], p_keys text[], p_keyed int[], p_order_limit int, p_secret text, p_unserved boolean)
 returns void language plpgsql set plan_cache_mode = force_generic_plan set jit = off as $$
 begin
   with item as materialized (
     select u.id, u.input, u.order_key,
-      case when u.order_key is not null then array[sluice.lane_id(1, u.order_key, p_secret)] end || k.lanes || p_total_lanes as lanes,
-      case when u.order_key is not null then array[p_order_limit] end || k.limits || p_total_limits as lane_limits,
-      case when u.order_key is not null then array[u.order_key] end || k.names || p_total_keys as lane_keys,
+      case when u.order_key is not null then array[sluice.lane_id(1, u.order_key, p_secret)] end || k.lanes as lanes,
+      case when u.order_key is not null then array[p_order_limit] end || k.limits as lane_limits,
+      case when u.order_key is not null then array[u.order_key] end || k.names as lane_keys,
       k.bad
     from unnest(p_ids, p_inputs, p_orders, p_keys, p_fresh) u(id, input, order_key, keys, fresh)
     left join lateral (

@@ -38,12 +38,13 @@ begin
     where p_keep or g.id = any (v_awaited)
   ), forgotten as (
     delete from sluice.task where id = any (array(select id from gone where not p_keep and id <> all (coalesce(v_awaited, '{}'))))
-  ), slots as (
+  ), held as (
     select gate, count(*)::int as n from (select gate from gone union all select stream_gate from gone) g where gate <> 0 group by gate
   )
   select (select array_agg(id) from gone), (select array_agg(l) from gone, unnest(gone.lanes) l),
-    (select array_agg(gate order by gate) from slots), (select array_agg(n order by gate) from slots)
+    (select array_agg(gate) from held), (select array_agg(n) from held)
   into settled, lanes, gates, gates_n;
+  if gates is not null then select f.gates, f.n into gates, gates_n from sluice.slots_of(gates, gates_n) f; end if;
   if v_awaited <> '{}' then perform sluice.tell_awaited(v_awaited); end if;
   if v_any_stop then delete from sluice.stop where id = any (settled); end if;
   if v_any_crash then delete from sluice.crash where id = any (settled); end if;
@@ -64,7 +65,7 @@ end $$;
 -- its order key and gives the others back; a task handed back keeps all its narrow slots.
 -- Returns the ids that were still ours.
 create function sluice.settle(p_worker bigint, p_ids bigint[], p_claims bigint[], p_kinds text[], p_delays bigint[], p_outcomes text)
-returns bigint[] language plpgsql as $$
+returns bigint[] language plpgsql set lock_timeout = '2s' as $$
 declare v record;
 begin
   perform sluice.barrier_shared();
@@ -90,6 +91,7 @@ begin
       -- Asked to stop while it ran: whatever else happened, it does not run again.
       case when o.kind in ('r', 'z', 'b') and exists (select from sluice.stop s where s.id = g.id) then 'c'
            when o.kind = 'r' and g.attempt >= t.attempts_max then 'f' else o.kind end as kind,
+      o.kind in ('r', 'z', 'b') and exists (select from sluice.stop s where s.id = g.id) as asked,
       coalesce(t.lanes[1] >> 60 = 1, false) as ordered,
       exists (select from sluice.crash c where c.id = g.id and c.times >= 3) as suspect
     from gone g join outcome o on o.id = g.id
@@ -110,15 +112,18 @@ begin
     insert into sluice.block (id, lane) select id, fate.lanes[1] from fate where kind = 'f' and lane_limits[1] = -1
   ), history as (
     insert into sluice.done (id, state, attempt, worker, started_at, finished_at, outcome)
-    select id, kind::"char", attempt, worker, started_at, v_now, told from fate where kind in ('f', 'c')
-  ), slots as (
+    select id, kind::"char", attempt, worker, started_at, v_now,
+      case when asked then json_build_object('reason', (select s.reason from sluice.stop s where s.id = fate.id)) else told end
+    from fate where kind in ('f', 'c')
+  ), held as (
     select gate, count(*)::int as n from (select gate from gone union all select stream_gate from gone) g where gate <> 0 group by gate
   )
   select (select array_agg(id) from fate),
     (select array_agg(l) from fate, unnest(case when kind = 'b' then null when kind in ('r', 'z') and ordered or kind = 'f' and lane_limits[1] = -1 then fate.lanes[2:] else fate.lanes end) l),
-    (select array_agg(gate order by gate) from slots), (select array_agg(n order by gate) from slots),
+    (select array_agg(gate) from held), (select array_agg(n) from held),
     (select array_agg(id) from fate where kind in ('f', 'c')), (select array_agg(distinct stream) from fate where kind = 'b')
   into settled, lanes, gates, gates_n, v_ended, v_back;
+  if gates is not null then select f.gates, f.n into gates, gates_n from sluice.slots_of(gates, gates_n) f; end if;
   delete from sluice.stop where id = any (v_ended);
   delete from sluice.crash where id = any (v_ended);
   perform sluice.tell_awaited(array(select distinct id from sluice.awaited where id = any (v_ended)));

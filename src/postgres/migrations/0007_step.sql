@@ -9,6 +9,7 @@
 -- planned again by every statement.)
 create function sluice.gate_room(p_gate int, p_own_gates int[], p_own_n int[]) returns int language plpgsql stable as $$
 begin
+  if p_gate < 0 then return (select coalesce(min(sluice.gate_room(x, p_own_gates, p_own_n)), 2147483647) from unnest(sluice.gates_of(p_gate)) x); end if;
   return coalesce((
     select least(2147483647, g.cap::bigint - g.used + coalesce((select sum(c.n) from sluice.credit c where c.gate = p_gate), 0)
       + coalesce((select sum(o.n) from unnest(p_own_gates, p_own_n) o(gate, n) where o.gate = p_gate), 0))::int
@@ -16,7 +17,8 @@ begin
 end $$;
 
 -- The heads of what can be taken. own_*: slots that this step has just freed and may use again.
-create function sluice.sources(p_streams int[], p_own_gates int[], p_own_n int[], p_max int,
+-- p_gate_from: the gate to begin with in each stream, because at most p_max sources are looked at.
+create function sluice.sources(p_streams int[], p_own_gates int[], p_own_n int[], p_max int, p_gate_from int,
   out n int, out streams int[], out gates int[], out stream_gates int[], out ranks smallint[], out ids bigint[],
   out rooms int[], out stream_rooms int[])
 language plpgsql set enable_seqscan = off set plan_cache_mode = force_generic_plan set jit = off as $$
@@ -25,7 +27,7 @@ begin
     array_agg(z.room), array_agg(z.stream_room)
   into n, streams, gates, stream_gates, ranks, ids, rooms, stream_rooms
   from (
-    select u.stream, h.gate, case when h.gate = s.gate then 0 else s.gate end as stream_gate, h.rank, h.id, h.room, s.room as stream_room
+    select u.stream, h.gate, case when h.gate = s.gate or h.gate < 0 and s.gate = any (sluice.gates_of(h.gate)) then 0 else s.gate end as stream_gate, h.rank, h.id, h.room, s.room as stream_room
     from unnest(p_streams) u(stream)
     cross join lateral (
       select st.gate, case when st.gate = 0 then 2147483647 else sluice.gate_room(st.gate, p_own_gates, p_own_n) end as room
@@ -33,18 +35,26 @@ begin
     cross join lateral (
       (select 0 as gate, r.rank, r.id, 2147483647 as room from sluice.ready r where r.stream = u.stream order by r.rank, r.id limit 1)
       union all
-      (select g.gate, g.rank, g.id, v.room from (
+      (select g.gate, g.rank, g.id, v.room from (values (p_gate_from, 2147483647), (-2147483648, p_gate_from - 1)) turn(low, high) cross join lateral (
         with recursive heads as (
-          (select r.gate, r.rank, r.id from sluice.gated r where r.stream = u.stream order by r.gate, r.rank, r.id limit 1)
+          (select r.gate, r.rank, r.id from sluice.gated r where r.stream = u.stream and r.gate >= turn.low and r.gate <= turn.high order by r.gate, r.rank, r.id limit 1)
           union all
           select x.gate, x.rank, x.id from heads h cross join lateral (
-            select r.gate, r.rank, r.id from sluice.gated r where r.stream = u.stream and r.gate > h.gate order by r.gate, r.rank, r.id limit 1) x
+            select r.gate, r.rank, r.id from sluice.gated r where r.stream = u.stream and r.gate > h.gate and r.gate <= turn.high order by r.gate, r.rank, r.id limit 1) x
         ) select * from heads) g
         cross join lateral (select sluice.gate_room(g.gate, p_own_gates, p_own_n) as room) v
         where v.room > 0)
     ) h
     where s.room > 0
     limit p_max) z;
+end $$;
+
+-- Some gate to begin with, by a random token.
+create function sluice.turn_of(p_token bigint) returns int language plpgsql stable as $$
+declare v_low int := (select min(id) from sluice.gate_set); v_high int := (select max(id) from sluice.limits);
+begin
+  v_low := coalesce(v_low, 0); v_high := coalesce(v_high, 0);
+  return v_low + ((p_token >> 2) % (v_high - v_low + 1))::int;
 end $$;
 
 -- Streams of other live workers with room, that hold tasks of these gates: a slot may be worth more
@@ -77,7 +87,7 @@ begin
         (select r.rank, r.id from sluice.ready r where s.gate = 0 and r.stream = s.stream and (r.rank, r.id) >= (s.rank, s.id)
           and (r.rank, r.id) <= (v_last_rank, v_last_id) order by r.rank, r.id limit least(v_depth, s.stream_room))
         union all
-        (select r.rank, r.id from sluice.gated r where s.gate > 0 and r.stream = s.stream and r.gate = s.gate and (r.rank, r.id) >= (s.rank, s.id)
+        (select r.rank, r.id from sluice.gated r where s.gate <> 0 and r.stream = s.stream and r.gate = s.gate and (r.rank, r.id) >= (s.rank, s.id)
           and (r.rank, r.id) <= (v_last_rank, v_last_id) order by r.rank, r.id limit least(v_depth, s.room, s.stream_room))) h
     ), numbered as (
       select c.*, case when gate = 0 then 0 else row_number() over (partition by gate order by rank, id) end as at_gate,
@@ -123,7 +133,7 @@ begin
     end if;
   end if;
   -- guard: cap check on re-use -> test/postgres/attacks.test.ts: "attack 7: slots re-used inside a step respect a lowered limit"
-  select array_agg(case when l.id is not null then greatest(0, l.room + coalesce(c.n, 0) + u.own) else least(u.own, u.want) end order by u.i),
+  select array_agg(case when l.id is not null then greatest(0, l.room + coalesce(c.n, 0) + u.own) else least(u.own, u.want, greatest(0, sluice.gate_room(u.gate, p_gates, p_own))) end order by u.i),
     array_agg(l.id is not null order by u.i), array_agg(coalesce(c.n, 0) order by u.i)
   into slots, locked, absorbed
   from unnest(p_gates, p_wants, p_own) with ordinality u(gate, want, own, i)
@@ -134,15 +144,13 @@ end $$;
 -- Cuts what is wanted of each source to the slots of its gates, best source first.
 create function sluice.allot(p_wants int[], p_source_gates int[], p_source_stream_gates int[], p_gates int[], p_slots int[])
 returns int[] language plpgsql as $$
-declare v_slots int[] := p_slots; v_k int; v_a int; v_b int; v_out int[] := p_wants;
+declare v_slots int[] := p_slots; v_out int[] := p_wants; v_at int[]; v_k int; v_i int;
 begin
   for i in 1..cardinality(p_wants) loop
+    v_at := array(select array_position(p_gates, g) from unnest(sluice.gates_of(p_source_gates[i]) || p_source_stream_gates[i]) g where g = any (p_gates));
     v_k := p_wants[i];
-    v_a := case when p_source_gates[i] > 0 then array_position(p_gates, p_source_gates[i]) end;
-    v_b := case when p_source_stream_gates[i] > 0 then array_position(p_gates, p_source_stream_gates[i]) end;
-    v_k := least(v_k, v_slots[v_a], v_slots[v_b]);
-    if v_a is not null then v_slots[v_a] := v_slots[v_a] - v_k; end if;
-    if v_b is not null and v_b is distinct from v_a then v_slots[v_b] := v_slots[v_b] - v_k; end if;
+    foreach v_i in array v_at loop v_k := least(v_k, v_slots[v_i]); end loop;
+    foreach v_i in array v_at loop v_slots[v_i] := v_slots[v_i] - v_k; end loop;
     v_out[i] := v_k;
   end loop;
   return v_out;
@@ -156,12 +164,16 @@ create function sluice.step(p_worker bigint, p_claim bigint, p_streams int[], p_
   p_ids bigint[] default null, p_claims bigint[] default null, p_results text default null, p_keep boolean default true,
   p_from int default 1, p_asleep boolean default null)
 returns table (id bigint, stream int, attempt smallint, input json)
-language plpgsql set enable_seqscan = off set plan_cache_mode = force_generic_plan set jit = off as $$
+-- A run row in the hand of a user's transaction that does not end must not hold up the barrier: the
+-- step fails, its outcomes are sent again.
+language plpgsql set lock_timeout = '2s' set enable_seqscan = off set plan_cache_mode = force_generic_plan set jit = off as $$
 #variable_conflict use_column
 declare
   v record; v_note record; s record; o record; g record;
   v_lanes bigint[]; v_lanes_n int[]; v_own_gates int[]; v_own_n int[]; v_joined bigint[]; v_joined_limits int[];
-  v_gates int[]; v_wants int[]; v_gate_wants int[]; v_gate_own int[]; v_rivals int[]; v_rival_n int := 0; v_refused int; v_claimed int := 0; v_plain int; v_n int := 0; v_lowered boolean; v_dirty boolean;
+  v_gates int[]; v_wants int[]; v_want_gates int[]; v_want_n int[]; v_gate_wants int[]; v_gate_own int[]; v_rivals int[]; v_rival_n int := 0; v_refused int; v_claimed int := 0; v_plain int; v_n int := 0; v_lowered boolean; v_dirty boolean;
+  -- Mostly the first; every fourth claim begins elsewhere, so that a stream with more gates than are looked at serves them all.
+  v_gate_from int := case when p_claim % 4 = 3 then (select sluice.turn_of(p_claim)) else -2147483647 end;
 begin
   perform sluice.barrier_shared();
   perform sluice.require_lease(p_worker);
@@ -187,7 +199,7 @@ begin
 
   if p_n > 0 then
     select * into s from sluice.sources(
-      case when p_from > 1 then p_streams[p_from:] || p_streams[:p_from - 1] else p_streams end, v_own_gates, v_own_n, 16);
+      case when p_from > 1 then p_streams[p_from:] || p_streams[:p_from - 1] else p_streams end, v_own_gates, v_own_n, 16, v_gate_from);
     v_n := s.n;
   end if;
 
@@ -239,11 +251,14 @@ begin
 
   else
     -- A limit that was removed has no counter: it is not among these, and limits nothing.
-    v_gates := array(select t.id from sluice.gate t where t.id = any (s.gates || s.stream_gates || v_own_gates) order by t.id);
-    if v_gates <> '{}' then
+    select f.gates, f.n into v_gates, v_gate_wants from sluice.slots_of(s.gates || s.stream_gates || v_own_gates, null) f;
+    v_gates := array(select t.id from sluice.gate t where t.id = any (v_gates) order by t.id);
+    -- A rival's head that some open transaction has in hand cannot be taken by him either: now and then
+    -- (by the random token) nobody is left a slot, so that it cannot lie idle for long.
+    if v_gates <> '{}' and p_claim % 16 <> 15 then
       v_rivals := sluice.rivals(v_gates, p_streams);
       if v_rivals is not null then
-        select * into o from sluice.sources(v_rivals, v_own_gates, v_own_n, 16);
+        select * into o from sluice.sources(v_rivals, v_own_gates, v_own_n, 16, v_gate_from);
         v_rival_n := coalesce(o.n, 0);
       end if;
     end if;
@@ -257,11 +272,10 @@ begin
       perform sluice.ring(o.streams, 1);
     end if;
 
-    select array_agg(coalesce(w.n, 0)::int order by x.i), array_agg(coalesce(f.n, 0) order by x.i) into v_gate_wants, v_gate_own
+    select f.gates, f.n into v_want_gates, v_want_n from sluice.slots_of(s.gates || s.stream_gates, v_wants || v_wants) f;
+    select array_agg(coalesce(w.n, 0) order by x.i), array_agg(coalesce(f.n, 0) order by x.i) into v_gate_wants, v_gate_own
     from unnest(v_gates) with ordinality x(gate, i)
-    left join (select gate, sum(k) as n from (
-      select u.gate, u.k from unnest(s.gates, v_wants) u(gate, k) where u.gate > 0
-      union all select u.gate, u.k from unnest(s.stream_gates, v_wants) u(gate, k) where u.gate > 0) b group by gate) w on w.gate = x.gate
+    left join unnest(v_want_gates, v_want_n) w(gate, n) on w.gate = x.gate
     left join unnest(v_own_gates, v_own_n) f(gate, n) on f.gate = x.gate;
     v_plain := (select coalesce(sum(u.k), 0) from unnest(s.gates, s.stream_gates, v_wants) u(gate, stream_gate, k) where u.gate = 0 and u.stream_gate = 0);
     select * into g from sluice.lock_gates(v_gates, v_gate_wants, v_gate_own, v_plain = 0 and v_own_gates is null);
@@ -282,7 +296,7 @@ begin
         select y.tid from source w cross join lateral (
           select z.ctid as tid from sluice.gated z where z.stream = w.stream and z.gate = w.gate and (z.rank, z.id) >= (w.rank, w.id)
             and (not v_lowered or sluice.over_lane(z.lanes) is null) order by z.rank, z.id limit w.k for update skip locked) y
-        where w.gate > 0))
+        where w.gate <> 0))
       returning x.id, x.stream, x.attempt, x.gate, x.lanes
     ), taken as materialized (
       select c.*, w.stream_gate from (select * from from_ready union all select * from from_gated) c join source w on w.stream = c.stream and w.gate = c.gate
@@ -290,7 +304,8 @@ begin
       insert into sluice.run (id, claim, worker, attempt, started_at, gate, stream_gate, lanes)
       select id, p_claim, p_worker, attempt + 1, clock_timestamp(), gate, stream_gate, lanes from taken
     ), used as (
-      select gate, count(*)::int as n from (select gate from taken union all select stream_gate from taken) x where gate > 0 group by gate
+      select x.gate, sum(t.n)::int as n from (select gate, stream_gate, count(*) as n from taken group by gate, stream_gate) t
+      cross join lateral unnest(sluice.gates_of(t.gate) || t.stream_gate) x(gate) group by x.gate
     ), change as materialized (
       select y.gate, y.locked, coalesce(u.n, 0) - y.own - y.absorbed as n
       from unnest(v_gates, g.locked, v_gate_own, g.absorbed) y(gate, locked, own, absorbed) left join used u on u.gate = y.gate

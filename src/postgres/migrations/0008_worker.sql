@@ -37,6 +37,12 @@ create function sluice.reserve_suspect(p_worker bigint, p_streams int[]) returns
   returning id
 $$;
 
+-- The worker could not empty itself in time: let another try.
+create function sluice.release_suspect(p_worker bigint) returns void language plpgsql as $$
+begin
+  update sluice.suspect set reserved_by = null where reserved_by = p_worker;
+end $$;
+
 -- The worker holds nothing else now. Takes the suspect if its gates have room, else returns nothing.
 create function sluice.claim_suspect(p_worker bigint, p_claim bigint, p_id bigint)
 returns table (id bigint, stream int, attempt smallint, input json) language plpgsql as $$
@@ -47,10 +53,17 @@ begin
   perform sluice.require_lease(p_worker);
   if exists (select from sluice.run r where r.worker = p_worker) then
     perform sluice.refuse('not_claimed', 'a suspect is claimed alone: this worker holds other tasks'); end if;
+  -- Before any other lock: a user's open cancel may have it, and nobody waits for that.
+  perform 1 from sluice.suspect x where x.id = p_id and x.reserved_by = p_worker for update skip locked;
+  if not found then return; end if;
   select * into v_task from sluice.task t where t.id = p_id;
-  if sluice.over_lane(v_task.lanes) is not null then return; end if;
-  select case when gate = v_task.gate then 0 else gate end into v_stream_gate from sluice.stream t where t.id = v_task.stream;
-  v_gates := array(select distinct x from unnest(array[v_task.gate, v_stream_gate]) x where x > 0 order by x);
+  if exists (select from sluice.stream t where t.id = v_task.stream and t.paused) then return; end if;
+  -- Above a lowered number what counts is who runs: else suspects of one key would wait for each other.
+  perform 1 from sluice.lane n where n.id = any (v_task.lanes) and n.used > n.cap order by n.id for update;
+  if found and exists (select from sluice.lane n where n.id = any (v_task.lanes) and n.used > n.cap
+      and n.cap <= (select count(*) from sluice.run r where r.lanes @> array[n.id])) then return; end if;
+  select case when gate = any (sluice.gates_of(v_task.gate)) then 0 else gate end into v_stream_gate from sluice.stream t where t.id = v_task.stream;
+  v_gates := array(select distinct x from unnest(sluice.gates_of(v_task.gate) || v_stream_gate) x where x > 0 order by x);
   perform 1 from sluice.gate g where g.id = any (v_gates) order by g.id for update;
   if exists (select from unnest(v_gates) x where sluice.gate_room(x, null, null) <= 0) then return; end if;
   return query
@@ -80,7 +93,7 @@ end $$;
 create function sluice.retire(p_worker bigint) returns int language plpgsql as $$
 declare v_n int := sluice.release_unknown(p_worker, '{}');
 begin
-  update sluice.suspect set reserved_by = null where reserved_by = p_worker;
+  perform sluice.release_suspect(p_worker);
   delete from sluice.worker where id = p_worker;
   return v_n;
 end $$;
@@ -113,10 +126,11 @@ begin
   ), history as (
     insert into sluice.done (id, state, attempt, worker, started_at, finished_at, outcome)
     select id, kind::"char", attempt, worker, started_at, v_now,
-      case when kind = 'f' then json_build_object('name', 'SluiceError', 'code', 'poisoned', 'message', 'the worker died ' || times || ' times with this task in hand, the last time with nothing else') end
+      case when kind = 'f' then json_build_object('name', 'SluiceError', 'code', 'poisoned', 'message', 'the worker died ' || times || ' times with this task in hand, the last time with nothing else')
+        else json_build_object('reason', (select s.reason from sluice.stop s where s.id = fate.id)) end
     from fate where kind in ('f', 'c')
   ), credits as (
-    insert into sluice.credit (gate, n) select gate, count(*) from (select gate from gone union all select stream_gate from gone) g where gate <> 0 group by gate
+    insert into sluice.credit (gate, n) select x.gate, count(*) from gone cross join lateral unnest(sluice.gates_of(gone.gate) || gone.stream_gate) x(gate) where x.gate <> 0 group by x.gate
   ), frees as (
     insert into sluice.dirty (lane, limit_id, freed) select l, 0, count(*) from fate, unnest(case when kind = 'f' and lane_limits[1] = -1 then lanes[2:] else lanes end) l
     where kind in ('f', 'c') group by l

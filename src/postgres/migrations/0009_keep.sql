@@ -13,7 +13,8 @@ begin
     select g.id, g.attempt, g.held, t.stream, t.rank, t.gate, t.lanes, t.lane_limits, exists (select from sluice.stop z where z.id = g.id) as stopped
     from gone g cross join lateral (select * from sluice.task where id = g.id limit 1) t
   ), history as (
-    insert into sluice.done (id, state, attempt, finished_at) select id, 'c', attempt, v_now from fate where stopped
+    insert into sluice.done (id, state, attempt, finished_at, outcome)
+    select id, 'c', attempt, v_now, json_build_object('reason', (select s.reason from sluice.stop s where s.id = fate.id)) from fate where stopped
   ), frees as (
     insert into sluice.dirty (lane, limit_id, freed) select l, 0, count(*) from fate, unnest(lanes[1:held]) l where stopped group by l
   ), to_ready as (
@@ -30,9 +31,12 @@ begin
     insert into sluice.dirty (lane, limit_id) select lanes[held + 1], max(lane_limits[held + 1]) from fate where not stopped and held < cardinality(lanes) group by 1
   )
   select count(*), array_agg(distinct stream), array_agg(id) filter (where stopped) into moved, v_streams, v_stopped from fate;
-  if v_stopped is not null then delete from sluice.stop where id = any (v_stopped); end if;
+  if v_stopped is not null then
+    delete from sluice.stop where id = any (v_stopped);
+    perform sluice.tell_awaited(array(select distinct id from sluice.awaited where id = any (v_stopped)));
+  end if;
   if v_streams is not null and exists (select from sluice.worker where asleep) then perform sluice.ring(v_streams, moved); end if;
-  next_ms := (select greatest(0, ceil(extract(epoch from run_at - v_now) * 1000)) from sluice.scheduled order by run_at limit 1);
+  next_ms := (select greatest(0, ceil(extract(epoch from run_at - v_now) * 1000)) from sluice.scheduled where run_at > v_now order by run_at limit 1);
 end $$;
 
 -- History older than its time. The table is swept by blocks, from where the last call of any process
@@ -52,9 +56,10 @@ begin
   if v.block >= v_total then v.block := 0; end if;
   v_blocks := least(v.due, 128);
   with gone as (
-    delete from sluice.done d where d.ctid >= format('(%s,0)', v.block)::tid and d.ctid < format('(%s,0)', v.block + v_blocks)::tid
-      and d.finished_at < v_now - case d.state when 's' then p_succeeded_ms when 'f' then p_failed_ms else p_cancelled_ms end * interval '1 millisecond'
-      and not exists (select from sluice.block b where b.id = d.id) returning id
+    delete from sluice.done where ctid = any (array(
+      select d.ctid from sluice.done d where d.ctid >= format('(%s,0)', v.block)::tid and d.ctid < format('(%s,0)', v.block + v_blocks)::tid
+        and d.finished_at < v_now - case d.state when 's' then p_succeeded_ms when 'f' then p_failed_ms else p_cancelled_ms end * interval '1 millisecond'
+        and not exists (select from sluice.block b where b.id = d.id) for update of d skip locked)) returning id
   ), tasks as (
     delete from sluice.task where id = any (array(select id from gone))
   )
@@ -118,6 +123,8 @@ create function sluice.unpark(p_max int) returns int
 language plpgsql set enable_seqscan = off set plan_cache_mode = force_generic_plan set jit = off as $$
 declare v_n int;
 begin
+  update sluice.stream s set unserved = false where unserved
+    and exists (select from sluice.worker w where w.streams @> array[s.id] and w.expires_at > sluice.clock());
   with gone as (
     delete from sluice.park where ctid = any (array(
       select x.tid from (select distinct unnest(streams) as id from sluice.worker where expires_at > sluice.clock()) s
@@ -138,6 +145,7 @@ end $$;
 create function sluice.keep_lanes(p_max int) returns int language plpgsql as $$
 declare v_n int := 0;
 begin
+  perform sluice.barrier_shared();
   if exists (select from sluice.lowered) then perform sluice.shed(); end if;
   if exists (select from sluice.stream where laned) then v_n := sluice.demote(p_max); end if;
   if exists (select from sluice.park) then v_n := v_n + sluice.unpark(p_max); end if;

@@ -25,7 +25,7 @@ begin
       returning ready.id, attempt, coalesce(cardinality(lanes), 0) as held
     ), g as (
       delete from sluice.gated where ctid = any (array(select x.tid from target t cross join lateral (
-        select y.ctid as tid from sluice.gated y where t.gate > 0 and y.stream = t.stream and y.gate = t.gate and y.rank = t.rank and y.id = t.id for update skip locked) x))
+        select y.ctid as tid from sluice.gated y where t.gate <> 0 and y.stream = t.stream and y.gate = t.gate and y.rank = t.rank and y.id = t.id for update skip locked) x))
       returning gated.id, attempt, coalesce(cardinality(lanes), 0) as held
     ), p as (
       delete from sluice.suspect where ctid = any (array(select x.tid from target t cross join lateral (
@@ -102,7 +102,7 @@ create view sluice.task_state as
     select 'scheduled' as state, attempt, run_at, null::bigint as worker, null::timestamptz as started_at, null::timestamptz as finished_at, null::json as outcome from sluice.scheduled where id = t.id
     union all select 'waiting', attempt, null, null, null, null, null from sluice.wait w where w.lane = any (t.lanes) and w.place = sluice.lane_place(w.lane, t.rank) and w.id = t.id
     union all select 'ready', attempt, null, null, null, null, null from sluice.ready r where t.gate = 0 and r.stream = t.stream and r.rank = t.rank and r.id = t.id
-    union all select 'waiting', attempt, null, null, null, null, null from sluice.gated g where t.gate > 0 and g.stream = t.stream and g.gate = t.gate and g.rank = t.rank and g.id = t.id
+    union all select 'waiting', attempt, null, null, null, null, null from sluice.gated g where t.gate <> 0 and g.stream = t.stream and g.gate = t.gate and g.rank = t.rank and g.id = t.id
     union all select 'waiting', attempt, null, null, null, null, null from sluice.park where id = t.id
     union all select 'ready', attempt, null, null, null, null, null from sluice.suspect where id = t.id
     union all select 'running', attempt, null, worker, started_at, null, null from sluice.run where id = t.id
@@ -133,6 +133,6 @@ create view sluice.violation as
   union all select 'waiter without a waker', w.lane, l.used, l.cap, null from (select distinct lane from sluice.wait) w left join sluice.lane l on l.id = w.lane
     where (l.id is null or l.used < l.cap) and not exists (select from sluice.dirty d where d.lane = w.lane)
   union all select 'gate differs from holders', g.id, g.used, g.cap, r.n from sluice.gate g cross join lateral (
-    select (select count(*) from sluice.run where g.id in (run.gate, stream_gate)) + coalesce((select sum(n) from sluice.credit c where c.gate = g.id), 0) as n) r where g.used <> r.n
+    select (select count(*) from sluice.run where g.id = any (sluice.gates_of(run.gate) || stream_gate)) + coalesce((select sum(n) from sluice.credit c where c.gate = g.id), 0) as n) r where g.used <> r.n
   union all select 'task in two states', id, null, null, count(*) from place group by id having count(*) > 1
   union all select 'task in no state', t.id, null, null, 0 from sluice.task t where not exists (select from place p where p.id = t.id);
