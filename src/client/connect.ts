@@ -1,4 +1,4 @@
-import { oncePerSecond, silentLogger, type Logger } from "../core/ports.js";
+import { oncePerSecond, standardErrorLogger, type Logger } from "../core/ports.js";
 import { connected } from "../postgres/connected.js";
 import { Database } from "../postgres/database.js";
 import { checkIsolation } from "../postgres/isolation.js";
@@ -22,7 +22,7 @@ export async function open(options: ConnectOptions): Promise<Connection> {
   const settings = settingsOf(options, process.env);
   const embedded = options.embedded === true ? await startEmbedded() : null;
   const url = embedded?.url ?? settings.url;
-  const { pool, prepare, logger = silentLogger } = options;
+  const { pool, prepare, logger = standardErrorLogger } = options;
   const { schema, apiConnections } = settings;
   const db = new Database({ url, pool, schema, prepare, apiConnections });
   try {

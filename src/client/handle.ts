@@ -46,7 +46,10 @@ export class TaskHandle<Output = unknown> {
       timeoutMs === undefined ? null : checkInteger("timeoutMs", timeoutMs, TIMEOUT_RANGE);
     const task = await this.#desk.ended(this.id, limitMs);
     if (task === null) {
-      throw new SluiceError("result_not_kept", `task ${this.id} has ended and left no history`);
+      throw new SluiceError(
+        "result_not_kept",
+        `task ${this.id} is not there: it has ended and left no history, or was never committed`,
+      );
     }
     if (task.state === "succeeded") return task.outcome as Output;
     throw task.state === "failed" ? failed(task) : cancelled(task);

@@ -33,6 +33,7 @@ export interface ConnectOptions {
   readonly listenUrl?: string;
   /** false: no named statements, for a pooler in transaction mode. */
   readonly prepare?: boolean;
+  /** Default: warnings and errors to standard error, at most one line a second about the same trouble. */
   readonly logger?: Logger;
   readonly history?: HistoryOptions;
   /** The largest input, default 1 MiB. */

@@ -34,6 +34,14 @@ export const silentLogger: Logger = {
   error: nothing,
 };
 
+/** Where lines go if nobody says otherwise: warnings and errors to standard error, as JSON. */
+export const standardErrorLogger: Logger = {
+  debug: nothing,
+  info: nothing,
+  warn: (message, fields) => console.warn(JSON.stringify({ sluice: message, ...fields })),
+  error: (message, fields) => console.error(JSON.stringify({ sluice: message, ...fields })),
+};
+
 const PERIOD_MS = 1000;
 // Messages are meant to be constant; should somebody put ids into them, memory stays bounded.
 const TROUBLES_MAX = 1000;

@@ -87,7 +87,7 @@ export class Crew {
           run,
           new SluiceError(
             "timeout",
-            `the handler took longer than ${Math.round(now - run.startedMs)} ms`,
+            `the handler took longer than ${Math.round(run.deadlineMs - run.startedMs)} ms`,
           ),
         );
       }
@@ -158,7 +158,10 @@ export class Crew {
   }
 
   #fail(run: Run, e: unknown): void {
-    if (run.finished) return this.#late(run);
+    if (run.finished) {
+      if (run.aborted === null) this.#tellLate(run, e);
+      return this.#late(run);
+    }
     this.#other(run, this.#settlementOf(run, e));
   }
 
@@ -204,6 +207,15 @@ export class Crew {
     this.#o.log.warn("a handler was told to stop and still runs; its task goes on without it", {
       task: run.claim.id,
       type: run.handler.contract.type,
+    });
+  }
+
+  #tellLate(run: Run, e: unknown): void {
+    const { contract } = run.handler;
+    this.#o.log.warn("a handler failed after its transaction had completed its task", {
+      task: run.claim.id,
+      type: contract.type,
+      error: describeError(e).message,
     });
   }
 

@@ -82,6 +82,7 @@ export class Heart {
   doubt(session: Session): void {
     if (session.lost || this.#current !== session) return;
     session.doubtful = true;
+    session.doubtfulSinceMs = this.#o.clock.now();
     this.#current = null;
     this.#again();
     this.#schedule(0);
@@ -227,7 +228,9 @@ export class Heart {
     const released = await releaseUnknown(this.#o.line, session.id, this.#o.known(session));
     if (released > 0)
       this.#o.log.info("tasks of a lost reply were handed back", { tasks: released });
-    if (!session.idle) return;
+    // Without its registration, what a cut-off claim still commits would count as a crash.
+    const early = this.#o.clock.now() - session.doubtfulSinceMs < this.#beatMs();
+    if (early || !session.idle) return;
     await retire(this.#o.line, session.id);
     this.#sessions.delete(session);
   }

@@ -13,6 +13,8 @@ export class Session {
   leaseUntilMs: number;
   /** A reply was lost: it may hold tasks that we have never seen. */
   doubtful = false;
+  /** Since when, by our monotonic clock. */
+  doubtfulSinceMs = 0;
   lost = false;
   /** Outcomes of this session that are on their way to the database. */
   settling = 0;

@@ -32,13 +32,21 @@ export async function completeInTransaction<R>(
     throw new SluiceError("not_claimed", `task ${run.claim.id} is settled: it can do nothing more`);
   }
   let broken: Error | undefined;
+  let over = false;
+  // After the end the connection is somebody else's: a handler that kept its tx must not write into it.
+  const tx: Queryable = {
+    query: async (text, params) => {
+      if (over) throw new SluiceError("not_claimed", "this transaction has ended");
+      return client.query(text, params);
+    },
+  };
   // A connection that breaks between two statements tells by an event; unheard, it ends the process.
   const hear = (e: Error): void => void (broken ??= e);
   client.on("error", hear);
   try {
     await inOurWords(client.query("begin isolation level read committed"));
     // What fn throws stays what it is: a snooze, a cancel, an error of the user's own.
-    const result = await fn(client);
+    const result = await fn(tx);
     for (const enqueue of pending) await enqueue(client);
     await settleInTransaction(desk.db, client, {
       worker: run.session.id,
@@ -53,6 +61,7 @@ export async function completeInTransaction<R>(
     if (isReadOnly(e)) broken ??= e as Error;
     throw e;
   } finally {
+    over = true;
     client.release(broken);
     client.off("error", hear);
   }
