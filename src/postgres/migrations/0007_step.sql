@@ -23,6 +23,19 @@ create function sluice.sources(p_streams int[], p_own_gates int[], p_own_n int[]
   out rooms int[], out stream_rooms int[])
 language plpgsql set enable_seqscan = off set plan_cache_mode = force_generic_plan set jit = off as $$
 begin
+  -- Where no task waits at a gate, the walk over gates is left out: it is most of what a look costs.
+  if not exists (select from sluice.gated) then
+    select count(*), array_agg(z.stream), array_agg(0), array_agg(z.gate), array_agg(z.rank), array_agg(z.id), array_agg(2147483647), array_agg(z.room)
+    into n, streams, gates, stream_gates, ranks, ids, rooms, stream_rooms
+    from (
+      select u.stream, s.gate, h.rank, h.id, s.room from unnest(p_streams) u(stream)
+      cross join lateral (
+        select st.gate, case when st.gate = 0 then 2147483647 else sluice.gate_room(st.gate, p_own_gates, p_own_n) end as room
+        from sluice.stream st where st.id = u.stream and not st.paused limit 1) s
+      cross join lateral (select r.rank, r.id from sluice.ready r where r.stream = u.stream order by r.rank, r.id limit 1) h
+      where s.room > 0 limit p_max) z;
+    return;
+  end if;
   select count(*), array_agg(z.stream), array_agg(z.gate), array_agg(z.stream_gate), array_agg(z.rank), array_agg(z.id),
     array_agg(z.room), array_agg(z.stream_room)
   into n, streams, gates, stream_gates, ranks, ids, rooms, stream_rooms
@@ -62,6 +75,8 @@ end $$;
 -- the slot would lie idle.
 create function sluice.rivals(p_gates int[], p_streams int[]) returns int[] language plpgsql as $$
 begin
+  -- The common case, a limit of one type or of types that we all serve, is told by the index alone.
+  if not exists (select from sluice.gate_stream gs where gs.gate = any (p_gates) and gs.stream <> all (p_streams)) then return null; end if;
   return (select array_agg(distinct gs.stream) from sluice.gate_stream gs
     where gs.gate = any (p_gates) and gs.stream <> all (p_streams)
       and exists (select from sluice.worker w where w.capacity_available > 0 and not w.draining and w.streams @> array[gs.stream] and w.expires_at > sluice.clock()));
