@@ -15,6 +15,8 @@ export interface ClaimedTask {
 export interface Success {
   readonly claim: Claim;
   readonly result: string;
+  /** Its end lets nobody else through: its type has neither order nor limits. */
+  readonly plain: boolean;
 }
 
 interface StepCall {

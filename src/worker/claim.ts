@@ -149,13 +149,22 @@ export class Claimer {
     const session = parcel?.session ?? current();
     if (session === null) return false;
     const settling = parcel?.items.length ?? 0;
-    const claiming = this.#accepting && session === current() && (settling > 0 || this.#mayClaim());
+    const reason = settling > 0 ? !this.#leavesToBell(parcel!) : this.#mayClaim();
+    const claiming = this.#accepting && session === current() && reason;
     const most = Math.min(batchMax, Math.max(settling, this.#pace));
     const want = claiming ? claimSize(permits.free, settling, most) : 0;
     if (settling === 0 && want === 0) return false;
     if (settling === 0 && this.#appetite === "probe") this.#appetite = "none";
     void this.#send(session, parcel, want);
     return true;
+  }
+
+  /**
+   * Asleep, with nothing freed by what it settles, a worker waits for the bell, which picks one of all
+   * sleepers. Else whoever has much in hand would look most often, and take most of what comes.
+   */
+  #leavesToBell(parcel: Parcel<Success>): boolean {
+    return this.#bed === "asleep" && parcel.items.every((success) => success.plain);
   }
 
   #mayClaim(): boolean {

@@ -146,7 +146,8 @@ export class Crew {
     if (!this.#leave(run)) return;
     this.completed++;
     const result = value === undefined ? "" : storable(value, this.#o.resultBytesMax);
-    this.#o.outbox.addSuccess(run.session, { claim: run.claim, result });
+    const { plain } = run.handler.contract;
+    this.#o.outbox.addSuccess(run.session, { claim: run.claim, result, plain });
     this.#o.onOutcome();
   }
 

@@ -303,3 +303,53 @@ describe("a limit keeps its shape:", () => {
       expect(await refusal(a.setLimit("nothing", { total: 1 }))).toBe("unknown_limit");
     }));
 });
+
+test("a total is counted in one place, whether a task has it alone or beside another", () =>
+  on(async (a) => {
+    const mail = await a.limit("mail", { total: 2 });
+    const other = await a.limit("other", { total: 5 });
+    const alone = await a.type("alone", { limits: [mail] });
+    const both = await a.type("both", { limits: [mail, other] });
+    await a.enqueue(alone, { n: 5, limits: [mail] });
+    await a.enqueue(both, { n: 5, limits: [mail, other] });
+    const one = await a.register([alone]);
+    const two = await a.register([both]);
+    const held = await a.claim(one, 1);
+    const more = await claimAll(a, two);
+    expect([...held, ...more, ...(await claimAll(a, one))]).toHaveLength(2);
+    await a.step(one, 0, held);
+    await a.step(two, 0, more);
+    await a.setLimit("mail", { total: 8 });
+    await a.setLimit("other", { total: 3 });
+    expect(await claimAll(a, two)).toHaveLength(3);
+    expect(await claimAll(a, one)).toHaveLength(4);
+  }));
+
+test("a limit of one type that another type uses too goes by its lowered number", () =>
+  on(async (a) => {
+    const first = await a.type("first", { concurrency: 4 });
+    const own = await a.value<number>("select id from sluice.limits where name = 'first'");
+    const second = await a.type("second", { limits: [own] });
+    await a.enqueue(first, { n: 10 });
+    await a.enqueue(second, { n: 10, limits: [own] });
+    const worker = await a.register([first, second]);
+    const held = await a.claim(worker, 10);
+    expect(held).toHaveLength(4);
+    await a.setLimit("first", { total: 2 });
+    expect((await a.step(worker, 10, held)).held).toHaveLength(2);
+  }));
+
+test("in a stream of more gates than a claim looks at, the best task of the last one gets its turn", () =>
+  on(async (a) => {
+    const limits: number[] = [];
+    for (let i = 0; i < 30; i++) limits.push(await a.limit(`group ${i}`, { total: 1 }));
+    const stream = await a.type("t", { limits: [] });
+    for (const limit of limits.slice(0, -1)) await a.enqueue(stream, { n: 100, limits: [limit] });
+    const [best] = await a.enqueue(stream, { limits: limits.slice(-1), priority: 100 });
+    const worker = await a.register([stream]);
+    let held: Held[] = [];
+    for (let i = 0; i < 200 && !idsOf(held).includes(best!); i++) {
+      held = (await a.step(worker, 10, held)).held;
+    }
+    expect(idsOf(held)).toContain(best);
+  }));

@@ -219,7 +219,11 @@ begin
   end if;
 
   if v_n = 0 then
-    if v_own_gates is not null then perform sluice.give_back(v_own_gates, v_own_n); end if;
+    if v_own_gates is not null then
+      perform sluice.give_back(v_own_gates, v_own_n);
+      -- Nobody asked for more here: somebody else may have use for the slots.
+      if p_n <= 0 and exists (select from sluice.worker where asleep) then perform sluice.ring(p_streams, 1); end if;
+    end if;
 
   elsif s.n = 1 and s.gates[1] = 0 and s.stream_gates[1] = 0 and v_own_gates is null then
     -- The plain path: one source, no gate. Limits elsewhere cost it nothing.
