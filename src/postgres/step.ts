@@ -29,7 +29,8 @@ interface StepCall {
   readonly keep: boolean;
   /** 1-based: the stream to begin with. */
   readonly from: number;
-  readonly asleep: boolean | null;
+  /** Whether to note, after this claim, that the worker sleeps (it came back short) or is awake. */
+  readonly tells: boolean;
 }
 
 export interface StepReply {
@@ -80,6 +81,6 @@ function valuesOf({ successes, ...call }: StepCall): unknown[] {
     results,
     call.keep,
     call.from,
-    call.asleep,
+    call.tells,
   ];
 }

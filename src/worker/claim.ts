@@ -33,22 +33,36 @@ interface ClaimerOptions {
 }
 
 const SETTLE_MAX = 500;
+const REST_MS = 1;
 // A full turn of the streams takes some steps, so that slots freed by one step are used by the next.
 const STEPS_PER_TURN = 8;
 
+// A worker that gets this many at once has a backlog before it and needs no bell.
+const RISE = 8;
+
 /**
  * Keeps steps in flight: what has finished meanwhile goes into the next statement, which asks for as
- * many tasks as there are free permits. Appetite says what to do with free permits and nothing to
- * settle: `feast` (the last claim was full: use every line), `probe` (look once) or `none` (wait for
- * the poll or the bell).
+ * many tasks as there are free permits. With free permits and nothing to settle, a claim is sent
+ * while the last one came back full (`feast`, on every line), or once when there is a reason to look
+ * (`curious`); else the poll and the bell decide.
+ *
+ * A worker whose claim came back short tells that it sleeps, so that an enqueue rings. It stays asleep
+ * while it works off what the bell and its own settles bring, and fetches just that: else whoever is
+ * quickest, or has most in hand, takes what others were called for. It rises for a backlog, or when it
+ * has no permit left, so that the bell goes to somebody else.
  */
 export class Claimer {
   readonly #o: ClaimerOptions;
   readonly #idleLines: Line[];
   readonly #trouble = new Trouble();
-  #appetite: "none" | "probe" | "feast" = "probe";
-  #bed: "awake" | "falling" | "asleep" = "awake";
-  #rising = false;
+  #feast = false;
+  #curious = true;
+  #announced = 0;
+  // What the database knows of us. Only one statement at a time changes it, or the replies could
+  // come in another order than the changes.
+  #asleep = false;
+  #drowsy = false;
+  #telling = false;
   #accepting = false;
   #stopped = false;
   #settlingOthers = false;
@@ -58,6 +72,8 @@ export class Claimer {
   // Claims begin with one task and grow fourfold while they come back full: what arrives a few at a
   // time is shared among all who are awake, and a backlog gets full batches after three steps.
   #pace = 1;
+  #few = SETTLE_MAX;
+  #lastReplyAt = 0;
   #steps = 0;
   #from = 1;
   #waiters: (() => void)[] = [];
@@ -99,14 +115,19 @@ export class Claimer {
 
   /** There may be something to claim. */
   wake(): void {
-    if (this.#appetite === "none") this.#appetite = "probe";
+    this.#curious = true;
+    this.pump();
+  }
+
+  /** The bell: so many tasks were enqueued for us. */
+  ring(tasks: number): void {
+    this.#announced += tasks;
     this.pump();
   }
 
   /** A new session is awake in the database. */
   sessionBegan(): void {
-    this.#bed = "awake";
-    this.#rising = false;
+    this.#asleep = this.#drowsy = false;
     this.#trouble.over();
     this.wake();
   }
@@ -144,60 +165,98 @@ export class Claimer {
 
   /** Sends one step if there is a reason to. */
   #stepOnce(): boolean {
-    const { outbox, permits, batchMax, current } = this.#o;
-    const parcel = outbox.takeSuccesses(SETTLE_MAX);
+    const { permits, current } = this.#o;
+    const parcel = this.#nextParcel();
     const session = parcel?.session ?? current();
     if (session === null) return false;
     const settling = parcel?.items.length ?? 0;
-    const reason = settling > 0 ? !this.#leavesToBell(parcel!) : this.#mayClaim();
-    const claiming = this.#accepting && session === current() && reason;
-    const most = Math.min(batchMax, Math.max(settling, this.#pace));
-    const want = claiming ? claimSize(permits.free, settling, most) : 0;
+    const claiming = this.#accepting && session === current();
+    const errand = this.#onErrand();
+    const most = claiming ? this.#appetite(parcel, errand) : 0;
+    const want = claimSize(permits.free, settling, most);
     if (settling === 0 && want === 0) return false;
-    if (settling === 0 && this.#appetite === "probe") this.#appetite = "none";
-    void this.#send(session, parcel, want);
+    if (want > 0) {
+      this.#curious = false;
+      this.#announced = 0;
+    }
+    void this.#send(session, parcel, { want, errand });
     return true;
   }
 
+  /** The most to ask for: in place of what is settled, and more. */
+  #appetite(parcel: Parcel<Success> | null, errand: boolean): number {
+    if (parcel === null && !this.#mayClaim()) return 0;
+    // Awake, more than is settled, so that the reply tells whether there is more. On an errand just what
+    // was announced, and what a settle of ours may let through.
+    const more = errand ? this.#announced : Math.max(this.#pace, this.#announced);
+    const instead = parcel?.items.filter((success) => !errand || !success.plain).length ?? 0;
+    return Math.min(this.#o.batchMax, instead + more);
+  }
+
   /**
-   * Asleep, with nothing freed by what it settles, a worker waits for the bell, which picks one of all
-   * sleepers. Else whoever has much in hand would look most often, and take most of what comes.
+   * After a pause we begin with few: tasks that ended together would start together again, and each
+   * of them wait for the statement of all.
    */
-  #leavesToBell(parcel: Parcel<Success>): boolean {
-    return this.#bed === "asleep" && parcel.items.every((success) => success.plain);
+  #nextParcel(): Parcel<Success> | null {
+    const { outbox, lines } = this.#o;
+    if (outbox.successes === 0) return null;
+    const rested =
+      this.#idleLines.length === lines.length && performance.now() - this.#lastReplyAt > REST_MS;
+    if (rested) this.#few = 1;
+    const parcel = outbox.takeSuccesses(Math.min(this.#few, SETTLE_MAX));
+    this.#few = outbox.successes > 0 ? 2 * this.#few : SETTLE_MAX;
+    return parcel;
   }
 
   #mayClaim(): boolean {
-    if (this.#appetite === "none") return false;
-    return this.#appetite === "feast" || this.#idleLines.length === this.#o.lines.length;
+    if (this.#feast) return true;
+    if (!this.#curious && this.#announced === 0) return false;
+    return this.#idleLines.length === this.#o.lines.length;
   }
 
-  async #send(session: Session, parcel: Parcel<Success> | null, want: number): Promise<void> {
+  /** Asleep, and called for a few at most: what else comes is for whom the bell calls. */
+  #onErrand(): boolean {
+    return this.#asleep && !this.#feast && !this.#curious && this.#announced < RISE;
+  }
+
+  /** Whether a claim of this size says, by coming back short or not, if we sleep. */
+  #tells(want: number, extra: number): boolean {
+    if (want === 0 || !this.#o.bell || this.#telling) return false;
+    return this.#asleep ? extra >= RISE || extra === this.#o.permits.free : this.#drowsy;
+  }
+
+  async #send(
+    session: Session,
+    parcel: Parcel<Success> | null,
+    { want, errand }: { want: number; errand: boolean },
+  ): Promise<void> {
     const { permits } = this.#o;
     const line = this.#idleLines.pop()!;
     const settling = parcel?.items.length ?? 0;
     const extra = Math.max(0, want - settling);
+    const tells = this.#tells(want, extra);
+    if (tells) this.#telling = true;
     permits.take(extra);
-    const falling = want > 0 && settling === 0 && this.#bed === "falling";
-    const rising = this.#rising;
-    this.#rising = false;
     let reply: StepReply | null = null;
     const token = newToken();
     session.asking.add(token);
     if (parcel !== null) session.sent.add(parcel.items);
     try {
       const call = { worker: session.id, token, claim: want, from: this.#nextFrom() };
-      const asleep = rising ? false : falling ? true : null;
       const { streams, keep } = this.#o;
       const successes = parcel?.items ?? [];
-      reply = await step(line, { ...call, streams, successes, keep, asleep });
+      reply = await step(line, { ...call, streams, successes, keep, tells });
     } catch (e) {
       permits.give(extra);
+      // Who knows what it knows now: tell it again.
+      if (tells && session === this.#o.current()) this.#drowsy = !(this.#asleep = false);
       this.#failed(session, parcel, want, e);
     }
+    this.#lastReplyAt = performance.now();
+    if (tells) this.#telling = false;
     session.asking.delete(token);
     if (parcel !== null) session.sent.delete(parcel.items);
-    if (reply !== null) this.#received(session, reply, { want, settling, extra, falling });
+    if (reply !== null) this.#received(session, reply, { want, settling, extra, tells, errand });
     this.#idleLines.push(line);
     this.pump();
   }
@@ -205,7 +264,7 @@ export class Claimer {
   #received(
     session: Session,
     reply: StepReply,
-    sent: { want: number; settling: number; extra: number; falling: boolean },
+    sent: { want: number; settling: number; extra: number; tells: boolean; errand: boolean },
   ): void {
     const { permits, crew, log } = this.#o;
     const { claimed, refused } = reply;
@@ -219,7 +278,7 @@ export class Claimer {
     if (sent.want === 0) return;
     this.claims++;
     this.acquired += claimed.length;
-    this.#digest(claimed.length, sent);
+    if (session === this.#o.current()) this.#digest(claimed.length, sent);
     for (const task of claimed) {
       // The lease may have run out while the reply was on its way; then these are not ours.
       if (session.lost) permits.give(1);
@@ -228,26 +287,22 @@ export class Claimer {
   }
 
   /** What the size of a claim says about the next. */
-  #digest(claimed: number, sent: { want: number; settling: number; falling: boolean }): void {
-    this.#pace =
-      claimed === sent.want
-        ? Math.min(this.#o.batchMax, 4 * Math.max(claimed, this.#pace))
-        : Math.max(1, claimed);
-    if (claimed > 0) {
-      if (this.#bed !== "awake") this.#rising = true;
-      this.#bed = "awake";
-      this.#appetite =
-        claimed === sent.want ? "feast" : this.#appetite === "feast" ? "probe" : this.#appetite;
-      return;
+  #digest(claimed: number, sent: { want: number; tells: boolean; errand: boolean }): void {
+    const short = claimed < sent.want;
+    if (!sent.errand || short) {
+      this.#feast = !short;
+      this.#pace = short
+        ? Math.max(1, claimed)
+        : Math.min(this.#o.batchMax, 4 * Math.max(claimed, this.#pace));
     }
-    if (this.#appetite === "feast") this.#appetite = "none";
-    if (!this.#o.bell || this.#idleLines.length + 1 < this.#o.lines.length) return;
-    // Nothing to do: tell that we sleep, then look once more, because an enqueue that committed in
-    // between did not see us asleep and rang no bell.
-    if (sent.falling) this.#bed = "asleep";
-    else if (this.#bed === "awake") this.#bed = "falling";
-    else return;
-    this.#appetite = "probe";
+    if (sent.tells) {
+      // Look once more: an enqueue that committed in between did not see us asleep and rang no bell.
+      if (short && !this.#asleep) this.#curious = true;
+      this.#asleep = short;
+      this.#drowsy = false;
+    } else if (short && !this.#asleep && this.#o.bell) {
+      this.#drowsy = this.#curious = true;
+    }
   }
 
   #failed(session: Session, parcel: Parcel<Success> | null, want: number, e: unknown): void {

@@ -33,6 +33,10 @@ export class Outbox {
     return this.#successes.size + this.#others.size;
   }
 
+  get successes(): number {
+    return this.#successes.size;
+  }
+
   get others(): number {
     return this.#others.size;
   }

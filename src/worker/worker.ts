@@ -266,7 +266,9 @@ export class Worker {
     });
     const sweep = setInterval(() => crew.sweep(), SWEEP_MS);
     const hush = listener?.on((payload) => {
-      if (payload === "again" || payload === `wake:${heart.current?.id}`) claimer.wake();
+      const [word, worker, tasks] = payload.split(":");
+      if (word === "again") claimer.wake();
+      else if (word === "wake" && worker === heart.current?.id) claimer.ring(Number(tasks));
     });
     const close = async (): Promise<void> => {
       clearInterval(sweep);

@@ -67,14 +67,21 @@ const mutants: readonly Mutant[] = [
     guard: "fence",
     in: "settle_succeeded",
     edits: [[" and r.claim = u.claim", ""]],
-    schedule: sameIdTwice,
+    schedule: sameIdTwice(5),
+    seen: { oldAlone: 0 },
+  },
+  {
+    guard: "fence of a few",
+    in: "settle_succeeded",
+    edits: [[" and r.claim = p_claims[i]", ""]],
+    schedule: sameIdTwice(0),
     seen: { oldAlone: 0 },
   },
   {
     guard: "fence of every other outcome",
     in: "settle_others",
     edits: [[" and r.claim = u.claim", ""]],
-    schedule: sameIdTwice,
+    schedule: sameIdTwice(0),
     seen: { oldFailAlone: [2] },
   },
   {
@@ -208,7 +215,7 @@ const mutants: readonly Mutant[] = [
   {
     guard: "slots are re-used for their own gate only",
     in: "step",
-    edits: [["least(s.gates[1], s.stream_gates[1]) = 0 and", ""]],
+    edits: [["least(s.gate, s.stream_gate) = 0 and", ""]],
     schedule: gatesThatAddUp,
     seen: { claimedAfter: 1 },
   },

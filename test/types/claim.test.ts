@@ -19,7 +19,7 @@ const stepCall = {
   claim: 1,
   keep: true,
   from: 1,
-  asleep: null,
+  tells: false,
 };
 const settlement = { kind: "fail", delayMs: 0, outcome: "" } as const;
 const tx = { query: () => Promise.resolve({ rows: [] }) };

@@ -97,11 +97,12 @@ begin
   end loop;
 end $$;
 
--- Wakes sleepers that serve one of these streams, one for every 50 tasks: no herd. NOTIFY takes a
--- global lock at commit, so nothing is sent unless somebody sleeps; polling stays the truth.
+-- Wakes sleepers that serve one of these streams, one for every 50 tasks, and tells each his share: no
+-- herd. NOTIFY takes a global lock at commit, so nothing is sent unless somebody sleeps; polling stays
+-- the truth.
 create function sluice.ring(p_streams int[], p_tasks int) returns void language plpgsql as $$
 begin
-  perform pg_notify('sluice', 'wake:' || w.id)
+  perform pg_notify('sluice', 'wake:' || w.id || ':' || ceil(p_tasks::numeric / count(*) over ()))
   from (select id from sluice.worker where asleep and streams && p_streams
         order by random() limit 1 + p_tasks / 50) w;
 end $$;

@@ -16,30 +16,26 @@ begin
     from sluice.gate g where g.id = p_gate), 2147483647);
 end $$;
 
--- The heads of what can be taken. own_*: slots that this step has just freed and may use again.
+-- The head of ready(stream), or of gated(stream, gate). room and stream_room: what its gate and its
+-- stream's gate could give.
+create type sluice.source as (stream int, gate int, stream_gate int, rank smallint, id bigint, room int, stream_room int);
+
+-- The sources that have something to take. own_*: slots that this step has just freed and may use again.
 -- p_gate_from: the gate to begin with in each stream, because at most p_max sources are looked at.
-create function sluice.sources(p_streams int[], p_own_gates int[], p_own_n int[], p_max int, p_gate_from int,
-  out n int, out streams int[], out gates int[], out stream_gates int[], out ranks smallint[], out ids bigint[],
-  out rooms int[], out stream_rooms int[])
+create function sluice.sources(p_streams int[], p_own_gates int[], p_own_n int[], p_max int, p_gate_from int) returns sluice.source[]
 language plpgsql set enable_seqscan = off set plan_cache_mode = force_generic_plan set jit = off as $$
 begin
   -- Where no task waits at a gate, the walk over gates is left out: it is most of what a look costs.
   if not exists (select from sluice.gated) then
-    select count(*), array_agg(z.stream), array_agg(0), array_agg(z.gate), array_agg(z.rank), array_agg(z.id), array_agg(2147483647), array_agg(z.room)
-    into n, streams, gates, stream_gates, ranks, ids, rooms, stream_rooms
-    from (
-      select u.stream, s.gate, h.rank, h.id, s.room from unnest(p_streams) u(stream)
+    return (select array_agg(z) from (
+      select u.stream, 0 as gate, s.gate as stream_gate, h.rank, h.id, 2147483647 as room, s.room as stream_room from unnest(p_streams) u(stream)
       cross join lateral (
         select st.gate, case when st.gate = 0 then 2147483647 else sluice.gate_room(st.gate, p_own_gates, p_own_n) end as room
         from sluice.stream st where st.id = u.stream and not st.paused limit 1) s
       cross join lateral (select r.rank, r.id from sluice.ready r where r.stream = u.stream order by r.rank, r.id limit 1) h
-      where s.room > 0 limit p_max) z;
-    return;
+      where s.room > 0 limit p_max) z);
   end if;
-  select count(*), array_agg(z.stream), array_agg(z.gate), array_agg(z.stream_gate), array_agg(z.rank), array_agg(z.id),
-    array_agg(z.room), array_agg(z.stream_room)
-  into n, streams, gates, stream_gates, ranks, ids, rooms, stream_rooms
-  from (
+  return (select array_agg(z) from (
     select u.stream, h.gate, case when h.gate = s.gate or h.gate < 0 and s.gate = any (sluice.gates_of(h.gate)) then 0 else s.gate end as stream_gate, h.rank, h.id, h.room, s.room as stream_room
     from unnest(p_streams) u(stream)
     cross join lateral (
@@ -59,7 +55,7 @@ begin
         where v.room > 0)
     ) h
     where s.room > 0
-    limit p_max) z;
+    limit p_max) z);
 end $$;
 
 -- Some gate to begin with, by a random token.
@@ -84,11 +80,9 @@ end $$;
 
 -- How many to take of each source, so that the p_n best are taken and no gate is asked for more than
 -- its room. The last p_rivals sources are others': they count at the gates and take nothing.
-create function sluice.pick(p_n int, p_streams int[], p_gates int[], p_stream_gates int[], p_ranks smallint[], p_ids bigint[],
-  p_rooms int[], p_stream_rooms int[], p_rivals int)
-returns int[] language plpgsql set enable_seqscan = off set plan_cache_mode = force_generic_plan set jit = off as $$
+create function sluice.pick(p_n int, p_sources sluice.source[], p_rivals int) returns int[] language plpgsql set enable_seqscan = off set plan_cache_mode = force_generic_plan set jit = off as $$
 declare
-  v_m int := cardinality(p_streams); v_own int := v_m - p_rivals;
+  v_m int := cardinality(p_sources); v_own int := v_m - p_rivals;
   -- First look at 2n/m of each source; only if one is used up to its end look at n of each.
   v_depth int := least(p_n, (2 * p_n + v_m - 1) / v_m);
   v_last_rank smallint := 32767; v_last_id bigint := 9223372036854775807;
@@ -97,7 +91,7 @@ begin
   loop
     with candidate as (
       select s.i, s.gate, s.stream_gate, s.room, s.stream_room, h.rank, h.id
-      from unnest(p_streams, p_gates, p_stream_gates, p_ranks, p_ids, p_rooms, p_stream_rooms) with ordinality s(stream, gate, stream_gate, rank, id, room, stream_room, i)
+      from unnest(p_sources) with ordinality s(stream, gate, stream_gate, rank, id, room, stream_room, i)
       cross join lateral (
         (select r.rank, r.id from sluice.ready r where s.gate = 0 and r.stream = s.stream and (r.rank, r.id) >= (s.rank, s.id)
           and (r.rank, r.id) <= (v_last_rank, v_last_id) order by r.rank, r.id limit least(v_depth, s.stream_room))
@@ -157,12 +151,11 @@ begin
 end $$;
 
 -- Cuts what is wanted of each source to the slots of its gates, best source first.
-create function sluice.allot(p_wants int[], p_source_gates int[], p_source_stream_gates int[], p_gates int[], p_slots int[])
-returns int[] language plpgsql as $$
+create function sluice.allot(p_wants int[], p_sources sluice.source[], p_gates int[], p_slots int[]) returns int[] language plpgsql as $$
 declare v_slots int[] := p_slots; v_out int[] := p_wants; v_at int[]; v_k int; v_i int;
 begin
   for i in 1..cardinality(p_wants) loop
-    v_at := array(select array_position(p_gates, g) from unnest(sluice.gates_of(p_source_gates[i]) || p_source_stream_gates[i]) g where g = any (p_gates));
+    v_at := array(select array_position(p_gates, g) from unnest(sluice.gates_of(p_sources[i].gate) || p_sources[i].stream_gate) g where g = any (p_gates));
     v_k := p_wants[i];
     foreach v_i in array v_at loop v_k := least(v_k, v_slots[v_i]); end loop;
     foreach v_i in array v_at loop v_slots[v_i] := v_slots[v_i] - v_k; end loop;
@@ -172,28 +165,28 @@ begin
 end $$;
 
 -- p_claim: the token of what this call claims, random and chosen by the caller, who therefore knows
--- it even when the reply is lost. p_from: the stream to begin with. p_asleep: true marks the worker
--- asleep if nothing was claimed, false marks it awake, null leaves it.
+-- it even when the reply is lost. p_from: the stream to begin with. p_tells: note that the worker
+-- sleeps, if it got fewer than it asked for, or that it is awake.
 -- A first row with a null id tells how many settles were refused, in attempt, if any was.
 create function sluice.step(p_worker bigint, p_claim bigint, p_streams int[], p_n int,
   p_ids bigint[] default null, p_claims bigint[] default null, p_results text default null, p_keep boolean default true,
-  p_from int default 1, p_asleep boolean default null)
+  p_from int default 1, p_tells boolean default false)
 returns table (id bigint, stream int, attempt smallint, input json)
 -- A run row in the hand of a user's transaction that does not end must not hold up the barrier: the
 -- step fails, its outcomes are sent again.
 language plpgsql set lock_timeout = '2s' set enable_seqscan = off set plan_cache_mode = force_generic_plan set jit = off as $$
 #variable_conflict use_column
 declare
-  v record; v_note record; s record; o record; g record;
-  v_lanes bigint[]; v_lanes_n int[]; v_own_gates int[]; v_own_n int[]; v_joined bigint[]; v_joined_limits int[];
-  v_gates int[]; v_wants int[]; v_want_gates int[]; v_want_n int[]; v_gate_wants int[]; v_gate_own int[]; v_rivals int[]; v_rival_n int := 0; v_refused int; v_claimed int := 0; v_plain int; v_n int := 0; v_lowered boolean; v_dirty boolean;
+  v record; v_note record; g record; s sluice.source; v_sources sluice.source[]; v_others sluice.source[];
+  v_lanes bigint[]; v_lanes_n int[]; v_own_gates int[]; v_own_n int[]; v_joined bigint[]; v_joined_limits int[]; v_take int;
+  v_gates int[]; v_wants int[]; v_want_gates int[]; v_want_n int[]; v_gate_wants int[]; v_gate_own int[]; v_rivals int[];
+  v_refused int; v_claimed int := 0; v_plain int; v_lowered boolean; v_dirty boolean;
   -- Mostly the first; every fourth claim begins elsewhere, so that a stream with more gates than are looked at serves them all.
   v_gate_from int := case when p_claim % 4 = 3 then (select sluice.turn_of(p_claim)) else -2147483647 end;
 begin
   perform sluice.barrier_shared();
   perform sluice.require_lease(p_worker);
   select exists (select from sluice.dirty), exists (select from sluice.lowered) into v_dirty, v_lowered;
-  if p_asleep is false then update sluice.worker w set asleep = false where w.id = p_worker; end if;
   if p_ids is not null then
     select * into v from sluice.settle_succeeded(p_ids, p_claims, p_results, p_keep);
     v_lanes := v.lanes; v_own_gates := v.gates; v_own_n := v.gates_n;
@@ -213,96 +206,94 @@ begin
   if v_lanes is not null or v_joined is not null then perform sluice.admit(v_lanes, v_lanes_n, v_joined, v_joined_limits); end if;
 
   if p_n > 0 then
-    select * into s from sluice.sources(
+    v_sources := sluice.sources(
       case when p_from > 1 then p_streams[p_from:] || p_streams[:p_from - 1] else p_streams end, v_own_gates, v_own_n, 16, v_gate_from);
-    v_n := s.n;
   end if;
 
-  if v_n = 0 then
+  -- The short ways: one source, and no counter to change. Either it has no gate, so that limits
+  -- elsewhere cost it nothing, or the slots that this step has freed are exactly those it may use
+  -- again, and the counter was only read. (One of the two gates is 0, so their sum is the other.)
+  if cardinality(v_sources) = 1 then
+    s := v_sources[1];
+    if v_own_gates is null then
+      v_take := case when s.gate = 0 and s.stream_gate = 0 then p_n end;
+    elsif cardinality(v_own_gates) = 1 and least(s.gate, s.stream_gate) = 0 and v_own_gates[1] = s.gate + s.stream_gate
+        and least(p_n, s.room, s.stream_room) = v_own_n[1] and sluice.rivals(v_own_gates, p_streams) is null then
+      v_take := v_own_n[1];
+    end if;
+  end if;
+
+  if v_sources is null then
     if v_own_gates is not null then
       perform sluice.give_back(v_own_gates, v_own_n);
       -- Nobody asked for more here: somebody else may have use for the slots.
       if p_n <= 0 and exists (select from sluice.worker where asleep) then perform sluice.ring(p_streams, 1); end if;
     end if;
 
-  elsif s.n = 1 and s.gates[1] = 0 and s.stream_gates[1] = 0 and v_own_gates is null then
-    -- The plain path: one source, no gate. Limits elsewhere cost it nothing.
-    return query
-    with taken as (
-      delete from sluice.ready x where x.ctid = any (array(
-        select y.ctid from sluice.ready y where y.stream = s.streams[1] and (y.rank, y.id) >= (s.ranks[1], s.ids[1])
-          and (not v_lowered or sluice.over_lane(y.lanes) is null) order by y.rank, y.id limit p_n for update skip locked))
-      returning x.id, x.stream, x.attempt, x.lanes
-    ), running as (
-      insert into sluice.run (id, claim, worker, attempt, started_at, gate, stream_gate, lanes)
-      select id, p_claim, p_worker, attempt + 1, clock_timestamp(), 0, 0, lanes from taken
-    )
-    select c.id, c.stream, (c.attempt + 1)::smallint, t.input from taken c
-    cross join lateral (select k.input from sluice.task k where k.id = c.id limit 1) t;
+  elsif v_take is not null then
+    if s.gate = 0 then
+      return query
+      with taken as (
+        delete from sluice.ready x where x.ctid = any (array(
+          select y.ctid from sluice.ready y where y.stream = s.stream and (y.rank, y.id) >= (s.rank, s.id)
+            and (not v_lowered or sluice.over_lane(y.lanes) is null) order by y.rank, y.id limit v_take for update skip locked))
+        returning x.id, x.stream, x.attempt, x.lanes
+      ), running as (
+        insert into sluice.run (id, claim, worker, attempt, started_at, gate, stream_gate, lanes)
+        select id, p_claim, p_worker, attempt + 1, clock_timestamp(), 0, s.stream_gate, lanes from taken
+      )
+      select c.id, c.stream, (c.attempt + 1)::smallint, t.input from taken c
+      cross join lateral (select k.input from sluice.task k where k.id = c.id limit 1) t;
+    else
+      return query
+      with taken as (
+        delete from sluice.gated x where x.ctid = any (array(
+          select y.ctid from sluice.gated y where y.stream = s.stream and y.gate = s.gate and (y.rank, y.id) >= (s.rank, s.id)
+            and (not v_lowered or sluice.over_lane(y.lanes) is null) order by y.rank, y.id limit v_take for update skip locked))
+        returning x.id, x.stream, x.attempt, x.lanes
+      ), running as (
+        insert into sluice.run (id, claim, worker, attempt, started_at, gate, stream_gate, lanes)
+        select id, p_claim, p_worker, attempt + 1, clock_timestamp(), s.gate, s.stream_gate, lanes from taken
+      )
+      select c.id, c.stream, (c.attempt + 1)::smallint, t.input from taken c
+      cross join lateral (select k.input from sluice.task k where k.id = c.id limit 1) t;
+    end if;
     get diagnostics v_claimed = row_count;
-
-  elsif s.n = 1 and cardinality(v_own_gates) = 1 and least(s.gates[1], s.stream_gates[1]) = 0 and v_own_gates[1] = s.gates[1] + s.stream_gates[1]
-      and least(p_n, s.rooms[1], s.stream_rooms[1]) = v_own_n[1] and sluice.rivals(v_own_gates, p_streams) is null then
-    -- One gate, and the slots that this step has freed are exactly those it may use again: the counter
-    -- was only read. (One of the two gates is 0, so their sum is the other.)
-    return query
-    with from_ready as (
-      delete from sluice.ready x where x.ctid = any (array(
-        select y.ctid from sluice.ready y where s.gates[1] = 0 and y.stream = s.streams[1] and (y.rank, y.id) >= (s.ranks[1], s.ids[1])
-          and (not v_lowered or sluice.over_lane(y.lanes) is null) order by y.rank, y.id limit v_own_n[1] for update skip locked))
-      returning x.id, x.stream, x.attempt, x.lanes
-    ), from_gated as (
-      delete from sluice.gated x where x.ctid = any (array(
-        select y.ctid from sluice.gated y where s.gates[1] > 0 and y.stream = s.streams[1] and y.gate = s.gates[1] and (y.rank, y.id) >= (s.ranks[1], s.ids[1])
-          and (not v_lowered or sluice.over_lane(y.lanes) is null) order by y.rank, y.id limit v_own_n[1] for update skip locked))
-      returning x.id, x.stream, x.attempt, x.lanes
-    ), taken as (
-      select * from from_ready union all select * from from_gated
-    ), running as (
-      insert into sluice.run (id, claim, worker, attempt, started_at, gate, stream_gate, lanes)
-      select id, p_claim, p_worker, attempt + 1, clock_timestamp(), s.gates[1], s.stream_gates[1], lanes from taken
-    ), credited as (
-      insert into sluice.credit (gate, n) select v_own_gates[1], v_own_n[1] - k.n from (select count(*)::int as n from taken) k where k.n < v_own_n[1]
-    )
-    select c.id, c.stream, (c.attempt + 1)::smallint, t.input from taken c
-    cross join lateral (select k.input from sluice.task k where k.id = c.id limit 1) t;
-    get diagnostics v_claimed = row_count;
+    if v_claimed < v_own_n[1] then perform sluice.give_back(v_own_gates, array[v_own_n[1] - v_claimed]); end if;
 
   else
     -- A limit that was removed has no counter: it is not among these, and limits nothing.
-    select f.gates, f.n into v_gates, v_gate_wants from sluice.slots_of(s.gates || s.stream_gates || v_own_gates, null) f;
-    v_gates := array(select t.id from sluice.gate t where t.id = any (v_gates) order by t.id);
+    v_gates := array(select t.id from sluice.gate t where t.id = any (array(
+      select unnest(sluice.gates_of(x.gate) || x.stream_gate) from unnest(v_sources) x) || v_own_gates) order by t.id);
     -- A rival's head that some open transaction has in hand cannot be taken by him either: now and then
     -- (by the random token) nobody is left a slot, so that it cannot lie idle for long.
     if v_gates <> '{}' and p_claim % 16 <> 15 then
       v_rivals := sluice.rivals(v_gates, p_streams);
-      if v_rivals is not null then
-        select * into o from sluice.sources(v_rivals, v_own_gates, v_own_n, 16, v_gate_from);
-        v_rival_n := coalesce(o.n, 0);
-      end if;
+      if v_rivals is not null then v_others := sluice.sources(v_rivals, v_own_gates, v_own_n, 16, v_gate_from); end if;
     end if;
-    if s.n = 1 and v_rival_n = 0 then
-      v_wants := array[least(p_n, s.rooms[1], s.stream_rooms[1])];
-    elsif v_rival_n = 0 then
-      v_wants := sluice.pick(p_n, s.streams, s.gates, s.stream_gates, s.ranks, s.ids, s.rooms, s.stream_rooms, 0);
+    if v_others is not null then
+      v_wants := sluice.pick(p_n, v_sources || v_others, cardinality(v_others));
+      perform sluice.ring(array(select x.stream from unnest(v_others) x), 1);
+    elsif cardinality(v_sources) = 1 then
+      v_wants := array[least(p_n, s.room, s.stream_room)];
     else
-      v_wants := sluice.pick(p_n, s.streams || o.streams, s.gates || o.gates, s.stream_gates || o.stream_gates, s.ranks || o.ranks,
-        s.ids || o.ids, s.rooms || o.rooms, s.stream_rooms || o.stream_rooms, v_rival_n);
-      perform sluice.ring(o.streams, 1);
+      v_wants := sluice.pick(p_n, v_sources, 0);
     end if;
 
-    select f.gates, f.n into v_want_gates, v_want_n from sluice.slots_of(s.gates || s.stream_gates, v_wants || v_wants) f;
+    select array_agg(z.gate), array_agg(z.n) into v_want_gates, v_want_n from (
+      select y.gate, sum(x.k)::int as n from unnest(v_sources, v_wants) x(stream, gate, stream_gate, rank, id, room, stream_room, k)
+      cross join lateral unnest(sluice.gates_of(x.gate) || x.stream_gate) y(gate) group by y.gate) z;
     select array_agg(coalesce(w.n, 0) order by x.i), array_agg(coalesce(f.n, 0) order by x.i) into v_gate_wants, v_gate_own
     from unnest(v_gates) with ordinality x(gate, i)
     left join unnest(v_want_gates, v_want_n) w(gate, n) on w.gate = x.gate
     left join unnest(v_own_gates, v_own_n) f(gate, n) on f.gate = x.gate;
-    v_plain := (select coalesce(sum(u.k), 0) from unnest(s.gates, s.stream_gates, v_wants) u(gate, stream_gate, k) where u.gate = 0 and u.stream_gate = 0);
+    v_plain := (select coalesce(sum(x.k), 0) from unnest(v_sources, v_wants) x(stream, gate, stream_gate, rank, id, room, stream_room, k) where x.gate = 0 and x.stream_gate = 0);
     select * into g from sluice.lock_gates(v_gates, v_gate_wants, v_gate_own, v_plain = 0 and v_own_gates is null);
-    v_wants := sluice.allot(v_wants, s.gates, s.stream_gates, v_gates, g.slots);
+    v_wants := sluice.allot(v_wants, v_sources, v_gates, g.slots);
 
     return query
     with source as (
-      select * from unnest(s.streams, s.gates, s.stream_gates, s.ranks, s.ids, v_wants) u(stream, gate, stream_gate, rank, id, k) where k > 0
+      select * from unnest(v_sources, v_wants) u(stream, gate, stream_gate, rank, id, room, stream_room, k) where k > 0
     ), from_ready as (
       delete from sluice.ready x where x.ctid = any (array(
         select y.tid from source w cross join lateral (
@@ -337,5 +328,5 @@ begin
     cross join lateral (select k.input from sluice.task k where k.id = c.id limit 1) t;
     get diagnostics v_claimed = row_count;
   end if;
-  if p_asleep and v_claimed = 0 then update sluice.worker w set asleep = true where w.id = p_worker and not w.asleep; end if;
+  if p_tells then update sluice.worker w set asleep = v_claimed < p_n where w.id = p_worker and w.asleep <> (v_claimed < p_n); end if;
 end $$;

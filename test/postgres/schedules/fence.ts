@@ -1,38 +1,60 @@
 import { idsOf, refusal, type Held } from "../../support/sql.js";
 import { schedule } from "./schedule.js";
 
-/** Attack 2: an old and a new claim of one task in one batch, in both orders, and the old one alone. */
-export const sameIdTwice = schedule(
-  {
-    oldAlone: 1,
-    settledOfBoth: 1,
-    outcome: "new",
-    oldFailAlone: [] as number[],
-    failedOfBoth: [2],
-    places: 1,
-  },
-  async (scene) => {
-    const [a] = await scene.sessions(1);
-    const stream = await a.type("t");
-    const worker = await a.register([stream]);
-    await a.enqueue(stream, { n: 2 });
-    const old = await a.claim(worker, 2);
-    await a.settle(worker, "release", old);
-    const now = await a.claim(worker, 2);
-    const { refused: oldAlone } = await a.step(worker, 0, [old[0]!]);
-    const both = [now[0]!, old[0]!];
-    const rows = await a.rows<{ attempt: number }>(
-      "select attempt from sluice.step($1, 1, $2, 0, $3, $4, $5) where id is null",
-      [worker.id, [stream], both.map((h) => h.id), both.map((h) => h.token), '"new"\u001e"old"'],
-    );
-    const outcome = await a.value<string>("select outcome #>> '{}' from sluice.done where id = 1");
-    const oldFailAlone = await a.settle(worker, "retry", [old[1]!], 1_000);
-    const failedOfBoth = await a.settle(worker, "retry", [old[1]!, now[1]!], 1_000);
-    const places = await a.value<number>("select count(*)::int from sluice.scheduled where id = 2");
-    const settledOfBoth = 2 - (rows[0]?.attempt ?? 0);
-    return { oldAlone, settledOfBoth, outcome, oldFailAlone, failedOfBoth, places };
-  },
-);
+/**
+ * Attack 2: an old and a new claim of one task in one batch, in both orders, and the old one alone.
+ * A few and many are settled by different statements: strangers, whom nobody has claimed, make it many.
+ */
+export const sameIdTwice = (strangers: number) =>
+  schedule(
+    {
+      oldAlone: 1,
+      settledOfBoth: 1,
+      outcome: "new",
+      oldFailAlone: [] as number[],
+      failedOfBoth: [2],
+      places: 1,
+    },
+    async (scene) => {
+      const [a] = await scene.sessions(1);
+      const stream = await a.type("t");
+      const worker = await a.register([stream]);
+      await a.enqueue(stream, { n: 2 });
+      const old = await a.claim(worker, 2);
+      await a.settle(worker, "release", old);
+      const now = await a.claim(worker, 2);
+      const others = Array.from({ length: strangers }, (_, i) => ({ id: 1_000 + i, token: "1" }));
+      const { refused } = await a.step(worker, 0, [old[0]!, ...others]);
+      const both = [now[0]!, old[0]!, ...others];
+      const rows = await a.rows<{ attempt: number }>(
+        "select attempt from sluice.step($1, 1, $2, 0, $3, $4, $5) where id is null",
+        [
+          worker.id,
+          [stream],
+          both.map((h) => h.id),
+          both.map((h) => h.token),
+          `"new"\u001e"old"${"\u001e".repeat(strangers)}`,
+        ],
+      );
+      const outcome = await a.value<string>(
+        "select outcome #>> '{}' from sluice.done where id = 1",
+      );
+      const oldFailAlone = await a.settle(worker, "retry", [old[1]!], 1_000);
+      const failedOfBoth = await a.settle(worker, "retry", [old[1]!, now[1]!], 1_000);
+      const places = await a.value<number>(
+        "select count(*)::int from sluice.scheduled where id = 2",
+      );
+      const settledOfBoth = 2 + strangers - (rows[0]?.attempt ?? 0);
+      return {
+        oldAlone: refused - strangers,
+        settledOfBoth,
+        outcome,
+        oldFailAlone,
+        failedOfBoth,
+        places,
+      };
+    },
+  );
 
 /**
  * Attack 3: under REPEATABLE READ a completion does not see who has joined the lane since its
