@@ -34,9 +34,9 @@ export class Crew {
   readonly #o: CrewOptions;
   readonly #runs = new Set<Run>();
   readonly #abortedAt = new Map<Run, number>();
+  /** Handlers that were told to stop and still run, although their task goes on without them. */
+  readonly #strays = new Set<Run>();
   #leaving = false;
-  /** Handlers that ignored their signal and still run, although their task went on without them. */
-  abandoned = 0;
   completed = 0;
   failed = 0;
 
@@ -46,6 +46,10 @@ export class Crew {
 
   get size(): number {
     return this.#runs.size;
+  }
+
+  get abandoned(): number {
+    return this.#strays.size;
   }
 
   start(task: ClaimedTask, session: Session): void {
@@ -95,6 +99,7 @@ export class Crew {
     for (const [run, at] of this.#abortedAt) {
       if (now - at < ABORT_GRACE_MS) continue;
       this.#abandon(run);
+      this.#tellStray(run);
       this.#fail(run, run.aborted);
     }
   }
@@ -121,6 +126,7 @@ export class Crew {
       run.abort(reason);
       if (this.#leave(run)) this.#abandon(run);
     }
+    this.#tellStraysLater();
     return runs.length;
   }
 
@@ -132,6 +138,7 @@ export class Crew {
       this.#abandon(run);
       this.#other(run, { kind: "release", delayMs: 0, outcome: "" });
     }
+    this.#tellStraysLater();
   }
 
   #succeed(run: Run, ctx: RunContext, value: unknown): void {
@@ -204,7 +211,18 @@ export class Crew {
   }
 
   #abandon(run: Run): void {
-    this.abandoned++;
+    this.#strays.add(run);
+  }
+
+  /** Whoever was told just now may still heed it. */
+  #tellStraysLater(): void {
+    const told = [...this.#strays];
+    const tell = (): void =>
+      told.filter((run) => this.#strays.has(run)).forEach((run) => this.#tellStray(run));
+    if (told.length > 0) setTimeout(tell, ABORT_GRACE_MS).unref();
+  }
+
+  #tellStray(run: Run): void {
     this.#o.log.warn("a handler was told to stop and still runs; its task goes on without it", {
       task: run.claim.id,
       type: run.handler.contract.type,
@@ -221,8 +239,7 @@ export class Crew {
   }
 
   #late(run: Run): void {
-    // A run whose own transaction recorded it was never abandoned.
-    if (run.aborted !== null && this.abandoned > 0) this.abandoned--;
+    this.#strays.delete(run);
   }
 }
 

@@ -63,7 +63,8 @@ describe("within a transaction", () => {
       order: (key) => key,
       limits: [{ limit: shared, key: (key) => key }],
     });
-    const worker = await house.work([busy.handle((key) => key)]);
+    const elsewhere = task("elsewhere", { queue: "some-queue" });
+    const worker = await house.work([busy.handle((key) => key), elsewhere.handle(() => {})]);
     const tx = await house.begin();
     const mine = await house.sluice.enqueue(busy, "same", { tx });
     const other = await house.sluice.enqueue(busy, "same");

@@ -1,5 +1,5 @@
 import { expect, test, vi } from "vitest";
-import { task, type } from "../../src/index.js";
+import { limit, task, type } from "../../src/index.js";
 import { silentLogger } from "../../src/core/ports.js";
 import { Keeper } from "../../src/keeper/keeper.js";
 import type { AnyStatement } from "../../src/postgres/statement.js";
@@ -62,6 +62,34 @@ test("a delayed task wakes a sleeper when it is due", async () => {
   const { startedAt, runAt, createdAt } = (await handle.status())!;
   expect(runAt).toBeNull();
   expect(startedAt!.getTime() - createdAt.getTime()).toBeGreaterThanOrEqual(299);
+});
+
+test("a raised limit and a resumed queue wake a sleeper, without a poll", async () => {
+  const s = await scene();
+  const tenant = limit("tenant", { perKey: 0 });
+  const total = limit("total", { total: 0 });
+  const keyed = task("keyed", { limits: [{ limit: tenant, key: () => "a" }] });
+  const counted = task("counted", { limits: [total] });
+  const own = task("own", { concurrency: 0, queue: "other" });
+  const all = [keyed, counted, own];
+  const handlers = all.map((one) => one.handle(() => "done"));
+  await s.worker({ handlers, pollIntervalMs: SLOW_POLL_MS });
+  const changes = {
+    keyed: () => s.sluice.limits.set("tenant", { perKey: 1 }),
+    counted: () => s.sluice.limits.set("total", { total: 1 }),
+    own: () => s.sluice.limits.set("own", { total: 1 }),
+  };
+  for (const one of all) {
+    const handle = await s.sluice.enqueue(one);
+    await asleep(s);
+    await changes[one.type as keyof typeof changes]();
+    expect(await handle.result({ timeoutMs: SLOW_POLL_MS / 2 })).toBe("done");
+  }
+  await s.sluice.pause("other");
+  const handle = await s.sluice.enqueue(own);
+  await asleep(s);
+  await s.sluice.resume("other");
+  expect(await handle.result({ timeoutMs: SLOW_POLL_MS / 2 })).toBe("done");
 });
 
 test("a worker that cannot listen works by polling", async () => {

@@ -39,6 +39,9 @@ begin
   where n.limit_id = p_limit and n.cap <> sluice.lane_cap(n.id, n.limit_id);
   insert into sluice.dirty (lane, limit_id) select id, limit_id from sluice.lane where limit_id = p_limit and used < cap;
   insert into sluice.lowered select p_limit where exists (select from sluice.lane where limit_id = p_limit and used > cap) on conflict do nothing;
+  -- Raised, it may let many through, whom no enqueue announces.
+  perform sluice.ring(array(select s.id from sluice.stream s left join sluice.contract c on c.type = s.type
+    where s.gate = p_limit or c.limit_ids is null or p_limit = any (c.limit_ids)), 50);
 end $$;
 
 -- Tasks that hold a slot of a lane above its number, but do not run, go back to stand at that lane,
@@ -200,7 +203,9 @@ end $$;
 create function sluice.pause_queue(p_queue text, p_paused boolean) returns void language plpgsql as $$
 begin
   perform sluice.barrier_alone();
-  insert into sluice.queue (name, paused) values (p_queue, p_paused) on conflict (name) do update set paused = excluded.paused;
+  insert into sluice.queue (name) select 'default' where p_queue = 'default' on conflict do nothing;
+  update sluice.queue set paused = p_paused where name = p_queue;
+  if not found then perform sluice.refuse('unknown_queue', format('there is no queue named %L', p_queue)); end if;
   update sluice.stream set paused = p_paused where queue = p_queue and paused <> p_paused;
   if not p_paused then perform sluice.ring(array(select id from sluice.stream where queue = p_queue), 50); end if;
 end $$;

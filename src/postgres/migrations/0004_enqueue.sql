@@ -145,7 +145,7 @@ end $$;
 -- The unique index makes concurrent holders of one key wait for each other; workers never touch it.
 create function sluice.claim_keys(p_stream int, p_ids bigint[], p_keys text[], p_inputs json[], p_ms bigint, out ids bigint[], out fresh boolean[])
 language plpgsql as $$
-declare v_type text := (select type from sluice.stream where id = p_stream); v_now timestamptz := sluice.clock();
+declare v_type text := (select type from sluice.stream where id = p_stream); v_now timestamptz := sluice.clock(); v_key text; v_id bigint;
 begin
   if cardinality(p_keys) <> cardinality(p_ids) then perform sluice.refuse('invalid_key', 'every task needs its idempotency key'); end if;
   delete from sluice.idempotency where type = v_type and key = any (p_keys) and expires_at <= v_now;
@@ -153,9 +153,10 @@ begin
   select distinct on (u.key) v_type, u.key, u.id, md5(u.input::jsonb::text), v_now + p_ms * interval '1 millisecond'
   from unnest(p_ids, p_keys, p_inputs) u(id, key, input) where u.key <> '' order by u.key, u.id
   on conflict do nothing;
-  if exists (select from unnest(p_keys, p_inputs) u(key, input) join sluice.idempotency i on i.type = v_type and i.key = u.key
-      where u.key <> '' and i.digest <> md5(u.input::jsonb::text)) then
-    perform sluice.refuse('idempotency_conflict', format('an idempotency key of %L was already used with another input', v_type));
+  select i.key, i.id into v_key, v_id from unnest(p_keys, p_inputs) u(key, input) join sluice.idempotency i on i.type = v_type and i.key = u.key
+  where u.key <> '' and i.digest <> md5(u.input::jsonb::text) limit 1;
+  if found then
+    perform sluice.refuse('idempotency_conflict', format('idempotency key %L of %L was already used with another input, by task %s', v_key, v_type, v_id));
   end if;
   select array_agg(coalesce(i.id, u.id) order by u.n), array_agg(i.id is null or i.id = u.id order by u.n) into ids, fresh
   from unnest(p_ids, p_keys) with ordinality u(id, key, n)

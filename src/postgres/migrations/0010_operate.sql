@@ -54,6 +54,10 @@ begin
     if v_try = 2 then perform pg_sleep(0.002); end if;
   end loop;
   perform sluice.tell_awaited(array(select distinct a.id from sluice.awaited a where a.id = any (v_gone)));
+  -- What they held may let others through, whom no enqueue announces.
+  if v_gone <> '{}' and exists (select from sluice.worker where asleep) then
+    perform sluice.ring(array(select distinct t.stream from sluice.task t where t.id = any (v_gone) and t.lanes is not null), cardinality(v_gone));
+  end if;
   return query select x, case when x = any (v_gone) then 'cancelled' when x = any (v_asked) then 'asked'
     when exists (select from sluice.done d where d.id = x) then 'over'
     when not exists (select from sluice.task t where t.id = x) then 'unknown' else 'moving' end
