@@ -51,6 +51,18 @@ async function connect(): Promise<pg.Client> {
   return client;
 }
 
+/** How many rows the work fetches, by whatever way, and what it answers. */
+async function touchedRows<T>(
+  client: pg.Client,
+  work: () => Promise<T>,
+): Promise<{ readonly fetched: number; readonly answer: T }> {
+  const sum = async (): Promise<number> =>
+    [...(await counts(client)).values()].reduce((all, { rows }) => all + rows, 0);
+  const before = await sum();
+  const answer = await work();
+  return { fetched: (await sum()) - before, answer };
+}
+
 /** Counts the work alone, in a transaction that is rolled back: every call finds the same. */
 async function touched(
   client: pg.Client,
@@ -228,6 +240,32 @@ test("beside 200,000 blocked and 200,000 of an unserved stream a claim looks at 
     }
     const walk = "select count(*) from sluice.gated where stream = 2 and gate = $1";
     expect(await pages(veteran, walk, [1])).toBeGreaterThan(most);
+  } finally {
+    await veteran.query("rollback");
+  }
+});
+
+test("beside 2,000 full groups a claim looks at some of them, and finds in turn those with room", async () => {
+  await veteran.query("begin");
+  try {
+    await veteran.query(`
+      select sluice.declare_limit('group-' || i, 1, null) from generate_series(1, 2000) i;
+      insert into sluice.task (id, stream, rank, attempts_max, gate, input) select 9000000 + id, 2, 0, 1, id, '{}' from sluice.limits where name like 'group-%';
+      insert into sluice.gated (id, stream, gate, rank, attempt) select 9000000 + id, 2, id, 0, 0 from sluice.limits where name like 'group-%';
+      update sluice.gate set used = 1 where id in (select id from sluice.limits where name like 'group-%' and name not like '%00')`);
+    // What other tests have left to be noticed is not this claim's work.
+    await veteran.query("select sluice.admit_dirty(1000000)");
+    const found = new Set<string>();
+    for (let i = 0; i < 400 && found.size < 20; i++) {
+      const token = Math.floor(Math.random() * Number.MAX_SAFE_INTEGER);
+      const values = [worker, token, [2], 5];
+      const rows = await touchedRows(veteran, () =>
+        veteran.query<{ id: string }>("select id from sluice.step($1, $2, $3, $4)", values),
+      );
+      expect(rows.fetched).toBeLessThan(1_000);
+      for (const { id } of rows.answer.rows) found.add(id);
+    }
+    expect(found.size).toBe(20);
   } finally {
     await veteran.query("rollback");
   }

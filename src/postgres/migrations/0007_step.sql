@@ -20,10 +20,12 @@ end $$;
 -- stream's gate could give.
 create type sluice.source as (stream int, gate int, stream_gate int, rank smallint, id bigint, room int, stream_room int);
 
--- The sources that have something to take. own_*: slots that this step has just freed and may use again.
--- p_gate_from: the gate to begin with in each stream, because at most p_max sources are looked at.
-create function sluice.sources(p_streams int[], p_own_gates int[], p_own_n int[], p_max int, p_gate_from int) returns sluice.source[]
+-- The sources that have something to take, at most 16. own_*: slots that this step has just freed and may
+-- use again; their gates are looked at first. Of a stream's other gates at most 64 are looked at, from
+-- one that the random token decides: with thousands of groups, most of them full, a claim costs no more.
+create function sluice.sources(p_streams int[], p_own_gates int[], p_own_n int[], p_token bigint) returns sluice.source[]
 language plpgsql set enable_seqscan = off set plan_cache_mode = force_generic_plan set jit = off as $$
+declare v_from int; v_own int[] := coalesce(p_own_gates, '{}');
 begin
   -- Where no task waits at a gate, the walk over gates is left out: it is most of what a look costs.
   if not exists (select from sluice.gated) then
@@ -33,8 +35,9 @@ begin
         select st.gate, case when st.gate = 0 then 2147483647 else sluice.gate_room(st.gate, p_own_gates, p_own_n) end as room
         from sluice.stream st where st.id = u.stream and not st.paused limit 1) s
       cross join lateral (select r.rank, r.id from sluice.ready r where r.stream = u.stream order by r.rank, r.id limit 1) h
-      where s.room > 0 limit p_max) z);
+      where s.room > 0 limit 16) z);
   end if;
+  v_from := sluice.turn_of(p_token);
   return (select array_agg(z) from (
     select u.stream, h.gate, case when h.gate = s.gate or h.gate < 0 and s.gate = any (sluice.gates_of(h.gate)) then 0 else s.gate end as stream_gate, h.rank, h.id, h.room, s.room as stream_room
     from unnest(p_streams) u(stream)
@@ -44,18 +47,24 @@ begin
     cross join lateral (
       (select 0 as gate, r.rank, r.id, 2147483647 as room from sluice.ready r where r.stream = u.stream order by r.rank, r.id limit 1)
       union all
-      (select g.gate, g.rank, g.id, v.room from (values (p_gate_from, 2147483647), (-2147483648, p_gate_from - 1)) turn(low, high) cross join lateral (
+      (select o.gate, g.rank, g.id, v.room from unnest(v_own) o(gate)
+        cross join lateral (select r.rank, r.id from sluice.gated r where r.stream = u.stream and r.gate = o.gate order by r.rank, r.id limit 1) g
+        cross join lateral (select sluice.gate_room(o.gate, p_own_gates, p_own_n) as room) v
+        where v.room > 0)
+      union all
+      (select g.gate, g.rank, g.id, v.room from (values (v_from, 2147483647), (-2147483648, v_from - 1)) turn(low, high) cross join lateral (
         with recursive heads as (
-          (select r.gate, r.rank, r.id from sluice.gated r where r.stream = u.stream and r.gate >= turn.low and r.gate <= turn.high order by r.gate, r.rank, r.id limit 1)
+          (select r.gate, r.rank, r.id, 1 as n from sluice.gated r where r.stream = u.stream and r.gate >= turn.low and r.gate <= turn.high order by r.gate, r.rank, r.id limit 1)
           union all
-          select x.gate, x.rank, x.id from heads h cross join lateral (
+          select x.gate, x.rank, x.id, h.n + 1 from heads h cross join lateral (
             select r.gate, r.rank, r.id from sluice.gated r where r.stream = u.stream and r.gate > h.gate and r.gate <= turn.high order by r.gate, r.rank, r.id limit 1) x
+          where h.n < 64
         ) select * from heads) g
-        cross join lateral (select sluice.gate_room(g.gate, p_own_gates, p_own_n) as room) v
+        cross join lateral (select case when g.gate = any (v_own) then 0 else sluice.gate_room(g.gate, p_own_gates, p_own_n) end as room) v
         where v.room > 0)
     ) h
     where s.room > 0
-    limit p_max) z);
+    limit 16) z);
 end $$;
 
 -- Some gate to begin with, by a random token.
@@ -130,7 +139,8 @@ begin
   v_change := array(select g from unnest(p_gates, p_wants, p_own) u(g, want, own) where want <> own order by g);
   if v_change <> '{}' then
     select array_agg(x.id), array_agg(x.room) into v_locked, v_room
-    from (select id, cap - used as room from sluice.gate where id = any (v_change) order by id for update skip locked) x;
+    from unnest(v_change) c(gate) cross join lateral (
+      select t.id, t.cap - t.used as room from sluice.gate t where t.id = c.gate for update skip locked) x;
     if v_locked is null and p_may_wait then
       select array[x.id], array[x.room] into v_locked, v_room
       from (select id, cap - used as room from sluice.gate where id = v_change[1] for update) x;
@@ -181,8 +191,6 @@ declare
   v_lanes bigint[]; v_lanes_n int[]; v_own_gates int[]; v_own_n int[]; v_joined bigint[]; v_joined_limits int[]; v_take int;
   v_gates int[]; v_wants int[]; v_want_gates int[]; v_want_n int[]; v_gate_wants int[]; v_gate_own int[]; v_rivals int[];
   v_refused int; v_claimed int := 0; v_plain int; v_lowered boolean; v_dirty boolean;
-  -- Mostly the first; every fourth claim begins elsewhere, so that a stream with more gates than are looked at serves them all.
-  v_gate_from int := case when p_claim % 4 = 3 then (select sluice.turn_of(p_claim)) else -2147483647 end;
 begin
   perform sluice.barrier_shared();
   perform sluice.require_lease(p_worker);
@@ -207,7 +215,7 @@ begin
 
   if p_n > 0 then
     v_sources := sluice.sources(
-      case when p_from > 1 then p_streams[p_from:] || p_streams[:p_from - 1] else p_streams end, v_own_gates, v_own_n, 16, v_gate_from);
+      case when p_from > 1 then p_streams[p_from:] || p_streams[:p_from - 1] else p_streams end, v_own_gates, v_own_n, p_claim);
   end if;
 
   -- The short ways: one source, and no counter to change. Either it has no gate, so that limits
@@ -263,13 +271,14 @@ begin
 
   else
     -- A limit that was removed has no counter: it is not among these, and limits nothing.
-    v_gates := array(select t.id from sluice.gate t where t.id = any (array(
-      select unnest(sluice.gates_of(x.gate) || x.stream_gate) from unnest(v_sources) x) || v_own_gates) order by t.id);
+    v_gates := array(select t.id from (
+        select distinct y.gate from unnest(v_sources) x cross join lateral unnest(sluice.gates_of(x.gate) || x.stream_gate || v_own_gates) y(gate)) w
+      cross join lateral (select k.id from sluice.gate k where k.id = w.gate limit 1) t order by t.id);
     -- A rival's head that some open transaction has in hand cannot be taken by him either: now and then
     -- (by the random token) nobody is left a slot, so that it cannot lie idle for long.
     if v_gates <> '{}' and p_claim % 16 <> 15 then
       v_rivals := sluice.rivals(v_gates, p_streams);
-      if v_rivals is not null then v_others := sluice.sources(v_rivals, v_own_gates, v_own_n, 16, v_gate_from); end if;
+      if v_rivals is not null then v_others := sluice.sources(v_rivals, v_own_gates, v_own_n, p_claim); end if;
     end if;
     if v_others is not null then
       v_wants := sluice.pick(p_n, v_sources || v_others, cardinality(v_others));
@@ -320,7 +329,10 @@ begin
       select y.gate, y.locked, coalesce(u.n, 0) - y.own - y.absorbed as n
       from unnest(v_gates, g.locked, v_gate_own, g.absorbed) y(gate, locked, own, absorbed) left join used u on u.gate = y.gate
     ), counted as (
-      update sluice.gate t set used = t.used + c.n from change c where t.id = c.gate and c.locked and c.n <> 0
+      update sluice.gate t set used = t.used + c.n from (
+        select k.tid, change.n from change cross join lateral (select ctid as tid from sluice.gate where id = change.gate limit 1) k
+        where change.locked and change.n <> 0) c
+      where t.ctid = c.tid
     ), credited as (
       insert into sluice.credit (gate, n) select gate, -n from change where not locked and n < 0
     )
