@@ -1,10 +1,18 @@
 export { Sluice } from "./sluice.js";
-export type { ConnectOptions, HistoryOptions } from "./client/settings.js";
+export type { ConnectOptions, HistoryOptions, PoolLike } from "./client/settings.js";
 export type { TaskHandle } from "./client/handle.js";
 export type { EnqueuedMany, EnqueueManyOptions } from "./client/many.js";
 export type { Worker, WorkerOptions, WorkerStatus } from "./worker/worker.js";
 export type { Limits } from "./limits/limits.js";
 export type { LimitChange, LimitStatus } from "./postgres/limits.js";
+export type {
+  ScheduleListOptions,
+  ScheduleOptions,
+  Schedules,
+  ScheduleTiming,
+} from "./client/schedules.js";
+export type { ScheduleStatus } from "./postgres/schedule.js";
+export { tickTime } from "./core/schedule.js";
 export type { TaskStatus } from "./postgres/inspect.js";
 export type { CancelAnswer } from "./postgres/cancel.js";
 

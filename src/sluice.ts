@@ -6,13 +6,14 @@ import { Worker, type WorkerOptions } from "./worker/worker.js";
 /** Everything: a client that can also work. */
 export class Sluice extends Client {
   static override async connect(options: ConnectOptions = {}): Promise<Sluice> {
-    return new Sluice(await open(options));
+    return new Sluice(await open(options, startServer));
   }
 
   readonly #workers = new Set<Worker>();
 
   /** A worker for these handlers. It begins with start(). */
   worker(options: WorkerOptions): Worker {
+    this.checkOpen();
     const { listener, logger, log, settings } = this.connection;
     const { history, resultBytesMax } = settings;
     const onStopped = (): void => void this.#workers.delete(worker);
@@ -22,9 +23,18 @@ export class Sluice extends Client {
     return worker;
   }
 
-  /** Stops the workers that are still running, then closes every connection. */
-  override async close(): Promise<void> {
-    await Promise.all([...this.#workers].map((worker) => worker.stop()));
+  /**
+   * Stops the workers that are still running, each with so much grace (20 s), then closes every
+   * connection. A handler that ignores its signal keeps the process alive: exit when this has resolved.
+   */
+  override async close(options: { readonly graceMs?: number } = {}): Promise<void> {
+    await Promise.all([...this.#workers].map((worker) => worker.stop(options)));
     await super.close();
   }
+}
+
+/** Loaded only when asked for: nobody pays for it in production. */
+async function startServer() {
+  const { startEmbedded } = await import("./embedded/index.js");
+  return startEmbedded();
 }

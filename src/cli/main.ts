@@ -1,10 +1,13 @@
 #!/usr/bin/env node
 import { readFileSync } from "node:fs";
 import { Command, CommanderError } from "commander";
+import { isSluiceError, type ErrorCode } from "../core/error.js";
 import { migrateCommand } from "./migrate.js";
 import { printError } from "./print.js";
 
 const USAGE_EXIT = 2;
+// Another try with the same arguments cannot succeed.
+const USAGE: readonly ErrorCode[] = ["missing_url", "invalid_option", "invalid_name"];
 
 const { version } = JSON.parse(
   readFileSync(new URL("../../package.json", import.meta.url), "utf8"),
@@ -36,5 +39,5 @@ function exitCodeOf(e: unknown): number {
   // Commander has said what was wrong, or has shown the help that was asked for.
   if (e instanceof CommanderError) return e.exitCode === 0 ? 0 : USAGE_EXIT;
   printError(e, process.argv.includes("--json"));
-  return 1;
+  return isSluiceError(e) && USAGE.includes(e.code) ? USAGE_EXIT : 1;
 }

@@ -1,9 +1,9 @@
 import { Command } from "commander";
 import pc from "picocolors";
-import { settingsOf } from "../client/settings.js";
 import { connected } from "../postgres/connected.js";
 import { Database } from "../postgres/database.js";
 import { migrate, type MigrateReport } from "../postgres/migrate.js";
+import { databaseSettings } from "./database.js";
 import { printResult } from "./print.js";
 
 interface MigrateFlags {
@@ -37,8 +37,7 @@ or, on the error output: {"error":{"code":"database_unavailable","message":"..."
 }
 
 async function runMigrate({ url, schema, json = false }: MigrateFlags): Promise<void> {
-  const settings = settingsOf({ schema, ...(url === undefined ? {} : { url }) }, process.env);
-  const db = new Database(settings);
+  const db = new Database(databaseSettings(url, schema));
   try {
     const report = await connected(db, (client) => migrate(client, { schema: db.schema }));
     printResult(report, linesOf(report), json);

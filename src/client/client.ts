@@ -1,11 +1,12 @@
 import type { EnqueueArgs, EnqueueOptions } from "../core/enqueue.js";
-import { SluiceError } from "../core/error.js";
+import { isSluiceError, SluiceError } from "../core/error.js";
 import { isLimit, type Limit } from "../core/limit.js";
 import { checkName } from "../core/name.js";
 import type { TaskState } from "../core/state.js";
 import type { TaskTerms } from "../core/terms.js";
 import { Limits } from "../limits/limits.js";
 import { cancel, retry, unblock } from "../postgres/cancel.js";
+import { Database } from "../postgres/database.js";
 import { counts, inspect } from "../postgres/inspect.js";
 import { pauseQueue } from "../postgres/pause.js";
 import { open, type Connection } from "./connect.js";
@@ -14,26 +15,38 @@ import { ended } from "./ended.js";
 import { enqueueOne, type Desk } from "./enqueue.js";
 import { TaskHandle, type TaskDesk } from "./handle.js";
 import { enqueueMany, type EnqueuedMany, type EnqueueManyOptions } from "./many.js";
-import type { ConnectOptions } from "./settings.js";
+import { Schedules } from "./schedules.js";
+import type { ClientOptions } from "./settings.js";
 
 /** Enqueues tasks and looks after them. Has no worker in it, so a producer need not load one. */
 export class Client {
   readonly limits: Limits;
+  readonly schedules: Schedules;
+  /** @internal */
   protected readonly connection: Connection;
+  /** @internal */
   protected readonly desk: Desk;
+  /** @internal */
   protected readonly declarations: Declarations;
 
   /** Use `connect`. */
-  constructor(connection: Connection) {
-    const { db, settings } = connection;
-    this.connection = connection;
+  protected constructor(connection: unknown) {
+    this.connection = checkConnection(connection);
+    const { db, settings } = this.connection;
     this.declarations = new Declarations(db);
-    this.limits = new Limits(db, (limit) => this.declarations.limit(limit));
+    this.limits = new Limits(
+      (use) => this.#ask(() => use(db)),
+      (limit) => this.declarations.limit(limit),
+    );
     const { payloadBytesMax, idempotencyMs } = settings;
     this.desk = { db, declarations: this.declarations, payloadBytesMax, idempotencyMs };
+    this.schedules = new Schedules(
+      (use) => this.#ask(() => use(this.desk)),
+      (id) => this.task(id),
+    );
   }
 
-  static async connect(options: ConnectOptions = {}): Promise<Client> {
+  static async connect(options: ClientOptions = {}): Promise<Client> {
     return new Client(await open(options));
   }
 
@@ -46,12 +59,8 @@ export class Client {
     ...args: EnqueueArgs<Input>
   ): Promise<TaskHandle<Output>> {
     const [input, options = {}] = args as [unknown, EnqueueOptions?];
-    const { id, existed } = await enqueueOne(
-      this.desk,
-      checkTerms(task) as TaskTerms<never>,
-      input,
-      options,
-    );
+    const terms = checkTerms(task) as TaskTerms<never>;
+    const { id, existed } = await this.#ask(() => enqueueOne(this.desk, terms, input, options));
     return new TaskHandle<Output>(this.#taskDesk, id, existed);
   }
 
@@ -61,7 +70,8 @@ export class Client {
     inputs: Iterable<NoInfer<Input>> | AsyncIterable<NoInfer<Input>>,
     options: EnqueueManyOptions<NoInfer<Input>> = {},
   ): Promise<EnqueuedMany> {
-    return enqueueMany(this.desk, checkTerms(task) as TaskTerms<never>, inputs, options);
+    const terms = checkTerms(task) as TaskTerms<never>;
+    return this.#ask(() => enqueueMany(this.desk, terms, inputs, options));
   }
 
   /** A handle on a task that was enqueued elsewhere. */
@@ -71,36 +81,41 @@ export class Client {
 
   /** Runs a failed or cancelled task again, from its first attempt and in its old place. False if it is neither. */
   async retry(id: string): Promise<boolean> {
-    return retry(this.connection.db, checkId(id));
+    checkId(id);
+    return this.#ask(({ db }) => retry(db, id));
   }
 
   /** Lets an order key that a failed task blocks go on without it. */
   async unblock(id: string): Promise<boolean> {
-    return unblock(this.connection.db, checkId(id));
+    checkId(id);
+    return this.#ask(({ db }) => unblock(db, id));
   }
 
-  /** Nothing is claimed from the queue any more, by any worker; what runs may finish. */
+  /** Nothing is claimed from the queue any more, by any worker; what runs may finish. Throws `unknown_queue`. */
   async pause(queue: string): Promise<void> {
-    return pauseQueue(this.connection.db, checkName("queue", queue), true);
+    checkName("queue", queue);
+    return this.#ask(({ db }) => pauseQueue(db, queue, true));
   }
 
   async resume(queue: string): Promise<void> {
-    return pauseQueue(this.connection.db, checkName("queue", queue), false);
+    checkName("queue", queue);
+    return this.#ask(({ db }) => pauseQueue(db, queue, false));
   }
 
   /** Makes the numbers in these limits and tasks the declared ones, at a deploy. Overrides by limits.set stay. */
   async sync(declared: readonly (Limit | TaskTerms)[]): Promise<void> {
     if (!Array.isArray(declared))
       throw new SluiceError("invalid_option", "sync takes a list of limits and tasks");
-    return this.declarations.sync(declared.map((one) => (isLimit(one) ? one : checkTerms(one))));
+    const all = declared.map((one) => (isLimit(one) ? one : checkTerms(one)));
+    return this.#ask(() => this.declarations.sync(all));
   }
 
   /** How many tasks are in each state. */
   counts(): Promise<Record<TaskState, number>> {
-    return counts(this.connection.db);
+    return this.#ask(({ db }) => counts(db));
   }
 
-  /** Closes every connection. Calling it again waits for the first call. */
+  /** Closes every connection; whatever is asked afterwards is refused as `closed`. Calling it again waits for the first call. */
   close(): Promise<void> {
     this.#closing ??= this.#close();
     return this.#closing;
@@ -114,11 +129,42 @@ export class Client {
     await stopEmbedded?.();
   }
 
+  /** @internal */
+  protected checkOpen(): void {
+    if (this.#closing !== null) throw closed();
+  }
+
+  /** Asks the database. Who is still waiting for it while we close hears of that, not of a lost connection. */
+  async #ask<T>(question: (connection: Connection) => Promise<T>): Promise<T> {
+    this.checkOpen();
+    try {
+      return await question(this.connection);
+    } catch (e) {
+      throw this.#closing !== null && isSluiceError(e, "database_unavailable") ? closed(e) : e;
+    }
+  }
+
   readonly #taskDesk: TaskDesk = {
-    inspect: (id) => inspect(this.connection.db, id),
-    cancel: async (id, reason, tx) => (await cancel(this.connection.db, [id], reason, tx))[0]!,
-    ended: (id, timeoutMs) => ended(this.connection.db, this.connection.listener, id, timeoutMs),
+    inspect: (id) => this.#ask(({ db }) => inspect(db, id)),
+    cancel: (id, reason, tx) =>
+      this.#ask(async ({ db }) => (await cancel(db, [id], reason, tx))[0]!),
+    ended: (id, timeoutMs) => this.#ask(({ db, listener }) => ended(db, listener, id, timeoutMs)),
   };
+}
+
+function closed(cause?: unknown): SluiceError {
+  const options = cause === undefined ? {} : { cause };
+  return new SluiceError("closed", "this client was closed: connect again", options);
+}
+
+/** What `connect` opened. Whoever writes `new Sluice({ url })` gets here with their options instead. */
+function checkConnection(connection: unknown): Connection {
+  if ((connection as Partial<Connection> | undefined)?.db instanceof Database)
+    return connection as Connection;
+  throw new SluiceError(
+    "invalid_option",
+    "use `await Sluice.connect(options)` (or Client.connect) instead of `new`",
+  );
 }
 
 function checkTerms<T>(task: T): T {

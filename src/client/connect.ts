@@ -1,3 +1,5 @@
+import type pg from "pg";
+import { SluiceError } from "../core/error.js";
 import { oncePerSecond, standardErrorLogger, type Logger } from "../core/ports.js";
 import { connected } from "../postgres/connected.js";
 import { Database } from "../postgres/database.js";
@@ -17,13 +19,20 @@ export interface Connection {
   readonly stopEmbedded: (() => Promise<void>) | null;
 }
 
+/** Starts a PostgreSQL for `embedded: true`. Handed in, so that a client alone does not carry one. */
+type StartServer = () => Promise<{ readonly url: string; stop(): Promise<void> }>;
+
 /** Connects, brings the schema up to date and begins to listen. */
-export async function open(options: ConnectOptions): Promise<Connection> {
+export async function open(
+  options: ConnectOptions,
+  startServer: StartServer = refuseEmbedded,
+): Promise<Connection> {
   const settings = settingsOf(options, process.env);
-  const embedded = options.embedded === true ? await startEmbedded() : null;
+  const embedded = options.embedded === true ? await startServer() : null;
   const url = embedded?.url ?? settings.url;
-  const { pool, prepare, logger = standardErrorLogger } = options;
+  const { prepare, logger = standardErrorLogger } = options;
   const { schema, apiConnections } = settings;
+  const pool = options.pool as pg.Pool | undefined;
   const db = new Database({ url, pool, schema, prepare, apiConnections });
   try {
     await bringUpToDate(db, options.migrate ?? true);
@@ -31,7 +40,14 @@ export async function open(options: ConnectOptions): Promise<Connection> {
     const listener =
       options.listen === false ? null : new Listener(db, { url: options.listenUrl, log });
     await listener?.start();
-    return { db, listener, logger, log, settings, stopEmbedded: embedded?.stop ?? null };
+    return {
+      db,
+      listener,
+      logger,
+      log,
+      settings,
+      stopEmbedded: embedded === null ? null : () => embedded.stop(),
+    };
   } catch (e) {
     await db.close();
     await embedded?.stop();
@@ -39,17 +55,29 @@ export async function open(options: ConnectOptions): Promise<Connection> {
   }
 }
 
-async function startEmbedded(): Promise<{ url: string; stop: () => Promise<void> }> {
-  // Loaded only when asked for: a producer in production never pays for it.
-  const { startEmbedded: start } = await import("../embedded/index.js");
-  const server = await start();
-  return { url: server.url, stop: () => server.stop() };
+function refuseEmbedded(): never {
+  throw new SluiceError(
+    "embedded_unsupported",
+    'sluice/client brings no PostgreSQL: connect with Sluice from "sluice", or pass the url that ' +
+      'startEmbedded() from "sluice/embedded" gives you',
+    { details: { option: "embedded" } },
+  );
 }
 
 async function bringUpToDate(db: Database, run: boolean): Promise<void> {
   await connected(db, async (client) => {
     await checkIsolation(db, client);
-    if (run) await migrate(client, { schema: db.schema });
+    if (run) await migrate(client, { schema: db.schema }).catch(explainBundle);
     else await checkVersion(client, db.schema);
   });
+}
+
+function explainBundle(e: unknown): never {
+  if ((e as { code?: unknown } | null)?.code !== "ENOENT") throw e;
+  throw new SluiceError(
+    "invalid_option",
+    "the migrations are not beside the code, as in a bundle: run `npx sluice migrate` at your " +
+      "deploy, and connect with migrate: false",
+    { cause: e, details: { option: "migrate" } },
+  );
 }

@@ -7,6 +7,7 @@ import type { Database } from "../postgres/database.js";
 import { enqueue as insert, type EnqueueBatch, type Enqueued } from "../postgres/enqueue.js";
 import type { Declarations } from "./declarations.js";
 import { idempotencyKeyOf, prepare, shared, type Prepared, type Shared } from "./prepare.js";
+import { checkTx } from "./tx.js";
 
 /** What enqueue needs to know besides its arguments. */
 export interface Desk {
@@ -31,8 +32,9 @@ export async function enqueueOne(
 ): Promise<{ readonly id: string; readonly existed: boolean }> {
   const common = shared(terms, options);
   const idempotency = [idempotencyKeyOf(options.idempotencyKey)];
+  const tx = checkTx(options.tx);
   const item = await prepare(terms, input, desk.payloadBytesMax);
-  const done = await send(desk, terms, common, { items: [item], idempotency }, options.tx);
+  const done = await send(desk, terms, common, { items: [item], idempotency }, tx);
   return { id: done.ids[0]!, existed: done.existed?.[0] ?? false };
 }
 

@@ -5,7 +5,7 @@ import { reasonText } from "../core/outcome.js";
 import type { Queryable } from "../core/ports.js";
 import type { CancelAnswer } from "../postgres/cancel.js";
 import type { TaskStatus } from "../postgres/inspect.js";
-import { checkTx } from "./prepare.js";
+import { checkTx } from "./tx.js";
 
 /** What a handle can ask. */
 export interface TaskDesk {
@@ -24,6 +24,7 @@ export class TaskHandle<Output = unknown> {
   readonly existed: boolean;
   readonly #desk: TaskDesk;
 
+  /** @internal */
   constructor(desk: TaskDesk, id: string, existed = false) {
     this.#desk = desk;
     this.id = id;

@@ -1,8 +1,9 @@
 import type { EnqueueOptions } from "../core/enqueue.js";
-import { SluiceError } from "../core/error.js";
+import { isSluiceError, SluiceError } from "../core/error.js";
 import { checkFunction, checkOptions } from "../core/option.js";
 import { quote } from "../core/quote.js";
 import { ask } from "../core/place.js";
+import type { Queryable } from "../core/ports.js";
 import type { TaskTerms } from "../core/terms.js";
 import type { Enqueued } from "../postgres/enqueue.js";
 import { send, type Desk } from "./enqueue.js";
@@ -14,6 +15,7 @@ import {
   type Prepared,
   type Shared,
 } from "./prepare.js";
+import { checkTx } from "./tx.js";
 
 /** Options of a bulk enqueue; an idempotency key is read from each input. */
 export interface EnqueueManyOptions<Input> extends Omit<EnqueueOptions, "idempotencyKey"> {
@@ -46,7 +48,7 @@ export class EnqueuedMany implements Iterable<string> {
     return [...this];
   }
 
-  /** For the client only. */
+  /** @internal */
   add(done: Enqueued): void {
     this.#chunks.push(Float64Array.from(done.ids, Number));
     this.#count += done.ids.length;
@@ -66,6 +68,8 @@ interface Chunk {
 /**
  * Enqueues a stream of inputs in bounded memory. Chunks go one after the other, so ids follow the
  * order of the inputs and an order key keeps it; the next chunk is encoded while the last is sent.
+ * An error tells in its details which input was refused (`index`, from 0) and how many of those
+ * before it are enqueued (`enqueued`); within a transaction they go with it.
  */
 export async function enqueueMany<Input>(
   desk: Desk,
@@ -76,20 +80,34 @@ export async function enqueueMany<Input>(
   const { idempotencyKey, ...rest } = checked(options);
   checkInputs(inputs);
   const common = shared(terms, rest);
+  const tx = checkTx(options.tx);
   const many = new EnqueuedMany();
   let sending: Promise<unknown> = Promise.resolve();
   try {
-    for await (const chunk of chunks(desk, terms, inputs, idempotencyKey)) {
+    try {
+      for await (const chunk of chunks(desk, terms, inputs, idempotencyKey)) {
+        await sending;
+        sending = sendChunk(desk, terms, common, chunk, tx, many);
+        // It is awaited in the next turn or below; until then a failure must not count as unhandled.
+        sending.catch(() => {});
+      }
+    } finally {
+      // Also when an input was refused: whoever hears of it may count on nothing being under way.
       await sending;
-      sending = sendChunk(desk, terms, common, chunk, options, many);
-      // It is awaited in the next turn or below; until then a failure must not count as unhandled.
-      sending.catch(() => {});
     }
-  } finally {
-    // Also when an input was refused: whoever hears of it may count on nothing being under way.
-    await sending;
+  } catch (e) {
+    throw told(e, `; ${many.count} were enqueued before`, { enqueued: many.count });
   }
   return many;
+}
+
+/** The same error with more to say. What is not ours, such as the stream's own, stays as it is. */
+function told(e: unknown, text: string, details: Record<string, unknown>): unknown {
+  if (!isSluiceError(e)) return e;
+  return new SluiceError(e.code, e.message + text, {
+    details: { ...e.details, ...details },
+    ...("cause" in e ? { cause: e.cause } : {}),
+  });
 }
 
 function checked<Input>(options: EnqueueManyOptions<Input>): EnqueueManyOptions<Input> {
@@ -110,15 +128,15 @@ function checkInputs(inputs: unknown): void {
   );
 }
 
-async function sendChunk<Input>(
+async function sendChunk(
   desk: Desk,
   terms: TaskTerms<never>,
   common: Shared,
   chunk: Chunk,
-  options: EnqueueManyOptions<Input>,
+  tx: Queryable | undefined,
   many: EnqueuedMany,
 ): Promise<void> {
-  many.add(await send(desk, terms, common, chunk, options.tx));
+  many.add(await send(desk, terms, common, chunk, tx));
 }
 
 async function* chunks<Input>(
@@ -128,6 +146,7 @@ async function* chunks<Input>(
   keyOf: ((input: Input) => string | undefined) | undefined,
 ): AsyncGenerator<Chunk> {
   let chunk: Chunk = { items: [], idempotency: [], bytes: 0 };
+  let index = 0;
   const key = (input: Input): unknown =>
     keyOf === undefined ? undefined : ask("idempotencyKey", keyOf, input);
   const add = (item: Prepared, input: Input): Chunk | null => {
@@ -136,20 +155,25 @@ async function* chunks<Input>(
     chunk.items.push(item);
     chunk.idempotency.push(idempotencyKeyOf(key(input)));
     chunk.bytes += item.input.length;
+    index++;
     return full;
   };
-  if (Symbol.iterator in inputs) {
-    // No await per input where nothing has to be waited for: half of the time of a bulk enqueue.
-    for (const input of inputs) {
-      const prepared = prepare(terms, input, desk.payloadBytesMax);
-      const full = add(prepared instanceof Promise ? await prepared : prepared, input);
-      if (full !== null) yield full;
+  try {
+    if (Symbol.iterator in inputs) {
+      // No await per input where nothing has to be waited for: half of the time of a bulk enqueue.
+      for (const input of inputs) {
+        const prepared = prepare(terms, input, desk.payloadBytesMax);
+        const full = add(prepared instanceof Promise ? await prepared : prepared, input);
+        if (full !== null) yield full;
+      }
+    } else {
+      for await (const input of inputs) {
+        const full = add(await prepare(terms, input, desk.payloadBytesMax), input);
+        if (full !== null) yield full;
+      }
     }
-  } else {
-    for await (const input of inputs) {
-      const full = add(await prepare(terms, input, desk.payloadBytesMax), input);
-      if (full !== null) yield full;
-    }
+  } catch (e) {
+    throw told(e, ` (input ${index})`, { index });
   }
   if (chunk.items.length > 0) yield chunk;
 }

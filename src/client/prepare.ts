@@ -6,7 +6,6 @@ import { checkKey } from "../core/name.js";
 import { checkInteger } from "../core/number.js";
 import { checkOptions } from "../core/option.js";
 import type { PlacedLimit } from "../core/place.js";
-import type { Queryable } from "../core/ports.js";
 import { DELAY_MS_MAX } from "../core/retry.js";
 import { acceptsAnything } from "../core/schema.js";
 import type { TaskTerms } from "../core/terms.js";
@@ -59,7 +58,6 @@ export function prepare(
 /** Checks the options that every task of a call shares. */
 export function shared(terms: TaskTerms<never>, options: EnqueueOptions): Shared {
   checkOptions("enqueue", options, ENQUEUE_OPTIONS);
-  checkTx(options.tx);
   const priority = checkInteger("priority", options.priority ?? terms.priority, {
     min: -32_000,
     max: 32_000,
@@ -86,14 +84,6 @@ function timeOf({ runAt, delayMs }: EnqueueOptions): Pick<Shared, "runAt" | "del
     throw new SluiceError("invalid_option", "runAt must be a Date within a hundred years");
   }
   return { runAt, delayMs: null };
-}
-
-/** Anything that can run SQL will do; anything else would look like a database that is gone. */
-export function checkTx(tx: Queryable | undefined): Queryable | undefined {
-  if (tx === undefined || typeof (tx as Partial<Queryable> | null)?.query === "function") return tx;
-  throw new SluiceError("invalid_option", "tx must have a query(text, params) function", {
-    details: { option: "tx" },
-  });
 }
 
 function groupOf({ group, groupLimit }: EnqueueOptions): TotalLimit | null {

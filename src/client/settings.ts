@@ -1,10 +1,9 @@
-import type pg from "pg";
 import { resolveApiConnections } from "../core/config.js";
 import { SluiceError } from "../core/error.js";
 import { checkSchemaName } from "../core/name.js";
 import { checkInteger } from "../core/number.js";
 import { checkOptions } from "../core/option.js";
-import type { Logger } from "../core/ports.js";
+import type { Logger, Queryable } from "../core/ports.js";
 import { quote } from "../core/quote.js";
 
 /** How long history is kept, per outcome; 0 deletes at once. */
@@ -17,13 +16,17 @@ export interface HistoryOptions {
   readonly cancelledMs?: number;
 }
 
-/** How to connect. One of url, pool, embedded or the environment's DATABASE_URL is needed. */
-export interface ConnectOptions {
+/** A pool of the `pg` package, by what is needed of it: nobody has to install its types. */
+export interface PoolLike extends Queryable {
+  /** How the pool connects; workers and the listener do the same. */
+  readonly options: object;
+}
+
+/** How a client connects. One of url, pool or the environment's DATABASE_URL is needed. */
+export interface ClientOptions {
   readonly url?: string;
   /** A pool of yours for enqueue and queries; it is left open by close(). Workers open their own connections. */
-  readonly pool?: pg.Pool;
-  /** Starts a PostgreSQL of its own, for development and tests. */
-  readonly embedded?: boolean;
+  readonly pool?: PoolLike;
   readonly schema?: string;
   /** Runs missing migrations; default true. */
   readonly migrate?: boolean;
@@ -45,6 +48,14 @@ export interface ConnectOptions {
   /** Connections for enqueue and queries; default from the environment's API_BUFFER, else 7. */
   readonly apiConnections?: number;
 }
+
+/** How to connect. One of url, pool, embedded or the environment's DATABASE_URL is needed. */
+export interface ConnectOptions extends ClientOptions {
+  /** Starts a PostgreSQL of its own, for development and tests. */
+  readonly embedded?: boolean;
+}
+
+type Environment = Readonly<Record<string, string | undefined>>;
 
 /** What connect's options come to: checked, and with what was left out filled in. */
 export interface Settings {
@@ -79,8 +90,9 @@ const BYTES_RANGE = { min: 1, max: 64 * 1024 * 1024 };
 const BYTES = 1024 * 1024;
 
 /** Checks every option before anything is opened that would have to be closed again. */
-export function settingsOf(options: ConnectOptions, env: NodeJS.ProcessEnv): Settings {
+export function settingsOf(options: ConnectOptions, env: Environment): Settings {
   checkOptions("connect", options, OPTIONS);
+  checkPool(options.pool);
   const bytes = (name: "payloadBytesMax" | "resultBytesMax"): number =>
     checkInteger(name, options[name] ?? BYTES, BYTES_RANGE);
   checkUrl("listenUrl", options.listenUrl);
@@ -107,7 +119,7 @@ function historyOf(history: HistoryOptions): Settings["history"] {
   };
 }
 
-function urlOf({ url, pool, embedded }: ConnectOptions, env: NodeJS.ProcessEnv) {
+function urlOf({ url, pool, embedded }: ConnectOptions, env: Environment): string | undefined {
   if (embedded === true) {
     if (url === undefined && pool === undefined) return undefined;
     throw new SluiceError("invalid_option", "embedded is a database of its own: no url or pool");
@@ -122,6 +134,18 @@ function urlOf({ url, pool, embedded }: ConnectOptions, env: NodeJS.ProcessEnv) 
     );
   }
   return checkUrl(url === undefined ? "DATABASE_URL" : "url", found);
+}
+
+/** Anything else would look like a database that is gone, or fail later and far from here. */
+function checkPool(pool: unknown): void {
+  if (pool === undefined) return;
+  const { query, options } = (pool ?? {}) as Partial<PoolLike>;
+  if (typeof query === "function" && typeof options === "object" && options !== null) return;
+  throw new SluiceError(
+    "invalid_option",
+    `pool must be a Pool of the pg package, with query() and options, not ${quote(pool)}`,
+    { details: { option: "pool" } },
+  );
 }
 
 /** The driver takes any text for an address and then looks for a host named "base". */

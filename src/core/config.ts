@@ -61,7 +61,7 @@ function resolve(
   file: WorkerNumbers,
 ): [number, SettingSource] {
   const setting = workerSettings[name];
-  const inEnv = env[setting.env];
+  const inEnv = inEnvironment(setting, env);
   if (code[name] !== undefined) return [checkInteger(name, code[name], setting), "code"];
   if (inEnv !== undefined) return [fromEnv(setting, inEnv), "env"];
   if (file[name] !== undefined) {
@@ -75,9 +75,17 @@ export function resolveApiConnections(
   code: number | undefined,
   env: Readonly<Record<string, string | undefined>>,
 ): number {
-  const inEnv = env[apiConnections.env];
+  const inEnv = inEnvironment(apiConnections, env);
   if (code !== undefined) return checkInteger("apiConnections", code, apiConnections);
   return inEnv === undefined ? apiConnections.default : fromEnv(apiConnections, inEnv);
+}
+
+/** An empty variable is how many a shell and a deploy file say "not set". */
+function inEnvironment(
+  setting: Setting,
+  env: Readonly<Record<string, string | undefined>>,
+): string | undefined {
+  return env[setting.env] === "" ? undefined : env[setting.env];
 }
 
 function fromEnv(setting: Setting, text: string): number {

@@ -4,12 +4,13 @@ import type { TaskTerms } from "./terms.js";
 
 /** What a handler knows about its run and can do with it. */
 export interface TaskContext {
+  /** Of the task, the same in every run of it: what to give others as an idempotency key. */
   readonly id: string;
   readonly type: string;
   readonly queue: string;
   /** 1 for the first. */
   readonly attempt: number;
-  /** The fencing token of this run: never the same twice, for writes to systems of your own. */
+  /** The token of this run, never the same twice: to tell a late write of an earlier run from this one's. */
   readonly claim: string;
   /** Aborted by the timeout, a cancel, a lost lease or the end of the grace at shutdown. */
   readonly signal: AbortSignal;

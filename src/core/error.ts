@@ -11,6 +11,9 @@ export type ErrorCode =
   | "unknown_task"
   | "unknown_queue"
   | "unknown_limit"
+  | "unknown_schedule"
+  | "invalid_cron"
+  | "invalid_time_zone"
   | "key_missing"
   | "limit_shape"
   | "duplicate_limit"
@@ -25,14 +28,18 @@ export type ErrorCode =
   | "timeout"
   | "poisoned"
   | "stopped"
+  | "closed"
   | "not_claimed"
   | "schema_missing"
   | "schema_newer"
   | "schema_older"
   | "isolation_level"
+  | "not_permitted"
+  | "prepare_unsupported"
   | "database_unavailable"
   | "database_busy"
   | "embedded_unsupported"
+  | "not_drained"
   | "embedded_failed";
 
 /** What may accompany an error besides its code and message. */

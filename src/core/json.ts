@@ -1,6 +1,7 @@
 import { SluiceError } from "./error.js";
 import { tooDeep, unstorableAt, NESTING_MAX } from "./jsontext.js";
-import { pathOfTrouble } from "./jsonpath.js";
+import { lossIn } from "./faithful.js";
+import { pathOfTrouble, type JsonTrouble } from "./jsonpath.js";
 
 export { describeError, type ErrorDescription } from "./describe.js";
 export { storable } from "./storable.js";
@@ -22,6 +23,7 @@ export function encodeInput(value: unknown, bytesMax: number): string {
       `the input is nested more than ${NESTING_MAX} levels deep`,
     );
   }
+  checkFaithful(value);
   return text;
 }
 
@@ -37,6 +39,24 @@ function stringify(value: unknown, bytesMax: number): string {
     "input_not_serialisable",
     `the input is not JSON: it is ${typeof value === "object" ? "an object whose toJSON returns nothing" : `a ${typeof value}`}`,
   );
+}
+
+/** Last, when the value is known to be bounded: what is stored must be what was given. */
+function checkFaithful(value: unknown): void {
+  let loss: JsonTrouble | null;
+  try {
+    loss = lossIn(value);
+  } catch (cause) {
+    throw refusal(value, 0, cause);
+  }
+  if (loss !== null) throw notJson(loss);
+}
+
+function notJson({ what, path }: JsonTrouble, cause?: unknown): SluiceError {
+  return new SluiceError("input_not_serialisable", `the input is not JSON: ${what} at ${path}`, {
+    details: { path },
+    ...(cause === undefined ? {} : { cause }),
+  });
 }
 
 function checkBytes(text: string, bytesMax: number): void {
@@ -62,12 +82,11 @@ function refusal(value: unknown, bytesMax: number, cause: unknown): SluiceError 
     });
   }
   const found = pathOfTrouble(value);
+  if (found !== null) return notJson(found, cause);
   return new SluiceError(
     "input_not_serialisable",
-    found === null
-      ? "the input is not JSON: a toJSON or a getter in it threw"
-      : `the input is not JSON: ${found.what} at ${found.path}`,
-    { cause, ...(found === null ? {} : { details: { path: found.path } }) },
+    "the input is not JSON: a toJSON or a getter in it threw",
+    { cause },
   );
 }
 

@@ -1,7 +1,7 @@
 import { quote } from "./quote.js";
 
 /** What stands in the way of JSON, and where. */
-interface JsonTrouble {
+export interface JsonTrouble {
   readonly what: string;
   readonly path: string;
 }
@@ -38,6 +38,10 @@ function troubleWith({ value, path }: Step, trail: readonly Step[]): JsonTrouble
 }
 
 function join(parent: Step, key: string): string {
-  const step = Array.isArray(parent.value) ? `[${key}]` : `.${quote(key).slice(1, -1)}`;
-  return (parent.path + step).slice(0, 400);
+  return (parent.path + pathStep(parent.value, key)).slice(0, 400);
+}
+
+/** One step down from a list or an object, as it stands in a path. */
+export function pathStep(parent: unknown, key: string): string {
+  return Array.isArray(parent) ? `[${key}]` : `.${quote(key).slice(1, -1)}`;
 }

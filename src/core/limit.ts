@@ -27,10 +27,10 @@ export interface KeyedLimit extends LimitWords {
   for(key: Key): LimitUse<unknown>;
   /**
    * This limit for the key that the function reads from a task's parsed input. TypeScript cannot
-   * look outward for the input's type: annotate it, or write `{ limit, key: (input) => ... }`.
+   * look outward for the input's type: annotate it, `tenant.for((mail: Mail) => mail.tenantId)`, or
+   * write `{ limit: tenant, key: (mail) => mail.tenantId }`, where it need not look outward.
    */
-  // oxlint-disable-next-line typescript/no-explicit-any -- unknown would refuse `(input) => input.tenantId`
-  for<Parsed = any>(key: (input: Parsed) => Key): LimitUse<Parsed>;
+  for<Parsed>(key: (input: Parsed) => Key): LimitUse<Parsed>;
 }
 
 /** A named capacity. The numbers here are what the code declares; the database has those in force. */

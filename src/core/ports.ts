@@ -54,13 +54,14 @@ interface Trouble {
 }
 
 /**
- * Lets one line a second through per level and message, and tells in the next line's `suppressed`
+ * Lets one line a second through per level, message and type of task, and tells in the next line's `suppressed`
  * how many it held back. A logger that throws is not allowed to hurt who logs.
  */
 export function oncePerSecond(logger: Logger, clock: Clock = monotonicClock): Logger {
   const troubles = new Map<string, Trouble>();
   const at = (level: Level) => (message: string, fields?: LogFields) => {
-    const held = pass(troubles, `${level} ${message}`, clock.now());
+    const about = typeof fields?.["type"] === "string" ? ` ${fields["type"]}` : "";
+    const held = pass(troubles, `${level} ${message}${about}`, clock.now());
     if (held === null) return;
     const told = held === 0 ? fields : { ...fields, suppressed: held };
     try {

@@ -2,6 +2,7 @@ import type { Logger } from "../core/ports.js";
 import { tellTrouble } from "../postgres/fault.js";
 import { keepLanes, due, pruneDone, pruneNotes, reap } from "../postgres/keep.js";
 import type { Line } from "../postgres/line.js";
+import { tick } from "./tick.js";
 
 /** How long history is kept, per outcome; 0 deletes at once. */
 export interface History {
@@ -21,6 +22,8 @@ interface KeeperOptions {
 }
 
 const DUE_MAX = 1_000;
+// Also how long a look waits after one that failed.
+const SCHEDULES_FIRST_MS = 500;
 const PRUNE_MAX = 2_000;
 const PRUNE_STEPS_MAX = 200;
 const PRUNE_INTERVAL_MS = 5_000;
@@ -45,6 +48,7 @@ export class Keeper {
   start(): void {
     this.#every("due", this.#o.dueIntervalMs, () => this.#due());
     this.#every("reap", this.#o.reapIntervalMs, () => this.#reap());
+    this.#every("schedules", SCHEDULES_FIRST_MS, () => this.#schedules());
     this.#every("lanes", LANES_INTERVAL_MS, () => this.#lanes());
     this.#every("prune", PRUNE_INTERVAL_MS, () => this.#prune());
   }
@@ -80,6 +84,12 @@ export class Keeper {
     if (moved > 0) this.#o.onMoved();
     if (moved === DUE_MAX) return 0;
     return Math.min(nextMs ?? this.#o.dueIntervalMs, this.#o.dueIntervalMs);
+  }
+
+  async #schedules(): Promise<number> {
+    const { ticks, nextMs } = await tick(this.#o.line, this.#o.log);
+    if (ticks > 0) this.#o.onMoved();
+    return nextMs;
   }
 
   async #reap(): Promise<void> {

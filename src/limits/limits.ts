@@ -12,13 +12,17 @@ import {
   type LimitStatus,
 } from "../postgres/limits.js";
 
+/** Asks the database, or refuses because it was closed. */
+type Ask = <T>(use: (db: Database) => Promise<T>) => Promise<T>;
+
 /** The numbers in force, and the operator's hand on them. */
 export class Limits {
-  readonly #db: Database;
+  readonly #ask: Ask;
   readonly #declare: (limit: Limit) => Promise<number>;
 
-  constructor(db: Database, declare: (limit: Limit) => Promise<number>) {
-    this.#db = db;
+  /** @internal */
+  constructor(ask: Ask, declare: (limit: Limit) => Promise<number>) {
+    this.#ask = ask;
     this.#declare = declare;
   }
 
@@ -35,14 +39,16 @@ export class Limits {
     checkChange("total", change.total);
     checkChange("perKey", change.perKey);
     const name = checkName("limit", nameOf(limit));
-    if (isLimit(limit)) await this.#declare(limit);
-    await setLimit(this.#db, name, change);
+    await this.#ask(async (db) => {
+      if (isLimit(limit)) await this.#declare(limit);
+      await setLimit(db, name, change);
+    });
   }
 
   /** The limit as it is in force; throws `unknown_limit`. */
   async get(limit: string | Limit): Promise<LimitStatus> {
     const name = checkName("limit", nameOf(limit));
-    const [found] = await readLimits(this.#db, name);
+    const [found] = await this.#ask((db) => readLimits(db, name));
     if (found === undefined)
       throw new SluiceError("unknown_limit", `there is no limit named ${name}`);
     return found;
@@ -53,12 +59,13 @@ export class Limits {
    * use it declares it again when it next starts. False if there is none of this name.
    */
   async remove(limit: string | Limit): Promise<boolean> {
-    return removeLimit(this.#db, checkName("limit", nameOf(limit)));
+    const name = checkName("limit", nameOf(limit));
+    return this.#ask((db) => removeLimit(db, name));
   }
 
   /** Every limit, by name. */
   list(): Promise<LimitStatus[]> {
-    return readLimits(this.#db, null);
+    return this.#ask((db) => readLimits(db, null));
   }
 }
 

@@ -31,8 +31,9 @@ const API_PATIENCE = { query_timeout: 30_000 };
  */
 export class Database {
   readonly schema: string;
+  /** @internal */
   readonly api: pg.Pool;
-  /** For what must not wait for `api`: all connections of a caller's pool may be in transactions that wait for it. */
+  /** @internal For what must not wait for `api`: all connections of a caller's pool may be in transactions that wait for it. */
   readonly aside: pg.Pool;
   readonly #config: pg.ClientConfig;
   readonly #ownsPool: boolean;
@@ -40,6 +41,7 @@ export class Database {
   readonly #texts = new Map<string, string>();
   readonly #prefix: string;
 
+  /** @internal */
   constructor(options: DatabaseOptions) {
     this.schema = checkSchemaName(options.schema ?? "sluice");
     this.#prefix = this.schema.length > 32 ? md5(this.schema) : this.schema;
@@ -75,19 +77,19 @@ export class Database {
     return text;
   }
 
-  /** A query with a name, so that the server plans it once per connection. */
+  /** @internal A query with a name, so that the server plans it once per connection. */
   named(s: AnyStatement, values: unknown[]): pg.QueryConfig {
     const text = this.text(s);
     return this.#prepare ? { name: `${this.#prefix}.${s.name}`, text, values } : { text, values };
   }
 
-  /** A connection outside every pool. Statements sent meanwhile do not wait for the one under way. */
+  /** @internal A connection outside every pool. Statements sent meanwhile do not wait for the one under way. */
   client(url?: string): pg.Client {
     const config = { ...this.#config, pipeline: true };
     return new pg.Client(url === undefined ? config : { ...config, connectionString: url });
   }
 
-  /** A pool outside `api`, for what handlers do in transactions. */
+  /** @internal A pool outside `api`, for what handlers do in transactions. */
   pool(max: number): pg.Pool {
     return openPool({ ...this.#config, max });
   }

@@ -10,6 +10,9 @@ interface PgError {
 const REFUSED = "SLUIC";
 // Undefined schema, table or function: the migrations have not run.
 const MISSING = new Set(["3F000", "42P01", "42883"]);
+const NOT_PERMITTED = "42501";
+// A prepared statement that does not exist, or exists already: it was made on another connection.
+const NOT_PREPARED = new Set(["26000", "42P05"]);
 const READ_ONLY = "25006";
 // Too many connections, disk full, out of memory.
 const UNAVAILABLE = new Set(["53300", READ_ONLY, "53100", "53200"]);
@@ -25,22 +28,28 @@ export function toSluiceError(e: unknown): unknown {
   const { code, constraint, message } = e as PgError;
   const text = typeof message === "string" ? message : "unknown error";
   if (code === REFUSED) return new SluiceError(constraint as ErrorCode, text, { cause: e });
-  if (typeof code === "string" && MISSING.has(code)) {
-    return new SluiceError("schema_missing", `the schema is missing or incomplete: ${text}`, {
-      cause: e,
-    });
-  }
-  if (typeof code === "string" && BUSY.has(code)) {
-    return new SluiceError("database_busy", `the database was busy, try again: ${text}`, {
-      cause: e,
-    });
-  }
+  const [ours, words] = inOurWords(code) ?? [];
+  if (ours !== undefined) return new SluiceError(ours, `${words}: ${text}`, { cause: e });
   if (isUnavailable(e)) {
     return new SluiceError("database_unavailable", `the database is not available: ${text}`, {
       cause: e,
     });
   }
   return e;
+}
+
+/** Our code and words for what a server, or a pooler before it, tells by its own. */
+function inOurWords(code: unknown): readonly [ErrorCode, string] | null {
+  if (typeof code !== "string") return null;
+  if (MISSING.has(code)) return ["schema_missing", "the schema is missing or incomplete"];
+  if (BUSY.has(code)) return ["database_busy", "the database was busy, try again"];
+  if (code === NOT_PERMITTED) return ["not_permitted", "the database role may not do this"];
+  if (NOT_PREPARED.has(code))
+    return [
+      "prepare_unsupported",
+      "named statements do not work here, as behind a pooler in transaction mode: connect with prepare: false",
+    ];
+  return null;
 }
 
 /**

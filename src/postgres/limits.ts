@@ -13,8 +13,12 @@ const setLimitStatement = statement<{ set_limit: string }>({
 const limitStatement = statement<LimitRow>({
   name: "limits",
   text: `select l.name, l.total_declared, l.total_override, l.per_key_declared, l.per_key_override,
-      (select g.used - coalesce((select sum(c.n) from sluice.credit c where c.gate = g.id), 0) from sluice.gate g where g.id = l.id)::int as used
-    from sluice.limits l where $1::text is null or l.name = $1 order by l.name limit 10000`,
+      (select g.used - coalesce((select sum(c.n) from sluice.credit c where c.gate = g.id), 0) from sluice.gate g where g.id = l.id)::int as used,
+      k.keys, k.used_max, k.used_in_all
+    from sluice.limits l cross join lateral (
+      select count(*)::int as keys, coalesce(max(n.used), 0) as used_max, coalesce(sum(n.used), 0)::int as used_in_all
+      from sluice.lane n where l.per_key_declared is not null and n.limit_id = l.id and n.limit_id > 0 and n.used > 0) k
+    where $1::text is null or l.name = $1 order by l.name limit 10000`,
   params: ["text"],
   columns: [
     "name",
@@ -23,6 +27,9 @@ const limitStatement = statement<LimitRow>({
     "per_key_declared",
     "per_key_override",
     "used",
+    "keys",
+    "used_max",
+    "used_in_all",
   ],
 });
 
@@ -32,7 +39,11 @@ interface LimitRow {
   readonly total_override: number | null;
   readonly per_key_declared: number | null;
   readonly per_key_override: number | null;
+  /** Of the total; null if there is none. */
   readonly used: number | null;
+  readonly keys: number;
+  readonly used_max: number;
+  readonly used_in_all: number;
 }
 
 /** Changes of a limit: a number, null for no limit, "declared" to drop the override. */
@@ -47,8 +58,12 @@ export interface LimitStatus {
   readonly total: Slots | undefined;
   readonly perKey: Slots | undefined;
   readonly overridden: boolean;
-  /** Slots of the total that are out. */
+  /** Slots that are out: of the total, or of all keys together where there is no total. */
   readonly used: number;
+  /** How many keys have slots out; undefined without a perKey. A key's slots are taken before the task starts. */
+  readonly keysInUse: number | undefined;
+  /** The most that any one key has out, to hold against perKey; undefined without one. */
+  readonly usedMax: number | undefined;
 }
 
 const shedStatement = statement<{ shed: number }>({
@@ -71,7 +86,9 @@ export async function readLimits(db: Database, name: string | null): Promise<Lim
     total: effective(row.total_override, row.total_declared),
     perKey: effective(row.per_key_override, row.per_key_declared),
     overridden: row.total_override !== null || row.per_key_override !== null,
-    used: row.used ?? 0,
+    used: row.used ?? row.used_in_all,
+    keysInUse: row.per_key_declared === null ? undefined : row.keys,
+    usedMax: row.per_key_declared === null ? undefined : row.used_max,
   }));
 }
 

@@ -5,6 +5,7 @@ import { SluiceError } from "../core/error.js";
 import { checkSchemaName } from "../core/name.js";
 import { toSluiceError } from "./fault.js";
 import { inSchema } from "./statement.js";
+import { SCHEMA_VERSION } from "./version.js";
 
 interface Migration {
   readonly number: number;
@@ -52,8 +53,10 @@ export async function checkVersion(
   client: Pick<pg.ClientBase, "query">,
   schema: string,
 ): Promise<void> {
-  const known = (await migrations()).at(-1)?.number ?? 0;
-  const found = await versionOf(client, schema);
+  const known = SCHEMA_VERSION;
+  const found = await versionOf(client, schema).catch((e: unknown) => {
+    throw toSluiceError(e);
+  });
   if (found === null) {
     throw new SluiceError(
       "schema_missing",

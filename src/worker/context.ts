@@ -76,7 +76,7 @@ export class RunContext implements TaskContext {
     this.#run.deadlineMs = this.#desk.now() + checkInteger("extendLease", ms, EXTEND_RANGE);
   }
 
-  transaction<R>(fn: (tx: Queryable) => Promise<R>): Promise<R> {
+  async transaction<R>(fn: (tx: Queryable) => Promise<R>): Promise<R> {
     if (this.#run.finished) throw alreadySettled(this.id);
     return this.#desk.transaction(this.#run, this.pending, fn);
   }
@@ -87,9 +87,15 @@ export class RunContext implements TaskContext {
     options: EnqueueOptions = {},
   ): Promise<void> {
     if (this.#run.finished) throw alreadySettled(this.id);
+    if (options.tx !== undefined) throw ownTransaction();
     const pending = await this.#desk.prepare(terms, input, options);
     this.#pending.push(pending);
   }
+}
+
+function ownTransaction(): SluiceError {
+  const message = "ctx.enqueue belongs to the completion of its run and takes no tx";
+  return new SluiceError("invalid_option", message, { details: { option: "tx" } });
 }
 
 function alreadySettled(id: string): SluiceError {

@@ -1,13 +1,12 @@
 import { hostname } from "node:os";
-import type pg from "pg";
 import type { Declarations } from "../client/declarations.js";
-import { prepare, shared, idempotencyKeyOf } from "../client/prepare.js";
-import { send, type Desk } from "../client/enqueue.js";
+import type { Desk } from "../client/enqueue.js";
 import { resolveWorkerOptions, type WorkerNumbers } from "../core/config.js";
 import { SluiceError } from "../core/error.js";
 import { checkName } from "../core/name.js";
 import { checkInteger } from "../core/number.js";
 import { checkOptions } from "../core/option.js";
+import type { TaskHandler } from "../core/task.js";
 import { monotonicClock, type Clock, type Logger } from "../core/ports.js";
 import { Keeper, type History } from "../keeper/keeper.js";
 import type { Database } from "../postgres/database.js";
@@ -16,18 +15,19 @@ import { Line } from "../postgres/line.js";
 import { endPool } from "../postgres/part.js";
 import type { Listener } from "../postgres/listen.js";
 import { Claimer } from "./claim.js";
-import type { ContextDesk } from "./context.js";
 import { Crew } from "./crew.js";
+import { contextDesk } from "./desk.js";
 import { Heart } from "./heartbeat.js";
 import { Outbox } from "./outbox.js";
 import { Permits } from "./permits.js";
 import type { AnyHandler } from "./run.js";
 import type { Session } from "./session.js";
-import { completeInTransaction } from "./transaction.js";
 
 /** What a worker is made of; numbers not given come from the environment, then from the defaults. */
 export interface WorkerOptions extends WorkerNumbers {
-  readonly handlers: readonly unknown[];
+  /** One for each type it serves: `contract.handle(fn)`. */
+  // oxlint-disable-next-line typescript/no-explicit-any -- of any input and output, which only `any` can say
+  readonly handlers: readonly TaskHandler<any, any, any>[];
   /** For people; default: host and process id. */
   readonly name?: string;
 }
@@ -181,12 +181,14 @@ export class Worker {
       parts.heart.drain();
       parts.claimer.pump();
       await within(parts.claimer.settled(), graceMs);
+      const handedBack = parts.crew.size;
       parts.crew.release(new SluiceError("stopped", "the worker is shutting down"));
       parts.claimer.pump();
       await within(parts.claimer.settled(), FLUSH_MS_MAX);
       parts.keeper.stop();
       parts.claimer.stop();
       await within(parts.heart.stop(), FLUSH_MS_MAX);
+      this.#desk.logger.info("the worker has stopped", { name: this.#name, handedBack });
     }
     await parts?.close();
     this.#state = "stopped";
@@ -212,7 +214,15 @@ export class Worker {
     const crew: Crew = new Crew({
       handlers,
       outbox: this.#outbox,
-      desk: this.#contextDesk({ pool, keep }, (run) => crew.recorded(run)),
+      desk: contextDesk({
+        desk: this.#desk,
+        pool,
+        keep,
+        resultBytesMax: this.#desk.resultBytesMax,
+        logger: this.#desk.logger,
+        clock: this.#clock,
+        onRecorded: (run) => crew.recorded(run),
+      }),
       clock: this.#clock,
       log: this.#log,
       resultBytesMax,
@@ -277,35 +287,6 @@ export class Worker {
       await endPool(pool);
     };
     return { crew, heart, claimer, keeper, close };
-  }
-
-  #contextDesk(
-    connections: { readonly pool: pg.Pool; readonly keep: boolean },
-    recorded: (run: Parameters<Crew["recorded"]>[0]) => void,
-  ): ContextDesk {
-    const desk = this.#desk;
-    return {
-      log: desk.logger,
-      now: () => this.#clock.now(),
-      async transaction(run, pending, fn) {
-        const result = await completeInTransaction(
-          { db: desk.db, resultBytesMax: desk.resultBytesMax, ...connections },
-          run,
-          pending,
-          fn,
-        );
-        recorded(run);
-        return result;
-      },
-      async prepare(terms, input, options) {
-        const common = shared(terms, options);
-        const idempotency = [idempotencyKeyOf(options.idempotencyKey)];
-        const item = await prepare(terms, input, desk.payloadBytesMax);
-        await desk.declarations.stream(terms);
-        return async (tx) =>
-          void (await send(desk, terms, common, { items: [item], idempotency }, tx));
-      },
-    };
   }
 
   /** Empties the worker, then runs the suspect with nothing beside it. */

@@ -60,19 +60,28 @@ describe("sluice migrate", () => {
     expect(reports.every((report) => report.version === version)).toBe(true);
   });
 
-  test.each<[string, string[], NodeJS.ProcessEnv]>([
-    ["missing_url", [], {}],
-    ["invalid_name", ["--schema", "a; drop"], { DATABASE_URL: "postgres://127.0.0.1:1/x" }],
-    ["database_unavailable", ["--url", "postgres://127.0.0.1:1/x"], {}],
-  ])("says %s and exits with 1", async (code, args, env) => {
+  const nowhere = "postgres://127.0.0.1:1/x";
+  test.each<[string, number, string[], NodeJS.ProcessEnv]>([
+    ["missing_url", 2, [], {}],
+    ["missing_url", 2, [], { DATABASE_URL: "" }],
+    ["invalid_option", 2, ["--url", "localhost"], {}],
+    ["invalid_name", 2, ["--schema", "a; drop"], { DATABASE_URL: nowhere }],
+    ["database_unavailable", 1, ["--url", nowhere], {}],
+  ])("says %s and exits with %i", async (code, exit, args, env) => {
     const said = await sluice(["migrate", ...args], env);
-    expect(said).toMatchObject({ code: 1, out: "" });
+    expect(said).toMatchObject({ code: exit, out: "" });
     expect(said.err).toMatch(new RegExp(`^error ${code}: .+\n$`));
+  });
+
+  test("without a database says what to pass", async () => {
+    const { err } = await sluice(["migrate"]);
+    expect(err).toMatch(/--url postgres:\/\/.*DATABASE_URL/);
+    expect(err).not.toMatch(/pool|embedded/);
   });
 
   test("says it in JSON where JSON is wanted", async () => {
     const { code, out, err } = await sluice(["migrate", "--json"]);
-    expect([code, out]).toEqual([1, ""]);
+    expect([code, out]).toEqual([2, ""]);
     expect(JSON.parse(err)).toEqual({
       error: { code: "missing_url", message: expect.any(String) as string },
     });

@@ -95,6 +95,48 @@ describe("a number that was set", () => {
   });
 });
 
+describe("what is used", () => {
+  test.each([{ perKey: 2 }, { perKey: 2, total: 9 }])(
+    "of a limit of %j: in all, by how many keys, and by the fullest",
+    async (shape) => {
+      const account = limit(`used-${JSON.stringify(shape)}`, shape);
+      const busy = task(`busy-${JSON.stringify(shape)}`, {
+        input: type<string>(),
+        limits: [{ limit: account, key: (key) => key }],
+      });
+      const [released, release] = signal();
+      const [threeRun, tellThreeRun] = signal();
+      let running = 0;
+      const handler = busy.handle(() => {
+        if (++running === 3) tellThreeRun();
+        return released;
+      });
+      const worker = await house.work([handler]);
+      const many = await house.sluice.enqueueMany(busy, ["a", "a", "a", "b"]);
+      await threeRun;
+      const inUse = { used: 3, keysInUse: 2, usedMax: 2 };
+      expect(await house.sluice.limits.get(account)).toMatchObject(inUse);
+      release();
+      for (const id of many) await house.sluice.task(id).result({ timeoutMs: 10_000 });
+      await worker.stop();
+      const free = { used: 0, keysInUse: 0, usedMax: 0 };
+      expect(await house.sluice.limits.get(account)).toMatchObject(free);
+    },
+  );
+
+  test("of a limit without keys is told without keys", async () => {
+    await house.sluice.sync([limit("used-flat", { total: 1 })]);
+    const none = { used: 0, keysInUse: undefined, usedMax: undefined };
+    expect(await house.sluice.limits.get("used-flat")).toMatchObject(none);
+  });
+});
+
+/** A promise, and what fulfils it. */
+function signal(): [Promise<void>, () => void] {
+  let give!: () => void;
+  return [new Promise<void>((resolve) => (give = resolve)), give];
+}
+
 describe("a limit of 0 pauses", () => {
   test.each([
     ["declared", async () => limit("zero-declared", { total: 0 })],

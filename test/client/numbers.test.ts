@@ -171,7 +171,7 @@ describe("options that do not exist, or are no options, are refused", () => {
 });
 
 describe("a worker's numbers from the environment are checked too", () => {
-  test.each(["-1", "0.5", "NaN", "1e9", "", " 5", "five", "999999999999"])("%j", async (text) => {
+  test.each(["-1", "0.5", "NaN", "1e9", " ", " 5", "five", "999999999999"])("%j", async (text) => {
     process.env["MAX_CONCURRENT_TASKS"] = text;
     try {
       expect(await codeOf(() => house.sluice.worker({ handlers }))).toBe("invalid_option");

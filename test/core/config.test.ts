@@ -25,7 +25,8 @@ describe("a worker's numbers", () => {
     expect(resolveApiConnections(3, { API_BUFFER: "4" })).toBe(3);
     expect(resolveApiConnections(undefined, { API_BUFFER: "4" })).toBe(4);
     expect(resolveApiConnections(undefined, {})).toBe(7);
-    for (const wrong of ["0", "many", "1.5", ""])
+    expect(resolveApiConnections(undefined, { API_BUFFER: "" })).toBe(7);
+    for (const wrong of ["0", "many", "1.5", " "])
       expect(caught(() => resolveApiConnections(undefined, { API_BUFFER: wrong }))).toMatchObject({
         code: "invalid_option",
       });
@@ -35,6 +36,8 @@ describe("a worker's numbers", () => {
     [{ leaseMs: 1000 }, { LEASE_MS: "2000" }, { leaseMs: 3000 }, 1000, "code"],
     [{ leaseMs: undefined }, { LEASE_MS: "2000" }, { leaseMs: 3000 }, 2000, "env"],
     [{}, { LEASE_MS: undefined }, { leaseMs: 3000 }, 3000, "file"],
+    [{}, { LEASE_MS: "" }, { leaseMs: 3000 }, 3000, "file"],
+    [{}, { LEASE_MS: "" }, {}, 15_000, "default"],
     [{}, {}, {}, 15_000, "default"],
   ])("come from code %j, environment %j, file %j", (code, env, file, value, source) => {
     const { values, sources } = resolveWorkerOptions(code, env, file);
@@ -54,23 +57,14 @@ describe("a worker's numbers", () => {
     }
   });
 
-  test.each([
-    "",
-    " ",
-    "abc",
-    "1.5",
-    "1e3",
-    "0x10",
-    "1_000",
-    "5 ",
-    "NaN",
-    "Infinity",
-    "9".repeat(40),
-  ])("cannot be %j in the environment", (text) => {
-    const error = caught(() => resolveWorkerOptions({}, { MAX_CONCURRENT_TASKS: text }));
-    expect(error.code).toBe("invalid_option");
-    expect(error.message).toContain("MAX_CONCURRENT_TASKS");
-  });
+  test.each([" ", "abc", "1.5", "1e3", "0x10", "1_000", "5 ", "NaN", "Infinity", "9".repeat(40)])(
+    "cannot be %j in the environment",
+    (text) => {
+      const error = caught(() => resolveWorkerOptions({}, { MAX_CONCURRENT_TASKS: text }));
+      expect(error.code).toBe("invalid_option");
+      expect(error.message).toContain("MAX_CONCURRENT_TASKS");
+    },
+  );
 
   test.each([0, -1, 1.5, NaN, Infinity, "5", null, 5n])("cannot be %s in code or file", (value) => {
     const bad = { maxConcurrentTasks: value } as never;

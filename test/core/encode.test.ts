@@ -22,7 +22,18 @@ describe("an input that is stored", () => {
     ["\\u0000", '"\\\\u0000"'],
     ["\\\\ud800", '"\\\\\\\\ud800"'],
     ["\u0001", '"\\u0001"'],
-    [{ a: undefined, b: () => 1 }, "{}"],
+    [{ a: undefined, b: { c: undefined } }, '{"b":{}}'],
+    [{ at: new Date(0) }, '{"at":"1970-01-01T00:00:00.000Z"}'],
+    [
+      new (class Point {
+        x = 1;
+        #y = 2;
+        sum = this.x + this.#y;
+      })(),
+      '{"x":1,"sum":3}',
+    ],
+    [{ m: Object.assign(new Map(), { toJSON: () => ["said so"] }) }, '{"m":["said so"]}'],
+    [Object.create(null), "{}"],
     [JSON.parse('{"__proto__":1,"constructor":2}'), '{"__proto__":1,"constructor":2}'],
     [{ "a\u001eb": 1 }, '{"a\\u001eb":1}'],
   ])("%j becomes %s", (value, text) => expect(encodeInput(value, MAX)).toBe(text));
@@ -53,10 +64,26 @@ describe("an input that is refused", () => {
     ["a symbol", Symbol("a"), "it is a symbol"],
     ["nothing from toJSON", { toJSON: () => undefined }, "toJSON returns nothing"],
     ["a bottomless nesting", nested(100_000), "nested too deep"],
+    ["NaN", { a: [1, { b: NaN }] }, "NaN at $.a[1].b"],
+    ["Infinity", [-Infinity], "-Infinity at $[0]"],
+    ["a Map", { a: new Map([[1, 2]]) }, "a Map at $.a"],
+    ["a Set", [[new Set()]], "a Set at $[0][0]"],
+    ["an Error", { e: new TypeError("x") }, "an Error at $.e"],
+    ["a promise that was not awaited", { p: Promise.resolve(1) }, "a Promise at $.p"],
+    ["a RegExp", { r: /x/ }, "a RegExp at $.r"],
+    ["binary data", { bytes: new Uint8Array(2) }, "binary data at $.bytes"],
+    ["a method", { a: { go: () => 1 } }, "a function at $.a.go"],
+    ["a symbol inside", { s: Symbol("x") }, "a symbol at $.s"],
+    ["undefined in a list", { l: [1, undefined] }, "undefined in a list at $.l[1]"],
+    // oxlint-disable-next-line no-sparse-arrays -- the hole is the point
+    ["a hole in a list", [1, , 2], "undefined in a list at $[1]"],
+    ["a key like any other", { __proto__: null, "a\nb": NaN }, "NaN at $.a\\nb"],
   ])("not serialisable: %s", (_, value, message) => {
     const error = caught(() => encodeInput(value, MAX));
     expect(error.code).toBe("input_not_serialisable");
     expect(error.message).toContain(message);
+    const [, path] = / at (\$.*)$/.exec(error.message) ?? [];
+    expect(error.details?.["path"]).toBe(path);
   });
 
   test.each([
@@ -104,6 +131,7 @@ describe("whatever the input", () => {
           const text = encodeInput(value, MAX);
           expect(text).toBe(value === undefined ? "null" : JSON.stringify(value));
           expect(hasUnstorable(JSON.parse(text))).toBe(false);
+          if (hasNoToJSON(value)) expect(JSON.parse(text)).toEqual(value ?? null);
         } catch (e) {
           expect(isSluiceError(e)).toBe(true);
         }
@@ -120,6 +148,11 @@ describe("whatever the input", () => {
     );
   });
 });
+
+/** What fast-check calls anything has numbers that JSON rounds to 0, and boxes of its own. */
+function hasNoToJSON(value: unknown): boolean {
+  return !/"toJSON"|-0/.test(fc.stringify(value));
+}
 
 function hasUnstorable(value: unknown): boolean {
   if (typeof value === "string") return unstorable(value);

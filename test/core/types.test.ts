@@ -117,6 +117,17 @@ describe("what does not compile", () => {
     compiled(() => task("t", { input: type<{ id: string }>(), limits: [byName] }));
   });
 
+  test("a key function that reads what is not there", () => {
+    const input = type<{ id: string }>();
+    compiled(() => task("t", { input, limits: [{ limit: tenant, key: (i) => i.id }] }));
+    // @ts-expect-error misspelt
+    compiled(() => task("t", { input, limits: [{ limit: tenant, key: (i) => i.typo }] }));
+    // @ts-expect-error misspelt, in a function that decides all limits
+    compiled(() => task("t", { input, limits: (i) => [tenant.for(i.typo)] }));
+    // @ts-expect-error for() alone cannot know the input: it wants an annotation
+    compiled(() => task("t", { input, limits: [tenant.for((i) => i.typo)] }));
+  });
+
   test("an option that does not exist", () => {
     // @ts-expect-error misspelt
     compiled(() => task("t", { concurency: 5 }));

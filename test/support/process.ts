@@ -32,7 +32,10 @@ export function spawnTs(
   args: readonly string[] = [],
   env: NodeJS.ProcessEnv = {},
 ): SpawnedTs {
-  const child = spawn(process.execPath, ["--import", loader, file, ...args], {
+  const preload = process.env.SLUICE_TEST_PRELOAD;
+  const imports = preload === undefined ? [loader] : [loader, preload];
+  const flags = imports.flatMap((module) => ["--import", module]);
+  const child = spawn(process.execPath, [...flags, file, ...args], {
     cwd: repository,
     env: { ...process.env, ...env },
     stdio: ["ignore", "pipe", "pipe"],

@@ -44,12 +44,17 @@ test("a bell wakes one sleeper, not the herd", async () => {
   const s = await scene();
   const job = task("job");
   const options = { handlers: [job.handle(() => {})], pollIntervalMs: SLOW_POLL_MS };
-  const workers = await Promise.all([1, 2, 3].map((i) => s.worker({ ...options, name: `w${i}` })));
+  await Promise.all([1, 2, 3].map((i) => s.worker({ ...options, name: `w${i}` })));
   await asleep(s, 3);
-  const claims = (): number[] => workers.map((worker) => worker.status().claims);
-  const before = claims();
+  const bells: string[] = [];
+  const ear = await s.sql.connect();
+  ear.on("notification", ({ payload = "" }) => void bells.push(payload.split(":")[0]!));
+  await ear.query("listen sluice");
   await (await s.sluice.enqueue(job)).result({ timeoutMs: SLOW_POLL_MS });
-  expect(claims().filter((n, i) => n > before[i]!)).toHaveLength(1);
+  // Whatever was said until now has been heard when a statement is answered.
+  await ear.query("unlisten sluice");
+  ear.release(true);
+  expect(bells.filter((word) => word === "wake")).toEqual(["wake"]);
 });
 
 test("a delayed task wakes a sleeper when it is due", async () => {

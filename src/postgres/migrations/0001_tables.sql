@@ -10,6 +10,9 @@
 -- taken when a task is claimed. Zero means "no gate"; a task of several totals has a negative gate,
 -- which stands for all of them (gate_set), so that every total is counted in one place.
 
+-- One clock for every lease, schedule and time that people look at: the database's. A function, so that a test can move it.
+create function sluice.clock() returns timestamptz language sql volatile as $$ select clock_timestamp() $$;
+
 create table sluice.setting (
   name text primary key,
   value text not null
@@ -92,7 +95,7 @@ create table sluice.task (
   lane_limits int[],
   lane_keys text[],
   input json not null,
-  created_at timestamptz not null default now()
+  created_at timestamptz not null default sluice.clock()
 );
 
 -- attempt: attempts used so far. Only in run does it include the one under way.
@@ -215,7 +218,7 @@ create index credit_gate on sluice.credit (gate);
 -- The id is random: after a failover that loses sequence values no zombie shares it.
 create table sluice.worker (
   id bigint primary key, name text not null, streams int[] not null, lease_ms int not null,
-  expires_at timestamptz not null, started_at timestamptz not null default now(),
+  expires_at timestamptz not null, started_at timestamptz not null default sluice.clock(),
   capacity_max int not null, capacity_available int not null, memory_bytes bigint not null default 0,
   asleep boolean not null default false, draining boolean not null default false
 ) with (fillfactor = 50);

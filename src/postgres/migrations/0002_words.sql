@@ -1,7 +1,4 @@
--- Small shared words: clock, lane ids, errors, the barrier, the bell.
-
--- One clock for every lease and schedule: the database's. A function, so that a test can move it.
-create function sluice.clock() returns timestamptz language sql volatile as $$ select clock_timestamp() $$;
+-- Small shared words: lane ids, errors, the barrier, the bell.
 
 create function sluice.lane_place(p_lane bigint, p_rank smallint) returns smallint language sql immutable parallel safe as
 $$ select case when p_lane >> 60 = 1 then 0::smallint else p_rank end $$;
@@ -60,10 +57,11 @@ begin
   end if;
 end $$;
 
--- Errors carry their code in the constraint field, where the driver hands it to us untouched.
+-- Errors carry their code in the constraint field, where the driver hands it to us untouched, and in
+-- the hint, which is all that some libraries pass on.
 create function sluice.refuse(p_code text, p_message text) returns void language plpgsql as $$
 begin
-  raise exception using errcode = 'SLUIC', message = p_message, constraint = p_code;
+  raise exception using errcode = 'SLUIC', message = p_message, constraint = p_code, hint = p_code;
 end $$;
 
 -- The barrier makes "after limits.set has returned, nothing is admitted above the new number" true.

@@ -33,7 +33,7 @@ begin
       continue when not found;
       if p_keep or v_run.id = any (v_awaited) then
         insert into sluice.done (id, state, attempt, worker, started_at, finished_at, outcome)
-        values (v_run.id, 's', v_run.attempt, v_run.worker, v_run.started_at, now(), v_results[i]::json);
+        values (v_run.id, 's', v_run.attempt, v_run.worker, v_run.started_at, sluice.clock(), v_results[i]::json);
       else
         delete from sluice.task t where t.id = v_run.id;
       end if;
@@ -51,7 +51,7 @@ begin
       delete from sluice.run where ctid = any (array(select tid from outcome)) returning *
     ), history as (
       insert into sluice.done (id, state, attempt, worker, started_at, finished_at, outcome)
-      select g.id, 's', g.attempt, g.worker, g.started_at, now(), o.result::json
+      select g.id, 's', g.attempt, g.worker, g.started_at, sluice.clock(), o.result::json
       from gone g left join (select distinct on (id) id, result from outcome where v_results is not null) o on o.id = g.id
       where p_keep or g.id = any (v_awaited)
     ), forgotten as (

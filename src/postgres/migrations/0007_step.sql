@@ -248,7 +248,7 @@ begin
         returning x.id, x.stream, x.attempt, x.lanes
       ), running as (
         insert into sluice.run (id, claim, worker, attempt, started_at, gate, stream_gate, lanes)
-        select id, p_claim, p_worker, attempt + 1, clock_timestamp(), 0, s.stream_gate, lanes from taken
+        select id, p_claim, p_worker, attempt + 1, sluice.clock(), 0, s.stream_gate, lanes from taken
       )
       select c.id, c.stream, (c.attempt + 1)::smallint, t.input from taken c
       cross join lateral (select k.input from sluice.task k where k.id = c.id limit 1) t;
@@ -261,7 +261,7 @@ begin
         returning x.id, x.stream, x.attempt, x.lanes
       ), running as (
         insert into sluice.run (id, claim, worker, attempt, started_at, gate, stream_gate, lanes)
-        select id, p_claim, p_worker, attempt + 1, clock_timestamp(), s.gate, s.stream_gate, lanes from taken
+        select id, p_claim, p_worker, attempt + 1, sluice.clock(), s.gate, s.stream_gate, lanes from taken
       )
       select c.id, c.stream, (c.attempt + 1)::smallint, t.input from taken c
       cross join lateral (select k.input from sluice.task k where k.id = c.id limit 1) t;
@@ -321,7 +321,7 @@ begin
       select c.*, w.stream_gate from (select * from from_ready union all select * from from_gated) c join source w on w.stream = c.stream and w.gate = c.gate
     ), running as (
       insert into sluice.run (id, claim, worker, attempt, started_at, gate, stream_gate, lanes)
-      select id, p_claim, p_worker, attempt + 1, clock_timestamp(), gate, stream_gate, lanes from taken
+      select id, p_claim, p_worker, attempt + 1, sluice.clock(), gate, stream_gate, lanes from taken
     ), used as (
       select x.gate, sum(t.n)::int as n from (select gate, stream_gate, count(*) as n from taken group by gate, stream_gate) t
       cross join lateral unnest(sluice.gates_of(t.gate) || t.stream_gate) x(gate) group by x.gate

@@ -71,7 +71,7 @@ begin
     delete from sluice.suspect x where x.id = p_id and x.reserved_by = p_worker returning *
   ), running as (
     insert into sluice.run (id, claim, worker, attempt, started_at, gate, stream_gate, lanes)
-    select id, p_claim, p_worker, attempt + 1, clock_timestamp(), v_task.gate, v_stream_gate, lanes from taken
+    select id, p_claim, p_worker, attempt + 1, sluice.clock(), v_task.gate, v_stream_gate, lanes from taken
   ), counted as (
     update sluice.gate g set used = used + 1 where g.id = any (v_gates) and exists (select from taken)
   )

@@ -1,0 +1,37 @@
+// The door for producers: nothing behind it loads a worker, a keeper or an embedded server.
+export { Client } from "./client/client.js";
+export type { ClientOptions, HistoryOptions, PoolLike } from "./client/settings.js";
+export type { TaskHandle } from "./client/handle.js";
+export type { EnqueuedMany, EnqueueManyOptions } from "./client/many.js";
+export type { Limits } from "./limits/limits.js";
+export type { LimitChange, LimitStatus } from "./postgres/limits.js";
+export type {
+  ScheduleListOptions,
+  ScheduleOptions,
+  Schedules,
+  ScheduleTiming,
+} from "./client/schedules.js";
+export type { ScheduleStatus } from "./postgres/schedule.js";
+export { tickTime } from "./core/schedule.js";
+export type { TaskStatus } from "./postgres/inspect.js";
+export type { CancelAnswer } from "./postgres/cancel.js";
+
+export { task } from "./core/task.js";
+export type {
+  HandlerFunction,
+  OrderOptions,
+  TaskContract,
+  TaskHandler,
+  TaskOptions,
+} from "./core/task.js";
+export { limit } from "./core/limit.js";
+export type { KeyedLimit, Limit, LimitUse, TotalLimit } from "./core/limit.js";
+export { type } from "./core/schema.js";
+export { exponential, fixed } from "./core/retry.js";
+export type { Backoff, ExponentialOptions, RetryPolicy } from "./core/retry.js";
+export { isSluiceError, SluiceError } from "./core/error.js";
+export type { ErrorCode } from "./core/error.js";
+export type { TaskContext } from "./core/context.js";
+export type { EnqueueOptions } from "./core/enqueue.js";
+export type { Logger, Queryable } from "./core/ports.js";
+export type { TaskState } from "./core/state.js";

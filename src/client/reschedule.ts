@@ -1,0 +1,98 @@
+import { SluiceError } from "../core/error.js";
+import type { Database } from "../postgres/database.js";
+import {
+  clockMs,
+  lookAtSchedule,
+  resumeSchedule,
+  setSchedule,
+  type ScheduleStatus,
+  type ScheduleTerms,
+  type SeenSchedule,
+} from "../postgres/schedule.js";
+import { fire, planOf } from "../schedules/fire.js";
+import { timetableOf, type Timing } from "../schedules/timing.js";
+
+// Each try finds that somebody else has just changed the schedule, so somebody gets on.
+const TRIES_MAX = 100;
+
+/** Makes a schedule what the terms say, for everyone. Terms that it has already change nothing. */
+export async function writeSchedule(
+  db: Database,
+  name: string,
+  terms: ScheduleTerms,
+): Promise<ScheduleStatus> {
+  return until(name, async () => {
+    const seen = await lookAtSchedule(db, name);
+    if (seen?.digest === terms.digest) return seen.status;
+    const nextAt = await nextOf(db, seen, terms);
+    if (nextAt !== null) await setSchedule(db, name, seen?.revision ?? null, terms, nextAt);
+    return null;
+  });
+}
+
+/** Lets a schedule tick again, with the first tick from now. */
+export async function resume(db: Database, name: string): Promise<void> {
+  await until(name, async () => {
+    const { status, revision } = await seenSchedule(db, name);
+    if (!status.paused) return status;
+    await resumeSchedule(db, name, revision, await nextAfterNow(db, status, status.lastAt));
+    return null;
+  });
+}
+
+/** The schedule of this name, or `unknown_schedule`. */
+export async function seenSchedule(db: Database, name: string): Promise<SeenSchedule> {
+  const seen = await lookAtSchedule(db, name);
+  if (seen === null) throw unknownSchedule(name);
+  return seen;
+}
+
+export function unknownSchedule(name: string): SluiceError {
+  return new SluiceError("unknown_schedule", `there is no schedule named ${name}`);
+}
+
+/** Acts on what it sees until it sees what it wants. */
+async function until(
+  name: string,
+  look: () => Promise<ScheduleStatus | null>,
+): Promise<ScheduleStatus> {
+  for (let tries = 0; tries < TRIES_MAX; tries++) {
+    const found = await look();
+    if (found !== null) return found;
+  }
+  throw new SluiceError("database_busy", `schedule ${name} kept changing, try again`);
+}
+
+/** The tick with which a changed schedule goes on; null when it has to be looked at again. */
+async function nextOf(
+  db: Database,
+  seen: SeenSchedule | null,
+  terms: ScheduleTerms,
+): Promise<Date | null> {
+  if (seen === null) return nextAfterNow(db, terms, null);
+  const { nextAt, lastAt, trouble } = seen.status;
+  if (nextAt === null) return nextAfterNow(db, terms, lastAt);
+  // A tick that is owed stays owed.
+  if (sameTiming(seen.status, terms)) return nextAt;
+  if (trouble === null && (await fireIfDue(db, seen, nextAt))) return null;
+  return nextAfterNow(db, terms, lastAt);
+}
+
+/** Whether ticks of the old timing were due, so that they are enqueued now, by us or by somebody else. */
+async function fireIfDue(db: Database, seen: SeenSchedule, nextAt: Date): Promise<boolean> {
+  const nowMs = await clockMs(db);
+  if (nextAt.getTime() > nowMs) return false;
+  const due = { ...seen.status, ...seen, nextAtMs: nextAt.getTime() };
+  await fire(db, due, planOf(due, nowMs));
+  return true;
+}
+
+/** The first tick from now by the database's clock, and none that was enqueued before: a clock may be set back. */
+async function nextAfterNow(db: Database, timing: Timing, lastAt: Date | null): Promise<Date> {
+  const nowMs = Math.max(await clockMs(db), lastAt?.getTime() ?? 0);
+  return new Date(timetableOf(timing).next(nowMs));
+}
+
+function sameTiming(a: Timing, b: Timing): boolean {
+  return a.cron === b.cron && a.timeZone === b.timeZone && a.everyMs === b.everyMs;
+}

@@ -1,0 +1,148 @@
+import { SluiceError, isSluiceError } from "../core/error.js";
+import { checkName } from "../core/name.js";
+import { checkInteger } from "../core/number.js";
+import { checkOneOf, checkOptions } from "../core/option.js";
+import type { Missed } from "../core/schedule.js";
+import type { TaskTerms } from "../core/terms.js";
+import {
+  listSchedules,
+  pauseSchedule,
+  removeSchedule,
+  triggerSchedule,
+  type ScheduleStatus,
+} from "../postgres/schedule.js";
+import { checkTiming } from "../schedules/timing.js";
+import type { Desk } from "./enqueue.js";
+import type { TaskHandle } from "./handle.js";
+import { termsOf } from "./recur.js";
+import { resume, seenSchedule, unknownSchedule, writeSchedule } from "./reschedule.js";
+
+/** When a schedule ticks: a cron expression in a time zone (default UTC), or an interval. */
+export type ScheduleTiming =
+  | { readonly cron: string; readonly timeZone?: string; readonly everyMs?: undefined }
+  | { readonly everyMs: number; readonly cron?: undefined; readonly timeZone?: undefined };
+
+/** What can be said about a schedule. */
+export type ScheduleOptions<Input> = ScheduleTiming & {
+  readonly task: TaskTerms<Input>;
+  /**
+   * Ticks that passed while no worker ran. skip: they are forgotten. once, the default: the latest of
+   * them is made up for. all: every one of them, up to the newest 1,000.
+   */
+  readonly missed?: Missed;
+  /** Instead of the task's. Higher runs first. */
+  readonly priority?: number;
+  /** Default true. */
+  readonly enabled?: boolean;
+} & (undefined extends Input
+    ? { readonly input?: NoInfer<Input> }
+    : { readonly input: NoInfer<Input> });
+
+/** Which schedules to list. */
+export interface ScheduleListOptions {
+  /** Only names after this one. */
+  readonly after?: string;
+  /** Default 1,000, at most 10,000. */
+  readonly max?: number;
+}
+
+/** Asks the database, or refuses because it was closed. */
+type Ask = <T>(use: (desk: Desk) => Promise<T>) => Promise<T>;
+
+const OPTIONS = ["cron", "timeZone", "everyMs", "task", "input", "missed", "priority", "enabled"];
+const LIST_RANGE = { min: 1, max: 10_000 };
+
+/** Tasks that are enqueued again and again, by whichever worker looks first. */
+export class Schedules {
+  readonly #ask: Ask;
+  readonly #handleOf: (id: string) => TaskHandle;
+
+  /** @internal */
+  constructor(ask: Ask, handleOf: (id: string) => TaskHandle) {
+    this.#ask = ask;
+    this.#handleOf = handleOf;
+  }
+
+  /**
+   * Makes a schedule what is said here, for everyone. Saying the same again changes nothing, so every
+   * process may do it whenever it starts. The input is checked, and its order key and limits are
+   * decided, now, as enqueue would. A changed timing counts from now on; ticks that were already due
+   * under the old one are enqueued first. What an operator has paused stays paused.
+   */
+  async set<Input>(name: string, options: ScheduleOptions<Input>): Promise<ScheduleStatus> {
+    checkName("schedule", name);
+    checkOptions("schedules.set", options, OPTIONS);
+    const { missed = "once", enabled = true, priority, task, input } = options;
+    const said = {
+      ...checkTiming(options),
+      missed: checkOneOf("missed", missed, ["skip", "once", "all"]),
+      enabled: checkFlag("enabled", enabled),
+      priority,
+    };
+    const terms = checkTask(task) as TaskTerms<never>;
+    return this.#ask(async (desk) => {
+      const write = async (): Promise<ScheduleStatus> =>
+        writeSchedule(desk.db, name, await termsOf(desk, terms, input, said));
+      try {
+        return await write();
+      } catch (e) {
+        if (!isSluiceError(e, "unknown_limit")) throw e;
+        // Somebody has removed a limit that we had declared.
+        desk.declarations.forget();
+        return write();
+      }
+    });
+  }
+
+  /** The schedule as it stands; throws `unknown_schedule`. */
+  async get(name: string): Promise<ScheduleStatus> {
+    checkName("schedule", name);
+    return this.#ask(async ({ db }) => (await seenSchedule(db, name)).status);
+  }
+
+  /** Schedules by name. */
+  async list(options: ScheduleListOptions = {}): Promise<ScheduleStatus[]> {
+    checkOptions("schedules.list", options, ["after", "max"]);
+    const max = checkInteger("max", options.max ?? 1_000, LIST_RANGE);
+    const after = options.after === undefined ? "" : checkName("schedule", options.after);
+    return this.#ask(({ db }) => listSchedules(db, after, max));
+  }
+
+  /** False if there is none of this name. What it has enqueued stays. */
+  async remove(name: string): Promise<boolean> {
+    checkName("schedule", name);
+    return this.#ask(({ db }) => removeSchedule(db, name));
+  }
+
+  /** When this returns it enqueues nothing more, through every deploy, until it is resumed. Throws `unknown_schedule`. */
+  async pause(name: string): Promise<void> {
+    checkName("schedule", name);
+    if (!(await this.#ask(({ db }) => pauseSchedule(db, name)))) throw unknownSchedule(name);
+  }
+
+  /** It goes on with the first tick from now; those that fell into the pause were not missed. */
+  async resume(name: string): Promise<void> {
+    checkName("schedule", name);
+    return this.#ask(({ db }) => resume(db, name));
+  }
+
+  /** Enqueues now what a tick would, also while it is paused. Its ticks stay as they are. */
+  async trigger(name: string): Promise<TaskHandle> {
+    checkName("schedule", name);
+    const id = await this.#ask(({ db }) => triggerSchedule(db, name));
+    if (id === null) throw unknownSchedule(name);
+    return this.#handleOf(id);
+  }
+}
+
+function checkTask<T>(task: T): T {
+  if (typeof (task as Partial<TaskTerms> | null | undefined)?.place === "function") return task;
+  throw new SluiceError("unknown_task", "task must be made by task(name, options)");
+}
+
+function checkFlag(option: string, value: unknown): boolean {
+  if (typeof value === "boolean") return value;
+  throw new SluiceError("invalid_option", `${option} must be true or false`, {
+    details: { option },
+  });
+}

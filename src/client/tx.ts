@@ -1,0 +1,43 @@
+import { SluiceError } from "../core/error.js";
+import type { Queryable } from "../core/ports.js";
+import { quote } from "../core/quote.js";
+
+/**
+ * A caller's transaction, known to be able to run SQL. Anything that only looks like one would fail
+ * later, and look like a database that is gone.
+ */
+export function checkTx(tx: Queryable | undefined): Queryable | undefined {
+  if (tx === undefined) return undefined;
+  if (typeof (tx as Partial<Queryable> | null)?.query !== "function") {
+    throw refusal(`tx must have a query(text, params) function, and ${quote(tx)} has none`);
+  }
+  // pg's Pool has the same query(), on whatever connection is free: that is nobody's transaction.
+  if (typeof (tx as { totalCount?: unknown }).totalCount === "number") {
+    throw refusal("tx must be a client in a transaction, and this is a pool");
+  }
+  return { query: async (text, params) => checkReply(await ask(tx, text, params)) };
+}
+
+async function ask(tx: Queryable, text: string, params?: unknown[]): Promise<unknown> {
+  try {
+    return await tx.query(text, params);
+  } catch (e) {
+    // No database throws these: it is a query function that was not made for a text and parameters.
+    if (e instanceof TypeError || e instanceof ReferenceError)
+      throw refusal(`tx.query(text, params) threw: ${e.message}`, e);
+    throw e;
+  }
+}
+
+function checkReply(reply: unknown): { rows: unknown[] } {
+  const rows: unknown = (reply as { rows?: unknown } | null | undefined)?.rows;
+  if (Array.isArray(rows)) return { rows };
+  throw refusal("tx.query(text, params) must give a promise of { rows: [...] }");
+}
+
+function refusal(message: string, cause?: unknown): SluiceError {
+  return new SluiceError("invalid_option", `${message}; "sluice/tx" fits other libraries to it`, {
+    details: { option: "tx" },
+    ...(cause === undefined ? {} : { cause }),
+  });
+}

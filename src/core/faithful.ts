@@ -1,0 +1,83 @@
+import type { JsonTrouble } from "./jsonpath.js";
+import { pathStep } from "./jsonpath.js";
+
+interface Loss {
+  readonly what: string;
+  /** From the value up to the root: written only once something was found. */
+  readonly steps: string[];
+}
+
+// Their contents are not in properties, so JSON makes an empty or a strange object of them.
+const CLOSED = [
+  Map,
+  Set,
+  WeakMap,
+  WeakSet,
+  Promise,
+  RegExp,
+  Error,
+  ArrayBuffer,
+  SharedArrayBuffer,
+] as const;
+
+/**
+ * Finds what JSON would store as something else in silence: NaN as null, a Map as {}, a function not
+ * at all. What has a toJSON says itself what it becomes (a Date: ISO text), and a property that is
+ * undefined is as good as absent. For values that JSON.stringify has been through: no circles.
+ */
+export function lossIn(root: unknown): JsonTrouble | null {
+  const loss = visit(root);
+  if (loss === null) return null;
+  return { what: loss.what, path: `$${loss.steps.toReversed().join("")}`.slice(0, 400) };
+}
+
+function visit(value: unknown): Loss | null {
+  switch (typeof value) {
+    case "number":
+      return Number.isFinite(value) ? null : found(String(value));
+    case "function":
+    case "symbol":
+      return found(`a ${typeof value}`);
+    case "object":
+      return value === null ? null : visitObject(value);
+    default:
+      return null;
+  }
+}
+
+function visitObject(value: object): Loss | null {
+  if (typeof Reflect.get(value, "toJSON") === "function") return null;
+  if (Array.isArray(value)) return visitList(value);
+  const prototype: unknown = Object.getPrototypeOf(value);
+  if (prototype !== Object.prototype && prototype !== null) {
+    const closed = CLOSED.find((one) => value instanceof one);
+    if (closed !== undefined) return found(named(closed.name));
+    if (ArrayBuffer.isView(value)) return found("binary data");
+  }
+  for (const key of Object.keys(value)) {
+    const loss = visit(Reflect.get(value, key));
+    if (loss !== null) return under(loss, key, value);
+  }
+  return null;
+}
+
+function visitList(list: readonly unknown[]): Loss | null {
+  for (let i = 0; i < list.length; i++) {
+    const loss = list[i] === undefined ? found("undefined in a list") : visit(list[i]);
+    if (loss !== null) return under(loss, String(i), list);
+  }
+  return null;
+}
+
+function named(name: string): string {
+  return `${/^[AE]/.test(name) ? "an" : "a"} ${name}`;
+}
+
+function found(what: string): Loss {
+  return { what, steps: [] };
+}
+
+function under(loss: Loss, key: string, parent: object): Loss {
+  loss.steps.push(pathStep(parent, key));
+  return loss;
+}

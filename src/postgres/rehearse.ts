@@ -1,0 +1,82 @@
+import type { Queryable } from "../core/ports.js";
+import type { Database } from "./database.js";
+import type { Line } from "./line.js";
+import { statement } from "./statement.js";
+
+// What the test kit says to a database of its own. Nothing of this is ever run on any other.
+
+/** The clock of a test database: it stands where it was set, and is the server's until then. */
+export const standingClock = statement<Record<string, never>>({
+  name: "standing_clock",
+  text: `create or replace function sluice.clock() returns timestamptz language sql volatile as
+    $$ select coalesce((select value::timestamptz from sluice.setting where name = 'clock'), clock_timestamp()) $$`,
+  params: [],
+  columns: [],
+});
+
+const setClockStatement = statement<{ value: string }>({
+  name: "set_clock",
+  text: `with kept as (
+      update sluice.worker set expires_at = $1::text::timestamptz + lease_ms * interval '1 millisecond'
+      where id = $2)
+    insert into sluice.setting (name, value) values ('clock', $1)
+    on conflict (name) do update set value = excluded.value returning value`,
+  params: ["text", "int8"],
+  columns: ["value"],
+});
+
+/** Sets the time. `beating`: a worker that is at work, and so has sent its heartbeats all the while. */
+export async function setClock(line: Line, time: Date, beating: string | null): Promise<void> {
+  await line.run(setClockStatement, [time.toISOString(), beating]);
+}
+
+const expireStatement = statement<{ id: string }>({
+  name: "expire",
+  text: "update sluice.worker set expires_at = sluice.clock() where id = $1 returning id::text as id",
+  params: ["int8"],
+  columns: ["id"],
+});
+
+/** As if a worker's lease had run out by now. */
+export async function expire(line: Line, worker: string): Promise<void> {
+  await line.run(expireStatement, [worker]);
+}
+
+/** One task of a type, as it stands in the database. Times are text. */
+export interface EnqueuedRow {
+  readonly id: string;
+  readonly state: string;
+  readonly priority: number;
+  readonly attempt: number;
+  readonly input: unknown;
+  readonly runAt: string | null;
+  readonly order: string | null;
+  readonly limits: readonly { readonly limit: string; readonly key: string | null }[];
+  readonly idempotencyKey: string | null;
+}
+
+// One text, so that a transaction of any driver gives us the same.
+const enqueuedStatement = statement<{ tasks: string }>({
+  name: "enqueued",
+  text: `select coalesce(json_agg(json_build_object('id', t.id::text, 'state', t.state, 'priority', t.priority, 'attempt', t.attempt,
+      'input', t.input, 'runAt', t.run_at, 'order', case when t.lane_limits[1] <= 0 then t.lane_keys[1] end,
+      'limits', (select coalesce(json_agg(json_build_object('limit', l.name, 'key', x.key) order by l.id, x.key), '[]') from (
+        select u.limit_id, u.key from unnest(t.lane_limits, t.lane_keys) u(limit_id, key) where u.limit_id > 0
+        union all select g, null from unnest(sluice.gates_of(t.gate)) g where g <> all (coalesce(t.lane_limits, '{}'))) x
+        join sluice.limits l on l.id = x.limit_id),
+      'idempotencyKey', (select i.key from sluice.idempotency i where i.type = t.type and i.id = t.id)) order by t.id), '[]')::text as tasks
+    from (select * from sluice.task_state s where s.type = $1 and s.queue = $2 order by s.id limit $3) t`,
+  params: ["text", "text", "int8"],
+  columns: ["tasks"],
+});
+
+/** The first max tasks of a type, oldest first; with tx also what that transaction has not committed. */
+export async function enqueuedTasks(
+  db: Database,
+  of: { readonly type: string; readonly queue: string },
+  max: number,
+  tx?: Queryable,
+): Promise<readonly EnqueuedRow[]> {
+  const { tasks } = await db.one(enqueuedStatement, [of.type, of.queue, max], tx);
+  return JSON.parse(tasks) as EnqueuedRow[];
+}

@@ -1,0 +1,144 @@
+import { createHash, randomBytes } from "node:crypto";
+import { readdir, readFile } from "node:fs/promises";
+import pg from "pg";
+import { SluiceError } from "../core/error.js";
+import { toSluiceError } from "./fault.js";
+import { migrate } from "./migrate.js";
+import { standingClock } from "./rehearse.js";
+import { inSchema } from "./statement.js";
+
+// A database per test: migrated once per server, then copied.
+
+const MIGRATIONS = new URL("./migrations/", import.meta.url);
+const TEMPLATE = "sluice_template_kit_";
+const COPY = "sluice_kit_";
+// What a killed test process left behind goes when it is this old and nobody uses it.
+const LEFTOVER_MS = 3_600_000;
+const LEFTOVERS_MAX = 20;
+const DUPLICATE_DATABASE = "42P04";
+const INSUFFICIENT_PRIVILEGE = "42501";
+const CONNECT_TIMEOUT_MS = 10_000;
+
+/** A server, by the address of a database on it, and the schema to be found in the copies. */
+interface TemplateOptions {
+  readonly url: string;
+  readonly schema: string;
+}
+
+const built = new Map<string, Promise<string>>();
+
+/** A new database with the schema in place. Any number of processes may ask at once. */
+export async function copyTemplate(options: TemplateOptions): Promise<string> {
+  const template = await templateOf(options);
+  const name = `${COPY}${Date.now().toString(36)}_${randomBytes(6).toString("hex")}`;
+  await admin(options.url, (client) =>
+    client.query(`create database ${name} template ${template}`),
+  );
+  return addressOf(options.url, name);
+}
+
+/** Removes a copy, whoever still uses it. */
+export async function dropCopy(url: string, copy: string): Promise<void> {
+  const name = new URL(copy).pathname.slice(1);
+  await admin(url, (client) => client.query(`drop database if exists ${name} with (force)`));
+}
+
+/** Built once per process and schema; a failure is forgotten, so that the next test tries again. */
+function templateOf(options: TemplateOptions): Promise<string> {
+  const key = `${options.url} ${options.schema}`;
+  let template = built.get(key);
+  if (template === undefined) {
+    template = findOrBuild(options);
+    built.set(key, template);
+    template.catch(() => built.delete(key));
+  }
+  return template;
+}
+
+async function findOrBuild({ url, schema }: TemplateOptions): Promise<string> {
+  const name = TEMPLATE + (await digestOf(schema, new URL(url).username));
+  await admin(url, async (client) => {
+    // The first of all test processes builds, the others wait and find it. The lock ends with the connection.
+    await client.query("select pg_advisory_lock(hashtextextended($1, 0))", [name]);
+    await dropLeftovers(client);
+    const found = await client.query("select from pg_database where datname = $1", [name]);
+    if (found.rowCount === 0) await build(client, { url, schema }, name);
+  });
+  return name;
+}
+
+/** Under another name first, so that a process that is killed half way leaves no half template. */
+async function build(client: pg.Client, { url, schema }: TemplateOptions, name: string) {
+  const aside = `${name}_${randomBytes(4).toString("hex")}`;
+  await client.query(`create database ${aside} template template0`);
+  try {
+    await connected(addressOf(url, aside), async (inside) => {
+      await migrate(inside, { schema });
+      await inside.query(inSchema(standingClock.text, schema));
+    });
+    // Somebody who is connected to a template keeps everybody else from copying it.
+    await client.query(`alter database ${aside} allow_connections false`);
+    await client.query(`alter database ${aside} rename to ${name}`);
+  } catch (e) {
+    await client.query(`drop database if exists ${aside} with (force)`);
+    // Built meanwhile by somebody whose address names another database, so that we do not share a lock.
+    if ((e as { code?: unknown }).code !== DUPLICATE_DATABASE) throw e;
+  }
+}
+
+async function dropLeftovers(client: pg.Client): Promise<void> {
+  const { rows } = await client.query<{ name: string }>(
+    "select datname as name from pg_database where datname ~ '^sluice_kit_[0-9a-z]+_[0-9a-f]{12}$' and pg_get_userbyid(datdba) = current_user order by datname",
+  );
+  const old = rows.filter(({ name }) => Date.now() - bornMs(name) > LEFTOVER_MS);
+  for (const { name } of old.slice(0, LEFTOVERS_MAX)) {
+    // Without force: one that is in use stays. Another process may be faster.
+    await client.query(`drop database if exists ${name}`).catch(() => {});
+  }
+}
+
+function bornMs(name: string): number {
+  return Number.parseInt(name.slice(COPY.length).split("_")[0]!, 36);
+}
+
+/** A template of another version, schema or owner must not be taken for this one. */
+async function digestOf(schema: string, user: string): Promise<string> {
+  const hash = createHash("sha256").update(`${schema}\n${user}\n`);
+  hash.update(standingClock.text);
+  for (const file of (await readdir(MIGRATIONS)).toSorted())
+    hash.update(file).update(await readFile(new URL(file, MIGRATIONS)));
+  return hash.digest("hex").slice(0, 16);
+}
+
+function addressOf(url: string, database: string): string {
+  const address = new URL(url);
+  address.pathname = `/${database}`;
+  return address.href;
+}
+
+async function admin<T>(url: string, use: (client: pg.Client) => Promise<T>): Promise<T> {
+  try {
+    return await connected(url, use);
+  } catch (e) {
+    if ((e as { code?: unknown }).code !== INSUFFICIENT_PRIVILEGE) throw toSluiceError(e);
+    throw new SluiceError(
+      "invalid_option",
+      `a database per test needs a role that may create databases: ${(e as Error).message}`,
+      { cause: e },
+    );
+  }
+}
+
+async function connected<T>(url: string, use: (client: pg.Client) => Promise<T>): Promise<T> {
+  const client = new pg.Client({
+    connectionString: url,
+    connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
+  });
+  client.on("error", () => {});
+  await client.connect();
+  try {
+    return await use(client);
+  } finally {
+    await client.end();
+  }
+}

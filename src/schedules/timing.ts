@@ -1,0 +1,45 @@
+import { SluiceError } from "../core/error.js";
+import { checkInteger } from "../core/number.js";
+import { everyTimetable, type Timetable } from "../core/schedule.js";
+import { cronTimetable } from "./cron.js";
+
+/** When a schedule ticks, as it is stored: a cron expression in a time zone, or an interval. */
+export interface Timing {
+  readonly cron: string | null;
+  readonly timeZone: string | null;
+  readonly everyMs: number | null;
+}
+
+const EVERY_RANGE = { min: 1_000, max: 366 * 24 * 3_600_000 };
+
+/** The ticks of a timing. Throws what is wrong with it. */
+export function timetableOf({ cron, timeZone, everyMs }: Timing): Timetable {
+  return everyMs === null ? cronTimetable(cron, timeZone) : everyTimetable(everyMs);
+}
+
+/** Checks what a user says about time. */
+export function checkTiming(said: {
+  readonly cron?: unknown;
+  readonly timeZone?: unknown;
+  readonly everyMs?: unknown;
+}): Timing {
+  if ((said.cron === undefined) === (said.everyMs === undefined))
+    throw refusal("give cron or everyMs, one of them");
+  if (said.everyMs === undefined) return checkCron(said.cron, said.timeZone ?? "UTC");
+  if (said.timeZone !== undefined) throw refusal("an interval has no timeZone");
+  return {
+    cron: null,
+    timeZone: null,
+    everyMs: checkInteger("everyMs", said.everyMs, EVERY_RANGE),
+  };
+}
+
+function checkCron(cron: unknown, timeZone: unknown): Timing {
+  // One like 30 February is understood, and never comes.
+  cronTimetable(cron, timeZone).next(Date.now());
+  return { cron: cron as string, timeZone: timeZone as string, everyMs: null };
+}
+
+function refusal(message: string): SluiceError {
+  return new SluiceError("invalid_option", message, { details: { option: "everyMs" } });
+}

@@ -1,0 +1,204 @@
+import { SluiceError } from "../core/error.js";
+import { checkInteger } from "../core/number.js";
+import { checkOptions } from "../core/option.js";
+import type { Logger } from "../core/ports.js";
+import type { History } from "../keeper/keeper.js";
+import type { Database } from "../postgres/database.js";
+import { inspect } from "../postgres/inspect.js";
+import type { Line } from "../postgres/line.js";
+import type { ClaimedTask } from "../postgres/step.js";
+import type { AnyHandler } from "../worker/run.js";
+import { FaultPlan, type Fault, type FaultKind } from "./faults.js";
+import type { Hand, Sent } from "./hand.js";
+import { dueNow, lookAtLanes, nextDueMs, tidyUp } from "./keep.js";
+import type { Play } from "./play.js";
+
+/**
+ * What came of one run. `retry` and `snooze`: it runs again later. `crashed`, `lease_lost` and
+ * `refused`: a fault struck, nothing was recorded, it runs again. `released`: it was handed back.
+ */
+export type RunOutcome =
+  | "succeeded"
+  | "failed"
+  | "cancelled"
+  | "retry"
+  | "snooze"
+  | "released"
+  | "crashed"
+  | "lease_lost"
+  | "refused";
+
+/** One run of a drain. */
+export interface DrainedRun {
+  readonly id: string;
+  readonly type: string;
+  readonly queue: string;
+  readonly attempt: number;
+  readonly outcome: RunOutcome;
+  /** What the handler threw, if it did. */
+  readonly error: unknown;
+  /** What went wrong with this run on purpose. */
+  readonly fault: FaultKind | null;
+}
+
+/** What a drain did. */
+export interface Drained {
+  /** In the order in which they ran. */
+  readonly ran: readonly DrainedRun[];
+  /** How far the clock has to move until something is due again; null if nothing ever is. */
+  readonly nextDueMs: number | null;
+}
+
+/** How a drain is done. */
+export interface DrainOptions {
+  /** What is to go wrong. A fault that finds no run to strike is an error. */
+  readonly faults?: readonly Fault[];
+  /** More runs than this are taken for tasks that enqueue each other for ever. Default 1,000. */
+  readonly runsMax?: number;
+  /** How long one handler may take, in real time. Default 4,000. */
+  readonly handlerMsMax?: number;
+}
+
+interface DrainDesk {
+  readonly db: Database;
+  readonly line: Line;
+  readonly log: Logger;
+  readonly hand: Hand;
+  readonly handlers: ReadonlyMap<number, AnyHandler>;
+  readonly history: History;
+}
+
+const RUNS_RANGE = { min: 1, max: 1_000_000 };
+const HANDLER_MS_RANGE = { min: 1, max: 3_600_000 };
+const LOOKS_MAX = 50;
+
+/** Runs what is runnable, one task at a time, until nothing is. */
+export async function drain(desk: DrainDesk, options: DrainOptions): Promise<Drained> {
+  const { plan, runsMax, handlerMsMax } = checked(options);
+  const { hand } = desk;
+  await hand.begin();
+  try {
+    await tidyUp(desk);
+    const ran: DrainedRun[] = [];
+    for (;;) {
+      await dueNow(desk);
+      const task = await next(desk);
+      if (task === null) {
+        plan.refuseLeft();
+        return { ran, nextDueMs: await nextDueMs(desk) };
+      }
+      if (ran.length === runsMax) throw endless(ran);
+      ran.push(await runOne(desk, task, plan, handlerMsMax));
+    }
+  } finally {
+    await hand.leave();
+  }
+}
+
+function checked(options: DrainOptions) {
+  checkOptions("drain", options, ["faults", "runsMax", "handlerMsMax"]);
+  const { faults = [], runsMax = 1_000, handlerMsMax = 4_000 } = options;
+  return {
+    plan: new FaultPlan(faults),
+    runsMax: checkInteger("runsMax", runsMax, RUNS_RANGE),
+    handlerMsMax: checkInteger("handlerMsMax", handlerMsMax, HANDLER_MS_RANGE),
+  };
+}
+
+/** The next task, or null if nothing is runnable, also after a look at what only a keeper looks at. */
+async function next(desk: DrainDesk): Promise<ClaimedTask | null> {
+  const { hand } = desk;
+  for (let look = 0; look < LOOKS_MAX; look++) {
+    const task = await hand.claim();
+    if (task !== null) return task;
+    if (!(await lookAtLanes(desk))) break;
+  }
+  return hand.claimSuspect();
+}
+
+async function runOne(
+  desk: DrainDesk,
+  task: ClaimedTask,
+  plan: FaultPlan,
+  handlerMsMax: number,
+): Promise<DrainedRun> {
+  const { type, queue } = desk.handlers.get(task.stream)!.contract;
+  const fault = plan.next({ type, queue });
+  const about = { id: task.claim.id, type, queue, attempt: task.attempt, fault };
+  if (fault === "cut-claim") {
+    await desk.hand.doubt();
+    return { ...about, outcome: "released", error: undefined };
+  }
+  if (fault === "stall") await desk.hand.die();
+  const play = await within(handlerMsMax, desk.hand.run(task, fault), about);
+  return { ...about, ...(await outcomeOf(desk, task, play)) };
+}
+
+async function outcomeOf(
+  { db, hand }: DrainDesk,
+  { claim: { id } }: ClaimedTask,
+  { fault, error }: Play,
+): Promise<Pick<DrainedRun, "outcome" | "error">> {
+  if (fault === "crash" || fault === "lose-lease") {
+    await hand.die();
+    await hand.replace();
+    // A task that is not there any more has succeeded, and its history is not kept.
+    const completed = ((await inspect(db, id))?.state ?? "succeeded") === "succeeded";
+    const outcome = fault === "crash" ? "crashed" : "lease_lost";
+    return { outcome: completed ? "succeeded" : outcome, error };
+  }
+  const sent = await hand.settle(fault === "cut-completion");
+  if (fault === "stall") {
+    await hand.replace();
+    return { outcome: "refused", error };
+  }
+  return { outcome: await recorded(db, id, sent), error: error ?? told(sent) };
+}
+
+/** What the database made of it: a retry may have been the last attempt, a cancel may have been asked for. */
+async function recorded(db: Database, id: string, sent: Sent): Promise<RunOutcome> {
+  // Nothing was sent because a transaction had recorded it.
+  if (sent.kind === "none" || (sent.kind === "success" && !sent.refused)) return "succeeded";
+  const state = (await inspect(db, id))?.state ?? "succeeded";
+  if (state === "succeeded" || state === "failed" || state === "cancelled") return state;
+  if (sent.refused) return "refused";
+  return sent.kind === "retry" || sent.kind === "snooze" ? sent.kind : "released";
+}
+
+/** An input that does not fit its schema fails without a handler: then only the record tells why. */
+function told({ kind, outcome }: Sent): unknown {
+  return kind === "retry" && outcome !== "" ? JSON.parse(outcome) : undefined;
+}
+
+async function within<T>(
+  ms: number,
+  work: Promise<T>,
+  about: { readonly id: string; readonly type: string },
+): Promise<T> {
+  let timer: NodeJS.Timeout | undefined;
+  const late = new Promise<never>((_, reject) => {
+    timer = setTimeout(() => reject(stuck(ms, about)), ms);
+  });
+  try {
+    return await Promise.race([work, late]);
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
+function stuck(ms: number, { id, type }: { readonly id: string; readonly type: string }) {
+  return new SluiceError(
+    "not_drained",
+    `the handler of ${type} (task ${id}) did not end within ${ms} ms of real time; its own timeout goes by the test's clock, which stands still until it is moved`,
+    { details: { id, type } },
+  );
+}
+
+function endless(ran: readonly DrainedRun[]): SluiceError {
+  const last = ran.slice(-5).map(({ type, id }) => `${type} ${id}`);
+  return new SluiceError(
+    "not_drained",
+    `${ran.length} tasks have run and there are more: do they enqueue each other for ever, or retry without a delay? The last were ${last.join(", ")}. runsMax allows more`,
+    { details: { ran } },
+  );
+}

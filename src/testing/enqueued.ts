@@ -1,0 +1,65 @@
+import { checkTx } from "../client/tx.js";
+import { SluiceError } from "../core/error.js";
+import { checkOptions } from "../core/option.js";
+import type { Queryable } from "../core/ports.js";
+import type { TaskState } from "../core/state.js";
+import type { TaskTerms } from "../core/terms.js";
+import type { Database } from "../postgres/database.js";
+import { enqueuedTasks, type EnqueuedRow } from "../postgres/rehearse.js";
+
+/** One enqueued task: its input and what was decided about it at enqueue. */
+export interface EnqueuedTask<Input = unknown> {
+  readonly id: string;
+  /** As it is stored: JSON, before the schema has parsed it. */
+  readonly input: Input;
+  readonly state: TaskState;
+  /** Attempts used. */
+  readonly attempt: number;
+  readonly priority: number;
+  /** Its order key, without the scope; null if it has none. */
+  readonly order: string | null;
+  /** The limits it passes, each with its key; `concurrency` belongs to the type and is not here. */
+  readonly limits: readonly { readonly limit: string; readonly key: string | null }[];
+  /** Not before this time; null if it is not scheduled. */
+  readonly runAt: Date | null;
+  readonly idempotencyKey: string | null;
+}
+
+/** What is looked at. */
+export interface EnqueuedOptions {
+  /** A transaction of yours: then what it has not committed yet is seen too. */
+  readonly tx?: Queryable | undefined;
+}
+
+const TASKS_MAX = 10_000;
+
+/** Every task of a type that is still known, oldest first, whatever its state. */
+export async function enqueued<Input>(
+  db: Database,
+  task: TaskTerms<Input>,
+  options: EnqueuedOptions,
+): Promise<readonly EnqueuedTask<Input>[]> {
+  if (typeof (task as Partial<TaskTerms> | null)?.place !== "function")
+    throw new SluiceError("unknown_task", "enqueued needs a task made by task(name, options)");
+  checkOptions("enqueued", options, ["tx"]);
+  const rows = await enqueuedTasks(db, task, TASKS_MAX + 1, checkTx(options.tx));
+  if (rows.length > TASKS_MAX) {
+    throw new SluiceError(
+      "invalid_option",
+      `more than ${TASKS_MAX} tasks of type ${task.type}: too many to look at one by one`,
+    );
+  }
+  return rows.map((row) => taskOf<Input>(row));
+}
+
+const SCOPE_END = "\u001f";
+
+function taskOf<Input>(row: EnqueuedRow): EnqueuedTask<Input> {
+  return {
+    ...row,
+    state: row.state as TaskState,
+    input: row.input as Input,
+    order: row.order === null ? null : row.order.slice(row.order.indexOf(SCOPE_END) + 1),
+    runAt: row.runAt === null ? null : new Date(row.runAt),
+  };
+}

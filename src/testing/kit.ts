@@ -1,0 +1,221 @@
+import type pg from "pg";
+import type { ConnectOptions } from "../client/settings.js";
+import type { TaskContext } from "../core/context.js";
+import { SluiceError } from "../core/error.js";
+import { checkSchemaName } from "../core/name.js";
+import { checkOptions } from "../core/option.js";
+import { silentLogger } from "../core/ports.js";
+import type { TaskTerms } from "../core/terms.js";
+import { Line } from "../postgres/line.js";
+import { endPool } from "../postgres/part.js";
+import { setClock } from "../postgres/rehearse.js";
+import { copyTemplate, dropCopy } from "../postgres/template.js";
+import type { Sluice } from "../sluice.js";
+import type { AnyHandler } from "../worker/run.js";
+import { StandingClock, type TestClock } from "./clock.js";
+import { contextDesk } from "../worker/desk.js";
+import { drain, type Drained, type DrainOptions } from "./drain.js";
+import { enqueued, type EnqueuedOptions, type EnqueuedTask } from "./enqueued.js";
+import { expectLike, type ExpectOptions } from "./expect.js";
+import { Hand } from "./hand.js";
+import type { Like } from "./like.js";
+import { Rehearsal } from "./rehearsal.js";
+import { serverUrl } from "./server.js";
+
+/** Any handler: its types matter only where it is declared. */
+export interface TestHandler {
+  readonly contract: Pick<TaskTerms, "type" | "queue">;
+  run(input: never, ctx: TaskContext): unknown;
+}
+
+/** What a test brings. Everything may be left out. */
+export interface TestOptions extends Pick<
+  ConnectOptions,
+  | "schema"
+  | "history"
+  | "logger"
+  | "listen"
+  | "payloadBytesMax"
+  | "resultBytesMax"
+  | "idempotencyMs"
+> {
+  /** What drain() runs, made by task(...).handle(fn). */
+  readonly handlers?: readonly TestHandler[];
+  /** A server on which databases may be made; default DATABASE_URL, else one that the kit starts. */
+  readonly url?: string;
+  /** What time it is at first; default now. */
+  readonly now?: Date;
+}
+
+const OPTIONS = [
+  "handlers",
+  "url",
+  "now",
+  "schema",
+  "history",
+  "logger",
+  "listen",
+  "payloadBytesMax",
+  "resultBytesMax",
+  "idempotencyMs",
+];
+const REPLY_MS_MAX = 10_000;
+const TRANSACTIONS_MAX = 4;
+
+/** A Sluice on a database of its own, where time stands still and tasks run when asked to. */
+export class TestSluice {
+  /** What the code under test uses. */
+  readonly sluice: Sluice;
+  /** The database of this test. */
+  readonly url: string;
+  readonly clock: TestClock;
+  readonly #server: string;
+  readonly #line: Line;
+  readonly #pool: pg.Pool;
+  readonly #handlers: ReadonlyMap<number, AnyHandler>;
+  readonly #parts: Rehearsal["parts"];
+  readonly #hand: Hand;
+  #draining = false;
+  #closing: Promise<void> | null = null;
+
+  /** @internal Use testSluice(). */
+  constructor(o: {
+    readonly rehearsal: Rehearsal;
+    readonly handlers: ReadonlyMap<number, AnyHandler>;
+    readonly url: string;
+    readonly server: string;
+    readonly now: Date;
+  }) {
+    const { rehearsal, handlers } = o;
+    this.sluice = rehearsal;
+    this.url = o.url;
+    this.#server = o.server;
+    this.#handlers = handlers;
+    this.#parts = rehearsal.parts;
+    this.#line = new Line(this.#parts.db, REPLY_MS_MAX);
+    this.#pool = this.#parts.db.pool(TRANSACTIONS_MAX);
+    const clock = new StandingClock(o.now, (to) => this.#move(to));
+    this.clock = clock;
+    this.#hand = this.#assemble(clock);
+  }
+
+  /**
+   * Runs tasks one at a time, by priority, then age, until nothing is runnable: neither now nor by what
+   * these tasks enqueue. Order, limits, retries and their delays are the engine's own.
+   */
+  async drain(options: DrainOptions = {}): Promise<Drained> {
+    if (this.#handlers.size === 0)
+      throw new SluiceError("invalid_option", "drain needs handlers: pass them to testSluice");
+    if (this.#draining)
+      throw new SluiceError("invalid_option", "a drain is under way: wait for it first");
+    this.#draining = true;
+    try {
+      const { db, log, settings } = this.#parts;
+      const desk = { db, log, line: this.#line, hand: this.#hand, history: settings.history };
+      return await drain({ ...desk, handlers: this.#handlers }, options);
+    } finally {
+      this.#draining = false;
+    }
+  }
+
+  /** Every task of a type, oldest first, whatever its state; with `tx` as your transaction sees them. */
+  enqueued<Input>(
+    task: TaskTerms<Input>,
+    options: EnqueuedOptions = {},
+  ): Promise<readonly EnqueuedTask<Input>[]> {
+    return enqueued(this.#parts.db, task, options);
+  }
+
+  /** The tasks whose input has these parts. Throws an AssertionError, with what differs, if there is none. */
+  async expectEnqueued<Input>(
+    task: TaskTerms<Input>,
+    input?: Like<NoInfer<Input>>,
+    options: ExpectOptions = {},
+  ): Promise<readonly EnqueuedTask<Input>[]> {
+    const tasks = await enqueued(this.#parts.db, task, { tx: options.tx });
+    return expectLike(task.type, tasks, input, options);
+  }
+
+  /** Stops workers, closes every connection and drops the database. Calling it again waits for the first call. */
+  close(): Promise<void> {
+    this.#closing ??= this.#close();
+    return this.#closing;
+  }
+
+  async #close(): Promise<void> {
+    await this.sluice.close();
+    await this.#line.close();
+    await endPool(this.#pool);
+    await dropCopy(this.#server, this.url);
+  }
+
+  #assemble(clock: StandingClock): Hand {
+    const { desk, log, logger, settings } = this.#parts;
+    const { resultBytesMax, history } = settings;
+    const keep = history.succeededMs > 0;
+    const common = { desk, pool: this.#pool, keep, resultBytesMax, logger, clock: clock.port };
+    return new Hand({
+      line: this.#line,
+      handlers: this.#handlers,
+      deskOf: (onRecorded) => contextDesk({ ...common, onRecorded }),
+      clock: clock.port,
+      log,
+      resultBytesMax,
+      keep,
+    });
+  }
+
+  /** A worker at work has sent its heartbeats while the time went by, and heard what they bring. */
+  async #move(to: Date): Promise<void> {
+    await setClock(this.#line, to, this.#hand.worker);
+    await this.#hand.beat();
+    this.#hand.sweep();
+  }
+}
+
+/** A database of its own for a test: a copy of one that was migrated once. End it with close(). */
+export async function testSluice(options: TestOptions = {}): Promise<TestSluice> {
+  checkOptions("testSluice", options, OPTIONS);
+  const { handlers: given = [], url, now = new Date(), ...rest } = options;
+  const handlers = checkHandlers(given);
+  const schema = checkSchemaName(options.schema ?? "sluice");
+  const server = await serverUrl(url, process.env);
+  const copy = await copyTemplate({ url: server, schema });
+  let rehearsal: Rehearsal | undefined;
+  try {
+    const defaults = { logger: silentLogger, listen: false, apiConnections: 4 };
+    rehearsal = await Rehearsal.open({ ...defaults, ...rest, url: copy, migrate: false });
+    const streams = await streamsOf(rehearsal, handlers);
+    const test = new TestSluice({ rehearsal, handlers: streams, url: copy, server, now });
+    await test.clock.set(now);
+    return test;
+  } catch (e) {
+    await rehearsal?.close();
+    await dropCopy(server, copy);
+    throw e;
+  }
+}
+
+async function streamsOf(rehearsal: Rehearsal, handlers: readonly AnyHandler[]) {
+  const streams = new Map<number, AnyHandler>();
+  for (const handler of handlers)
+    streams.set(await rehearsal.parts.desk.declarations.stream(handler.contract), handler);
+  return streams;
+}
+
+function checkHandlers(handlers: unknown): readonly AnyHandler[] {
+  if (!Array.isArray(handlers)) throw refusal("handlers must be a list");
+  const seen = new Set<string>();
+  for (const h of handlers as readonly Partial<AnyHandler>[]) {
+    if (typeof h?.run !== "function" || h.contract === undefined)
+      throw refusal("handlers are made by task(...).handle(fn)");
+    const of = `${h.contract.queue}\u001f${h.contract.type}`;
+    if (seen.has(of)) throw refusal(`two handlers for task ${h.contract.type}`);
+    seen.add(of);
+  }
+  return handlers as AnyHandler[];
+}
+
+function refusal(message: string): SluiceError {
+  return new SluiceError("invalid_option", message, { details: { option: "handlers" } });
+}

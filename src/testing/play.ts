@@ -1,0 +1,57 @@
+import type { Run } from "../worker/run.js";
+import type { FaultKind } from "./faults.js";
+
+/**
+ * One run of one task, from its claim until there is nothing left to wait for. A run is over when its
+ * outcome is there and its handler has ended; a handler that was told to stop and did not is left
+ * behind, as in a worker. Of a process that dies, and of one that has lost its lease, only the handler counts.
+ */
+export class Play {
+  readonly fault: FaultKind | null;
+  /** What the handler threw, if it did. */
+  error: unknown;
+  readonly over: Promise<void>;
+  #run: Run | undefined;
+  #entered = false;
+  #ended = false;
+  #told = false;
+  #finish!: () => void;
+
+  constructor(fault: FaultKind | null) {
+    this.fault = fault;
+    this.over = new Promise((resolve) => (this.#finish = resolve));
+  }
+
+  /** The run, unless it was over as soon as it began. */
+  follow(run: Run | undefined): void {
+    this.#run = run;
+  }
+
+  /** The handler has begun. */
+  enter(): void {
+    this.#entered = true;
+  }
+
+  /** The handler has ended. */
+  end(): void {
+    this.#ended = true;
+    this.#look();
+  }
+
+  /** There is an outcome, or a transaction has recorded it. */
+  tell(): void {
+    this.#told = true;
+    this.#look();
+  }
+
+  #look(): void {
+    if (this.#isOver()) this.#finish();
+  }
+
+  #isOver(): boolean {
+    // An input that does not fit its schema fails without a handler.
+    if (!this.#entered) return this.#told;
+    if (this.fault === "crash" || this.fault === "lose-lease") return this.#ended;
+    return this.#told && (this.#ended || (this.#run?.aborted ?? null) !== null);
+  }
+}

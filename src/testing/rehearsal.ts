@@ -1,0 +1,15 @@
+import type { Desk } from "../client/enqueue.js";
+import { open, type Connection } from "../client/connect.js";
+import type { ConnectOptions } from "../client/settings.js";
+import { Sluice } from "../sluice.js";
+
+/** A Sluice that shows the kit what it is made of. */
+export class Rehearsal extends Sluice {
+  static async open(options: ConnectOptions): Promise<Rehearsal> {
+    return new Rehearsal(await open(options));
+  }
+
+  get parts(): Connection & { readonly desk: Desk } {
+    return { ...this.connection, desk: this.desk };
+  }
+}

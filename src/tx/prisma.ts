@@ -1,0 +1,55 @@
+import type { Queryable } from "../core/ports.js";
+import { pgError, refuseTx } from "./fault.js";
+
+/** What `prisma.$transaction` hands to its callback. */
+export interface PrismaTransaction {
+  $queryRawUnsafe(text: string, ...params: never[]): PromiseLike<unknown>;
+  /** Only the client itself has it. */
+  readonly $connect?: never;
+}
+
+/** The interactive transaction of Prisma as `tx`. */
+export function fromPrisma(tx: PrismaTransaction): Queryable {
+  if (typeof tx?.$queryRawUnsafe !== "function" || tx.$connect !== undefined) {
+    refuseTx("fromPrisma needs the transaction that prisma.$transaction() gives you, not prisma");
+  }
+  return {
+    async query(text, params = []) {
+      try {
+        return { rows: (await tx.$queryRawUnsafe(text, ...(params as never[]))) as unknown[] };
+      } catch (e) {
+        throw unwrapped(e);
+      }
+    },
+  };
+}
+
+interface PrismaError {
+  readonly code?: unknown;
+  readonly message?: string;
+  readonly meta?: { readonly driverAdapterError?: { readonly cause?: Driver } };
+}
+
+/** What the driver adapter keeps of PostgreSQL's error. */
+interface Driver {
+  readonly originalCode?: unknown;
+  readonly originalMessage?: string;
+  readonly hint?: string;
+}
+
+const ENDED = "P2028";
+
+/** PostgreSQL's error out of Prisma's. That of a lost connection has no code there either. */
+function unwrapped(e: unknown): unknown {
+  const { code, message, meta } = (e ?? {}) as PrismaError;
+  if (code === ENDED) refuseTx(`the transaction of Prisma has ended: ${lastLine(message)}`, e);
+  const driver = meta?.driverAdapterError?.cause;
+  if (driver === undefined) return e;
+  const text = driver.originalMessage ?? lastLine(message);
+  // The store tells its code in two fields; this is the one that Prisma passes on.
+  return pgError(text, { code: driver.originalCode, constraint: driver.hint, cause: e });
+}
+
+function lastLine(message: string | undefined): string {
+  return message?.trimEnd().split("\n").at(-1) ?? "";
+}

@@ -1,0 +1,210 @@
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import pg from "pg";
+import { Client } from "../../src/client.js";
+import { isSluiceError, limit, Sluice, task, type, type SluiceError } from "../../src/index.js";
+import { codeOf, openHouse, type House } from "./house.js";
+
+// What newcomers get wrong, and what they are told.
+let house: House;
+beforeAll(async () => {
+  house = await openHouse();
+});
+afterAll(() => house.close());
+
+const echo = task("echo", { input: type<unknown>() });
+
+/** The SluiceError that this ends with. */
+async function refusal(attempt: () => unknown): Promise<SluiceError> {
+  try {
+    await attempt();
+  } catch (e) {
+    if (isSluiceError(e)) return e;
+    throw e;
+  }
+  throw new Error("nothing was refused");
+}
+
+describe("connecting", () => {
+  test.each([{}, 5, "pool", null, { query: () => {} }, { options: {} }, { query: 1, options: {} }])(
+    "with %j for a pool",
+    async (pool) => {
+      const error = await refusal(() => Sluice.connect({ pool: pool as never }));
+      expect(error).toMatchObject({ code: "invalid_option", details: { option: "pool" } });
+      expect(error.message).toMatch(/^pool must be a Pool of the pg package/);
+    },
+  );
+
+  test.each([Sluice, Client])("with new %o instead of connect", async (door) => {
+    const Constructor = door as unknown as new (options: object) => Sluice;
+    for (const options of [{ url: house.url }, undefined, null, 5, { db: {} }]) {
+      const error = await refusal(() => new Constructor(options as never));
+      expect(error.code).toBe("invalid_option");
+      expect(error.message).toContain("await Sluice.connect(options)");
+    }
+  });
+
+  test("a producer to an embedded server, which it does not carry", async () => {
+    const error = await refusal(() => Client.connect({ embedded: true } as never));
+    expect(error).toMatchObject({ code: "embedded_unsupported", details: { option: "embedded" } });
+    expect(error.message).toContain('startEmbedded() from "sluice/embedded"');
+  });
+
+  test("a producer to a database is all it needs", async () => {
+    const client = await Client.connect({ url: house.url, migrate: false, listen: false });
+    const handle = await client.enqueue(echo, 1);
+    expect(await handle.cancel()).toBe("cancelled");
+    await client.close();
+  });
+});
+
+describe("a transaction that is none", () => {
+  const odd: [string, unknown, RegExp][] = [
+    ["an empty object", {}, /must have a query\(text, params\) function/],
+    ["a query that is no function", { query: { users: {} } }, /must have a query/],
+    ["a pool", { query: async () => ({ rows: [] }), totalCount: 1 }, /this is a pool/],
+    ["a query that gives nothing", { query: () => undefined }, /promise of \{ rows: \[\.\.\.\] \}/],
+    ["a query that gives rows alone", { query: async () => [{ ids: "{1}" }] }, /\{ rows/],
+    ["a query that wants a callback", { query: (_: string, done: () => void) => done() }, /threw/],
+  ];
+
+  test.each(odd)("%s is refused as what it is, and nothing is enqueued", async (_, tx, message) => {
+    const before = await house.tasks();
+    const known = await house.sluice.enqueue(echo, 0, { idempotencyKey: "known" });
+    for (const attempt of [
+      () => house.sluice.enqueue(echo, 1, { tx: tx as never }),
+      () => house.sluice.enqueueMany(echo, [1, 2], { tx: tx as never }),
+      () => known.cancel({ tx: tx as never }),
+    ]) {
+      const error = await refusal(attempt);
+      expect(error).toMatchObject({ code: "invalid_option", details: { option: "tx" } });
+      expect(error.message).toMatch(message);
+      expect(error.message).toContain("sluice/tx");
+    }
+    expect(await house.tasks()).toBe(before + (known.existed ? 0 : 1));
+  });
+});
+
+describe("after close", () => {
+  test("everything is refused as closed, also on a pool that is still open", async () => {
+    const pool = new pg.Pool({ connectionString: house.url });
+    for (const options of [{ url: house.url }, { pool }]) {
+      const sluice = await Sluice.connect(options);
+      const handle = await sluice.enqueue(echo, 1);
+      await sluice.close();
+      for (const attempt of [
+        () => sluice.enqueue(echo, 1),
+        () => sluice.enqueueMany(echo, [1]),
+        () => sluice.worker({ handlers: [echo.handle(() => 1)] }),
+        () => sluice.counts(),
+        () => sluice.pause("default"),
+        () => sluice.resume("default"),
+        () => sluice.retry("1"),
+        () => sluice.unblock("1"),
+        () => sluice.sync([echo]),
+        () => sluice.limits.list(),
+        () => sluice.limits.get("mail"),
+        () => sluice.limits.set("mail", { total: 1 }),
+        () => sluice.limits.remove("mail"),
+        () => handle.status(),
+        () => handle.result(),
+        () => handle.cancel(),
+      ])
+        expect(await codeOf(attempt), String(attempt)).toBe("closed");
+    }
+    await pool.end();
+  });
+
+  test("a wait that was under way ends as closed too", async () => {
+    const sluice = await Sluice.connect({ url: house.url });
+    const handle = await sluice.enqueue(task("never"));
+    const waiting = codeOf(() => handle.result());
+    const awaited = "select from sluice.awaited where id = $1";
+    await expect.poll(async () => (await house.sql(awaited, [handle.id])).length).toBe(1);
+    await sluice.close();
+    expect(await waiting).toBe("closed");
+  });
+});
+
+test("pausing or resuming a queue that nobody has declared is refused", async () => {
+  await house.sluice.enqueue(task("queued", { queue: "mails" }));
+  await house.sluice.pause("mails");
+  await house.sluice.resume("mails");
+  for (const attempt of [() => house.sluice.pause("mial"), () => house.sluice.resume("mial")]) {
+    const error = await refusal(attempt);
+    expect(error.code).toBe("unknown_queue");
+    expect(error.message).toContain("mial");
+  }
+});
+
+test("an idempotency key with another input is named, and so is the task that has it", async () => {
+  const { id } = await house.sluice.enqueue(echo, 1, { idempotencyKey: "order-7" });
+  for (const attempt of [
+    () => house.sluice.enqueue(echo, 2, { idempotencyKey: "order-7" }),
+    () =>
+      house.sluice.enqueueMany(echo, [1, 2], { idempotencyKey: (n) => `order-${Number(n) + 5}` }),
+  ]) {
+    const error = await refusal(attempt);
+    expect(error.code).toBe("idempotency_conflict");
+    expect(error.message).toContain("order-7");
+    expect(error.message).toContain(`task ${id}`);
+  }
+});
+
+describe("of many inputs one is bad", () => {
+  const counted = task("counted", {
+    input: type<unknown>(),
+    limits: [limit("many", { total: 1 })],
+  });
+  const inputs = (bad: number) => Array.from({ length: bad + 10 }, (_, i) => (i === bad ? 1n : i));
+  async function* stream(bad: number) {
+    yield* inputs(bad);
+  }
+
+  test.each<[string, () => Iterable<unknown> | AsyncIterable<unknown>, number, number]>([
+    ["the first", () => inputs(0), 0, 0],
+    ["in the first chunk", () => inputs(7), 7, 0],
+    ["in the third chunk", () => inputs(2_500), 2_500, 2_000],
+    ["of a stream", () => stream(1_001), 1_001, 1_000],
+  ])("%s: told which, and how many are enqueued", async (_, list, index, enqueued) => {
+    const before = await house.tasks();
+    const error = await refusal(() => house.sluice.enqueueMany(counted, list()));
+    expect(error).toMatchObject({
+      code: "input_not_serialisable",
+      details: { index, enqueued, path: "$" },
+    });
+    expect(error.message).toContain(`a BigInt at $ (input ${index}); ${enqueued} were enqueued`);
+    expect((await house.tasks()) - before).toBe(enqueued);
+  });
+
+  test("in a transaction: those before it go with it", async () => {
+    const before = await house.tasks();
+    const tx = await house.begin();
+    const error = await refusal(() => house.sluice.enqueueMany(counted, inputs(1_500), { tx }));
+    expect(error.details).toMatchObject({ index: 1_500, enqueued: 1_000 });
+    await tx.query("rollback");
+    tx.release();
+    expect(await house.tasks()).toBe(before);
+  });
+
+  test("the database refuses a chunk: told how many are enqueued", async () => {
+    await house.sluice.enqueue(echo, "other", { idempotencyKey: "late-1500" });
+    const list = Array.from({ length: 2_000 }, (_, n) => n);
+    const error = await refusal(() =>
+      house.sluice.enqueueMany(echo, list, { idempotencyKey: (n) => `late-${n as number}` }),
+    );
+    expect(error).toMatchObject({ code: "idempotency_conflict", details: { enqueued: 1_000 } });
+    expect(error.message).toContain("late-1500");
+  });
+
+  test("an error of the stream itself stays what it is", async () => {
+    const broken = new Error("the file ended");
+    const failure = house.sluice.enqueueMany(
+      echo,
+      (async function* () {
+        yield 1;
+        throw broken;
+      })(),
+    );
+    await expect(failure).rejects.toBe(broken);
+  });
+});

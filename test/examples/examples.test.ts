@@ -1,0 +1,110 @@
+import { readFileSync, readdirSync } from "node:fs";
+import { expect, test } from "vitest";
+import { freshDatabase } from "../support/database.js";
+import { spawnTs } from "../support/process.js";
+
+const shown: Record<string, (string | RegExp)[]> = {
+  "quickstart.ts": ["to ada: Welcome (attempt 1)", /^sent at 20\d\d-/],
+  "order-and-limits.ts": [
+    "account-0: 0 1 2 3 4 5 6 7 8 9",
+    "account-1: 0 1 2 3 4 5 6 7 8 9",
+    "account-2: 0 1 2 3 4 5 6 7 8 9",
+    "at most 3 at once",
+    "while paused: waiting",
+    "resumed: succeeded",
+  ],
+  "transactional-outbox.ts": [
+    "ada@example.com orders 2: 201",
+    "bob@example.com orders 4: 409",
+    "eve@example.com orders 3: 201",
+    "orders: ada@example.com, eve@example.com",
+    "mails:  ada@example.com, eve@example.com",
+  ],
+  "per-tenant-limits.ts": [
+    "at most 2 at once for one tenant, 4 for all",
+    "small and tiny were done before half of the flood was",
+  ],
+  "ordered-webhooks.ts": [
+    "/a: 1 2 3 4 5",
+    "/b: 1 2 3 4 5",
+    "/c: 1 2 3 4 5",
+    "/b was down and held back only itself",
+    "3 endpoints at once",
+  ],
+  "idempotent-payment.ts": [
+    "attempt 1",
+    "attempt 2",
+    "attempt 3",
+    "clicks: 2, tasks: 1",
+    "requests to the provider: 3, charges: 1",
+    "rows in the ledger: 1",
+  ],
+  "scheduled-report.ts": [
+    "nightly-report: next at 03:00 in Berlin",
+    "nightly-report: ran once by hand",
+    "report-each-second: every second, each once",
+  ],
+  "cpu-bound.ts": [
+    /^\d+ tasks in \d+ threads$/,
+    /^a task takes \d+ ms of CPU$/,
+    /^the event loop came round after \d+ ms \(median\)$/,
+    "the event loop turned during every task",
+    /^endless task: task \d+ failed: the handler took longer than 200 ms$/,
+  ],
+  "graceful-shutdown.ts": [
+    /^first container: exit 0, [234] of 6 documents done$/,
+    "the others: ready, 0 attempts used",
+    "second container: exit 0, done in attempt 1 1 1 1 1 1",
+  ],
+};
+// Some fail on purpose, and the worker says so: at most a line a second.
+const failing = ["ordered-webhooks.ts", "idempotent-payment.ts", "cpu-bound.ts"];
+const complaints = /^(\{"sluice":"a task failed",.+\}\n)+$/;
+
+/** What an example prints until it ends by itself. */
+async function run(example: string, env: NodeJS.ProcessEnv): Promise<string[]> {
+  const { child, exit } = spawnTs(`examples/${example}`, [], env);
+  let [out, err] = ["", ""];
+  child.stdout!.on("data", (chunk: Buffer) => (out += chunk.toString()));
+  child.stderr!.on("data", (chunk: Buffer) => (err += chunk.toString()));
+  const said: unknown = failing.includes(example) ? expect.stringMatching(complaints) : "";
+  expect([await exit, err]).toEqual([0, said]);
+  return out.trimEnd().split("\n");
+}
+
+function expectShown(example: string, lines: readonly string[]): void {
+  const wanted: unknown[] = shown[example]!.map((line) =>
+    typeof line === "string" ? line : expect.stringMatching(line),
+  );
+  expect(lines).toEqual(wanted);
+}
+
+const folder = new URL("../../examples/", import.meta.url);
+
+test("every example is run here", () => {
+  const examples = readdirSync(folder).filter((file) => file.endsWith(".ts"));
+  expect(examples.toSorted()).toEqual(Object.keys(shown).toSorted());
+});
+
+test("the table of examples has every one of them, with its command", () => {
+  const readme = readFileSync(new URL("README.md", folder), "utf8");
+  const missing = Object.keys(shown).filter(
+    (example) =>
+      !readme.includes(`[${example}](${example})`) ||
+      !readme.includes(`npx tsx examples/${example}`),
+  );
+  expect(missing).toEqual([]);
+});
+
+test.each(Object.keys(shown))("%s runs on DATABASE_URL and ends by itself", async (example) => {
+  const database = await freshDatabase();
+  expectShown(example, await run(example, { DATABASE_URL: database.url }));
+  await database.drop();
+});
+
+test.each(["quickstart.ts", "transactional-outbox.ts", "graceful-shutdown.ts"])(
+  "%s needs nothing but npm install: it brings its own PostgreSQL",
+  async (example) => {
+    expectShown(example, await run(example, { DATABASE_URL: undefined }));
+  },
+);

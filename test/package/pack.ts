@@ -1,0 +1,47 @@
+import { cpSync, mkdirSync, readFileSync, symlinkSync } from "node:fs";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { npm } from "./run.js";
+
+export const repository = fileURLToPath(new URL("../..", import.meta.url));
+
+/** What `npm pack` made. */
+export interface Packed {
+  readonly tarball: string;
+  /** The packed files, as they are before packing. */
+  readonly folder: string;
+  /** Paths from that folder. */
+  readonly files: readonly string[];
+  readonly bytes: number;
+  readonly unpackedBytes: number;
+}
+
+/** What stands in package.json, as far as tests look at it. */
+export interface Manifest {
+  readonly dependencies: Readonly<Record<string, string>>;
+  readonly exports: Readonly<Record<string, string | { types: string; default: string }>>;
+}
+
+export function manifest(): Manifest {
+  return JSON.parse(readFileSync(join(repository, "package.json"), "utf8")) as Manifest;
+}
+
+/** Builds and packs as `npm publish` would, in a copy: others may be using our dist meanwhile. */
+export async function pack(below: string): Promise<Packed> {
+  const folder = join(below, "source");
+  mkdirSync(folder);
+  const parts = ["src", "scripts", "package.json", "tsconfig.json", "tsconfig.build.json"];
+  for (const part of [...parts, "README.md", "LICENSE"])
+    cpSync(join(repository, part), join(folder, part), { recursive: true });
+  symlinkSync(join(repository, "node_modules"), join(folder, "node_modules"));
+  const [report] = JSON.parse(await npm(folder, "pack", "--json", "--silent")) as [
+    { filename: string; size: number; unpackedSize: number; files: { path: string }[] },
+  ];
+  return {
+    tarball: join(folder, report.filename),
+    folder,
+    files: report.files.map((file) => file.path),
+    bytes: report.size,
+    unpackedBytes: report.unpackedSize,
+  };
+}

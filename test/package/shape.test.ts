@@ -1,0 +1,75 @@
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { publint } from "publint";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { graphOf } from "./graph.js";
+import { manifest, pack, type Packed } from "./pack.js";
+import { scratch } from "./run.js";
+
+const DEPENDENCIES_MAX = 5;
+const BYTES_MAX = 300_000;
+
+const place = scratch();
+let packed: Packed;
+beforeAll(async () => {
+  packed = await pack(place.path);
+});
+afterAll(() => place.remove());
+
+const doors = Object.entries(manifest().exports).flatMap(([name, door]) =>
+  typeof door === "string" ? [] : [{ name, ...door }],
+);
+
+describe("the tarball", () => {
+  test("holds what runs, its types and its migrations, and nothing else", () => {
+    const { files, bytes, unpackedBytes } = packed;
+    console.log(`tarball: ${bytes} bytes, ${unpackedBytes} unpacked, ${files.length} files`);
+    const other = files.filter((path) => !/^dist\/.+\.(js|d\.ts|sql)$/.test(path));
+    expect(other.toSorted()).toEqual(["LICENSE", "README.md", "package.json"]);
+    expect(files).toContain("dist/postgres/migrations/0001_tables.sql");
+    expect(bytes).toBeLessThan(BYTES_MAX);
+  });
+
+  test("has nothing that publint could say against it", async () => {
+    const bytes = readFileSync(packed.tarball);
+    const tarball = bytes.buffer.slice(bytes.byteOffset, bytes.byteOffset + bytes.byteLength);
+    const { messages } = await publint({ pack: { tarball }, strict: true });
+    expect(messages).toEqual([]);
+  });
+
+  test(`needs at most ${DEPENDENCIES_MAX} packages`, () => {
+    expect(Object.keys(manifest().dependencies).length).toBeLessThanOrEqual(DEPENDENCIES_MAX);
+  });
+});
+
+describe.each(doors)("$name", ({ types, default: code }) => {
+  test("loads nothing that is not a dependency", () => {
+    const known = Object.keys(manifest().dependencies);
+    const { packages } = graphOf(packed.folder, code);
+    expect(packages.filter((name) => !name.startsWith("node:") && !known.includes(name))).toEqual(
+      [],
+    );
+  });
+
+  test("has types that need no package but the one they come with", () => {
+    const { packages } = graphOf(packed.folder, types);
+    expect(packages.filter((name) => name !== "@standard-schema/spec")).toEqual([]);
+  });
+});
+
+test("a producer loads no worker, keeper, server or command line", () => {
+  const { files, packages } = graphOf(packed.folder, "dist/client.js");
+  const notForProducers = /^dist\/(worker|keeper|embedded|cli|testing)\//;
+  expect(files.filter((path) => notForProducers.test(path))).toEqual([]);
+  expect(packages).not.toContain("commander");
+  // The walk does see what it looks for.
+  const whole = graphOf(packed.folder, "dist/index.js").files;
+  expect(whole.filter((path) => notForProducers.test(path)).length).toBeGreaterThan(20);
+});
+
+test("the whole loads the server only when it is asked for", () => {
+  const { files } = graphOf(packed.folder, "dist/index.js");
+  expect(files).toContain("dist/embedded/index.js");
+  const door = readFileSync(join(packed.folder, "dist/sluice.js"), "utf8");
+  expect(door).toContain('await import("./embedded/index.js")');
+});

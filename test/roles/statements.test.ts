@@ -1,0 +1,100 @@
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { allStatements, type AnyStatement } from "../../src/postgres/statement.js";
+import { filesBelow } from "../tidy/source.js";
+import { openRealm, roles, type Realm, type Role } from "./realm.js";
+
+// What the test kit says to databases of its own is no business of the roles.
+const testKit = ["src/postgres/rehearse.ts", "src/postgres/template.ts"];
+for (const file of filesBelow("src/postgres", ".ts").filter((path) => !testKit.includes(path)))
+  await import(/* @vite-ignore */ new URL(`../../${file}`, import.meta.url).href);
+
+// Who may send which statement. The owner may send them all, and a worker what a producer may.
+const all: readonly Role[] = ["producer", "worker", "reader"];
+const producers: readonly Role[] = ["producer", "worker"];
+const workers: readonly Role[] = ["worker"];
+const readers: readonly Role[] = ["reader"];
+const nobody: readonly Role[] = [];
+const senders: Record<string, readonly Role[]> = {
+  isolation: all,
+  clock: all,
+  task_state: all,
+
+  declare_limit: producers,
+  declare_contract: producers,
+  declare_use: producers,
+  fill_limit: producers,
+  enqueue_many: producers,
+  cancel: producers,
+  await: producers,
+
+  register: workers,
+  beat: workers,
+  retire: workers,
+  step: workers,
+  settle: workers,
+  settle_in_transaction: workers,
+  release_unknown: workers,
+  claim_suspect: workers,
+  release_suspect: workers,
+  due: workers,
+  reap: workers,
+  keep_lanes: workers,
+  prune_done: workers,
+  prune_notes: workers,
+  set_schedule: workers,
+  due_schedules: workers,
+  fire_schedule: workers,
+  list_schedules: ["worker", "reader"],
+  look_at_schedule: ["worker", "reader"],
+
+  counts: readers,
+  limits: readers,
+
+  set_limit: nobody,
+  remove_limit: nobody,
+  shed: nobody,
+  pause_queue: nobody,
+  retry: nobody,
+  unblock: nobody,
+  pause_schedule: nobody,
+  resume_schedule: nobody,
+  remove_schedule: nobody,
+  trigger_schedule: nobody,
+};
+let realm: Realm;
+beforeAll(async () => {
+  realm = await openRealm("jobs");
+});
+afterAll(() => realm.close());
+
+/** Whether the server would run it: before it runs a statement it checks every right but those inside functions. */
+async function may(role: Role, s: AnyStatement): Promise<boolean> {
+  const nulls = s.params.map(() => "null").join(", ");
+  await realm.sql(role, `prepare probe as ${s.text}`);
+  try {
+    await realm.sql(role, `explain execute probe${nulls === "" ? "" : `(${nulls})`}`);
+    return true;
+  } catch (e) {
+    expect(e).toMatchObject({ code: "42501" });
+    return false;
+  } finally {
+    await realm.sql(role, "deallocate probe");
+  }
+}
+
+test("it is decided for every statement of the library who may send it", () => {
+  const names = allStatements().map((s) => s.name);
+  expect(names.toSorted()).toEqual(Object.keys(senders).toSorted());
+});
+
+test.each(roles)(
+  "the %s may send the statements that are meant for it, and no other",
+  async (role) => {
+    const allowed: string[] = [];
+    for (const s of allStatements()) if (await may(role, s)) allowed.push(s.name);
+    const meant = Object.keys(senders).filter(
+      (n) => role === "owner" || senders[n]!.includes(role),
+    );
+    expect(allowed.toSorted()).toEqual(meant.toSorted());
+  },
+);

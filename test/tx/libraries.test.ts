@@ -1,0 +1,5 @@
+import { describe } from "vitest";
+import { contract } from "./contract.js";
+import { libraries } from "./libraries.js";
+
+describe.each(Object.entries(libraries))("%s", (_, open) => contract(open));
