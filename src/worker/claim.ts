@@ -33,7 +33,6 @@ interface ClaimerOptions {
 }
 
 const SETTLE_MAX = 500;
-const REST_MS = 1;
 // A full turn of the streams takes some steps, so that slots freed by one step are used by the next.
 const STEPS_PER_TURN = 8;
 
@@ -72,8 +71,6 @@ export class Claimer {
   // Claims begin with one task and grow fourfold while they come back full: what arrives a few at a
   // time is shared among all who are awake, and a backlog gets full batches after three steps.
   #pace = 1;
-  #few = SETTLE_MAX;
-  #lastReplyAt = 0;
   #steps = 0;
   #from = 1;
   #waiters: (() => void)[] = [];
@@ -193,19 +190,11 @@ export class Claimer {
     return Math.min(this.#o.batchMax, instead + more);
   }
 
-  /**
-   * After a pause we begin with few: tasks that ended together would start together again, and each
-   * of them wait for the statement of all.
-   */
+  /** What has ended at the same moment is spread over the lines that are free: each waits for less. */
   #nextParcel(): Parcel<Success> | null {
-    const { outbox, lines } = this.#o;
-    if (outbox.successes === 0) return null;
-    const rested =
-      this.#idleLines.length === lines.length && performance.now() - this.#lastReplyAt > REST_MS;
-    if (rested) this.#few = 1;
-    const parcel = outbox.takeSuccesses(Math.min(this.#few, SETTLE_MAX));
-    this.#few = outbox.successes > 0 ? 2 * this.#few : SETTLE_MAX;
-    return parcel;
+    const { outbox } = this.#o;
+    const share = Math.ceil(outbox.successes / this.#idleLines.length);
+    return share === 0 ? null : outbox.takeSuccesses(Math.min(share, SETTLE_MAX));
   }
 
   #mayClaim(): boolean {
@@ -252,7 +241,6 @@ export class Claimer {
       if (tells && session === this.#o.current()) this.#drowsy = !(this.#asleep = false);
       this.#failed(session, parcel, want, e);
     }
-    this.#lastReplyAt = performance.now();
     if (tells) this.#telling = false;
     session.asking.delete(token);
     if (parcel !== null) session.sent.delete(parcel.items);

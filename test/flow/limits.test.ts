@@ -114,8 +114,8 @@ test("limit 500+", async () => {
     [own, crowd].map((kind) =>
       s.sluice.enqueueMany(
         contractOf(kind),
-        // They end together, so the next ones begin together, and all of them meet for a moment.
-        works(2_500, () => ({ ms: 50, do: "together" })),
+        // The first wave waits until it is complete; from then on each takes its 50 ms.
+        works(2_500, () => ({ ms: 50, do: "meet", beside: kind === own ? 500 : 531 })),
       ),
     ),
   );

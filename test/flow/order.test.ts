@@ -65,6 +65,8 @@ test("100 workflows run concurrently", async () => {
   const inputs = Array.from({ length: workflows * tasks }, (_, i) => ({
     ms: 40,
     order: `workflow ${i % workflows}`,
+    do: "meet" as const,
+    beside: workflows,
   }));
   const ids = (await s.sluice.enqueueMany(contractOf(step), inputs)).ids();
   await s.fleet(3, { types: [step] });

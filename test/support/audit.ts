@@ -84,6 +84,13 @@ export class AuditWriter {
     return this.#append({ kind: "end", ...entry });
   }
 
+  /** How many runs of a type have started, anywhere. */
+  async startedOf(type: string): Promise<number> {
+    const text = "select count(*)::int as n from audit where kind = 'start' and type = $1";
+    const { rows } = await this.#client.query<{ n: number }>({ text, values: [type] });
+    return rows[0]!.n;
+  }
+
   close(): Promise<void> {
     return this.#client.end();
   }

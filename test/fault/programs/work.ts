@@ -10,9 +10,10 @@ export interface Work {
   readonly key?: string;
   /**
    * hang: ends only when its signal is aborted. die: kills its process once that has so many tasks
-   * in hand, or soon if it has not. together: ends at the next full multiple of its ms, with all others.
+   * in hand, or soon if it has not. meet: begins its ms when so many of its type have started anywhere,
+   * so that they all run at one moment, on however slow a machine.
    */
-  readonly do?: "hang" | "die" | "together";
+  readonly do?: "hang" | "die" | "meet";
   readonly beside?: number;
   readonly padding?: string;
 }

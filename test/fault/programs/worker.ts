@@ -33,6 +33,8 @@ const worker = sluice.worker({
 });
 const arrivals = new EventEmitter();
 const ALONE_MS = 300;
+const LOOK_EVERY_MS = 20;
+const meetings = new Map<string, Promise<void>>();
 let inHand = 0;
 
 function handlerOf(about: WorkType): TaskHandler<Work, Work, { by: string }> {
@@ -43,7 +45,7 @@ function handlerOf(about: WorkType): TaskHandler<Work, Work, { by: string }> {
     try {
       await audit.start(entry);
       say(`started ${ctx.id} of ${inHand}`);
-      await perform(work, ctx);
+      await perform(about, work, ctx);
       await audit.end(entry);
       return { by: config.name };
     } finally {
@@ -52,11 +54,23 @@ function handlerOf(about: WorkType): TaskHandler<Work, Work, { by: string }> {
   });
 }
 
-async function perform(work: Work, ctx: TaskContext): Promise<void> {
+async function perform(about: WorkType, work: Work, ctx: TaskContext): Promise<void> {
   if (config.holds === true) return forever();
   if (work.do === "die") return die(work.beside ?? 1);
   if (work.do === "hang") return aborted(ctx);
-  await delay(work.do === "together" ? work.ms - (Date.now() % work.ms) : work.ms);
+  if (work.do === "meet") await meeting(about.name, work.beside ?? 1);
+  await delay(work.ms);
+}
+
+/** One look for all of this process that wait: who is there, here and elsewhere? */
+function meeting(type: string, size: number): Promise<void> {
+  let met = meetings.get(type);
+  if (met === undefined) meetings.set(type, (met = gathered(type, size)));
+  return met;
+}
+
+async function gathered(type: string, size: number): Promise<void> {
+  while ((await audit.startedOf(type)) < size) await delay(LOOK_EVERY_MS);
 }
 
 /** Waits for its signal, tells the reason and then ends as if nothing had happened. */
