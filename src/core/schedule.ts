@@ -53,8 +53,7 @@ export interface TickPlan {
 /** Decides which of the ticks that are due are enqueued, and which comes next. */
 export function planTicks(timetable: Timetable, owed: Owed): TickPlan {
   const { missed, nextAtMs, nowMs, ticksMax } = owed;
-  const max = missed === "all" ? MISSED_MAX : 1;
-  const found = timetable.last(nowMs, max).filter((tick) => tick >= nextAtMs);
+  const found = owedTicks(timetable, owed);
   // Whoever computed it had other rules for its time zone: it is owed all the same.
   const due = found.length === 0 ? [nextAtMs] : found;
   const wanted = missed === "skip" ? due.filter((tick) => nowMs - tick <= LATE_MS_MAX) : due;
@@ -64,6 +63,16 @@ export function planTicks(timetable: Timetable, owed: Owed): TickPlan {
     nextAtMs: wanted[ticksMax] ?? timetable.next(nowMs),
     dropped: missed === "all" && due.length === MISSED_MAX && due[0]! > nextAtMs,
   };
+}
+
+/** Ticks are costly to compute, and mostly one is owed: further back only while all found are. */
+function owedTicks(timetable: Timetable, { missed, nextAtMs, nowMs }: Owed): number[] {
+  const most = missed === "all" ? MISSED_MAX : 1;
+  for (let max = Math.min(2, most); ; max = Math.min(4 * max, most)) {
+    const found = timetable.last(nowMs, max);
+    const complete = found.length === 0 || found[0]! < nextAtMs || max === most;
+    if (complete) return found.filter((tick) => tick >= nextAtMs);
+  }
 }
 
 /** The input of a tick: the JSON text with the tick's time in the place of the mark. */

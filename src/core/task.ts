@@ -124,8 +124,6 @@ function termsOf(name: string, options: AnyOptions): TaskTerms {
     timeoutMs: timeoutMs === null ? null : checkInteger("timeoutMs", timeoutMs, TIMEOUT_RANGE),
     concurrency,
     ordered: order !== null,
-    plain:
-      order === null && concurrency === null && typeof uses !== "function" && uses.length === 0,
     orderBlocks: order?.blocks ?? false,
     orderScope: order?.scope ?? null,
     limitList: typeof uses === "function" ? null : uses,

@@ -23,8 +23,6 @@ export interface TaskTerms<Input = unknown, Parsed = unknown, Output = unknown> 
   /** The declared number of a limit named after the type; null if it has none. */
   readonly concurrency: number | null;
   readonly ordered: boolean;
-  /** Neither order nor limits nor concurrency: the end of one task lets no other through. */
-  readonly plain: boolean;
   /** Whether a final failure blocks the tasks behind it in its order key. */
   readonly orderBlocks: boolean;
   readonly orderScope: string | null;

@@ -97,6 +97,9 @@ export async function releaseUnknown(
   return row?.released ?? 0;
 }
 
+// Nobody counts those of a suspect: this is the most that a task can hold.
+const SLOTS_MAX = 17;
+
 const claimSuspectStatement = statement<{
   id: string;
   stream: number;
@@ -121,6 +124,7 @@ export async function claimSuspect(
     stream: row.stream,
     attempt: row.attempt,
     input: row.input,
+    holds: SLOTS_MAX,
   };
 }
 

@@ -9,14 +9,16 @@ export interface ClaimedTask {
   readonly stream: number;
   readonly attempt: number;
   readonly input: unknown;
+  /** Slots of limits and order that it holds, at most. */
+  readonly holds: number;
 }
 
 /** A success to be recorded: result is JSON text, or '' for none. */
 export interface Success {
   readonly claim: Claim;
   readonly result: string;
-  /** Its end lets nobody else through: its type has neither order nor limits. */
-  readonly plain: boolean;
+  /** How many others its end may let through, at most: the slots it holds. */
+  readonly holds: number;
 }
 
 interface StepCall {
@@ -39,12 +41,18 @@ export interface StepReply {
   readonly refused: number;
 }
 
-const stepStatement = statement<{ id: string; stream: number; attempt: number; input: unknown }>({
+const stepStatement = statement<{
+  id: string;
+  stream: number;
+  attempt: number;
+  input: unknown;
+  holds: number;
+}>({
   name: "step",
-  text: `select id::text as id, stream, attempt, input
+  text: `select id::text as id, stream, attempt, input, holds
     from sluice.step($1, $2, $3::text::int[], $4, $5::text::bigint[], $6::text::bigint[], $7, $8, $9, $10)`,
   params: ["int8", "int8", "text", "int4", "text", "text", "text", "bool", "int4", "bool"],
-  columns: ["id", "stream", "attempt", "input"],
+  columns: ["id", "stream", "attempt", "input", "holds"],
 });
 
 const RECORD = "\u001e";
@@ -54,9 +62,10 @@ export async function step(line: Line, call: StepCall): Promise<StepReply> {
   const rows = await line.rows(stepStatement, valuesOf(call));
   const claimed: ClaimedTask[] = [];
   let refused = 0;
-  for (const [id, stream, attempt, input] of rows as [string | null, number, number, unknown][]) {
+  for (const row of rows as [string | null, number, number, unknown, number][]) {
+    const [id, stream, attempt, input, holds] = row;
     if (id === null) refused = attempt;
-    else claimed.push({ claim: issueClaim(id, call.token), stream, attempt, input });
+    else claimed.push({ claim: issueClaim(id, call.token), stream, attempt, input, holds });
   }
   return { claimed, refused };
 }

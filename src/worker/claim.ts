@@ -62,6 +62,8 @@ export class Claimer {
   #asleep = false;
   #drowsy = false;
   #telling = false;
+  /** Claims under way. */
+  #claiming = 0;
   #accepting = false;
   #stopped = false;
   #settlingOthers = false;
@@ -118,7 +120,8 @@ export class Claimer {
 
   /** The bell: so many tasks were enqueued for us. */
   ring(tasks: number): void {
-    this.#announced += tasks;
+    // Anybody may notify: what is no number counts as one.
+    this.#announced += Number.isSafeInteger(tasks) && tasks > 0 ? tasks : 1;
     this.pump();
   }
 
@@ -174,7 +177,7 @@ export class Claimer {
     if (settling === 0 && want === 0) return false;
     if (want > 0) {
       this.#curious = false;
-      this.#announced = 0;
+      this.#announced = Math.max(0, this.#announced - want);
     }
     void this.#send(session, parcel, { want, errand });
     return true;
@@ -186,7 +189,8 @@ export class Claimer {
     // Awake, more than is settled, so that the reply tells whether there is more. On an errand just what
     // was announced, and what a settle of ours may let through.
     const more = errand ? this.#announced : Math.max(this.#pace, this.#announced);
-    const instead = parcel?.items.filter((success) => !errand || !success.plain).length ?? 0;
+    const items = parcel?.items ?? [];
+    const instead = errand ? items.reduce((sum, { holds }) => sum + holds, 0) : items.length;
     return Math.min(this.#o.batchMax, instead + more);
   }
 
@@ -199,8 +203,7 @@ export class Claimer {
 
   #mayClaim(): boolean {
     if (this.#feast) return true;
-    if (!this.#curious && this.#announced === 0) return false;
-    return this.#idleLines.length === this.#o.lines.length;
+    return this.#claiming === 0 && (this.#curious || this.#announced > 0);
   }
 
   /** Asleep, and called for a few at most: what else comes is for whom the bell calls. */
@@ -225,6 +228,7 @@ export class Claimer {
     const extra = Math.max(0, want - settling);
     const tells = this.#tells(want, extra);
     if (tells) this.#telling = true;
+    if (want > 0) this.#claiming++;
     permits.take(extra);
     let reply: StepReply | null = null;
     const token = newToken();
@@ -238,10 +242,14 @@ export class Claimer {
     } catch (e) {
       permits.give(extra);
       // Who knows what it knows now: tell it again.
-      if (tells && session === this.#o.current()) this.#drowsy = !(this.#asleep = false);
+      if (tells && session === this.#o.current()) {
+        this.#asleep = false;
+        this.#drowsy = true;
+      }
       this.#failed(session, parcel, want, e);
     }
     if (tells) this.#telling = false;
+    if (want > 0) this.#claiming--;
     session.asking.delete(token);
     if (parcel !== null) session.sent.delete(parcel.items);
     if (reply !== null) this.#received(session, reply, { want, settling, extra, tells, errand });
@@ -285,7 +293,8 @@ export class Claimer {
     }
     if (sent.tells) {
       // Look once more: an enqueue that committed in between did not see us asleep and rang no bell.
-      if (short && !this.#asleep) this.#curious = true;
+      // Awake, nobody calls: a permit that came back meanwhile must not lie idle.
+      if (!short || !this.#asleep) this.#curious = true;
       this.#asleep = short;
       this.#drowsy = false;
     } else if (short && !this.#asleep && this.#o.bell) {

@@ -153,14 +153,14 @@ export class Crew {
     if (!this.#leave(run)) return;
     this.completed++;
     const result = value === undefined ? "" : storable(value, this.#o.resultBytesMax);
-    const { plain } = run.handler.contract;
-    this.#o.outbox.addSuccess(run.session, { claim: run.claim, result, plain });
+    const { claim, holds } = run;
+    this.#o.outbox.addSuccess(run.session, { claim, result, holds });
     this.#o.onOutcome();
   }
 
   /** The run's own transaction has committed: it is recorded already. */
   recorded(run: Run): void {
-    if (!this.#leave(run)) return;
+    if (!this.#leave(run)) return this.#late(run);
     this.completed++;
     this.#o.onRecorded(run);
   }

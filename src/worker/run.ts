@@ -14,6 +14,7 @@ export type AnyHandler = TaskHandler<never, never>;
 export class Run {
   readonly claim: Claim;
   readonly attempt: number;
+  readonly holds: number;
   readonly handler: AnyHandler;
   readonly session: Session;
   readonly startedMs: number;
@@ -27,6 +28,7 @@ export class Run {
   constructor(task: ClaimedTask, handler: AnyHandler, session: Session, nowMs: number) {
     this.claim = task.claim;
     this.attempt = task.attempt;
+    this.holds = task.holds;
     this.handler = handler;
     this.session = session;
     this.startedMs = nowMs;

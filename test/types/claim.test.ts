@@ -25,8 +25,8 @@ const settlement = { kind: "fail", delayMs: 0, outcome: "" } as const;
 const tx = { query: () => Promise.resolve({ rows: [] }) };
 
 test("completing what was not claimed does not compile", () => {
-  compiled(() => step(line, { ...stepCall, successes: [{ claim, result: "", plain: true }] }));
-  const forged = [{ claim: looksLikeOne, result: "", plain: true }];
+  compiled(() => step(line, { ...stepCall, successes: [{ claim, result: "", holds: 0 }] }));
+  const forged = [{ claim: looksLikeOne, result: "", holds: 0 }];
   // @ts-expect-error an id and a token are not a claim
   compiled(() => step(line, { ...stepCall, successes: forged }));
   compiled(() => settleInTransaction(db, tx, { worker: "1", claim, result: "", keep: true }));

@@ -23,7 +23,10 @@ test("a task that arrives after all were handed back is handed back too", () => 
   });
   const session = new Session("1", Number.POSITIVE_INFINITY);
   crew.release(new SluiceError("stopped", "the worker is shutting down"));
-  crew.start({ claim: issueClaim("7", "70"), stream: 1, attempt: 1, input: null }, session);
+  crew.start(
+    { claim: issueClaim("7", "70"), stream: 1, attempt: 1, input: null, holds: 0 },
+    session,
+  );
   expect(runs).toBe(0);
   expect(crew.size).toBe(0);
   expect(outbox.takeOthers(10)?.items).toMatchObject([{ claim: { id: "7" }, kind: "release" }]);

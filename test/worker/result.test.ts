@@ -161,7 +161,7 @@ test("large results go to the database a few at a time, and one that is too larg
     outbox.addSuccess(session, {
       claim: issueClaim(String(i), "1"),
       result: "x".repeat(mib * MIB),
-      plain: true,
+      holds: 0,
     });
   const parcels = [];
   while (outbox.size > 0) parcels.push(outbox.takeSuccesses(3)!.items.map((s) => s.claim.id));

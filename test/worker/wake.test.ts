@@ -3,7 +3,7 @@ import { limit, task, type } from "../../src/index.js";
 import { silentLogger } from "../../src/core/ports.js";
 import { Keeper } from "../../src/keeper/keeper.js";
 import type { AnyStatement } from "../../src/postgres/statement.js";
-import { scene, until, type Scene } from "../flow/scene.js";
+import { scene, signal, until, type Scene } from "../flow/scene.js";
 
 const SLOW_POLL_MS = 10_000;
 
@@ -95,6 +95,58 @@ test("a raised limit and a resumed queue wake a sleeper, without a poll", async 
   await asleep(s);
   await s.sluice.resume("other");
   expect(await handle.result({ timeoutMs: SLOW_POLL_MS / 2 })).toBe("done");
+});
+
+test("a group that is full is refilled as its tasks end, without a poll", async () => {
+  const s = await scene();
+  const job = task("job", { input: type<number>() });
+  const together = signal();
+  let running = 0;
+  const handler = job.handle(async (n) => {
+    if (n >= 6) return;
+    // The first three end together, then the next three: every slot must have found its next.
+    if (++running % 3 === 0) together.resolve();
+    if (running <= 3) await together.promise;
+  });
+  const options = { group: "g", groupLimit: 3 };
+  for (let n = 0; n < 30; n++) await s.sluice.enqueue(job, n, options);
+  await s.worker({ handlers: [handler], pollIntervalMs: SLOW_POLL_MS });
+  await until("all to end", async () => (await s.sluice.counts()).succeeded === 30, 5_000);
+});
+
+test("a slot that is freed for a type that only others serve wakes them, without a poll", async () => {
+  const s = await scene();
+  const shared = limit("shared", { total: 1 });
+  const [mine, yours] = [task("mine", { limits: [shared] }), task("yours", { limits: [shared] })];
+  const [started, go] = [signal(), signal()];
+  const handler = mine.handle(async () => {
+    started.resolve();
+    await go.promise;
+  });
+  await s.worker({ handlers: [handler], pollIntervalMs: SLOW_POLL_MS, name: "a" });
+  const handlers = [yours.handle(() => "done")];
+  await s.worker({ handlers, pollIntervalMs: SLOW_POLL_MS, name: "b" });
+  await s.sluice.enqueue(mine);
+  await started.promise;
+  const handle = await s.sluice.enqueue(yours);
+  await asleep(s, 2);
+  go.resolve();
+  expect(await handle.result({ timeoutMs: SLOW_POLL_MS / 2 })).toBe("done");
+});
+
+test("a bell that says nonsense is a bell", async () => {
+  const s = await scene();
+  const job = task("job");
+  const worker = await s.worker({
+    handlers: [job.handle(() => "done")],
+    pollIntervalMs: SLOW_POLL_MS,
+  });
+  await asleep(s);
+  for (const nonsense of ["", ":x", ":-5", ":1.5", ":1e99"])
+    await s.sql.query("select pg_notify('sluice', $1)", [`wake:${worker.status().id}${nonsense}`]);
+  const handle = await s.sluice.enqueue(job);
+  expect(await handle.result({ timeoutMs: SLOW_POLL_MS / 2 })).toBe("done");
+  expect(worker.status()).toMatchObject({ inFlight: 0 });
 });
 
 test("a worker that cannot listen works by polling", async () => {

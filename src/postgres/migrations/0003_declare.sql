@@ -121,6 +121,7 @@ begin
   delete from sluice.lowered where limit_id = v_id;
   update sluice.lane set cap = 2147483647 where limit_id = v_id;
   insert into sluice.dirty (lane, limit_id) select id, limit_id from sluice.lane where limit_id = v_id;
+  perform sluice.ring(array(select id from sluice.stream), 50);
   return true;
 end $$;
 
@@ -184,7 +185,10 @@ begin
   perform sluice.barrier_alone();
   update sluice.contract set gate = p_gate where type = p_type;
   update sluice.stream set gate = p_gate where type = p_type;
-  if p_gate = 0 then return; end if;
+  if p_gate = 0 then
+    perform sluice.ring(array(select id from sluice.stream where type = p_type), 50);
+    return;
+  end if;
   insert into sluice.gate_stream select p_gate, id from sluice.stream where type = p_type on conflict do nothing;
   with running as (
     select r.ctid from sluice.run r join sluice.task t on t.id = r.id join sluice.stream s on s.id = t.stream

@@ -92,6 +92,10 @@ begin
   select * into v from sluice.settle_others(p_ids, p_claims, p_kinds, p_delays, p_outcomes);
   if v.gates is not null then perform sluice.give_back(v.gates, v.gates_n); end if;
   if v.lanes is not null then perform sluice.admit(v.lanes, null, null, null); end if;
+  -- One that claims no more cannot look itself.
+  if v.gates is not null or v.lanes is not null then
+    perform sluice.ring(w.streams, cardinality(p_ids)) from sluice.worker w where w.id = p_worker and w.draining;
+  end if;
   return v.settled;
 end $$;
 

@@ -21,11 +21,14 @@ end $$;
 create type sluice.source as (stream int, gate int, stream_gate int, rank smallint, id bigint, room int, stream_room int);
 
 -- The sources that have something to take, at most 16. own_*: slots that this step has just freed and may
--- use again; their gates are looked at first. Of a stream's other gates at most 64 are looked at, from
+-- use again; their gates are looked at first. Of a stream's other gates at most 128 are looked at, from
 -- one that the random token decides: with thousands of groups, most of them full, a claim costs no more.
 create function sluice.sources(p_streams int[], p_own_gates int[], p_own_n int[], p_token bigint) returns sluice.source[]
 language plpgsql set enable_seqscan = off set plan_cache_mode = force_generic_plan set jit = off as $$
-declare v_from int; v_own int[] := coalesce(p_own_gates, '{}');
+declare
+  v_from int; v_own int[] := coalesce(p_own_gates, '{}');
+  -- Where to begin with those, too: at most 8, so that others are not left out for ever.
+  v_turn int := 1 + p_token % greatest(1, cardinality(p_own_gates));
 begin
   -- Where no task waits at a gate, the walk over gates is left out: it is most of what a look costs.
   if not exists (select from sluice.gated) then
@@ -47,10 +50,10 @@ begin
     cross join lateral (
       (select 0 as gate, r.rank, r.id, 2147483647 as room from sluice.ready r where r.stream = u.stream order by r.rank, r.id limit 1)
       union all
-      (select o.gate, g.rank, g.id, v.room from unnest(v_own) o(gate)
+      (select o.gate, g.rank, g.id, v.room from unnest(v_own[v_turn:] || v_own[:v_turn - 1]) o(gate)
         cross join lateral (select r.rank, r.id from sluice.gated r where r.stream = u.stream and r.gate = o.gate order by r.rank, r.id limit 1) g
         cross join lateral (select sluice.gate_room(o.gate, p_own_gates, p_own_n) as room) v
-        where v.room > 0)
+        where v.room > 0 limit 8)
       union all
       (select g.gate, g.rank, g.id, v.room from (values (v_from, 2147483647), (-2147483648, v_from - 1)) turn(low, high) cross join lateral (
         with recursive heads as (
@@ -174,14 +177,19 @@ begin
   return v_out;
 end $$;
 
+-- Slots of a task in hand; those of a set of totals are at most 8.
+create function sluice.slots_held(p_lanes bigint[], p_gate int, p_stream_gate int) returns smallint language sql immutable as
+$$ select (coalesce(cardinality(p_lanes), 0) + case when p_gate > 0 then 1 when p_gate < 0 then 8 else 0 end + case when p_stream_gate <> 0 then 1 else 0 end)::smallint $$;
+
 -- p_claim: the token of what this call claims, random and chosen by the caller, who therefore knows
 -- it even when the reply is lost. p_from: the stream to begin with. p_tells: note that the worker
 -- sleeps, if it got fewer than it asked for, or that it is awake.
--- A first row with a null id tells how many settles were refused, in attempt, if any was.
+-- A first row with a null id tells how many settles were refused, in attempt, if any was. holds: how many
+-- slots a task holds, and so how many others its end may let through, at most.
 create function sluice.step(p_worker bigint, p_claim bigint, p_streams int[], p_n int,
   p_ids bigint[] default null, p_claims bigint[] default null, p_results text default null, p_keep boolean default true,
   p_from int default 1, p_tells boolean default false)
-returns table (id bigint, stream int, attempt smallint, input json)
+returns table (id bigint, stream int, attempt smallint, input json, holds smallint)
 -- A run row in the hand of a user's transaction that does not end must not hold up the barrier: the
 -- step fails, its outcomes are sent again.
 language plpgsql set lock_timeout = '2s' set enable_seqscan = off set plan_cache_mode = force_generic_plan set jit = off as $$
@@ -199,7 +207,7 @@ begin
     select * into v from sluice.settle_succeeded(p_ids, p_claims, p_results, p_keep);
     v_lanes := v.lanes; v_own_gates := v.gates; v_own_n := v.gates_n;
     v_refused := cardinality(p_ids) - coalesce(cardinality(v.settled), 0);
-    if v_refused > 0 then return query select null::bigint, null::int, least(v_refused, 32767)::smallint, null::json; end if;
+    if v_refused > 0 then return query select null::bigint, null::int, least(v_refused, 32767)::smallint, null::json, null::smallint; end if;
   end if;
 
   -- guard: one pass -> test/postgres/attacks.test.ts: "attack 4: a step admits in one ascending pass"
@@ -232,10 +240,11 @@ begin
   end if;
 
   if v_sources is null then
-    if v_own_gates is not null then
-      perform sluice.give_back(v_own_gates, v_own_n);
-      -- Nobody asked for more here: somebody else may have use for the slots.
-      if p_n <= 0 and exists (select from sluice.worker where asleep) then perform sluice.ring(p_streams, 1); end if;
+    if v_own_gates is not null then perform sluice.give_back(v_own_gates, v_own_n); end if;
+    -- Nobody asked for more here, or found use for it: somebody else may.
+    if (v_own_gates is not null or v_lanes is not null) and exists (select from sluice.worker where asleep) then
+      perform sluice.ring(case when p_n <= 0 then p_streams else sluice.rivals(v_own_gates, p_streams) end,
+        coalesce((select sum(x) from unnest(v_own_n) x), 0)::int + coalesce(cardinality(v_lanes), 0));
     end if;
 
   elsif v_take is not null then
@@ -250,7 +259,7 @@ begin
         insert into sluice.run (id, claim, worker, attempt, started_at, gate, stream_gate, lanes)
         select id, p_claim, p_worker, attempt + 1, sluice.clock(), 0, s.stream_gate, lanes from taken
       )
-      select c.id, c.stream, (c.attempt + 1)::smallint, t.input from taken c
+      select c.id, c.stream, (c.attempt + 1)::smallint, t.input, sluice.slots_held(c.lanes, 0, s.stream_gate) from taken c
       cross join lateral (select k.input from sluice.task k where k.id = c.id limit 1) t;
     else
       return query
@@ -263,7 +272,7 @@ begin
         insert into sluice.run (id, claim, worker, attempt, started_at, gate, stream_gate, lanes)
         select id, p_claim, p_worker, attempt + 1, sluice.clock(), s.gate, s.stream_gate, lanes from taken
       )
-      select c.id, c.stream, (c.attempt + 1)::smallint, t.input from taken c
+      select c.id, c.stream, (c.attempt + 1)::smallint, t.input, sluice.slots_held(c.lanes, s.gate, s.stream_gate) from taken c
       cross join lateral (select k.input from sluice.task k where k.id = c.id limit 1) t;
     end if;
     get diagnostics v_claimed = row_count;
@@ -282,7 +291,7 @@ begin
     end if;
     if v_others is not null then
       v_wants := sluice.pick(p_n, v_sources || v_others, cardinality(v_others));
-      perform sluice.ring(array(select x.stream from unnest(v_others) x), 1);
+      perform sluice.ring(array(select x.stream from unnest(v_others) x), p_n);
     elsif cardinality(v_sources) = 1 then
       v_wants := array[least(p_n, s.room, s.stream_room)];
     else
@@ -336,9 +345,13 @@ begin
     ), credited as (
       insert into sluice.credit (gate, n) select gate, -n from change where not locked and n < 0
     )
-    select c.id, c.stream, (c.attempt + 1)::smallint, t.input from taken c
+    select c.id, c.stream, (c.attempt + 1)::smallint, t.input, sluice.slots_held(c.lanes, c.gate, c.stream_gate) from taken c
     cross join lateral (select k.input from sluice.task k where k.id = c.id limit 1) t;
     get diagnostics v_claimed = row_count;
   end if;
-  if p_tells then update sluice.worker w set asleep = v_claimed < p_n where w.id = p_worker and w.asleep <> (v_claimed < p_n); end if;
+  if p_tells then
+    update sluice.worker w set asleep = v_claimed < p_n where w.id = p_worker and w.asleep <> (v_claimed < p_n);
+    -- It has all it can take, and there may be more: the next sleeper looks.
+    if v_claimed = p_n and exists (select from sluice.worker where asleep) then perform sluice.ring(p_streams, p_n); end if;
+  end if;
 end $$;

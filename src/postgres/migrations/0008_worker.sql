@@ -142,5 +142,5 @@ begin
     delete from sluice.crash where id = any (v_poisoned);
     perform sluice.tell_awaited(array(select distinct id from sluice.awaited where id = any (v_poisoned)));
   end if;
-  if v_streams is not null then perform sluice.ring(v_streams, tasks); end if;
+  perform sluice.ring(array[x], tasks) from unnest(v_streams) x;
 end $$;

@@ -35,7 +35,7 @@ begin
     delete from sluice.stop where id = any (v_stopped);
     perform sluice.tell_awaited(array(select distinct id from sluice.awaited where id = any (v_stopped)));
   end if;
-  if v_streams is not null and exists (select from sluice.worker where asleep) then perform sluice.ring(v_streams, moved); end if;
+  if v_streams is not null and exists (select from sluice.worker where asleep) then perform sluice.ring(array[x], moved) from unnest(v_streams) x; end if;
   next_ms := (select greatest(0, ceil(extract(epoch from run_at - v_now) * 1000)) from sluice.scheduled where run_at > v_now order by run_at limit 1);
 end $$;
 
