@@ -134,7 +134,7 @@ test("a slot that is freed for a type that only others serve wakes them, without
   expect(await handle.result({ timeoutMs: SLOW_POLL_MS / 2 })).toBe("done");
 });
 
-test("a bell that says nonsense is a bell", async () => {
+test("a bell that says nonsense is a bell, without a poll", async () => {
   const s = await scene();
   const job = task("job");
   const worker = await s.worker({
