@@ -1,38 +1,6 @@
+// Everything: what producers have, and what works.
+export * from "./client.js";
 export { Sluice } from "./sluice.js";
-export type { ConnectOptions, HistoryOptions, PoolLike } from "./client/settings.js";
-export type { TaskHandle } from "./client/handle.js";
-export type { EnqueuedMany, EnqueueManyOptions } from "./client/many.js";
+export type { ConnectOptions } from "./client/settings.js";
 export type { Worker, WorkerOptions, WorkerStatus } from "./worker/worker.js";
-export type { Limits } from "./limits/limits.js";
-export type { LimitChange, LimitStatus } from "./postgres/limits.js";
-export type {
-  ScheduleListOptions,
-  ScheduleOptions,
-  Schedules,
-  ScheduleTiming,
-} from "./client/schedules.js";
-export type { ScheduleStatus } from "./postgres/schedule.js";
-export { tickTime } from "./core/schedule.js";
-export type { TaskStatus } from "./postgres/inspect.js";
-export type { CancelAnswer } from "./postgres/cancel.js";
-
-export { task } from "./core/task.js";
-export type {
-  HandlerFunction,
-  OrderOptions,
-  TaskContract,
-  TaskHandler,
-  TaskOptions,
-} from "./core/task.js";
-export { limit } from "./core/limit.js";
-export type { KeyedLimit, Limit, LimitUse, TotalLimit } from "./core/limit.js";
-export { type } from "./core/schema.js";
-export { exponential, fixed } from "./core/retry.js";
-export type { Backoff, ExponentialOptions, RetryPolicy } from "./core/retry.js";
 export { cancel, snooze } from "./core/outcome.js";
-export { isSluiceError, SluiceError } from "./core/error.js";
-export type { ErrorCode } from "./core/error.js";
-export type { TaskContext } from "./core/context.js";
-export type { EnqueueOptions } from "./core/enqueue.js";
-export type { Logger, Queryable } from "./core/ports.js";
-export type { TaskState } from "./core/state.js";
