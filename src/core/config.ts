@@ -17,6 +17,13 @@ export const workerSettings = {
   claimLoops: { env: "NUM_WORKERS", default: 1, min: 1, max: 64 },
   /** Two per claim loop, one to beat, one to keep; the rest is for transactions of handlers. */
   dbConnections: { env: "MAX_DB_CONNECTIONS", default: 10, min: 1, max: 10_000 },
+  /** Inputs and results in this process, as JSON text: a worker claims no more than fit, as far as it can tell. */
+  payloadBytesInFlightMax: {
+    env: "MAX_PAYLOAD_BYTES_IN_FLIGHT",
+    default: 64 * 1024 * 1024,
+    min: 1024,
+    max: 1024 ** 4,
+  },
   leaseMs: { env: "LEASE_MS", default: 15_000, min: 500, max: 3_600_000 },
 } as const satisfies Record<string, Setting>;
 

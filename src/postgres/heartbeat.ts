@@ -124,6 +124,8 @@ export async function claimSuspect(
     stream: row.stream,
     attempt: row.attempt,
     input: row.input,
+    // It runs alone, so nobody has to make room for it.
+    inputLength: 0,
     holds: SLOTS_MAX,
   };
 }

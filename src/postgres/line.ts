@@ -1,4 +1,4 @@
-import type pg from "pg";
+import pg from "pg";
 import { SluiceError } from "../core/error.js";
 import type { Database } from "./database.js";
 import { isReadOnly, isReplyLost, toSluiceError } from "./fault.js";
@@ -6,6 +6,14 @@ import { destroy, part } from "./part.js";
 import type { AnyStatement, Statement } from "./statement.js";
 
 type Query = pg.QueryConfig & { readonly rowMode?: "array" };
+
+const JSON_OID: number = pg.types.builtins.JSON;
+const text = (value: string): string => value;
+// JSON comes as its text: who reads it wants to know how long it is.
+const types: pg.CustomTypesConfig = {
+  getTypeParser: (oid, format) =>
+    oid === JSON_OID ? text : (pg.types.getTypeParser(oid, format as "text") as never),
+};
 
 /**
  * A connection of a worker's own, opened when first needed and again after it broke. A statement that
@@ -25,9 +33,10 @@ export class Line {
     this.#replyMsMax = replyMsMax;
   }
 
-  /** Rows as arrays, in the order of the statement's columns. */
+  /** Rows as arrays, in the order of the statement's columns; JSON as text. */
   async rows(s: AnyStatement, values: unknown[]): Promise<unknown[][]> {
-    return this.#query({ ...this.#db.named(s, values), rowMode: "array" }) as Promise<unknown[][]>;
+    const query: Query = { ...this.#db.named(s, values), rowMode: "array", types };
+    return this.#query(query) as Promise<unknown[][]>;
   }
 
   async run<Row>(s: Statement<Row>, values: unknown[]): Promise<Row[]> {

@@ -9,6 +9,8 @@ export interface ClaimedTask {
   readonly stream: number;
   readonly attempt: number;
   readonly input: unknown;
+  /** The length of its input as JSON text. */
+  readonly inputLength: number;
   /** Slots of limits and order that it holds, at most. */
   readonly holds: number;
 }
@@ -62,10 +64,15 @@ export async function step(line: Line, call: StepCall): Promise<StepReply> {
   const rows = await line.rows(stepStatement, valuesOf(call));
   const claimed: ClaimedTask[] = [];
   let refused = 0;
-  for (const row of rows as [string | null, number, number, unknown, number][]) {
-    const [id, stream, attempt, input, holds] = row;
-    if (id === null) refused = attempt;
-    else claimed.push({ claim: issueClaim(id, call.token), stream, attempt, input, holds });
+  for (const row of rows as [string | null, number, number, string, number][]) {
+    const [id, stream, attempt, text, holds] = row;
+    if (id === null) {
+      refused = attempt;
+      continue;
+    }
+    const claim = issueClaim(id, call.token);
+    const input: unknown = JSON.parse(text);
+    claimed.push({ claim, stream, attempt, input, inputLength: text.length, holds });
   }
   return { claimed, refused };
 }

@@ -6,6 +6,7 @@ import { settle, type Settlement } from "../postgres/settle.js";
 import { step, type StepReply, type Success } from "../postgres/step.js";
 import type { Crew } from "./crew.js";
 import type { Outbox, Parcel } from "./outbox.js";
+import type { Payloads } from "./payloads.js";
 import { claimSize, type Permits } from "./permits.js";
 import type { Session } from "./session.js";
 import { newToken } from "./token.js";
@@ -16,6 +17,7 @@ interface ClaimerOptions {
   readonly lines: readonly Line[];
   readonly streams: readonly number[];
   readonly permits: Permits;
+  readonly payloads: Payloads;
   readonly outbox: Outbox;
   readonly crew: Crew;
   readonly batchMax: number;
@@ -62,8 +64,9 @@ export class Claimer {
   #asleep = false;
   #drowsy = false;
   #telling = false;
-  /** Claims under way. */
+  /** Claims under way, and how many tasks they ask for. */
   #claiming = 0;
+  #asked = 0;
   #accepting = false;
   #stopped = false;
   #settlingOthers = false;
@@ -191,7 +194,12 @@ export class Claimer {
     const more = errand ? this.#announced : Math.max(this.#pace, this.#announced);
     const items = parcel?.items ?? [];
     const instead = errand ? items.reduce((sum, { holds }) => sum + holds, 0) : items.length;
-    return Math.min(this.#o.batchMax, instead + more);
+    return Math.min(this.#o.batchMax, instead + more, this.#payloadRoom());
+  }
+
+  #payloadRoom(): number {
+    const { payloads, crew, outbox } = this.#o;
+    return payloads.room(crew.inputLength + outbox.resultLength, this.#asked);
   }
 
   /** What has ended at the same moment is spread over the lines that are free: each waits for less. */
@@ -229,6 +237,7 @@ export class Claimer {
     const tells = this.#tells(want, extra);
     if (tells) this.#telling = true;
     if (want > 0) this.#claiming++;
+    this.#asked += want;
     permits.take(extra);
     let reply: StepReply | null = null;
     const token = newToken();
@@ -250,6 +259,7 @@ export class Claimer {
     }
     if (tells) this.#telling = false;
     if (want > 0) this.#claiming--;
+    this.#asked -= want;
     session.asking.delete(token);
     if (parcel !== null) session.sent.delete(parcel.items);
     if (reply !== null) this.#received(session, reply, { want, settling, extra, tells, errand });
@@ -274,6 +284,7 @@ export class Claimer {
     if (sent.want === 0) return;
     this.claims++;
     this.acquired += claimed.length;
+    this.#o.payloads.learn(claimed);
     if (session === this.#o.current()) this.#digest(claimed.length, sent);
     for (const task of claimed) {
       // The lease may have run out while the reply was on its way; then these are not ours.

@@ -37,6 +37,8 @@ export class Crew {
   /** Handlers that were told to stop and still run, although their task goes on without them. */
   readonly #strays = new Set<Run>();
   #leaving = false;
+  /** What the inputs in hand take, as JSON text. */
+  inputLength = 0;
   completed = 0;
   failed = 0;
 
@@ -68,6 +70,7 @@ export class Crew {
     const run = new Run(task, handler, session, this.#o.clock.now());
     session.runs.set(run.claim.id, run);
     this.#runs.add(run);
+    this.inputLength += run.inputLength;
     const ctx = new RunContext(run, this.#o.desk);
     try {
       const out = perform(run, task.input, ctx as never);
@@ -205,6 +208,7 @@ export class Crew {
   #leave(run: Run): boolean {
     if (!run.finish()) return false;
     this.#runs.delete(run);
+    this.inputLength -= run.inputLength;
     this.#abortedAt.delete(run);
     run.session.runs.delete(run.claim.id);
     return true;

@@ -11,6 +11,12 @@ export interface Parcel<T> {
 // One statement with many large results would take long and much memory, here and in the database.
 const RESULTS_LENGTH_MAX = 4 * 1024 * 1024;
 
+function lengthOf(items: readonly Success[]): number {
+  let length = 0;
+  for (const { result } of items) length += result.length;
+  return length;
+}
+
 /** How many of the first, at least one and at most max, have results that fit into one statement. */
 function fitting(items: readonly Success[], max: number): number {
   let length = items[0]?.result.length ?? 0;
@@ -28,6 +34,8 @@ function fitting(items: readonly Success[], max: number): number {
 export class Outbox {
   readonly #successes = new Shelf<Success>();
   readonly #others = new Shelf<Settlement>();
+  /** What the results that wait here take, as JSON text. */
+  resultLength = 0;
 
   get size(): number {
     return this.#successes.size + this.#others.size;
@@ -43,6 +51,7 @@ export class Outbox {
 
   addSuccess(session: Session, success: Success): void {
     this.#successes.add(session, success);
+    this.resultLength += success.result.length;
   }
 
   addOther(session: Session, settlement: Settlement): void {
@@ -50,7 +59,9 @@ export class Outbox {
   }
 
   takeSuccesses(max: number): Parcel<Success> | null {
-    return this.#successes.take((items) => fitting(items, max));
+    const parcel = this.#successes.take((items) => fitting(items, max));
+    if (parcel !== null) this.resultLength -= lengthOf(parcel.items);
+    return parcel;
   }
 
   takeOthers(max: number): Parcel<Settlement> | null {
@@ -60,6 +71,7 @@ export class Outbox {
   /** The statement did not go through: its outcomes go to the front again. */
   putBackSuccesses(parcel: Parcel<Success>): void {
     this.#successes.putBack(parcel);
+    this.resultLength += lengthOf(parcel.items);
   }
 
   putBackOthers(parcel: Parcel<Settlement>): void {
@@ -73,6 +85,7 @@ export class Outbox {
 
   /** Forgets what a session without a lease can no longer record; returns how many that were. */
   forget(session: Session): number {
+    this.resultLength -= lengthOf(this.#successes.of(session));
     return this.#successes.forget(session) + this.#others.forget(session);
   }
 }

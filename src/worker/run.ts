@@ -15,6 +15,7 @@ export class Run {
   readonly claim: Claim;
   readonly attempt: number;
   readonly holds: number;
+  readonly inputLength: number;
   readonly handler: AnyHandler;
   readonly session: Session;
   readonly startedMs: number;
@@ -29,6 +30,7 @@ export class Run {
     this.claim = task.claim;
     this.attempt = task.attempt;
     this.holds = task.holds;
+    this.inputLength = task.inputLength;
     this.handler = handler;
     this.session = session;
     this.startedMs = nowMs;

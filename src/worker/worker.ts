@@ -19,6 +19,7 @@ import { Crew } from "./crew.js";
 import { contextDesk } from "./desk.js";
 import { Heart } from "./heartbeat.js";
 import { Outbox } from "./outbox.js";
+import { Payloads } from "./payloads.js";
 import { Permits } from "./permits.js";
 import type { AnyHandler } from "./run.js";
 import type { Session } from "./session.js";
@@ -70,6 +71,7 @@ const OPTIONS = [
   "pollIntervalMs",
   "claimLoops",
   "dbConnections",
+  "payloadBytesInFlightMax",
   "leaseMs",
 ];
 // While one statement of a loop is being answered, Node prepares the other.
@@ -198,6 +200,7 @@ export class Worker {
   #assemble(handlers: ReadonlyMap<number, AnyHandler>): Parts {
     const { db, listener, history, resultBytesMax } = this.#desk;
     const { claimLoops, claimBatchSize, pollIntervalMs, dbConnections, leaseMs } = this.#numbers;
+    const payloads = new Payloads(this.#numbers.payloadBytesInFlightMax);
     const replyMsMax = Math.max(1_000, Math.min(10_000, leaseMs * 0.8));
     const lines = Array.from(
       { length: claimLoops * LINES_PER_LOOP },
@@ -255,6 +258,7 @@ export class Worker {
       lines,
       streams,
       permits: this.#permits,
+      payloads,
       outbox: this.#outbox,
       crew,
       batchMax: claimBatchSize,

@@ -17,6 +17,7 @@ describe("a worker's numbers", () => {
       pollIntervalMs: 100,
       claimLoops: 1,
       dbConnections: 10,
+      payloadBytesInFlightMax: 67_108_864,
       leaseMs: 15_000,
     });
   });

@@ -6,6 +6,7 @@ import type { AnyStatement } from "../../src/postgres/statement.js";
 import { Claimer } from "../../src/worker/claim.js";
 import { Crew } from "../../src/worker/crew.js";
 import { Outbox } from "../../src/worker/outbox.js";
+import { Payloads } from "../../src/worker/payloads.js";
 import { Permits } from "../../src/worker/permits.js";
 import type { AnyHandler } from "../../src/worker/run.js";
 import { Session } from "../../src/worker/session.js";
@@ -45,7 +46,7 @@ export class FakeDatabase {
     const refused = this.#settle(listed(ids), listed(tokens), (id) => this.#accept(id));
     const claimed = this.ready.splice(0, claim);
     for (const id of claimed) this.running.set(id, { claim: token, worker });
-    const rows: unknown[][] = claimed.map((id) => [id, STREAM, 1, null]);
+    const rows: unknown[][] = claimed.map((id) => [id, STREAM, 1, "null"]);
     return refused === 0 ? rows : [[null, null, refused, null], ...rows];
   }
 
@@ -177,6 +178,7 @@ export class World {
       lines: Array.from({ length: options.lines }, () => new FakeLine(this) as unknown as Line),
       streams: [STREAM],
       permits: this.permits,
+      payloads: new Payloads(1_000),
       outbox: this.outbox,
       crew: this.crew,
       batchMax: options.batchMax,

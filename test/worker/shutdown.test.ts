@@ -4,6 +4,7 @@ import { issueClaim } from "../../src/core/claim.js";
 import { silentLogger } from "../../src/core/ports.js";
 import { Claimer } from "../../src/worker/claim.js";
 import { Outbox } from "../../src/worker/outbox.js";
+import { Payloads } from "../../src/worker/payloads.js";
 import { Permits } from "../../src/worker/permits.js";
 import { Session } from "../../src/worker/session.js";
 import { contractOf, type WorkType } from "../fault/programs/work.js";
@@ -124,6 +125,7 @@ test("a claimer that was stopped sends nothing more and tells of nothing more", 
     lines: [{ rows } as never],
     streams: [1],
     permits,
+    payloads: new Payloads(1_000),
     outbox,
     crew: {} as never,
     batchMax: 1,

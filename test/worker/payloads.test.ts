@@ -1,0 +1,66 @@
+import { expect, test } from "vitest";
+import { task, type } from "../../src/index.js";
+import { Payloads } from "../../src/worker/payloads.js";
+import { scene, until } from "../flow/scene.js";
+
+const KB = 1_024;
+
+test("with nothing known, only permits and the batch decide", () => {
+  expect(new Payloads(1_000).room(0, 0)).toBe(1_000);
+});
+
+test.each([
+  { what: "nothing is here", here: 0, asked: 0, room: 10 },
+  { what: "some is here", here: 350, asked: 0, room: 6 },
+  { what: "some is on its way", here: 350, asked: 2, room: 4 },
+  { what: "it is full", here: 1_000, asked: 0, room: 0 },
+  { what: "it is more than full", here: 5_000, asked: 3, room: 0 },
+])("after inputs of 100, $room fit into 1000 when $what", ({ here, asked, room }) => {
+  const payloads = new Payloads(1_000);
+  payloads.learn([{ inputLength: 100 }, { inputLength: 100 }]);
+  expect(payloads.room(here, asked)).toBe(room);
+});
+
+test("an input that is larger than the bound is taken alone", () => {
+  const payloads = new Payloads(1_000);
+  payloads.learn([{ inputLength: 3_000 }]);
+  expect(payloads.room(0, 0)).toBe(1);
+  expect(payloads.room(0, 1)).toBe(0);
+  expect(payloads.room(3_000, 0)).toBe(0);
+});
+
+test("larger inputs count at once, smaller ones little by little", () => {
+  const payloads = new Payloads(10_000);
+  payloads.learn([{ inputLength: 10 }]);
+  payloads.learn([{ inputLength: 1_000 }]);
+  expect(payloads.room(0, 0)).toBe(10);
+  payloads.learn([{ inputLength: 0 }]);
+  expect(payloads.room(0, 0)).toBe(11);
+  payloads.learn([]);
+  expect(payloads.room(0, 0)).toBe(11);
+});
+
+test("a worker holds no more payload bytes than it may, whatever its permits", async () => {
+  const s = await scene();
+  const job = task("job", {
+    input: type<{ text: string }>(),
+    output: type<{ text: string }>(),
+  });
+  const input = { text: "x".repeat(64 * KB) };
+  await s.sluice.enqueueMany(
+    job,
+    Array.from({ length: 120 }, () => input),
+  );
+  let [inFlight, peak] = [0, 0];
+  const handler = job.handle(async () => {
+    peak = Math.max(peak, ++inFlight);
+    await new Promise((resolve) => setTimeout(resolve, 3));
+    inFlight--;
+    return input;
+  });
+  await s.worker({ handlers: [handler], payloadBytesInFlightMax: 512 * KB });
+  await until("all to end", async () => (await s.sluice.counts()).succeeded === 120);
+  // 7 inputs with their frames fit, and it uses what it has.
+  expect(peak).toBeGreaterThan(2);
+  expect(peak).toBeLessThanOrEqual(7);
+});

@@ -1,0 +1,136 @@
+import fc from "fast-check";
+import { describe, expect, test } from "vitest";
+import type { Fate } from "./properties/network.js";
+import { Stage, type Ending, type Script } from "./properties/stage.js";
+
+// A run that fails is told with its seed and path: shrinking would only change the order of everything.
+const RUNS = { numRuns: 120, endOnFailure: true };
+const NEVER = 1_000_000;
+
+const one = fc.constant;
+const fateOf = (weights: Partial<Record<Fate, number>>): fc.Arbitrary<Fate> =>
+  fc.oneof(
+    ...Object.entries({ arrives: 10, ...weights }).map(([fate, weight]) => ({
+      weight,
+      arbitrary: one(fate as Fate),
+    })),
+  );
+const anyFate = fateOf({ "request lost": 1, "reply lost": 1, busy: 1, "lease expires": 1 });
+const ending = fc.oneof(
+  { weight: 6, arbitrary: one<Ending>("returns") },
+  {
+    weight: 4,
+    arbitrary: fc.constantFrom<Ending[]>("throws", "snoozes", "cancels", "commits"),
+  },
+  { weight: 1, arbitrary: fc.constantFrom<Ending[]>("waits for its signal", "is deaf") },
+);
+
+/** Anything at all, played until everything is over; what a property is about can be said more narrowly. */
+const anything: { [key in keyof Script]: fc.Arbitrary<Script[key]> } = {
+  scheduler: fc.scheduler(),
+  tasks: fc.integer({ min: 1, max: 20 }),
+  suspects: one(0),
+  permits: fc.integer({ min: 1, max: 6 }),
+  batchMax: fc.integer({ min: 1, max: 8 }),
+  loops: fc.integer({ min: 1, max: 2 }),
+  fates: fc.array(anyFate, { minLength: 20, maxLength: 120 }),
+  endings: fc.array(ending, { maxLength: 30 }),
+  slow: fc.array(fc.boolean(), { maxLength: 40 }),
+  cancels: fc.array(fc.nat({ max: 200 }), { maxLength: 3 }),
+  stopAt: one(NEVER),
+  calmStop: one(true),
+  graceMs: one(0),
+  seed: fc.integer({ min: 0, max: 1_000_000 }),
+};
+
+/** Plays many scripts. Nothing that must never be has been seen in any of them. */
+async function always(
+  narrowed: Partial<typeof anything>,
+  check: (stage: Stage, script: Script) => void,
+): Promise<void> {
+  const script: fc.Arbitrary<Script> = fc.record({ ...anything, ...narrowed });
+  const property = fc.asyncProperty(script, async (given) => {
+    const stage = new Stage(given);
+    await stage.play();
+    expect([...stage.watcher.violations]).toEqual([]);
+    check(stage, given);
+  });
+  await fc.assert(property, RUNS);
+}
+
+describe("whatever the order of replies, whatever is lost, however handlers end", () => {
+  test("never more tasks are in flight than there are permits, and all permits come back", async () => {
+    let full = 0;
+    await always({}, ({ watcher, worker }, { permits }) => {
+      expect(watcher.handlersMax).toBeLessThanOrEqual(permits);
+      expect(watcher.heldMax).toBeLessThanOrEqual(permits);
+      expect(worker.status().permitsInUse).toBe(0);
+      if (watcher.handlersMax === permits) full++;
+    });
+    expect(full).toBeGreaterThan(0);
+  });
+
+  test("every claimed task is settled, released or lost with its lease, and none twice under one claim", async () => {
+    await always({}, ({ store }) => {
+      expect(store.unfinished).toBe(0);
+      expect([...store.running]).toEqual([]);
+    });
+  });
+
+  test("a lost claim reply is handed back and is no crash", async () => {
+    let unseen = 0;
+    const fates = fc.array(fateOf({ "request lost": 1, "reply lost": 3, busy: 1 }), {
+      minLength: 20,
+      maxLength: 120,
+    });
+    await always({ fates, slow: one([]) }, ({ store, watcher }) => {
+      expect(store.unfinished).toBe(0);
+      if (watcher.lostSessions.size === 0) expect(store.crashes).toBe(0);
+      if (watcher.lostSessions.size === 0) unseen += watcher.unseen;
+    });
+    expect(unseen).toBeGreaterThan(0);
+  });
+
+  test("a run aborted for a lost lease records nothing, and is aborted before its lease runs out", async () => {
+    let lost = 0;
+    const slow = fc.array(fc.boolean(), { minLength: 5, maxLength: 40 });
+    const fates = fc.array(fateOf({ "request lost": 4, "reply lost": 2, "lease expires": 1 }), {
+      minLength: 40,
+      maxLength: 160,
+    });
+    await always({ fates, slow }, ({ store, watcher }) => {
+      expect(store.unfinished).toBe(0);
+      lost += watcher.lostSessions.size;
+    });
+    expect(lost).toBeGreaterThan(0);
+  });
+
+  test("a suspect runs alone, and others go on after it", async () => {
+    await always({ suspects: fc.integer({ min: 1, max: 2 }) }, ({ store, worker }) => {
+      expect(store.unfinished).toBe(0);
+      expect(worker.status().permitsInUse).toBe(0);
+    });
+  });
+});
+
+describe("stop() at any time", () => {
+  const stopAt = fc.nat({ max: 300 });
+  const graceMs = fc.constantFrom(0, 100, 2_000);
+
+  test("after it has resolved nothing runs, is claimed or is sent", async () => {
+    let working = 0;
+    const calmStop = fc.boolean();
+    await always({ stopAt, graceMs, calmStop }, ({ store }) => {
+      if (store.unfinished > 0) working++;
+    });
+    expect(working).toBeGreaterThan(0);
+  });
+
+  test("where the store can be reached, it hands back everything and every permit", async () => {
+    await always({ stopAt, graceMs }, ({ store, worker, watcher }) => {
+      expect(worker.status().permitsInUse).toBe(0);
+      const held = [...store.running.values()].filter((h) => !watcher.lostSessions.has(h.worker));
+      expect(held).toEqual([]);
+    });
+  });
+});
