@@ -59,6 +59,7 @@ export class Line {
 
   async #send(query: Query): Promise<unknown[]> {
     const client = this.#client ?? (await this.#open());
+    // guard: a statement without an answer is given up -> test/worker/properties.test.ts: "every claimed task is settled, released or lost with its lease, and none twice under one claim"
     const watchdog = setTimeout(() => this.#drop(client), this.#replyMsMax);
     try {
       return (await client.query(query)).rows as unknown[];

@@ -23,6 +23,21 @@ export interface Success {
   readonly holds: number;
 }
 
+/** Where the head of a source was: the tasks of a stream that need a slot of the gate, 0 for none. */
+export interface Spot {
+  readonly stream: number;
+  readonly gate: number;
+  readonly rank: number;
+  readonly id: string;
+}
+
+/** A look that took long, or began at spots. */
+export interface Look {
+  readonly ms: number;
+  /** The heads that it found. */
+  readonly heads: readonly Spot[];
+}
+
 interface StepCall {
   readonly worker: string;
   /** Random, and new for every call. */
@@ -33,6 +48,8 @@ interface StepCall {
   readonly keep: boolean;
   /** 1-based: the stream to begin with. */
   readonly from: number;
+  /** Where to look, if looks take long; none: everywhere. */
+  readonly spots: readonly Spot[];
   /** Whether to note, after this claim, that the worker sleeps (it came back short) or is awake. */
   readonly tells: boolean;
 }
@@ -41,6 +58,7 @@ export interface StepReply {
   readonly claimed: readonly ClaimedTask[];
   /** Successes that were no longer ours to record. */
   readonly refused: number;
+  readonly look: Look | null;
 }
 
 const stepStatement = statement<{
@@ -52,8 +70,8 @@ const stepStatement = statement<{
 }>({
   name: "step",
   text: `select id::text as id, stream, attempt, input, holds
-    from sluice.step($1, $2, $3::text::int[], $4, $5::text::bigint[], $6::text::bigint[], $7, $8, $9, $10)`,
-  params: ["int8", "int8", "text", "int4", "text", "text", "text", "bool", "int4", "bool"],
+    from sluice.step($1, $2, $3::text::int[], $4, $5::text::bigint[], $6::text::bigint[], $7, $8, $9, $10, $11::text::sluice.spot[])`,
+  params: ["int8", "int8", "text", "int4", "text", "text", "text", "bool", "int4", "bool", "text"],
   columns: ["id", "stream", "attempt", "input", "holds"],
 });
 
@@ -64,17 +82,28 @@ export async function step(line: Line, call: StepCall): Promise<StepReply> {
   const rows = await line.rows(stepStatement, valuesOf(call));
   const claimed: ClaimedTask[] = [];
   let refused = 0;
-  for (const row of rows as [string | null, number, number, string, number][]) {
+  let look: Look | null = null;
+  for (const row of rows as [string | null, number | null, number | null, string, number][]) {
     const [id, stream, attempt, text, holds] = row;
-    if (id === null) {
-      refused = attempt;
+    if (id === null || stream === null || attempt === null) {
+      if (stream === null) refused = attempt ?? 0;
+      else look = lookOf(stream, text);
       continue;
     }
     const claim = issueClaim(id, call.token);
     const input: unknown = JSON.parse(text);
     claimed.push({ claim, stream, attempt, input, inputLength: text.length, holds });
   }
-  return { claimed, refused };
+  return { claimed, refused, look };
+}
+
+function lookOf(ms: number, text: string | null): Look {
+  const heads = JSON.parse(text ?? "[]") as [number, number, number, string][];
+  return { ms, heads: heads.map(([stream, gate, rank, id]) => ({ stream, gate, rank, id })) };
+}
+
+function spotsText(spots: readonly Spot[]): string {
+  return `{${spots.map((s) => `"(${s.stream},${s.gate},${s.rank},${s.id})"`).join(",")}}`;
 }
 
 function valuesOf({ successes, ...call }: StepCall): unknown[] {
@@ -98,5 +127,6 @@ function valuesOf({ successes, ...call }: StepCall): unknown[] {
     call.keep,
     call.from,
     call.tells,
+    spotsText(call.spots),
   ];
 }

@@ -172,7 +172,7 @@ export class Hand {
   #call(claim: number) {
     const { keep } = this.#o;
     const common = { worker: this.#session!.id, streams: this.#streams, keep, from: 1 };
-    return { ...common, token: steadyToken(), claim, tells: false, successes: [] };
+    return { ...common, token: steadyToken(), claim, tells: false, spots: [], successes: [] };
   }
 
   #parcel(): { kind: Sent["kind"]; outcome: string; once: () => Promise<number> } | null {

@@ -1,4 +1,4 @@
-import type { Logger } from "../core/ports.js";
+import type { Clock, Logger } from "../core/ports.js";
 import { isSluiceError } from "../core/error.js";
 import { isReplyLost, tellTrouble } from "../postgres/fault.js";
 import type { Line } from "../postgres/line.js";
@@ -9,6 +9,7 @@ import type { Outbox, Parcel } from "./outbox.js";
 import type { Payloads } from "./payloads.js";
 import { claimSize, type Permits } from "./permits.js";
 import type { Session } from "./session.js";
+import { Spots } from "./spots.js";
 import { newToken } from "./token.js";
 import { Trouble } from "./trouble.js";
 
@@ -25,6 +26,7 @@ interface ClaimerOptions {
   readonly keep: boolean;
   /** Whether a bell can wake us, so that it is worth telling that we sleep. */
   readonly bell: boolean;
+  readonly clock: Clock;
   readonly log: Logger;
   /** The session that claims, or null while there is none. */
   readonly current: () => Session | null;
@@ -56,6 +58,7 @@ export class Claimer {
   readonly #o: ClaimerOptions;
   readonly #idleLines: Line[];
   readonly #trouble = new Trouble();
+  readonly #spots: Spots;
   #feast = false;
   #curious = true;
   #announced = 0;
@@ -86,6 +89,7 @@ export class Claimer {
   constructor(options: ClaimerOptions) {
     this.#o = options;
     this.#idleLines = [...options.lines];
+    this.#spots = new Spots(options.streams, options.clock, () => this.wake());
   }
 
   start(): void {
@@ -113,6 +117,7 @@ export class Claimer {
     if (this.#poll !== null) clearTimeout(this.#poll);
     if (this.#blockedUntil !== null) clearTimeout(this.#blockedUntil);
     this.#poll = this.#blockedUntil = null;
+    this.#spots.stop();
   }
 
   /** There may be something to claim. */
@@ -241,13 +246,14 @@ export class Claimer {
     permits.take(extra);
     let reply: StepReply | null = null;
     const token = newToken();
+    const spots = want > 0 ? this.#spots.next() : [];
     session.asking.add(token);
     if (parcel !== null) session.sent.add(parcel.items);
     try {
       const call = { worker: session.id, token, claim: want, from: this.#nextFrom() };
       const { streams, keep } = this.#o;
       const successes = parcel?.items ?? [];
-      reply = await step(line, { ...call, streams, successes, keep, tells });
+      reply = await step(line, { ...call, streams, successes, keep, tells, spots });
     } catch (e) {
       permits.give(extra);
       // Who knows what it knows now: tell it again.
@@ -262,6 +268,7 @@ export class Claimer {
     this.#asked -= want;
     session.asking.delete(token);
     if (parcel !== null) session.sent.delete(parcel.items);
+    if (reply !== null && want > 0) this.#spots.learn(spots, reply, want);
     if (reply !== null) this.#received(session, reply, { want, settling, extra, tells, errand });
     this.#idleLines.push(line);
     this.pump();
@@ -288,6 +295,7 @@ export class Claimer {
     if (session === this.#o.current()) this.#digest(claimed.length, sent);
     for (const task of claimed) {
       // The lease may have run out while the reply was on its way; then these are not ours.
+      // guard: a claim that is answered after the lease was lost is not run -> test/worker/properties.test.ts: "a run aborted for a lost lease records nothing, and is aborted before its lease runs out"
       if (session.lost) permits.give(1);
       else crew.start(task, session);
     }
@@ -315,16 +323,20 @@ export class Claimer {
 
   #failed(session: Session, parcel: Parcel<Success> | null, want: number, e: unknown): void {
     const { outbox, log } = this.#o;
+    // guard: an outcome leaves when its statement was answered -> test/worker/properties.test.ts: "every claimed task is settled, released or lost with its lease, and none twice under one claim"
     if (parcel !== null) this.#keepOrForget(parcel, () => outbox.putBackSuccesses(parcel));
     if (isSluiceError(e, "lease_lost")) return this.#o.onLost(session);
+    // guard: one that was stopped tells of nothing -> test/worker/shutdown.test.ts: "a claimer that was stopped sends nothing more and tells of nothing more"
     if (this.#stopped) return;
     tellTrouble(log, "the database did not take a step", e);
+    // guard: a lost reply puts its session in doubt -> test/worker/properties.test.ts: "a lost claim reply is handed back and is no crash"
     if (want > 0 && isReplyLost(e)) this.#o.onDoubt(session);
     this.#block();
   }
 
   /** Outcomes of a session that is lost cannot be recorded any more; their permits come back. */
   #keepOrForget(parcel: Parcel<unknown>, putBack: () => void): void {
+    // guard: what was being recorded is lost with its lease -> test/worker/properties.test.ts: "a run aborted for a lost lease records nothing, and is aborted before its lease runs out"
     if (!parcel.session.lost) return putBack();
     parcel.session.settling -= parcel.items.length;
     this.#o.permits.give(parcel.items.length);
@@ -364,6 +376,7 @@ export class Claimer {
       session.settling -= items.length;
       permits.give(items.length);
     } catch (e) {
+      // guard: any other outcome leaves when its statement was answered -> test/worker/properties.test.ts: "every claimed task is settled, released or lost with its lease, and none twice under one claim"
       this.#keepOrForget(parcel, () => outbox.putBackOthers(parcel));
       if (isSluiceError(e, "lease_lost")) return this.#o.onLost(session);
       if (this.#stopped) return;

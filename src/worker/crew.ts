@@ -58,6 +58,7 @@ export class Crew {
     const handler = this.#o.handlers.get(task.stream);
     // No handler: cannot be, because the database gives us only streams that we asked for. Leaving: the
     // reply to a claim that was under way, perhaps with what we have just handed back.
+    // guard: what arrives while leaving is handed back -> test/worker/crew.test.ts: "a task that arrives after all were handed back is handed back too"
     if (handler === undefined || this.#leaving) {
       this.#o.outbox.addOther(session, {
         claim: task.claim,
@@ -127,6 +128,7 @@ export class Crew {
     const runs = [...session.runs.values()];
     for (const run of runs) {
       run.abort(reason);
+      // guard: nothing is recorded after a lost lease -> test/worker/properties.test.ts: "a run aborted for a lost lease records nothing, and is aborted before its lease runs out"
       if (this.#leave(run)) this.#abandon(run);
     }
     this.#tellStraysLater();
@@ -180,6 +182,7 @@ export class Crew {
     const { aborted } = run;
     if (aborted?.code === "task_cancelled")
       return cancelled(aborted.details?.["reason"] as string | null);
+    // guard: a timeout stays a failure -> test/worker/handler.test.ts: "a handler that snoozes or cancels after its timeout has failed"
     const thrown = classify(aborted?.code === "timeout" ? aborted : e);
     if (thrown.kind === "snooze") return { kind: "snooze", delayMs: thrown.delayMs, outcome: "" };
     if (thrown.kind === "cancel") return cancelled(thrown.reason);

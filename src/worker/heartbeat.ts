@@ -105,6 +105,7 @@ export class Heart {
   watch(): void {
     const now = this.#o.clock.now();
     for (const session of this.#sessions)
+      // guard: aborted before the lease runs out -> test/worker/heartbeat.test.ts: "a session that hears nothing is lost before its lease runs out, and another begins"
       if (now >= session.leaseUntilMs - this.#marginMs()) this.lose(session);
     this.#news(now);
   }
@@ -211,6 +212,7 @@ export class Heart {
       this.lose(session);
       return true;
     }
+    // guard: a lease counts from when its heartbeat was sent -> test/worker/heartbeat.test.ts: "a lease counts from when its heartbeat was sent, not from when the answer came"
     session.leaseUntilMs = sentMs + this.#o.registration.leaseMs;
     this.#heard(session, reply);
     if (session.doubtful) await this.#settleDoubt(session);
@@ -225,11 +227,13 @@ export class Heart {
 
   /** Hands back what was claimed unseen, again with every heartbeat: a cut-off claim may commit late. */
   async #settleDoubt(session: Session): Promise<void> {
+    // guard: unknown claims are handed back -> test/worker/properties.test.ts: "a lost claim reply is handed back and is no crash"
     const released = await releaseUnknown(this.#o.line, session.id, this.#o.known(session));
     if (released > 0)
       this.#o.log.info("tasks of a lost reply were handed back", { tasks: released });
     // Without its registration, what a cut-off claim still commits would count as a crash.
     const early = this.#o.clock.now() - session.doubtfulSinceMs < this.#beatMs();
+    // guard: a session in doubt signs off late -> test/worker/heartbeat.test.ts: "a session in doubt beats at once, and signs off with a later beat"
     if (early || !session.idle) return;
     await retire(this.#o.line, session.id);
     this.#sessions.delete(session);

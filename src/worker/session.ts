@@ -36,6 +36,7 @@ export class Session {
     const claims = [...this.runs.values(), ...[...this.sent].flat()].map(
       ({ claim }) => claim.token,
     );
+    // guard: a claim under way is not unknown -> test/worker/properties.test.ts: "a lost claim reply is handed back and is no crash"
     return [...new Set([...claims, ...this.asking])];
   }
 

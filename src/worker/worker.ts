@@ -186,6 +186,7 @@ export class Worker {
       const handedBack = parts.crew.size;
       parts.crew.release(new SluiceError("stopped", "the worker is shutting down"));
       parts.claimer.pump();
+      // guard: stop() waits until what it hands back is recorded -> test/worker/properties.test.ts: "where the store can be reached, it hands back everything and every permit"
       await within(parts.claimer.settled(), FLUSH_MS_MAX);
       parts.keeper.stop();
       parts.claimer.stop();
@@ -240,6 +241,7 @@ export class Worker {
         session,
         new SluiceError("lease_lost", "the worker's lease was lost; this task runs elsewhere"),
       );
+      // guard: what waits to be recorded is lost with its lease -> test/worker/properties.test.ts: "a run aborted for a lost lease records nothing, and is aborted before its lease runs out"
       this.#permits.give(dropped + this.#outbox.forget(session));
     };
     const heart: Heart = new Heart({
@@ -248,6 +250,7 @@ export class Worker {
       free: () => (this.#suspecting ? 0 : this.#permits.free),
       clock: this.#clock,
       log: this.#log,
+      // guard: an outcome that waits is not unknown -> test/worker/properties.test.ts: "a lost claim reply is handed back and is no crash"
       known: (session) => [...session.tokens(), ...this.#outbox.tokens(session)],
       onBegan: () => claimer.sessionBegan(),
       onLost: lose,
@@ -265,6 +268,7 @@ export class Worker {
       pollIntervalMs,
       keep,
       bell: listener !== null,
+      clock: this.#clock,
       log: this.#log,
       current: () => heart.current,
       onDoubt: (session) => heart.doubt(session),
@@ -298,6 +302,7 @@ export class Worker {
     const parts = this.#parts;
     if (parts === null || this.#state !== "running" || this.#suspecting) return;
     if (this.#clock.now() < this.#noSuspectsUntilMs) return parts.heart.releaseSuspect(session);
+    // guard: nothing is claimed beside a suspect -> test/worker/properties.test.ts: "a suspect runs alone, and others go on after it"
     this.#suspecting = true;
     parts.claimer.pause();
     try {

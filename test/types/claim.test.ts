@@ -20,6 +20,7 @@ const stepCall = {
   keep: true,
   from: 1,
   tells: false,
+  spots: [],
 };
 const settlement = { kind: "fail", delayMs: 0, outcome: "" } as const;
 const tx = { query: () => Promise.resolve({ rows: [] }) };

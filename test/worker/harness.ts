@@ -185,6 +185,7 @@ export class World {
       pollIntervalMs: 100,
       keep: true,
       bell: false,
+      clock: { now: () => 0 },
       log: silentLogger,
       current: () => this.#current,
       onDoubt: (session) => this.#doubt(session),

@@ -7,7 +7,7 @@
 
 -- Notes that wait to be looked at, oldest first; those in another transaction's hand are skipped.
 create function sluice.take_dirty(p_max int, out joined bigint[], out joined_limits int[], out freed bigint[], out freed_n int[])
-language plpgsql set enable_seqscan = off set plan_cache_mode = force_generic_plan set jit = off as $$
+language plpgsql set enable_seqscan = off set enable_bitmapscan = off set plan_cache_mode = force_generic_plan set jit = off as $$
 begin
   with note as (
     delete from sluice.dirty where ctid = any (array(select ctid from sluice.dirty order by n limit p_max for update skip locked))
@@ -25,7 +25,7 @@ end $$;
 -- p_freed: lanes with freed slots, p_freed_n of each (null: one each, a lane may repeat).
 -- p_joined: lanes that somebody joined, with the limit of each. The caller holds the barrier.
 create function sluice.admit(p_freed bigint[], p_freed_n int[], p_joined bigint[], p_joined_limits int[])
-returns void language plpgsql set enable_seqscan = off set plan_cache_mode = force_generic_plan set jit = off as $$
+returns void language plpgsql set enable_seqscan = off set enable_bitmapscan = off set plan_cache_mode = force_generic_plan set jit = off as $$
 declare
   v_joined bigint[] := p_joined; v_limits int[] := p_joined_limits;
   v_new bigint[]; v_new_limits int[]; v_freed bigint[]; v_freed_n int[];

@@ -14,7 +14,7 @@ end $$;
 -- leaves no trace, unless somebody waits for it.
 create function sluice.settle_succeeded(p_ids bigint[], p_claims bigint[], p_results text, p_keep boolean,
   out settled bigint[], out lanes bigint[], out gates int[], out gates_n int[])
-language plpgsql set enable_seqscan = off set plan_cache_mode = force_generic_plan set jit = off as $$
+language plpgsql set enable_seqscan = off set enable_bitmapscan = off set plan_cache_mode = force_generic_plan set jit = off as $$
 declare
   v_results text[] := string_to_array(p_results, E'\x1e', ''); v_awaited bigint[];
   v_any_awaited boolean; v_any_stop boolean; v_any_crash boolean; v_run sluice.run;
@@ -101,7 +101,7 @@ end $$;
 
 create function sluice.settle_others(p_ids bigint[], p_claims bigint[], p_kinds text[], p_delays bigint[], p_outcomes text,
   out settled bigint[], out lanes bigint[], out gates int[], out gates_n int[])
-language plpgsql set enable_seqscan = off set plan_cache_mode = force_generic_plan set jit = off as $$
+language plpgsql set enable_seqscan = off set enable_bitmapscan = off set plan_cache_mode = force_generic_plan set jit = off as $$
 declare v_outcomes text[] := string_to_array(p_outcomes, E'\x1e', ''); v_ended bigint[]; v_back int[]; v_now timestamptz := sluice.clock();
 begin
   with outcome as materialized (

@@ -24,7 +24,7 @@ create type sluice.source as (stream int, gate int, stream_gate int, rank smalli
 -- use again; their gates are looked at first. Of a stream's other gates at most 128 are looked at, from
 -- one that the random token decides: with thousands of groups, most of them full, a claim costs no more.
 create function sluice.sources(p_streams int[], p_own_gates int[], p_own_n int[], p_token bigint) returns sluice.source[]
-language plpgsql set enable_seqscan = off set plan_cache_mode = force_generic_plan set jit = off as $$
+language plpgsql set enable_seqscan = off set enable_bitmapscan = off set plan_cache_mode = force_generic_plan set jit = off as $$
 declare
   v_from int; v_own int[] := coalesce(p_own_gates, '{}');
   -- Where to begin with those, too: at most 8, so that others are not left out for ever.
@@ -78,6 +78,31 @@ begin
   return v_low + ((p_token >> 2) % (v_high - v_low + 1))::int;
 end $$;
 
+-- Where the head of a source was, some claims ago.
+create type sluice.spot as (stream int, gate int, rank smallint, id bigint);
+
+-- The same for a worker whose looks take long, because some old snapshot keeps the rows alive that were
+-- claimed since: each source is looked at from where its head was, and no other. What has come to stand
+-- before that is found by the next full look.
+create function sluice.sources_from(p_spots sluice.spot[], p_own_gates int[], p_own_n int[]) returns sluice.source[]
+language plpgsql set enable_seqscan = off set enable_bitmapscan = off set plan_cache_mode = force_generic_plan set jit = off as $$
+begin
+  return (select array_agg(z) from (
+    select u.stream, u.gate, case when u.gate = s.gate or u.gate < 0 and s.gate = any (sluice.gates_of(u.gate)) then 0 else s.gate end as stream_gate, h.rank, h.id, v.room, s.room as stream_room
+    from unnest(p_spots) u(stream, gate, rank, id)
+    cross join lateral (
+      select st.gate, case when st.gate = 0 then 2147483647 else sluice.gate_room(st.gate, p_own_gates, p_own_n) end as room
+      from sluice.stream st where st.id = u.stream and not st.paused limit 1) s
+    cross join lateral (select case when u.gate = 0 then 2147483647 else sluice.gate_room(u.gate, p_own_gates, p_own_n) end as room) v
+    cross join lateral (
+      (select r.rank, r.id from sluice.ready r where u.gate = 0 and r.stream = u.stream and (r.rank, r.id) >= (u.rank, u.id) order by r.rank, r.id limit 1)
+      union all
+      (select r.rank, r.id from sluice.gated r where u.gate <> 0 and r.stream = u.stream and r.gate = u.gate and (r.rank, r.id) >= (u.rank, u.id) order by r.rank, r.id limit 1)
+    ) h
+    where s.room > 0 and v.room > 0
+    limit 16) z);
+end $$;
+
 -- Streams of other live workers with room, that hold tasks of these gates: a slot may be worth more
 -- there (attack 11). A stream that nobody serves, or only workers that claim no more, is not asked:
 -- the slot would lie idle.
@@ -92,7 +117,7 @@ end $$;
 
 -- How many to take of each source, so that the p_n best are taken and no gate is asked for more than
 -- its room. The last p_rivals sources are others': they count at the gates and take nothing.
-create function sluice.pick(p_n int, p_sources sluice.source[], p_rivals int) returns int[] language plpgsql set enable_seqscan = off set plan_cache_mode = force_generic_plan set jit = off as $$
+create function sluice.pick(p_n int, p_sources sluice.source[], p_rivals int) returns int[] language plpgsql set enable_seqscan = off set enable_bitmapscan = off set plan_cache_mode = force_generic_plan set jit = off as $$
 declare
   v_m int := cardinality(p_sources); v_own int := v_m - p_rivals;
   -- First look at 2n/m of each source; only if one is used up to its end look at n of each.
@@ -136,7 +161,7 @@ end $$;
 -- holding no counter, do we wait for one. Nobody who holds a counter waits for anything.
 create function sluice.lock_gates(p_gates int[], p_wants int[], p_own int[], p_may_wait boolean,
   out slots int[], out locked boolean[], out absorbed int[])
-language plpgsql set enable_seqscan = off set plan_cache_mode = force_generic_plan set jit = off as $$
+language plpgsql set enable_seqscan = off set enable_bitmapscan = off set plan_cache_mode = force_generic_plan set jit = off as $$
 declare v_change int[]; v_locked int[]; v_room int[]; v_credit int[]; v_credit_n int[];
 begin
   v_change := array(select g from unnest(p_gates, p_wants, p_own) u(g, want, own) where want <> own order by g);
@@ -184,21 +209,23 @@ $$ select (coalesce(cardinality(p_lanes), 0) + case when p_gate > 0 then 1 when 
 -- p_claim: the token of what this call claims, random and chosen by the caller, who therefore knows
 -- it even when the reply is lost. p_from: the stream to begin with. p_tells: note that the worker
 -- sleeps, if it got fewer than it asked for, or that it is awake.
--- A first row with a null id tells how many settles were refused, in attempt, if any was. holds: how many
--- slots a task holds, and so how many others its end may let through, at most.
+-- p_spots: where to look, for a worker whose looks take long; empty: everywhere, but tell if it took long.
+-- A first row with a null id tells how many settles were refused, in attempt, if any was. Another, for who
+-- gave p_spots, if the look took long or began at spots, tells in stream how many milliseconds it took, and in input where the
+-- heads were. holds: how many slots a task holds, and so how many others its end may let through, at most.
 create function sluice.step(p_worker bigint, p_claim bigint, p_streams int[], p_n int,
   p_ids bigint[] default null, p_claims bigint[] default null, p_results text default null, p_keep boolean default true,
-  p_from int default 1, p_tells boolean default false)
+  p_from int default 1, p_tells boolean default false, p_spots sluice.spot[] default null)
 returns table (id bigint, stream int, attempt smallint, input json, holds smallint)
 -- A run row in the hand of a user's transaction that does not end must not hold up the barrier: the
 -- step fails, its outcomes are sent again.
-language plpgsql set lock_timeout = '2s' set enable_seqscan = off set plan_cache_mode = force_generic_plan set jit = off as $$
+language plpgsql set lock_timeout = '2s' set enable_seqscan = off set enable_bitmapscan = off set plan_cache_mode = force_generic_plan set jit = off as $$
 #variable_conflict use_column
 declare
   v record; v_note record; g record; s sluice.source; v_sources sluice.source[]; v_others sluice.source[];
   v_lanes bigint[]; v_lanes_n int[]; v_own_gates int[]; v_own_n int[]; v_joined bigint[]; v_joined_limits int[]; v_take int;
   v_gates int[]; v_wants int[]; v_want_gates int[]; v_want_n int[]; v_gate_wants int[]; v_gate_own int[]; v_rivals int[];
-  v_refused int; v_claimed int := 0; v_plain int; v_lowered boolean; v_dirty boolean;
+  v_refused int; v_claimed int := 0; v_plain int; v_lowered boolean; v_dirty boolean; v_look timestamptz; v_look_ms int;
 begin
   perform sluice.barrier_shared();
   perform sluice.require_lease(p_worker);
@@ -222,8 +249,18 @@ begin
   if v_lanes is not null or v_joined is not null then perform sluice.admit(v_lanes, v_lanes_n, v_joined, v_joined_limits); end if;
 
   if p_n > 0 then
-    v_sources := sluice.sources(
-      case when p_from > 1 then p_streams[p_from:] || p_streams[:p_from - 1] else p_streams end, v_own_gates, v_own_n, p_claim);
+    v_look := clock_timestamp();
+    if p_spots <> '{}' then
+      v_sources := sluice.sources_from(p_spots, v_own_gates, v_own_n);
+    else
+      v_sources := sluice.sources(
+        case when p_from > 1 then p_streams[p_from:] || p_streams[:p_from - 1] else p_streams end, v_own_gates, v_own_n, p_claim);
+    end if;
+    v_look_ms := extract(epoch from clock_timestamp() - v_look) * 1000;
+    if p_spots <> '{}' or p_spots = '{}' and v_look_ms >= 3 then
+      return query select null::bigint, v_look_ms, null::smallint,
+        (select json_agg(json_build_array(x.stream, x.gate, x.rank, x.id::text)) from unnest(v_sources) x), null::smallint;
+    end if;
   end if;
 
   -- The short ways: one source, and no counter to change. Either it has no gate, so that limits

@@ -3,7 +3,7 @@
 -- Scheduled tasks whose time has come join their next lane, or become ready. next_ms: how long until
 -- the next one is due, null if none is.
 create function sluice.due(p_max int, out moved int, out next_ms bigint)
-language plpgsql set enable_seqscan = off set plan_cache_mode = force_generic_plan set jit = off as $$
+language plpgsql set enable_seqscan = off set enable_bitmapscan = off set plan_cache_mode = force_generic_plan set jit = off as $$
 declare v_now timestamptz := sluice.clock(); v_streams int[]; v_stopped bigint[];
 begin
   with gone as (
@@ -72,7 +72,7 @@ end $$;
 -- Notes that have served: idempotency keys and waits whose time is over, stops of tasks that ended,
 -- slots that came back to a limit which was removed.
 create function sluice.prune_notes(p_max int) returns int
-language plpgsql set enable_seqscan = off set plan_cache_mode = force_generic_plan set jit = off as $$
+language plpgsql set enable_seqscan = off set enable_bitmapscan = off set plan_cache_mode = force_generic_plan set jit = off as $$
 declare v_n int; v_now timestamptz := sluice.clock();
 begin
   delete from sluice.awaited where until < v_now;
@@ -88,7 +88,7 @@ end $$;
 -- Tasks with limits in a stream that no live worker serves give back their slots and leave the line,
 -- keeping only their order key's: a type that is not deployed yet must not starve its tenants.
 create function sluice.demote(p_max int) returns int
-language plpgsql set enable_seqscan = off set plan_cache_mode = force_generic_plan set jit = off as $$
+language plpgsql set enable_seqscan = off set enable_bitmapscan = off set plan_cache_mode = force_generic_plan set jit = off as $$
 declare v_streams int[]; v_n int;
 begin
   v_streams := array(select s.id from sluice.stream s where s.laned
@@ -120,7 +120,7 @@ end $$;
 
 -- Parked tasks of streams that are served again join their next lane.
 create function sluice.unpark(p_max int) returns int
-language plpgsql set enable_seqscan = off set plan_cache_mode = force_generic_plan set jit = off as $$
+language plpgsql set enable_seqscan = off set enable_bitmapscan = off set plan_cache_mode = force_generic_plan set jit = off as $$
 declare v_n int;
 begin
   update sluice.stream s set unserved = false where unserved

@@ -4,7 +4,7 @@
 -- 'asked' (it runs; the worker hears of it with its next heartbeat), 'over', 'unknown', or 'moving'
 -- (between two states just now: ask again).
 create function sluice.cancel(p_ids bigint[], p_reason text default null) returns table (id bigint, answer text)
-language plpgsql set enable_seqscan = off set plan_cache_mode = force_generic_plan set jit = off as $$
+language plpgsql set enable_seqscan = off set enable_bitmapscan = off set plan_cache_mode = force_generic_plan set jit = off as $$
 #variable_conflict use_column
 declare v_left bigint[] := p_ids; v_gone bigint[] := '{}'; v_asked bigint[] := '{}'; v_now timestamptz := sluice.clock(); v_round bigint[]; v_round_asked bigint[];
 begin

@@ -100,7 +100,7 @@ end $$;
 -- Schedules whose time has come, at most p_max, as a JSON list. now_ms: the clock they were judged by.
 -- wait_ms: how long until the next one, null if there is none.
 create function sluice.due_schedules(p_max int, out due json, out now_ms float8, out wait_ms float8)
-language plpgsql set enable_seqscan = off set plan_cache_mode = force_generic_plan set jit = off as $$
+language plpgsql set enable_seqscan = off set enable_bitmapscan = off set plan_cache_mode = force_generic_plan set jit = off as $$
 declare v_now timestamptz := sluice.clock();
 begin
   now_ms := floor(extract(epoch from v_now) * 1000);

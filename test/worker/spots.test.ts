@@ -1,0 +1,103 @@
+import { afterEach, beforeEach, expect, test, vi } from "vitest";
+import type { Look, Spot } from "../../src/postgres/step.js";
+import { Spots } from "../../src/worker/spots.js";
+
+let nowMs: number;
+let spots: Spots;
+let rested: number;
+
+const head = (stream: number, id: string, gate = 0): Spot => ({ stream, gate, rank: 0, id });
+const lowest = (stream: number): Spot => ({ stream, gate: 0, rank: -32_768, id: "0" });
+const sorted = (of: readonly Spot[]): Spot[] =>
+  of.toSorted((a, b) => a.stream - b.stream || a.gate - b.gate);
+
+/** The claim got all it had asked for, unless it says otherwise. */
+const learn = (from: readonly Spot[], look: Look | null, want = 1): void =>
+  spots.learn(from, { look, claimed: [{ stream: 1 }] }, want);
+
+beforeEach(() => {
+  vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
+  nowMs = rested = 0;
+  spots = new Spots([1, 2], { now: () => nowMs }, () => rested++);
+});
+
+afterEach(() => void vi.useRealTimers());
+
+test("while looks are quick, every claim looks everywhere", () => {
+  for (let i = 0; i < 3; i++) {
+    expect(spots.next()).toEqual([]);
+    learn([], null);
+  }
+});
+
+test("after a look that took long, claims begin at the heads it found, and at every stream", () => {
+  learn(spots.next(), { ms: 20, heads: [head(1, "500"), head(1, "40", 7)] });
+  expect(sorted(spots.next())).toEqual([head(1, "500"), head(1, "40", 7), lowest(2)]);
+});
+
+test("the heads move on with the claims that look there", () => {
+  learn(spots.next(), { ms: 20, heads: [head(1, "500")] });
+  learn(spots.next(), { ms: 0, heads: [head(1, "550")] });
+  expect(sorted(spots.next())).toEqual([head(1, "550"), lowest(2)]);
+});
+
+test("full looks come in between and take a tenth of the time; one claim at a time pays", () => {
+  learn(spots.next(), { ms: 60, heads: [] });
+  nowMs = 599;
+  expect(spots.next()).not.toEqual([]);
+  nowMs = 600;
+  expect(spots.next()).toEqual([]);
+  expect(spots.next()).not.toEqual([]);
+});
+
+test("a full look finds what has come to stand before a head", () => {
+  learn(spots.next(), { ms: 20, heads: [head(1, "500")] });
+  nowMs = 250;
+  const full = spots.next();
+  expect(full).toEqual([]);
+  learn(full, { ms: 20, heads: [head(1, "3")] });
+  expect(spots.next()).toContainEqual(head(1, "3"));
+});
+
+test("once a full look is quick again, all is forgotten", () => {
+  learn(spots.next(), { ms: 20, heads: [head(1, "500")] });
+  nowMs = 250;
+  const [full, other] = [spots.next(), spots.next()];
+  learn(full, null);
+  // The reply of a claim that was under way changes nothing.
+  learn(other, { ms: 0, heads: [head(1, "600")] });
+  expect(spots.next()).toEqual([]);
+  learn([], { ms: 20, heads: [] });
+  expect(sorted(spots.next())).toEqual([lowest(1), lowest(2)]);
+});
+
+test("a claim looks at no more than 32 sources, in turn at all of them", () => {
+  const heads = Array.from({ length: 100 }, (_, i) => head(1, "5", i + 1));
+  learn(spots.next(), { ms: 20, heads });
+  const seen = new Set<number>();
+  for (let i = 0; i < 1_000 && seen.size < 101; i++) {
+    const some = spots.next();
+    expect(some).toHaveLength(32);
+    for (const { gate } of some) seen.add(gate);
+  }
+  expect(seen.size).toBe(101);
+});
+
+test("a claim that looked only at heads and came back short is followed by a full look", () => {
+  learn(spots.next(), { ms: 30, heads: [head(1, "500")] });
+  learn(spots.next(), { ms: 0, heads: [] }, 2);
+  vi.advanceTimersByTime(299);
+  expect(rested).toBe(0);
+  vi.advanceTimersByTime(1);
+  expect(rested).toBe(1);
+});
+
+test("after it is stopped nobody is woken", () => {
+  learn(spots.next(), { ms: 30, heads: [head(1, "500")] });
+  const under = spots.next();
+  learn(spots.next(), { ms: 0, heads: [] }, 2);
+  spots.stop();
+  learn(under, { ms: 0, heads: [] }, 2);
+  vi.advanceTimersByTime(1_000);
+  expect(rested).toBe(0);
+});
