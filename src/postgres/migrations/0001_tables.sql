@@ -168,10 +168,12 @@ create table sluice.block (
   id bigint primary key, lane bigint not null
 );
 
--- Somebody asked for the end of a running task.
+-- Somebody asked for the end of a running task. Not unique: whoever asks must not wait for another's
+-- open transaction that has asked too.
 create table sluice.stop (
-  id bigint primary key, reason text
+  id bigint not null, reason text
 );
+create index stop_id on sluice.stop (id);
 
 -- Somebody waits for the outcome: keep it for a moment even where history is off, and say so.
 create table sluice.awaited (

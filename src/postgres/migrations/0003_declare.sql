@@ -114,7 +114,7 @@ begin
   if not found then return false; end if;
   update sluice.contract set gate = 0 where gate = v_id;
   update sluice.contract set limit_ids = array_remove(limit_ids, v_id) where limit_ids @> array[v_id];
-  update sluice.stream set gate = 0 where gate = v_id;
+  update sluice.stream set gate = 0 where id = any (array(select s.id from sluice.stream s where s.gate = v_id order by s.id for update));
   delete from sluice.gate where id = v_id;
   delete from sluice.credit where gate = v_id;
   delete from sluice.gate_stream where gate = v_id;
@@ -184,7 +184,7 @@ declare v_running int;
 begin
   perform sluice.barrier_alone();
   update sluice.contract set gate = p_gate where type = p_type;
-  update sluice.stream set gate = p_gate where type = p_type;
+  update sluice.stream set gate = p_gate where id = any (array(select s.id from sluice.stream s where s.type = p_type order by s.id for update));
   if p_gate = 0 then
     perform sluice.ring(array(select id from sluice.stream where type = p_type), 50);
     return;
@@ -210,6 +210,7 @@ begin
   insert into sluice.queue (name) select 'default' where p_queue = 'default' on conflict do nothing;
   update sluice.queue set paused = p_paused where name = p_queue;
   if not found then perform sluice.refuse('unknown_queue', format('there is no queue named %L', p_queue)); end if;
-  update sluice.stream set paused = p_paused where queue = p_queue and paused <> p_paused;
+  update sluice.stream set paused = p_paused where id = any (array(
+    select s.id from sluice.stream s where s.queue = p_queue and s.paused <> p_paused order by s.id for update));
   if not p_paused then perform sluice.ring(array(select id from sluice.stream where queue = p_queue), 50); end if;
 end $$;

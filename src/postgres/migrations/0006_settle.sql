@@ -136,7 +136,7 @@ begin
   ), history as (
     insert into sluice.done (id, state, attempt, worker, started_at, finished_at, outcome)
     select id, kind::"char", attempt, worker, started_at, v_now,
-      case when asked then json_build_object('reason', (select s.reason from sluice.stop s where s.id = fate.id)) else told end
+      case when asked then json_build_object('reason', (select s.reason from sluice.stop s where s.id = fate.id limit 1)) else told end
     from fate where kind in ('f', 'c')
   ), held as (
     select gate, count(*)::int as n from (select gate from gone union all select stream_gate from gone) g where gate <> 0 group by gate

@@ -5,7 +5,9 @@ declare v_id bigint := ('x' || substr(md5(gen_random_uuid()::text), 1, 15))::bit
 begin
   insert into sluice.worker (id, name, streams, lease_ms, expires_at, capacity_max, capacity_available)
   values (v_id, p_name, p_streams, p_lease_ms, sluice.clock() + p_lease_ms * interval '1 millisecond', p_capacity, p_capacity);
-  update sluice.stream set unserved = false where id = any (p_streams) and unserved;
+  -- Whoever changes several streams locks them in the order of their ids first: two would wait for each other.
+  update sluice.stream set unserved = false where id = any (array(
+    select s.id from sluice.stream s where s.id = any (p_streams) and s.unserved order by s.id for update));
   return v_id;
 end $$;
 
@@ -127,7 +129,7 @@ begin
     insert into sluice.done (id, state, attempt, worker, started_at, finished_at, outcome)
     select id, kind::"char", attempt, worker, started_at, v_now,
       case when kind = 'f' then json_build_object('name', 'SluiceError', 'code', 'poisoned', 'message', 'the worker died ' || times || ' times with this task in hand, the last time with nothing else')
-        else json_build_object('reason', (select s.reason from sluice.stop s where s.id = fate.id)) end
+        else json_build_object('reason', (select s.reason from sluice.stop s where s.id = fate.id limit 1)) end
     from fate where kind in ('f', 'c')
   ), credits as (
     insert into sluice.credit (gate, n) select x.gate, count(*) from gone cross join lateral unnest(sluice.gates_of(gone.gate) || gone.stream_gate) x(gate) where x.gate <> 0 group by x.gate

@@ -14,7 +14,7 @@ begin
     from gone g cross join lateral (select * from sluice.task where id = g.id limit 1) t
   ), history as (
     insert into sluice.done (id, state, attempt, finished_at, outcome)
-    select id, 'c', attempt, v_now, json_build_object('reason', (select s.reason from sluice.stop s where s.id = fate.id)) from fate where stopped
+    select id, 'c', attempt, v_now, json_build_object('reason', (select s.reason from sluice.stop s where s.id = fate.id limit 1)) from fate where stopped
   ), frees as (
     insert into sluice.dirty (lane, limit_id, freed) select l, 0, count(*) from fate, unnest(lanes[1:held]) l where stopped group by l
   ), to_ready as (
@@ -94,7 +94,8 @@ begin
   v_streams := array(select s.id from sluice.stream s where s.laned
     and not exists (select from sluice.worker w where w.streams @> array[s.id] and w.expires_at > sluice.clock()));
   if v_streams = '{}' then return 0; end if;
-  update sluice.stream set unserved = true where id = any (v_streams) and not unserved;
+  update sluice.stream set unserved = true where id = any (array(
+    select s.id from sluice.stream s where s.id = any (v_streams) and not s.unserved order by s.id for update));
   with chosen as materialized (
     select 'r' as source, x.tid from unnest(v_streams) s(id) cross join lateral (
       select r.ctid as tid from sluice.ready r where r.stream = s.id and r.lanes[cardinality(r.lanes)] >> 60 > 1
@@ -123,8 +124,9 @@ create function sluice.unpark(p_max int) returns int
 language plpgsql set enable_seqscan = off set enable_bitmapscan = off set plan_cache_mode = force_generic_plan set jit = off as $$
 declare v_n int;
 begin
-  update sluice.stream s set unserved = false where unserved
-    and exists (select from sluice.worker w where w.streams @> array[s.id] and w.expires_at > sluice.clock());
+  update sluice.stream set unserved = false where id = any (array(
+    select s.id from sluice.stream s where s.unserved
+      and exists (select from sluice.worker w where w.streams @> array[s.id] and w.expires_at > sluice.clock()) order by s.id for update));
   with gone as (
     delete from sluice.park where ctid = any (array(
       select x.tid from (select distinct unnest(streams) as id from sluice.worker where expires_at > sluice.clock()) s

@@ -45,7 +45,7 @@ begin
     ), running as materialized (
       select y.id from target t cross join lateral (select k.id from sluice.run k where k.id = t.id limit 1) y
     ), stops as (
-      insert into sluice.stop (id, reason) select id, p_reason from running on conflict do nothing
+      insert into sluice.stop (id, reason) select id, p_reason from running r where not exists (select from sluice.stop s where s.id = r.id)
     )
     select coalesce((select array_agg(gone.id) from gone), '{}'), coalesce((select array_agg(running.id) from running), '{}') into v_round, v_round_asked;
     v_gone := v_gone || v_round; v_asked := v_asked || v_round_asked;

@@ -1,0 +1,258 @@
+import type { Mutation } from "../postgres/mutation.js";
+
+/** A guard that is taken away, the permutation that shows it, and what is read there then and only then. */
+export interface Mutant extends Mutation {
+  readonly without: string;
+  readonly spec: string;
+  readonly permutation: string;
+  readonly seen: readonly string[];
+}
+
+const LEFT_FOREVER = "waiter without a waker";
+
+/** Something starts that may not, starts twice, or never starts. */
+const broken: readonly Mutant[] = [
+  {
+    without: "the lane lock one slot is given out twice",
+    spec: "admission-and-hand-over",
+    permutation: "begin done_1 enqueue done_2 commit check drain",
+    in: "admit",
+    edits: [["order by id for update", "order by id"]],
+    seen: ["slots differ from holders: used 3, cap 3, held 4", "at most 4 at once"],
+  },
+  {
+    without: "a snapshot younger than the lane lock one slot is given out twice",
+    spec: "admission-and-hand-over",
+    permutation: "begin done_1 enqueue done_2 commit check drain",
+    in: "admit",
+    edits: [
+      ["order by id for update", "order by id"],
+      [
+        "continue when v_lanes is null;",
+        "continue when v_lanes is null; perform 1 from sluice.lane where id = any (v_lanes) order by id for update;",
+      ],
+    ],
+    seen: ["at most 4 at once"],
+  },
+  {
+    without: "a note for a locked waiter it waits for ever",
+    spec: "waiter-locked-by-abort",
+    permutation: "begin cancel_2 done_1 rollback check claim drain",
+    in: "admit",
+    edits: [["where more and taken < room", "where false"]],
+    seen: [LEFT_FOREVER, "left 2"],
+  },
+  {
+    without: "the note of an enqueue whoever joins waits for ever",
+    spec: "enqueue-and-last-completion",
+    permutation: "begin enqueue done_1 commit check claim drain",
+    in: "insert_laned",
+    edits: [
+      [
+        "where p_later is null and lanes is not null and not (p_unserved and lanes[1] >> 60 > 1) group by 1;",
+        "where false group by 1;",
+      ],
+    ],
+    seen: [LEFT_FOREVER, "left 1,2,3"],
+  },
+  {
+    without: "head or nothing a locked head is jumped",
+    spec: "head-or-nothing",
+    permutation: "begin cancel_2 done_1 claim_also rollback check claim drain",
+    in: "admit",
+    edits: [["v_level > 1 or c.tid", "true or c.tid"]],
+    seen: ["settled 1 of 1, started 3"],
+  },
+  {
+    without: "the fence a zombie ends what another runs",
+    spec: "settle-and-reap",
+    permutation: "begin done_in_tx done_1_2 dies reap claim rollback check o_done_2 drain",
+    in: "settle_succeeded",
+    edits: [[" and r.claim = p_claims[i]", ""]],
+    seen: ["settled 2 of 2", "settled 0 of 1"],
+  },
+  {
+    without: "the barrier a step commits starts after the number was set",
+    spec: "lower-total",
+    permutation: "begin reuse lower commit check reuse_one check drain",
+    in: "barrier_shared",
+    edits: [["perform pg_advisory_xact_lock_shared(", "perform greatest("]],
+    seen: ["step lower: select set_total('mail', 1);\n"],
+  },
+  {
+    without: "being alone a change is passed by a step that knows the old number",
+    spec: "lower-total",
+    permutation: "o_begin lower reuse o_commit check reuse_one check drain",
+    in: "barrier_alone",
+    edits: [["perform pg_advisory_xact_lock(", "perform greatest("]],
+    seen: ["settled 2 of 2, started 4,5", "running   |3,4,5"],
+  },
+  {
+    without: "a look at the number slots of a lowered total are used again",
+    spec: "lower-total",
+    permutation: "o_begin lower reuse o_commit check reuse_one check drain",
+    in: "gate_room",
+    edits: [["g.cap::bigint - g.used", "greatest(0, g.cap::bigint - g.used)"]],
+    seen: ["running   |3,4,5", "running   |4,5,6"],
+  },
+  {
+    without: "caps that follow the limit a lowered number per key is ignored",
+    spec: "lower-and-hand-over",
+    permutation: "o_begin lower done_1 o_commit check done_2 check drain",
+    in: "apply_limit",
+    edits: [["where n.limit_id = p_limit and n.cap", "where false and n.cap"]],
+    seen: ["running   |2,3", "running   |3,4"],
+  },
+  {
+    without: "a count under the counter's lock a total is given out twice",
+    spec: "two-claims-of-one-gate",
+    permutation: "begin claim_1 claim_2 commit check drain",
+    in: "lock_gates",
+    edits: [["greatest(0, l.room + coalesce(c.n, 0) + u.own)", "u.want"]],
+    seen: ["running   |1,2,3,4", "at most 4 at once"],
+  },
+  {
+    without: "credits a slot that comes back to a busy counter is lost",
+    spec: "credit-beside-busy-counter",
+    permutation: "begin claim_2 done_1 commit check claim_5 check drain",
+    in: "give_back",
+    edits: [["from unnest(p_gates, p_n)", "from unnest(p_gates, p_n) where false"]],
+    seen: ["gate differs from holders: used 2, cap 2, held 1", "left 3,4,5,6"],
+  },
+  {
+    without: "a look at lowered limits what comes back starts above the number",
+    spec: "lowered-and-rollback",
+    permutation:
+      "begin cancel_3 lower claim shed admit rollback claim_more check shed admit claim_more check drain",
+    in: "step",
+    edits: [["exists (select from sluice.lowered)", "false"]],
+    seen: ["running   |1,2,3", "at most 3 at once"],
+  },
+  {
+    without: "a look for wishes to stop a cancelled task is tried again",
+    spec: "cancel-and-claim",
+    permutation: "claim begin cancel_1 retry_1 commit due check drain",
+    in: "due",
+    edits: [
+      ["exists (select from sluice.stop z where z.id = g.id) as stopped", "false as stopped"],
+    ],
+    seen: ["ready        |1"],
+  },
+  {
+    without: "the revision a tick is fired that was computed for another schedule",
+    spec: "schedule-tick",
+    permutation: "change fire check drain",
+    in: "fire_schedule",
+    edits: [[" and s.revision = p_revision", ""]],
+    seen: ["fired"],
+  },
+  {
+    without: "counting what a completion has in hand a new limit is exceeded",
+    spec: "type-limit",
+    permutation: "u_begin done_in_tx limit_2 u_rollback claim_more check drain",
+    in: "set_stream_gate",
+    edits: [["for update of r", "for update of r skip locked"]],
+    seen: ["running   |1,2,3", "at most 3 at once"],
+  },
+  {
+    without: "a look at workers that are gone a late claim is held by nobody for ever",
+    spec: "lost-reply",
+    permutation: "begin claim dies reap o_claim commit check reap_late check drain",
+    in: "reap",
+    edits: [
+      [
+        "not exists (select from sluice.worker w where w.id = r.worker)",
+        "exists (select from sluice.worker w where w.id = r.worker and w.expires_at <= v_now)",
+      ],
+    ],
+    seen: ["took back 0"],
+  },
+  {
+    without: "one pass two steps wait for each other",
+    spec: "crossed-lanes",
+    permutation: "begin hold_k enqueue_3 step_2 enqueue_4 step_1(step_2) commit check drain",
+    in: "step",
+    edits: [
+      [
+        "-- guard: one pass",
+        "if v_lanes is not null then perform sluice.admit(v_lanes, null, null, null); v_lanes := null; end if; -- guard: one pass",
+      ],
+    ],
+    seen: ["ERROR:  deadlock detected"],
+  },
+];
+
+/** Somebody waits for a transaction that a user may leave open, or for one that he need not wait for. */
+const waiting: readonly Mutant[] = [
+  {
+    without: "skipping locked rows a claim waits for a user's cancel",
+    spec: "cancel-and-claim",
+    permutation: "begin cancel_1 claim rollback claim_more check drain",
+    in: "step",
+    edits: [["for update skip locked", "for update"]],
+    seen: ["step claim: select claim(1, 5); <waiting ...>"],
+  },
+  {
+    without: "skipping locked rows a cancel waits for a claim",
+    spec: "cancel-and-claim",
+    permutation: "w_begin claim cancel_1 w_commit cancel_again check drain",
+    in: "cancel",
+    edits: [["for update skip locked", "for update"]],
+    seen: ["step cancel_1: select cancel(1); <waiting ...>"],
+  },
+  {
+    without: "the lease a zombie waits for the reaper",
+    spec: "settle-and-reap",
+    permutation: "dies r_begin reap done_1_2 r_commit check drain",
+    in: "require_lease",
+    edits: [["if not exists", "if false and not exists"]],
+    seen: ["step done_1_2: select complete(1, 1, 2); <waiting ...>"],
+  },
+  {
+    without: "skipping locked rows a reaper waits for a settle",
+    spec: "settle-and-reap",
+    permutation: "w_begin done_1_2 dies reap w_commit reap_again check drain",
+    in: "reap",
+    edits: [["for update of r skip locked", "for update of r"]],
+    seen: ["step reap: select reap(); <waiting ...>"],
+  },
+  {
+    without: "skipping locked rows what is due waits for a user's cancel",
+    spec: "two-keepers",
+    permutation: "u_begin u_cancel due_1 u_rollback check drain",
+    in: "due",
+    edits: [["for update skip locked", "for update"]],
+    seen: ["step due_1: select due(); <waiting ...>"],
+  },
+  {
+    without: "skipping locked rows shedding waits for a user's cancel",
+    spec: "two-keepers",
+    permutation: "u_begin u_cancel shed_1 u_rollback check drain",
+    in: "shed",
+    edits: [["for update skip locked", "for update"]],
+    seen: ["step shed_1: select shed(); <waiting ...>"],
+  },
+  {
+    without: "skipping a busy counter a step with something to settle waits for it",
+    spec: "credit-beside-busy-counter",
+    permutation: "begin claim_2 reuse_1 commit check claim_5 check drain",
+    in: "lock_gates",
+    edits: [["for update skip locked", "for update"]],
+    seen: ["step reuse_1: select complete_and_claim(1, 5, 1); <waiting ...>"],
+  },
+  {
+    without: "notes instead of lane locks a step waits for a user's completion",
+    spec: "open-completion",
+    permutation: "begin done_in_tx reuse_2 cancel_5 keep check commit claim check drain",
+    in: "settle_in_transaction",
+    edits: [
+      [
+        "insert into sluice.dirty (lane, limit_id, freed) select l, 0, 1 from unnest(v.lanes) l;",
+        "perform sluice.admit(v.lanes, null, null, null);",
+      ],
+    ],
+    seen: ["step reuse_2: select complete_and_claim(1, 5, 2); <waiting ...>"],
+  },
+];
+
+export const mutants = [...broken, ...waiting];
