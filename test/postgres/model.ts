@@ -1,50 +1,33 @@
+import { claimed, type Totals } from "./model-claims.js";
+import {
+  compare,
+  DECLARED,
+  TICK,
+  type Kind,
+  type Limit,
+  type Place,
+  type State,
+  type Stream,
+  type Task,
+} from "./model-terms.js";
+
+const CRASHES_MAX = 3;
+
 /**
  * What the store must do, in as few words as we could find: tasks, lanes with a count each, and notes
  * to whoever claims next. No locks, no tables, no batches: the test compares it with the real thing
  * after every command.
  */
-export interface Place {
-  readonly stream: "bounded" | "free";
-  readonly priority: number;
-  readonly order: string | null;
-  readonly blocks: boolean;
-  readonly tenant: string | null;
-  /** Passes the total `mail`, taken at the claim. Only in the free stream. */
-  readonly mail: boolean;
-  readonly attempts: number;
-  readonly later: boolean;
-}
-
-export type State = "scheduled" | "waiting" | "ready" | "running" | "suspect" | "over";
-
-export interface Task extends Place {
-  readonly id: number;
-  readonly lanes: readonly string[];
-  state: State;
-  /** How many of its lanes it holds a slot of, from the first. */
-  held: number;
-  attempt: number;
-  crashes: number;
-  stopped: boolean;
-  blocking: boolean;
-  failed: boolean;
-  due: boolean;
-}
-
-export interface Numbers {
-  /** Per key. */
-  tenant: number;
-  /** Totals, taken at the claim. */
-  mail: number;
-  bounded: number;
-}
-
-const CRASHES_MAX = 3;
-
 export class Model {
   readonly tasks: Task[] = [];
-  readonly numbers: Numbers = { tenant: 2, mail: 2, bounded: 3 };
   paused = false;
+  readonly #declared: Record<Limit, number> = { ...DECLARED };
+  readonly #override = new Map<Limit, number>();
+  #served: readonly Stream[] = ["bounded", "free"];
+  readonly #unserved = new Set<Stream>();
+  readonly #keys = new Set<string>();
+  #ids = 0;
+  #reserved: Task | null = null;
   readonly #used = new Map<string, number>();
   readonly #joined = new Set<string>();
   readonly #freed: string[] = [];
@@ -53,13 +36,22 @@ export class Model {
     return this.tasks.filter((t) => t.state === "running");
   }
 
+  number(limit: Limit): number {
+    return this.#override.get(limit) ?? this.#declared[limit];
+  }
+
   enqueue(place: Place): void {
+    const id = ++this.#ids;
+    const key = `${place.stream} ${place.key}`;
+    // Found under its key: the number that was drawn for it is lost.
+    if (place.key !== null && this.#keys.has(key)) return;
+    if (place.key !== null) this.#keys.add(key);
     const lanes: string[] = [];
     if (place.order !== null) lanes.push(`1 ${place.order}`);
     if (place.tenant !== null) lanes.push(`2 ${place.tenant}`);
     const task: Task = {
       ...place,
-      id: this.tasks.length + 1,
+      id,
       lanes,
       state: "scheduled",
       held: 0,
@@ -71,19 +63,68 @@ export class Model {
       due: false,
     };
     this.tasks.push(task);
-    if (!place.later) this.#stand(task);
+    if (place.later) return;
+    // One with an order key stands in that line, or a later one of its key would overtake it.
+    const atTheDoor = place.tenant !== null && place.order === null;
+    if (atTheDoor && this.#unserved.has(place.stream)) task.state = "parked";
+    else this.#stand(task);
   }
 
-  /** The ids it claims. */
-  step(done: readonly Task[], n: number): number[] {
+  /** Each tick is enqueued once, by who has seen the schedule as it is. */
+  tick(how: "new" | "again" | "stale"): void {
+    if (how === "new") this.enqueue(TICK);
+  }
+
+  /** The ids it claims. got: those that the store has claimed, which may be right too. */
+  step(done: readonly Task[], n: number, got: readonly number[]): number[] {
     const freed = done.flatMap((t) => this.#end(t, false));
     if (n > 0) this.#admitAll(freed);
     else this.#admit(freed, []);
-    return n > 0 && !this.paused ? this.#claim(n) : [];
+    if (n === 0 || this.paused) return [];
+    const ready = this.#ready();
+    const taken = claimed(this.#totals, ready, n, got);
+    for (const t of ready.filter((x) => taken.includes(x.id))) this.#start(t);
+    return taken.toSorted((a, b) => a - b);
   }
 
-  settle(t: Task, kind: "retry" | "fail" | "cancel" | "snooze" | "release", later: boolean): void {
+  settle(t: Task, kind: Kind, later: boolean): void {
     this.#admit(this.#fate(t, kind, later), []);
+  }
+
+  /** Completed in a user's transaction: what it frees is a note to whoever claims next. */
+  commit(t: Task): void {
+    this.#freed.push(...this.#end(t, false));
+  }
+
+  /** Those of a claim whose reply was lost, or of a worker that leaves. */
+  handBack(tasks: readonly Task[]): void {
+    this.#admit(
+      tasks.flatMap((t) => this.#fate(t, "release", false)),
+      [],
+    );
+    this.keep();
+  }
+
+  /** The worker leaves, and another begins that serves these. */
+  serve(streams: readonly Stream[]): void {
+    this.#admit(
+      this.running().flatMap((t) => this.#fate(t, "release", false)),
+      [],
+    );
+    this.#begin(streams);
+    this.keep();
+  }
+
+  /** A suspect is claimed by a worker that holds nothing else, if there is room for it. Its id, or none. */
+  suspect(): number | null {
+    const free = this.tasks.filter((t) => t.state === "suspect" && this.#isServed(t));
+    if (this.paused || free.length === 0) return null;
+    this.#reserved = free.find((t) => t === this.#reserved) ?? free[0]!;
+    const t = this.#reserved;
+    const closed = t.tenant !== null && this.number("tenant") === 0;
+    if (closed || this.#gates(t).some((gate) => this.number(gate) <= 0)) return null;
+    this.#start(t);
+    return t.id;
   }
 
   cancel(t: Task): void {
@@ -113,22 +154,45 @@ export class Model {
   crash(): void {
     for (const t of this.running()) {
       t.crashes++;
-      t.attempt--;
       if (t.stopped) this.#freed.push(...this.#end(t, true));
-      else t.state = t.crashes === CRASHES_MAX ? "suspect" : "ready";
+      else if (t.crashes > CRASHES_MAX) this.#freed.push(...this.#fail(t));
+      else this.#back(t);
     }
+    this.#begin(this.#served);
     this.keep();
   }
 
-  set(name: keyof Numbers, number: number): void {
-    const raised = name === "tenant" && number > this.numbers.tenant;
-    this.numbers[name] = number;
+  /** The operator's number; null takes it away again. */
+  set(limit: Limit, number: number | null): void {
+    const before = this.number(limit);
+    if (number === null) this.#override.delete(limit);
+    else this.#override.set(limit, number);
+    const raised = limit === "tenant" && this.number(limit) > before;
     if (raised) for (const lane of this.#used.keys()) this.#joined.add(lane);
     this.keep();
   }
 
-  /** What the keeper does for lanes: above a lowered number nobody holds a slot who does not run. */
+  /** A deploy gives the type a number of its own, or takes it away. */
+  declare(stream: Stream, number: number | null): void {
+    this.#declared[stream] = number ?? Infinity;
+  }
+
+  /** A number given with a group counts only where nobody has set one. */
+  fill(number: number): void {
+    if (this.#declared.bulk === Infinity && !this.#override.has("bulk"))
+      this.#declared.bulk = number;
+  }
+
+  /** What the keeper does: sheds, parks what nobody serves, lets go on what is served again. */
   keep(): void {
+    this.#shed();
+    for (const t of this.tasks) if (t.state === "parked" && this.#isServed(t)) this.#stand(t);
+    this.#park();
+    this.#admitAll([]);
+  }
+
+  /** Above a lowered number nobody holds a slot who does not run. */
+  #shed(): void {
     for (const [lane, used] of this.#used) {
       const excess = used - this.#cap(lane);
       if (excess <= 0) continue;
@@ -137,22 +201,47 @@ export class Model {
         this.#freed.push(...this.#leave(t, t.lanes.indexOf(lane), "waiting"));
       }
     }
-    this.#admitAll([]);
+  }
+
+  /** A type that nobody serves starves nobody: its tasks keep the slot of their order key alone. */
+  #park(): void {
+    for (const stream of ["bounded", "free"] as const)
+      if (!this.#served.includes(stream)) this.#unserved.add(stream);
+    for (const t of this.tasks)
+      if (t.state === "ready" && t.tenant !== null && !this.#isServed(t))
+        this.#freed.push(...this.#leave(t, t.order === null ? 0 : 1, "parked"));
+  }
+
+  #begin(streams: readonly Stream[]): void {
+    this.#served = streams;
+    this.#reserved = null;
+    for (const stream of streams) this.#unserved.delete(stream);
+  }
+
+  #isServed(t: Task): boolean {
+    return this.#served.includes(t.stream);
   }
 
   /** Slots that come free. */
   #fate(t: Task, kind: string, later: boolean): string[] {
     if (t.stopped && ["retry", "snooze", "release"].includes(kind)) return this.#end(t, true);
     if (kind === "release") {
-      t.state = "ready";
-      t.attempt--;
+      this.#back(t);
       return [];
     }
     if (kind === "cancel") return this.#end(t, true);
     if (kind === "fail" || (kind === "retry" && t.attempt >= t.attempts)) return this.#fail(t);
     if (kind === "snooze") t.attempt--;
+    // It ran alone and killed nobody.
+    if (t.crashes === CRASHES_MAX) t.crashes--;
     t.due = !later;
     return this.#leave(t, t.order === null ? 0 : 1, "scheduled");
+  }
+
+  /** Unharmed, with all it holds. */
+  #back(t: Task): void {
+    t.state = t.crashes === CRASHES_MAX ? "suspect" : "ready";
+    t.attempt--;
   }
 
   #fail(t: Task): string[] {
@@ -188,7 +277,7 @@ export class Model {
   }
 
   #cap(lane: string): number {
-    return lane.startsWith("1") ? 1 : this.numbers.tenant;
+    return lane.startsWith("1") ? 1 : this.number("tenant");
   }
 
   #admitAll(freed: readonly string[]): void {
@@ -220,26 +309,22 @@ export class Model {
     return next;
   }
 
-  /** The best of all that is ready, as many as the totals allow. */
-  #claim(n: number): number[] {
-    const running = this.running();
-    let mail = this.numbers.mail - running.filter((t) => t.mail).length;
-    let bounded = this.numbers.bounded - running.filter((t) => t.stream === "bounded").length;
-    const claimed: number[] = [];
-    for (const t of this.tasks.filter((x) => x.state === "ready").toSorted(compare)) {
-      if (claimed.length === n) break;
-      if ((t.mail && mail <= 0) || (t.stream === "bounded" && bounded <= 0)) continue;
-      if (t.mail) mail--;
-      if (t.stream === "bounded") bounded--;
-      t.state = "running";
-      t.attempt++;
-      claimed.push(t.id);
-    }
-    return claimed.toSorted((a, b) => a - b);
+  #start(t: Task): void {
+    t.state = "running";
+    t.attempt++;
   }
-}
 
-/** Higher priority first, then age. */
-function compare(a: Task, b: Task): number {
-  return b.priority - a.priority || a.id - b.id;
+  #ready(): Task[] {
+    return this.tasks.filter((t) => t.state === "ready" && this.#isServed(t)).toSorted(compare);
+  }
+
+  /** The totals that it needs a slot of: its own, and its type's if that has a number. */
+  #gates(t: Task): Limit[] {
+    return this.#declared[t.stream] === Infinity ? [...t.totals] : [...t.totals, t.stream];
+  }
+
+  get #totals(): Totals {
+    const running = this.running();
+    return { running, gatesOf: (t) => this.#gates(t), number: (limit) => this.number(limit) };
+  }
 }

@@ -129,7 +129,7 @@ describe("whatever the order of replies, whatever is lost, however handlers end"
   test("a suspect runs alone, and others go on after it", async () => {
     const suspects = fc.integer({ min: 1, max: 2 });
     // Others come back while it runs.
-    const again = fc.constantFrom<Ending[]>("returns", "throws", "snoozes", "snoozes");
+    const again = fc.constantFrom<Ending[]>("returns", "lingers", "throws", "snoozes", "snoozes");
     const endings = fc.array(again, { minLength: 20, maxLength: 40 });
     await always({ suspects, endings }, ({ store, worker }) => {
       expect(store.unfinished).toBe(0);

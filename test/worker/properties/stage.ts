@@ -9,7 +9,14 @@ import { Watcher } from "./witness.js";
 
 /** How a handler ends; a deaf one never does, whatever it is told. */
 export type Ending =
-  "returns" | "throws" | "snoozes" | "cancels" | "commits" | "waits for its signal" | "is deaf";
+  | "returns"
+  | "lingers"
+  | "throws"
+  | "snoozes"
+  | "cancels"
+  | "commits"
+  | "waits for its signal"
+  | "is deaf";
 
 export interface Script {
   readonly scheduler: Scheduler;
@@ -171,6 +178,7 @@ export class Stage {
       if (ending === "is deaf") await new Promise(() => {});
       if (ending === "waits for its signal")
         await new Promise((_, reject) => ctx.signal.addEventListener("abort", reject));
+      if (ending === "lingers") await new Promise((resolve) => setTimeout(resolve, 200));
       await scheduler.schedule(Promise.resolve(), "a handler works");
       if (ending === "throws") throw new Error("again");
       if (ending === "snoozes") throw snooze(20);

@@ -1,0 +1,34 @@
+import type { Case } from "./case.js";
+import { named } from "./lost.js";
+import type { Judged } from "./trial.js";
+
+/** Nothing starts before its time, nor before the end of a snooze that can have been recorded. */
+export function early(on: Case): void {
+  const { history, trial, findings, clock } = on;
+  for (const { line, task } of history.runs) {
+    const { runAt } = line;
+    if (runAt !== null && line.at < runAt)
+      findings.add(
+        "early",
+        () => `${named(task)} started at ${clock(line.at)}, ${Math.ceil(runAt - line.at)} ms early`,
+      );
+  }
+  for (const task of history.tasks.values()) {
+    const runs = task.runs.map((run) => trial.of(run)).filter((one) => !one.doubtfulStart);
+    runs.slice(1).forEach((one, i) => snoozed(on, runs[i]!, one));
+  }
+}
+
+function snoozed({ trial, findings, clock }: Case, before: Judged, one: Judged): void {
+  const { run, stop } = before;
+  if (run.end?.how !== "snoozed" || one.start >= stop + (run.end.snoozeMs ?? 0)) return;
+  // A snooze that was never recorded, because its process died or could not say it, binds nobody.
+  const gone = run.past.deaths.some((at) => at >= stop && at <= one.start);
+  const retried = run.task.retrying.some((at) => at >= stop && at <= one.start);
+  if (gone || retried || before.sureUntil < stop || trial.disturbed(run.past, stop, one.start))
+    return;
+  findings.add(
+    "early",
+    () => `${named(run.task)} started at ${clock(one.start)}, before its snooze was over`,
+  );
+}

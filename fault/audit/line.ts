@@ -1,0 +1,108 @@
+// The words of the log. Everybody who took part writes what he saw, on a connection of his own to a
+// server that no fault touches; the checker reads nothing else. Times are that server's
+// `clock_timestamp()`, in milliseconds.
+
+/** What a producer says about a task, and its handler repeats at every start. */
+export interface Claims {
+  /** `producer/number`: the producer's own name for the task, which travels in its input. */
+  readonly tag: string;
+  readonly type: string;
+  readonly orderKey: string | null;
+  /** The how many-th of its order key. Each key has one producer, who offers a place when the last is acknowledged. */
+  readonly place: number | null;
+  /** Every limit that counts it, as `name` for a total or `name/key`. */
+  readonly limits: readonly string[];
+  /** Not before this time. */
+  readonly runAt: number | null;
+  /** How many attempts it has. */
+  readonly attempts: number;
+  /** After how long its handler is told to stop, where it has a timeout. */
+  readonly timeoutMs?: number | null;
+}
+
+/** How a handler ended, as the handler itself saw it. */
+export type Ending =
+  /** It returned. */
+  | "completed"
+  /** It threw an ordinary error: one attempt is used up. */
+  | "thrown"
+  | "snoozed"
+  /** It threw a cancel. */
+  | "cancelled"
+  /** Its signal was aborted and it gave up: see `reason`. */
+  | "left";
+
+export type Line = { readonly at: number; readonly process: string } & (
+  | /** A producer is about to enqueue it. */ ({ readonly kind: "offered" } & Claims)
+    /** Enqueue, or the commit of the transaction around it, has returned. */
+  | { readonly kind: "acknowledged"; readonly tag: string; readonly task: string }
+  /** The transaction around the enqueue was rolled back: it must never run. */
+  | { readonly kind: "withdrawn"; readonly tag: string }
+  /** The first thing a handler does. */
+  | ({
+      readonly kind: "start";
+      readonly task: string;
+      readonly claim: string;
+      readonly attempt: number;
+    } & Claims)
+  /**
+   * The last thing a handler does: what it returns or throws next is what is recorded. A handler that
+   * completes its task by a transaction of its own writes it before the commit. `reason`: the code of
+   * the abort, for `left` (lease_lost, timeout, shutdown, cancelled). `snoozeMs`: for how long.
+   */
+  | {
+      readonly kind: "end";
+      readonly task: string;
+      readonly claim: string;
+      readonly how: Ending;
+      readonly reason: string | null;
+      readonly snoozeMs?: number | null;
+    }
+  /** The database has recorded an outcome: written by a trigger in the transaction that records it. */
+  | {
+      readonly kind: "accepted";
+      readonly task: string;
+      readonly state: "succeeded" | "failed" | "cancelled";
+      readonly attempt: number;
+      /** Of a failure: why, as the database says. `poisoned`: in hand at four crashes, the last time alone. */
+      readonly code?: string | null;
+    }
+  /** The process is known to be gone. */
+  | { readonly kind: "dead" }
+  /** It was told to stop in good order, and has ended. */
+  | { readonly kind: "terminating" }
+  /**
+   * From `disturbed` to `restored` the process (`*`: all of them) may be unable to reach the database or
+   * to notice time passing, because of the fault `what`. Written before the fault begins and after it is over.
+   */
+  | { readonly kind: "disturbed" | "restored"; readonly what: string }
+  /**
+   * Before and after a change of a limit's number. `slots`: null for no limit. `limit`: a total as `name`,
+   * the number of every key as `name/*` (or `name`, where there is no total of that name), of one as `name/key`.
+   */
+  | {
+      readonly kind: "changing" | "changed";
+      readonly limit: string;
+      readonly slots: number | null;
+    }
+  /** Before and after. Nothing of the queue starts from `paused` to `resuming`. */
+  | {
+      readonly kind: "pausing" | "paused" | "resuming" | "resumed";
+      readonly types: readonly string[];
+    }
+  /** Somebody is about to cancel it, or to retry it by hand. */
+  | { readonly kind: "cancelling" | "retrying"; readonly task: string }
+  /** At rest, when all is over: the slots of a limit that the database counts as used. */
+  | { readonly kind: "held"; readonly limit: string; readonly slots: number }
+  /** At rest: something the schema's own view finds wrong, or a task that is in no final state. */
+  | { readonly kind: "wrong"; readonly what: string }
+);
+
+/** What holds for the whole run. */
+export interface Terms {
+  readonly leaseMs: number;
+  /** A dead worker's tasks start again within the lease and this. */
+  readonly recoverMs: number;
+  /** The numbers at the beginning, as `name` (a total) or `name/*` (for each key). */
+  readonly limits: Readonly<Record<string, number>>;
+}

@@ -1,0 +1,76 @@
+// A deploy in the middle of work: several processes bring the schema up to date at once.
+import { execFile } from "node:child_process";
+import { fileURLToPath } from "node:url";
+import { promisify } from "node:util";
+import type pg from "pg";
+import { Sluice } from "../../src/index.js";
+import type { Fault, Stage } from "../stage.js";
+import { onServer, unlessAway } from "./administrator.js";
+
+const program = fileURLToPath(new URL("../../src/cli/main.ts", import.meta.url));
+const endsWithinMs = 30_000;
+const lockForMs = 1_000;
+
+const lock = "select pg_advisory_xact_lock(hashtextextended('sluice migrate sluice', 0))";
+const functions = `select pg_get_functiondef(p.oid) as text from pg_proc p
+  where p.pronamespace = 'sluice'::regnamespace and p.prokind = 'f' order by p.proname, p.oid`;
+
+export const migrate: Fault = {
+  name: "migrate",
+  about:
+    "`sluice migrate` and two connects wait for the lock of a migration that replaces every function",
+  disturbs: "work",
+  bite: async (stage) => {
+    const replacing = onServer(stage, (client) => replaceFunctions(stage, client));
+    const done = await Promise.all([
+      replacing.then((replaced) => replaced ?? 0),
+      runProgram(stage),
+      connectAnew(stage),
+      connectAnew(stage),
+    ]);
+    return done.reduce((sum, one) => sum + one, 0);
+  },
+};
+
+/** What every process does when it starts, unless told not to. */
+async function connectAnew(stage: Stage): Promise<number> {
+  const connected = await unlessAway(async () => {
+    const sluice = await Sluice.connect({
+      url: stage.server.url,
+      apiConnections: 1,
+      listen: false,
+    });
+    await sluice.close();
+    return 1;
+  });
+  return connected ?? 0;
+}
+
+/** 1 if it has found nothing to do, 0 if the server was away. */
+async function runProgram(stage: Stage): Promise<number> {
+  const args = ["--import", "tsx", program, "migrate", "--json", "--url", stage.server.url];
+  try {
+    const { stdout } = await promisify(execFile)(process.execPath, args, { timeout: endsWithinMs });
+    const { version, applied } = JSON.parse(stdout) as { version: number; applied: string[] };
+    if (applied.length > 0) throw new Error(`sluice migrate applied again: ${applied.join(" ")}`);
+    return version > 0 ? 1 : 0;
+  } catch (e) {
+    const said = (e as { stderr?: string }).stderr ?? "";
+    if (/"code":"database_(unavailable|busy)"/.test(said)) return 0;
+    throw e;
+  }
+}
+
+/**
+ * What a migration does, under the lock that migrations take: here it replaces each function by itself,
+ * so that every plan that a worker's connection keeps is made anew. 1 if that was committed.
+ */
+async function replaceFunctions(stage: Stage, client: pg.Client): Promise<number> {
+  await client.query("begin");
+  await client.query(lock);
+  await stage.pause(lockForMs);
+  const { rows } = await client.query<{ text: string }>(functions);
+  for (const { text } of rows) await client.query(text);
+  await client.query("commit");
+  return rows.length > 0 ? 1 : 0;
+}

@@ -1,0 +1,95 @@
+// How long claims take beside a backlog of a million, and what a snapshot that is held does to that.
+import pg from "pg";
+import { startEmbedded } from "../../src/embedded/index.js";
+import { Sluice, task, type } from "../../src/index.js";
+import { percentile } from "./percentile.js";
+
+const BACKLOG = 1_000_000;
+const CALM_SECONDS = 20;
+const HELD_SECONDS = 60;
+const TASK_MS = 5;
+const IN_FLIGHT = 40;
+
+export interface SnapshotFigures {
+  readonly backlog: number;
+  readonly heldSeconds: number;
+  /** Of steps that claim, as the worker waits for them. */
+  readonly calmMs: { readonly p50: number; readonly p99: number };
+  readonly heldMs: { readonly p50: number; readonly p99: number };
+  readonly tasksPerSecond: { readonly calm: number; readonly held: number };
+  /** Rows that the snapshot keeps alive at its end. */
+  readonly deadRows: number;
+}
+
+export async function snapshotFigures(tell: (line: string) => void): Promise<SnapshotFigures> {
+  const server = await startEmbedded({ settings: { shared_buffers: "512MB", fsync: "off" } });
+  const sluice = await Sluice.connect({ url: server.url, history: { succeededMs: 0 } });
+  const holder = new pg.Client(server.url);
+  try {
+    await holder.connect();
+    const noop = task("noop", { input: type<number>() });
+    tell(`enqueueing ${BACKLOG} tasks`);
+    await sluice.enqueueMany(noop, numbers(BACKLOG));
+    await holder.query("vacuum (analyze) sluice.ready");
+    const steps = timeSteps();
+    let done = 0;
+    const handler = noop.handle(async () => {
+      await new Promise((resolve) => setTimeout(resolve, TASK_MS));
+      done++;
+    });
+    const worker = sluice.worker({ handlers: [handler], maxConcurrentTasks: IN_FLIGHT });
+    await worker.start();
+    const measure = async (seconds: number): Promise<{ ms: number[]; rate: number }> => {
+      const [before, from] = [done, steps.length];
+      await new Promise((resolve) => setTimeout(resolve, seconds * 1_000));
+      return { ms: steps.slice(from), rate: (done - before) / seconds };
+    };
+    // What is planned and cached first is not what claims cost.
+    await measure(3);
+    tell(`${CALM_SECONDS} s without a snapshot`);
+    const calm = await measure(CALM_SECONDS);
+    await holder.query("begin isolation level repeatable read");
+    await holder.query("select count(*) from sluice.limits");
+    tell(`${HELD_SECONDS} s with one`);
+    const held = await measure(HELD_SECONDS);
+    const { rows } = await holder.query<{ n: string }>(
+      "select n_dead_tup as n from pg_stat_user_tables where schemaname = 'sluice' and relname = 'ready'",
+    );
+    await worker.stop();
+    return {
+      backlog: BACKLOG,
+      heldSeconds: HELD_SECONDS,
+      calmMs: { p50: percentile(calm.ms, 0.5), p99: percentile(calm.ms, 0.99) },
+      heldMs: { p50: percentile(held.ms, 0.5), p99: percentile(held.ms, 0.99) },
+      tasksPerSecond: { calm: Math.round(calm.rate), held: Math.round(held.rate) },
+      deadRows: Number(rows[0]!.n),
+    };
+  } finally {
+    await holder.end();
+    await sluice.close();
+    await server.stop();
+  }
+}
+
+function* numbers(n: number): Generator<number> {
+  for (let i = 0; i < n; i++) yield i;
+}
+
+/** Listens to the driver: every step of this process, from the call to its reply. */
+function timeSteps(): number[] {
+  const ms: number[] = [];
+  const prototype = pg.Client.prototype as unknown as {
+    query: (this: unknown, config: { name?: string }) => Promise<unknown>;
+  };
+  const query = prototype.query;
+  prototype.query = function timed(config) {
+    const answer = query.call(this, config);
+    if (!config.name?.endsWith(".step")) return answer;
+    const from = performance.now();
+    return answer.then((reply) => {
+      ms.push(performance.now() - from);
+      return reply;
+    });
+  };
+  return ms;
+}

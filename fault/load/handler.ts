@@ -1,0 +1,104 @@
+// What every handler of the load does: say that it begins, do what it is told, say how it ended.
+import { setTimeout as delay } from "node:timers/promises";
+import { snooze, type TaskContext } from "../../src/index.js";
+import type { Claims, Ending } from "../audit/line.js";
+import type { LogWriter } from "../log.js";
+import { transactional, type Work } from "./terms.js";
+
+const SNOOZE_MS_MAX = 300;
+/** The codes of an abort, in the words of the log. */
+const REASONS: Readonly<Record<string, string>> = {
+  stopped: "shutdown",
+  task_cancelled: "cancelled",
+};
+
+export async function handle(log: LogWriter, work: Work, ctx: TaskContext): Promise<null> {
+  const ear = new Ear(ctx.signal);
+  await log.write([{ kind: "start", ...aboutOf(ctx), attempt: ctx.attempt, ...claimsOf(work) }]);
+  if (transactional.includes(work.type)) return book(log, work, ctx, ear);
+  const deed = work.deeds[ctx.attempt - 1] ?? null;
+  await ear.heard(deed === "hang" ? null : work.ms);
+  if (ear.reason !== null) return leave(log, ctx, ear);
+  const failure = new Error(`attempt ${ctx.attempt} fails`);
+  if (deed === "throw") return end(log, ctx, ear, "thrown", failure);
+  // By chance, because a snooze leaves no trace by which the next run could know of it.
+  if (deed === "snooze" && Math.random() < 0.5) {
+    return end(log, ctx, ear, "snoozed", snooze(Math.ceil(Math.random() * SNOOZE_MS_MAX)));
+  }
+  return end(log, ctx, ear, "completed", null);
+}
+
+/**
+ * Completes in a transaction, deaf to its signal: it is the fence alone that keeps its effect from
+ * happening twice. The end is told before the commit, because from then on others may start.
+ */
+async function book(log: LogWriter, work: Work, ctx: TaskContext, ear: Ear): Promise<null> {
+  try {
+    return await ctx.transaction(async (tx) => {
+      await tx.query("insert into audit.effect (task) values ($1)", [ctx.id]);
+      await delay(work.ms);
+      await log.write([{ kind: "end", ...aboutOf(ctx), how: "completed", reason: null }]);
+      return null;
+    });
+  } catch (e) {
+    if (ear.reason !== null) return leave(log, ctx, ear);
+    return end(log, ctx, ear, "thrown", e);
+  }
+}
+
+async function end(
+  log: LogWriter,
+  ctx: TaskContext,
+  ear: Ear,
+  how: Ending,
+  thrown: unknown,
+): Promise<null> {
+  await log.write([{ kind: "end", ...aboutOf(ctx), how, reason: null }]);
+  // Told to stop while it said that it was done: what it says no longer counts. After a cancel it does.
+  if (ear.reason !== null && ear.reason !== "cancelled") return leave(log, ctx, ear);
+  if (thrown !== null) throw thrown;
+  return null;
+}
+
+/** Told to stop: the run was over when it heard so, however long the log takes. */
+async function leave(log: LogWriter, ctx: TaskContext, ear: Ear): Promise<never> {
+  const agoMs = performance.now() - ear.atMs;
+  await log.write([{ kind: "end", ...aboutOf(ctx), how: "left", reason: ear.reason, agoMs }]);
+  throw ctx.signal.reason;
+}
+
+/** Listens for the abort from the first moment. */
+class Ear {
+  readonly #signal: AbortSignal;
+  atMs = 0;
+  reason: string | null = null;
+
+  constructor(signal: AbortSignal) {
+    this.#signal = signal;
+    const hear = (): void => {
+      const { code } = signal.reason as { code?: string };
+      this.atMs = performance.now();
+      this.reason = REASONS[code ?? ""] ?? code ?? "unknown";
+    };
+    if (signal.aborted) hear();
+    else signal.addEventListener("abort", hear, { once: true });
+  }
+
+  /** Resolves after so many ms (null: never), or as soon as there is something to hear. */
+  async heard(ms: number | null): Promise<void> {
+    if (this.reason !== null) return;
+    const forever = new Promise<void>(() => {});
+    const abort = new Promise<void>((resolve) => {
+      this.#signal.addEventListener("abort", () => resolve(), { once: true });
+    });
+    await Promise.race([ms === null ? forever : delay(ms), abort]);
+  }
+}
+
+function aboutOf(ctx: TaskContext): { task: string; claim: string } {
+  return { task: ctx.id, claim: ctx.claim };
+}
+
+function claimsOf({ ms: _ms, key: _key, deeds: _deeds, ...claims }: Work): Claims {
+  return claims;
+}

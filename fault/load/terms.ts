@@ -1,0 +1,95 @@
+// The work of a run: which types of task there are, under which limits, and what a task is told to do.
+import { fixed, limit, task, type, type TaskContract } from "../../src/index.js";
+import type { Claims, Terms } from "../audit/line.js";
+
+export const LEASE_MS = 2_000;
+export const RECOVER_MS = 2_000;
+
+/** What a handler does at an attempt, instead of returning after `ms`. */
+type Deed = "throw" | "snooze" | "hang";
+
+/** The input of every task: what its producer claims about it, and what its handler is to do. */
+export interface Work extends Claims {
+  readonly ms: number;
+  /** The key of its limits per key. */
+  readonly key: string | null;
+  /** For the first runs that are counted as attempts 1, 2, ...; a run beyond the list returns. */
+  readonly deeds: readonly (Deed | null)[];
+}
+
+export type WorkContract = TaskContract<Work, Work, null>;
+
+const input = type<Work>();
+const output = type<null>();
+const key = (work: Work): string => work.key ?? "";
+const order = { key: (work: Work) => work.orderKey, onFailure: "continue" } as const;
+const patient = { attempts: 100, backoff: fixed(50) };
+
+// Numbers that a burst of one type reaches easily, so that every limit is seen at work.
+const tenant = limit("tenant", { perKey: 3 });
+const account = limit("account", { perKey: 2 });
+const group = limit("group", { total: 6 });
+const pool = limit("pool", { total: 5 });
+const vendor = limit("vendor", { total: 7 });
+const OWN_SLOTS = 4;
+
+/** Half of the types live in a queue of their own, which can be paused. */
+export const QUEUES = ["default", "side"] as const;
+const side = { queue: QUEUES[1] };
+const common = { input, output, retry: patient };
+
+export const contracts = {
+  plain: task("plain", common),
+  bulk: task("bulk", { ...common, ...side }),
+  ordered: task("ordered", { ...common, order }),
+  keyed: task("keyed", { ...common, limits: [{ limit: tenant, key }] }),
+  left: task("left", { ...common, limits: [group] }),
+  right: task("right", { ...common, ...side, limits: [group] }),
+  own: task("own", { ...common, concurrency: OWN_SLOTS }),
+  gates: task("gates", { ...common, order, limits: [{ limit: account, key }, pool, vendor] }),
+  sold: task("sold", { ...common, ...side, limits: [vendor] }),
+  retried: task("retried", { ...common, retry: { attempts: 3, backoff: fixed(30) } }),
+  snoozed: task("snoozed", { ...common, ...side }),
+  timed: task("timed", {
+    ...common,
+    ...side,
+    timeoutMs: 150,
+    retry: { attempts: 3, backoff: fixed(30) },
+  }),
+  later: task("later", { ...common, ...side }),
+  posted: task("posted", common),
+  booked: task("booked", { ...common, order, limits: [pool] }),
+} satisfies Record<string, WorkContract>;
+
+/** These complete in a transaction. */
+export const transactional: readonly string[] = ["posted", "booked"];
+
+export type TypeName = keyof typeof contracts;
+export const typeNames = Object.keys(contracts) as TypeName[];
+
+/** Every limit that counts a task, as the log names them. A type's own limit goes by its name: a fault may give it one. */
+export function limitsOf(name: TypeName, key: string | null): string[] {
+  const { limitList } = contracts[name];
+  const uses = (limitList ?? []).map(({ limit }) =>
+    limit.perKey === undefined ? limit.name : `${limit.name}/${key}`,
+  );
+  return [...new Set([...uses, name])];
+}
+
+/** The types of a queue. */
+export function typesOf(queue: string): TypeName[] {
+  return typeNames.filter((name) => contracts[name].queue === queue);
+}
+
+export const terms: Terms = {
+  leaseMs: LEASE_MS,
+  recoverMs: RECOVER_MS,
+  limits: {
+    "tenant/*": 3,
+    "account/*": 2,
+    group: 6,
+    pool: 5,
+    vendor: 7,
+    own: OWN_SLOTS,
+  },
+};

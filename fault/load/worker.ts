@@ -1,0 +1,99 @@
+// A worker process of the load. It is killed, frozen and cut off; what it saw is in the log.
+import { setTimeout as delay } from "node:timers/promises";
+import { Sluice, type Logger } from "../../src/index.js";
+import { LogWriter } from "../log.js";
+import { handle } from "./handler.js";
+import {
+  endWithHarness,
+  ordersText,
+  Reporter,
+  type ToProcess,
+  type WorkerOrders,
+} from "./orders.js";
+import { contracts, LEASE_MS, typeNames } from "./terms.js";
+
+const START_MS_MAX = 60_000;
+const START_AGAIN_MS = 200;
+const GRACE_MS = 5_000;
+const NEWS_MS = 1_000;
+
+const orders = JSON.parse(ordersText()) as WorkerOrders;
+const reporter = new Reporter();
+let [inHand, ended, logLines] = [0, 0, 0];
+
+const nothing = (): void => {};
+const count = (message: string, fields?: object): void => {
+  reporter.tell({ logLines: ++logLines });
+  process.stderr.write(`${JSON.stringify({ message, ...fields })}\n`);
+};
+const logger: Logger = { debug: nothing, info: nothing, warn: count, error: count };
+
+/** The database may be away just now: a process manager would start us again and again. */
+async function connected(): Promise<Sluice> {
+  const end = performance.now() + START_MS_MAX;
+  for (;;) {
+    try {
+      return await Sluice.connect({ url: orders.url, migrate: false, apiConnections: 1, logger });
+    } catch (e) {
+      if (performance.now() > end) throw e;
+      await delay(START_AGAIN_MS);
+    }
+  }
+}
+
+function workerOf(sluice: Sluice, log: LogWriter) {
+  const handlers = typeNames.map((name) =>
+    contracts[name].handle(async (work, ctx) => {
+      reporter.tell({ inHand: ++inHand });
+      try {
+        return await handle(log, work, ctx);
+      } finally {
+        reporter.tell({ inHand: --inHand, ended: ++ended });
+      }
+    }),
+  );
+  return sluice.worker({
+    handlers,
+    name: orders.name,
+    leaseMs: LEASE_MS,
+    maxConcurrentTasks: orders.tasksMax,
+    claimBatchSize: 10,
+    pollIntervalMs: 100,
+    dbConnections: 7,
+  });
+}
+
+function block(ms: number): void {
+  const end = performance.now() + ms;
+  while (performance.now() < end);
+  reporter.tell({ unblocked: true });
+}
+
+endWithHarness();
+process.on("message", (message: ToProcess) => {
+  if (message.do === "block") block(message.ms);
+});
+const log = await LogWriter.open(orders.logUrl, orders.name);
+const sluice = await connected();
+let worker = workerOf(sluice, log);
+
+process.once("SIGTERM", () => {
+  void (async () => {
+    await sluice.close({ graceMs: GRACE_MS });
+    await log.close();
+    process.exit(0);
+  })();
+});
+
+for (const end = performance.now() + START_MS_MAX; ;) {
+  try {
+    await worker.start();
+    break;
+  } catch (e) {
+    if (performance.now() > end) throw e;
+    await delay(START_AGAIN_MS);
+    worker = workerOf(sluice, log);
+  }
+}
+reporter.tell({ ready: true });
+setInterval(() => reporter.tell({ rssBytes: process.memoryUsage.rss() }), NEWS_MS).unref();

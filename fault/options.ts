@@ -1,0 +1,116 @@
+import { Command, InvalidArgumentError } from "commander";
+import { faults } from "./faults/index.js";
+import { typeNames, type TypeName } from "./load/terms.js";
+import { sabotages } from "./sabotage.js";
+import type { Fault } from "./stage.js";
+
+export interface Options {
+  readonly seed: number;
+  readonly seconds: number;
+  readonly faults: readonly Fault[];
+  readonly tasks: number | null;
+  readonly workers: number;
+  readonly types: readonly TypeName[];
+  readonly json: boolean;
+  readonly report: string | null;
+  readonly log: string | null;
+  readonly svg: string | null;
+  readonly sabotage: string | null;
+  readonly keep: boolean;
+}
+
+interface Given {
+  readonly seed?: number;
+  readonly seconds: number;
+  readonly only?: readonly Fault[];
+  readonly tasks?: number;
+  readonly workers: number;
+  readonly types?: readonly TypeName[];
+  readonly json?: boolean;
+  readonly report?: string;
+  readonly log?: string;
+  readonly svg?: string;
+  readonly sabotage?: string;
+  readonly keep?: boolean;
+}
+
+/** Reads the command line. Ends the process with 2 if it makes no sense, and with 0 after --help. */
+export function readOptions(args: readonly string[]): Options {
+  const command = new Command("npm run fault --")
+    .description(
+      "Runs real workers and producers on a PostgreSQL of its own while faults happen to them, then\n" +
+        "audits what handlers and producers wrote down. DATABASE_URL is ignored: faults need a server\n" +
+        "that is nobody else's. Exits with 0 if all is well, 1 if anything was violated, a listed fault\n" +
+        "never bit or a limit was never full, 2 if used wrongly.",
+    )
+    .option("--seed <n>", "the same seed makes the same choices; default: by the time", integer(0))
+    .option("--seconds <n>", "how long", integer(1, 86_400), 60)
+    .option("--only <names>", "these faults alone, separated by commas", named)
+    .option(
+      "--tasks <n>",
+      "so many tasks, at an even rate; default: about 300 a second",
+      integer(1),
+    )
+    .option("--workers <n>", "worker processes", integer(1, 16), 4)
+    .option("--types <names>", `only these types of task: ${typeNames.join(", ")}`, typed)
+    .option("--json", "progress to standard error; the last line of output is one JSON object")
+    .option("--report <file>", "writes that object to a file too")
+    .option("--log <file>", "writes every line of the audit's log, as JSON")
+    .option("--svg <file>", "plots memory, dead tuples, latency and throughput")
+    .option("--sabotage <name>", `for tests only: breaks the engine first (${names(sabotages)})`)
+    .option("--keep", "leaves the data of both servers for inspection")
+    .addHelpText("after", `\nFaults:\n${catalogue()}\n`)
+    .exitOverride((e) => process.exit(e.exitCode === 0 ? 0 : 2))
+    .parse(args, { from: "user" });
+  return complete(command, command.opts<Given>());
+}
+
+function complete(command: Command, given: Given): Options {
+  const { sabotage } = given;
+  if (sabotage !== undefined && !(sabotage in sabotages)) {
+    command.error(`there is no sabotage ${sabotage}: ${names(sabotages)}`);
+  }
+  return {
+    seed: given.seed ?? Date.now() % 1_000_000_000,
+    seconds: given.seconds,
+    faults: given.only ?? faults,
+    tasks: given.tasks ?? null,
+    workers: given.workers,
+    types: given.types ?? typeNames,
+    json: given.json ?? false,
+    report: given.report ?? null,
+    log: given.log ?? null,
+    svg: given.svg ?? null,
+    sabotage: sabotage ?? null,
+    keep: given.keep ?? false,
+  };
+}
+
+function integer(min: number, max = 2_000_000_000): (text: string) => number {
+  return (text) => {
+    const n = /^\d{1,10}$/.test(text) ? Number(text) : Number.NaN;
+    if (n >= min && n <= max) return n;
+    throw new InvalidArgumentError(`It must be an integer from ${min} to ${max}.`);
+  };
+}
+
+function named(text: string): Fault[] {
+  return text.split(",").map((name) => {
+    const found = faults.find((fault) => fault.name === name.trim());
+    if (found !== undefined) return found;
+    throw new InvalidArgumentError(`There is no fault "${name}". Faults:\n${catalogue()}`);
+  });
+}
+
+function typed(text: string): TypeName[] {
+  const found = text.split(",").filter((name) => typeNames.includes(name as TypeName));
+  if (found.length === text.split(",").length) return found as TypeName[];
+  throw new InvalidArgumentError(`Types: ${typeNames.join(", ")}`);
+}
+
+const names = (of: object): string => Object.keys(of).join(", ");
+
+function catalogue(): string {
+  const width = Math.max(...faults.map(({ name }) => name.length));
+  return faults.map(({ name, about }) => `  ${name.padEnd(width)}  ${about}`).join("\n");
+}

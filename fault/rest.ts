@@ -1,0 +1,77 @@
+// The end of a run: everything is put back, all tasks come to their end, and what is left is told.
+import { setTimeout as delay } from "node:timers/promises";
+import type { Unstamped } from "./stage.js";
+import { wrongEffects } from "./accepted.js";
+import { contracts, QUEUES, terms, typesOf } from "./load/terms.js";
+import type { Theatre } from "./theatre.js";
+
+const LOOK_EVERY_MS = 100;
+// Nothing has moved for so long: it never will.
+const STUCK_MS = 30_000;
+const REST_MS_MAX = 300_000;
+const WRONG_MAX = 100;
+
+/** Numbers and queues as they were at the beginning, whatever faults have left behind. */
+export async function putBack({ sluice, log }: Theatre): Promise<void> {
+  const found = new Map((await sluice.limits.list()).map((limit) => [limit.name, limit]));
+  for (const [limit, slots] of Object.entries(terms.limits)) {
+    const [name, keyed] = limit.split("/") as [string, string?];
+    if (found.get(name)?.overridden === false) continue;
+    await log.write([{ kind: "changing", limit, slots }]);
+    // One that was removed is declared again.
+    if (!found.has(name)) await sluice.sync(Object.values(contracts));
+    await sluice.limits.set(name, { [keyed === undefined ? "total" : "perKey"]: "declared" });
+    await log.write([{ kind: "changed", limit, slots }]);
+  }
+  for (const queue of QUEUES) {
+    await log.write([{ kind: "resuming", types: typesOf(queue) }]);
+    await sluice.resume(queue);
+    await log.write([{ kind: "resumed", types: typesOf(queue) }]);
+  }
+}
+
+/** Waits until no task is left to run. False if they do not come to an end. */
+export async function untilOver({ sluice }: Theatre, told: (left: number) => void) {
+  const end = performance.now() + REST_MS_MAX;
+  let [last, movedMs] = ["", performance.now()];
+  for (;;) {
+    const counts = await sluice.counts();
+    const left = counts.scheduled + counts.waiting + counts.ready + counts.running;
+    told(left);
+    if (left === 0) return true;
+    const state = JSON.stringify(counts);
+    if (state !== last) [last, movedMs] = [state, performance.now()];
+    const now = performance.now();
+    if (now > end || now - movedMs > STUCK_MS) return false;
+    await delay(LOOK_EVERY_MS);
+  }
+}
+
+/** What the database holds when everybody has gone. */
+export async function lookAtRest({ sluice, sql, log }: Theatre): Promise<void> {
+  const limits = await sluice.limits.list();
+  const held = limits.flatMap(({ name, total, perKey, used, usedMax }): Unstamped[] => [
+    ...(total === undefined ? [] : [{ kind: "held", limit: name, slots: used } as const]),
+    ...(perKey === undefined
+      ? []
+      : [{ kind: "held", limit: `${name}/*`, slots: usedMax ?? 0 } as const]),
+  ]);
+  const wrong = [
+    ...(await rowsOf(sql, "select v::text as what from sluice.violation v")),
+    ...(await rowsOf(sql, NOT_OVER)),
+    ...(await wrongEffects(sql)),
+  ];
+  await log.write([
+    ...held,
+    ...wrong.slice(0, WRONG_MAX).map((what) => ({ kind: "wrong", what }) as const),
+  ]);
+}
+
+const NOT_OVER = `select 'task ' || t.id || ' of ' || s.type || ' is in no final state' as what
+  from sluice.task t join sluice.stream s on s.id = t.stream
+  where not exists (select from sluice.done d where d.id = t.id)`;
+
+async function rowsOf(sql: Theatre["sql"], text: string): Promise<string[]> {
+  const { rows } = await sql.query<{ what: string }>(`${text} limit ${WRONG_MAX}`);
+  return rows.map(({ what }) => what);
+}

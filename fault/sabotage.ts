@@ -1,0 +1,55 @@
+// Takes a guard out of the engine, to see that the audit notices. For tests only.
+import type pg from "pg";
+import { mutate, type Mutation } from "../test/postgres/mutation.js";
+
+const fence: readonly Mutation[] = [
+  {
+    in: "settle_succeeded",
+    edits: [
+      [" and r.claim = u.claim", ""],
+      [" and r.claim = p_claims[i]", ""],
+    ],
+  },
+  { in: "settle_others", edits: [[" and r.claim = u.claim", ""]] },
+  // A zombie that completes in a transaction is also held up by its lease, and by having to settle something.
+  {
+    in: "settle_in_transaction",
+    edits: [
+      ["perform sluice.require_lease(p_worker);\n  select", "select"],
+      ["if v.settled is null then perform sluice.refuse", "if false then perform sluice.refuse"],
+    ],
+  },
+];
+
+export const sabotages: Readonly<Record<string, readonly Mutation[]>> = {
+  fence,
+  "lane-lock": [{ in: "admit", edits: [["order by id for update", "order by id"]] }],
+  "order-head": [
+    {
+      in: "admit",
+      edits: [
+        ["order by place, id limit", "order by place desc, id desc limit"],
+        ["order by h.place, h.id limit", "order by h.place desc, h.id desc limit"],
+      ],
+    },
+  ],
+  "gate-cap": [
+    {
+      in: "lock_gates",
+      edits: [["greatest(0, l.room + coalesce(c.n, 0) + u.own)", "u.want"]],
+    },
+  ],
+  // The database gives tasks away long before their worker believes that its lease is over.
+  lease: [
+    { in: "require_lease", edits: [["if not exists", "if false and not exists"]] },
+    {
+      in: "beat",
+      edits: [["lease_ms * interval '1 millisecond'", "lease_ms * interval '0.2 millisecond'"]],
+    },
+  ],
+};
+
+export async function sabotage(sql: pg.Pool, name: string): Promise<void> {
+  const watcher = { script: (text: string) => sql.query(text) };
+  for (const mutation of sabotages[name] ?? []) await mutate(mutation)(watcher);
+}

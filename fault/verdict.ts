@@ -1,0 +1,143 @@
+// What came of a run: the figures, whether they are good, and a table for people.
+import type { Report } from "./audit/report.js";
+import { limitsOf, terms, typeNames } from "./load/terms.js";
+import type { Options } from "./options.js";
+import type { Played } from "./run.js";
+import { quantile } from "./samples.js";
+
+interface LimitFigure {
+  readonly limit: string;
+  readonly slots: number;
+  /** How many ran at once while this was its number. */
+  readonly peak: number;
+}
+
+interface FaultFigure {
+  readonly fault: string;
+  readonly turns: number;
+  readonly bites: number;
+  /** How long a turn took, on average. */
+  readonly meanMs: number;
+  readonly interrupted: number;
+}
+
+export interface Figures {
+  readonly ok: boolean;
+  readonly seed: number;
+  readonly command: string;
+  readonly seconds: number;
+  readonly tasks: number;
+  readonly runs: number;
+  readonly tasksPerSecond: number;
+  readonly violations: number;
+  /** In words: everything for which the run is red. */
+  readonly findings: readonly string[];
+  readonly limits: readonly LimitFigure[];
+  readonly faults: readonly FaultFigure[];
+  readonly stepP50Ms: number | null;
+  readonly stepP99Ms: number | null;
+  /** Warnings and errors that the workers logged: the most of any one. */
+  readonly logLinesMax: number;
+  readonly logLines: Readonly<Record<string, number>>;
+  readonly audit: Report;
+}
+
+export function figuresOf(options: Options, played: Played): Figures {
+  const { report, seconds } = played;
+  const limits = limitsInUse(options).map(([limit, slots]) => {
+    return { limit, slots, peak: peakOf(report, limit, slots) };
+  });
+  const faults = played.tallies.map(({ fault, turns, bites, ms, interrupted }) => {
+    const meanMs = Math.round(ms / Math.max(1, turns));
+    return { fault: fault.name, turns, bites, meanMs, interrupted };
+  });
+  const findings = [
+    ...played.wrong,
+    ...Object.entries(report.findings).flatMap(([what, { count, first }]) =>
+      count === 0 ? [] : [`${what}: ${count}, first ${first.join("; ")}`],
+    ),
+    ...limits.flatMap(({ limit, slots, peak }) =>
+      peak >= slots ? [] : [`limit ${limit} was never full: ${peak} of ${slots}`],
+    ),
+    ...faults.flatMap(({ fault, bites }) => (bites > 0 ? [] : [`${fault} never bit`])),
+  ];
+  const steps = played.stepsMs.toSorted((a, b) => a - b);
+  const logLines = Object.fromEntries(played.logLines);
+  return {
+    ok: findings.length === 0 && report.violations === 0,
+    seed: options.seed,
+    command: commandOf(options),
+    seconds: rounded(seconds),
+    tasks: report.acknowledged,
+    runs: report.runs,
+    tasksPerSecond: rounded(report.acknowledged / seconds),
+    violations: report.violations,
+    findings,
+    limits,
+    faults,
+    stepP50Ms: roundedOrNull(quantile(steps, 0.5)),
+    stepP99Ms: roundedOrNull(quantile(steps, 0.99)),
+    logLinesMax: Math.max(0, ...Object.values(logLines)),
+    logLines,
+    audit: report,
+  };
+}
+
+/** The limits of the types that were produced. */
+function limitsInUse({ types }: Options): [string, number][] {
+  const used = new Set(types.flatMap((type) => limitsOf(type, "*")));
+  return Object.entries(terms.limits).filter(([limit]) => used.has(limit));
+}
+
+/** While another number was in force, reaching this one would prove nothing. */
+function peakOf(report: Report, limit: string, slots: number): number {
+  const found = report.peaks.find((peak) => peak.limit === limit);
+  return found?.under.find((under) => under.slots === slots)?.peak ?? 0;
+}
+
+function commandOf({ seed, seconds, faults, tasks, workers, types, sabotage }: Options): string {
+  const words = ["npm run fault --", `--seed ${seed} --seconds ${seconds} --workers ${workers}`];
+  if (types.length < typeNames.length) words.push(`--types ${types.join(",")}`);
+  if (tasks !== null) words.push(`--tasks ${tasks}`);
+  if (sabotage !== null) words.push(`--sabotage ${sabotage}`);
+  return [...words, `--only ${faults.map(({ name }) => name).join(",")}`].join(" ");
+}
+
+const rounded = (n: number): number => Number(n.toFixed(1));
+const roundedOrNull = (n: number | null): number | null => (n === null ? null : rounded(n));
+
+export function table(figures: Figures): string {
+  const { audit, limits, faults } = figures;
+  const row = (name: string, ...rest: (string | number | null)[]): string =>
+    `  ${name.padEnd(26)}${rest.map((cell) => String(cell ?? "-").padStart(10)).join("")}`;
+  const { recovery, resume, zombies } = audit;
+  return [
+    "",
+    "violations",
+    ...Object.entries(audit.findings).map(([what, { count }]) => row(what, count)),
+    "",
+    row("limit", "slots", "peak"),
+    ...limits.map(({ limit, slots, peak }) => row(limit, slots, peak)),
+    "",
+    row("fault", "turns", "bites", "mean ms"),
+    ...faults.map(({ fault, turns, bites, meanMs }) => row(fault, turns, bites, meanMs)),
+    "",
+    row("", "count", "median", "max"),
+    row("recovery, ms", recovery.count, whole(recovery.medianMs), whole(recovery.maxMs)),
+    row("resume, ms", resume.count, whole(resume.medianMs), whole(resume.maxMs)),
+    "",
+    row("tasks", figures.tasks),
+    row("runs", figures.runs),
+    row("tasks/s", figures.tasksPerSecond),
+    row("deaths", audit.deaths),
+    row("runs of zombies", zombies.runs),
+    row("step p50 / p99, ms", figures.stepP50Ms, figures.stepP99Ms),
+    row("log lines of a worker, max", figures.logLinesMax),
+    "",
+    ...figures.findings.map((finding) => `! ${finding}`),
+    figures.ok ? "All is well." : "The run is red.",
+    `Again: ${figures.command}`,
+  ].join("\n");
+}
+
+const whole = (n: number | null): number | null => (n === null ? null : Math.round(n));

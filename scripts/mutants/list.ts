@@ -1,0 +1,175 @@
+/** A guard of the TypeScript, taken out by a change of the text. */
+export interface Mutant {
+  /** As in its `guard:` comment. */
+  readonly guard: string;
+  /** What stands there, exactly once in the file of the guard, and what stands there instead. */
+  readonly from: string;
+  readonly to: string;
+  /** What the test that is named there must say when it dies. */
+  readonly dies: RegExp;
+}
+
+export const mutants: readonly Mutant[] = [
+  {
+    guard: "permit before claim",
+    from: "if (n > this.free) throw",
+    to: "if (n < 0) throw",
+    dies: /to throw/,
+  },
+  {
+    guard: "a run ends once",
+    from: "this.#finished = true;",
+    to: "",
+    dies: /a claim had two outcomes|an outcome was sent|was recorded|permits given back/,
+  },
+  {
+    guard: "aborted before the lease runs out",
+    from: "session.leaseUntilMs - this.#marginMs()",
+    to: "session.leaseUntilMs",
+    dies: /AssertionError/,
+  },
+  {
+    guard: "a lease counts from when its heartbeat was sent",
+    from: "session.leaseUntilMs = sentMs + ",
+    to: "session.leaseUntilMs = this.#o.clock.now() + ",
+    dies: /AssertionError/,
+  },
+  {
+    guard: "nothing is recorded after a lost lease",
+    from: "if (this.#leave(run)) this.#abandon(run);",
+    to: "this.#abandon(run);",
+    dies: /for a lost lease was recorded|for a session that was lost/,
+  },
+  {
+    guard: "what waits to be recorded is lost with its lease",
+    from: "dropped + this.#outbox.forget(session)",
+    to: "dropped",
+    dies: /an outcome was sent for a session that was lost/,
+  },
+  {
+    guard: "what was being recorded is lost with its lease",
+    from: "if (!parcel.session.lost) return putBack();",
+    to: "if (!parcel.session.lost || parcel.items.length > 0) return putBack();",
+    dies: /for a session that was lost|did not come to its end|expected \d+ to be \+?0/,
+  },
+  {
+    guard: "a claim that is answered after the lease was lost is not run",
+    from: "if (session.lost) permits.give(1);",
+    to: "if (session.lost && task.attempt < 0) permits.give(1);",
+    dies: /after its lease had run out|for a session that was lost|expected \d+ to be/,
+  },
+  {
+    guard: "a lost reply puts its session in doubt",
+    from: "if (want > 0 && isReplyLost(e)) this.#o.onDoubt(session);",
+    to: "",
+    dies: /expected \d+ to be \+?0/,
+  },
+  {
+    guard: "unknown claims are handed back",
+    from: "await releaseUnknown(this.#o.line, session.id, this.#o.known(session))",
+    to: "0",
+    dies: /the time that they lie there/,
+  },
+  {
+    guard: "a claim under way is not unknown",
+    from: "new Set([...claims, ...this.asking])",
+    to: "new Set(claims)",
+    dies: /in hand was handed back as unknown|a task ran twice at once/,
+  },
+  {
+    guard: "an outcome that waits is not unknown",
+    from: "[...session.tokens(), ...this.#outbox.tokens(session)]",
+    to: "session.tokens()",
+    dies: /in hand was handed back as unknown/,
+  },
+  {
+    guard: "a session in doubt signs off late",
+    from: "if (early || !session.idle) return;",
+    to: "if (!session.idle) return;",
+    dies: /AssertionError/,
+  },
+  {
+    guard: "an outcome leaves when its statement was answered",
+    from: "this.#keepOrForget(parcel, () => outbox.putBackSuccesses(parcel))",
+    to: "this.#keepOrForget(parcel, () => {})",
+    dies: /in hand was handed back as unknown|expected \d+ to be \+?0/,
+  },
+  {
+    guard: "any other outcome leaves when its statement was answered",
+    from: "this.#keepOrForget(parcel, () => outbox.putBackOthers(parcel))",
+    to: "this.#keepOrForget(parcel, () => {})",
+    dies: /in hand was handed back as unknown|expected \d+ to be \+?0/,
+  },
+  {
+    guard: "stop() waits until what it hands back is recorded",
+    from: "await within(parts.claimer.settled(), FLUSH_MS_MAX);",
+    to: "",
+    dies: /expected \d+ to be \+?0/,
+  },
+  {
+    guard: "one that was stopped tells of nothing",
+    from: 'if (this.#stopped) return;\n    tellTrouble(log, "the database did not take a step", e);',
+    to: 'tellTrouble(log, "the database did not take a step", e);',
+    dies: /AssertionError/,
+  },
+  {
+    guard: "what arrives while leaving is handed back",
+    from: "if (handler === undefined || this.#leaving) {",
+    to: "if (handler === undefined) {",
+    dies: /AssertionError/,
+  },
+  {
+    guard: "a timeout stays a failure",
+    from: 'classify(aborted?.code === "timeout" ? aborted : e)',
+    to: "classify(e)",
+    dies: /to match object \{ code: 'task_failed' \}/,
+  },
+  {
+    guard: "nothing is claimed beside a suspect",
+    from: "this.#suspecting = true;\n    parts.claimer.pause();",
+    to: "this.#suspecting = true;",
+    dies: /a suspect was not alone/,
+  },
+  {
+    guard: "what failed once is tried again",
+    from: "again(Math.max(intervalMs, 500));",
+    to: "",
+    dies: /expected \d+ to be \+?0/,
+  },
+  {
+    guard: "a statement without an answer is given up",
+    from: "setTimeout(() => this.#drop(client), this.#replyMsMax)",
+    to: "setTimeout(() => {}, this.#replyMsMax)",
+    dies: /expected \d+ to be \+?0|did not come to its end/,
+  },
+  {
+    guard: "what was closed refuses",
+    from: "if (this.#closing !== null) throw closed();",
+    to: "",
+    dies: /AssertionError/,
+  },
+  {
+    guard: "the schema judges what is stored",
+    from: "acceptsAnything(terms.input) ? input : JSON.parse(text)",
+    to: "input",
+    dies: /AssertionError|promise resolved/,
+  },
+  {
+    guard: "a tick that is owed stays owed",
+    from: "if (sameTiming(seen.status, terms)) return nextAt;",
+    to: "",
+    dies: /AssertionError/,
+  },
+  {
+    guard: "what was due under the old timing is enqueued first",
+    from: "if (trouble === null && (await fireIfDue(db, seen, nextAt))) return null;",
+    to: "",
+    dies: /AssertionError/,
+  },
+  {
+    guard: "one migrates at a time",
+    from: 'await client.query("select pg_advisory_xact_lock(hashtextextended($1, 0))", [\n      `sluice migrate ${schema}`,\n    ]);',
+    to: "",
+    dies: /already exists|duplicate key|concurrently|AssertionError/,
+  },
+];

@@ -1,0 +1,208 @@
+import { expect, test } from "vitest";
+import { audit } from "../../../fault/audit/audit.js";
+import { dead, disturbance, found, line, Tale, terminating, terms } from "./story.js";
+
+const tale = (claims = {}): Tale => new Tale("p/1", claims);
+
+test("a log in which all is well has no findings, in whatever order its lines come", () => {
+  const lines = [...tale().whole(10, 20), ...new Tale("p/2").whole(15, 30)];
+  expect(found(lines)).toEqual({});
+  expect(found(lines.toReversed())).toEqual({});
+});
+
+test("an acknowledged task without an outcome is lost, whether it ran or not", () => {
+  const t = tale();
+  expect(found(t.enqueued(0))).toEqual({ lost: 1 });
+  expect(found(t.enqueued(0), t.ran(10, 20))).toEqual({ lost: 1 });
+  expect(found(t.offered(0))).toEqual({});
+});
+
+test("a task that was never acknowledged but ran is lost without an outcome", () => {
+  const t = tale();
+  expect(found(t.offered(0), t.ran(10, 20))).toEqual({ lost: 1 });
+  expect(found(t.offered(0), t.ran(10, 20), t.accepted(21))).toEqual({});
+});
+
+test("a task that was retried by hand and ran needs another outcome", () => {
+  const t = tale();
+  const failed = [...t.enqueued(0), ...t.ran(10, 20, "thrown"), t.accepted(21, "failed")];
+  const again = [t.retrying(30), ...t.ran(40, 50)];
+  expect(found(failed, again)).toEqual({ lost: 1 });
+  expect(found(failed, again, t.accepted(51))).toEqual({});
+  expect(found(failed, t.retrying(30))).toEqual({});
+});
+
+test("a success needs a handler that completed, and before", () => {
+  const t = tale();
+  expect(found(t.enqueued(0), t.accepted(21))).toEqual({ succeededWithoutRun: 1 });
+  const thrown = [...t.enqueued(0), ...t.ran(10, 20, "thrown"), t.accepted(21)];
+  expect(found(thrown)).toEqual({ succeededWithoutRun: 1 });
+  expect(found(t.enqueued(0), t.ran(10, 20), t.accepted(15))).toEqual({ succeededTooEarly: 1 });
+  expect(found(t.enqueued(0), t.ran(10, 20), t.accepted(20))).toEqual({});
+});
+
+test("a failure needs all its attempts used up by errors and timeouts", () => {
+  const t = tale({ attempts: 2 });
+  const first = [...t.enqueued(0), ...t.ran(10, 20, "thrown")];
+  expect(found(first, t.accepted(21, "failed"))).toEqual({ failedWithoutCause: 1 });
+  const second = (how: string) => t.ran(30, 40, how, { attempt: 2 });
+  expect(found(first, second("timeout"), t.accepted(41, "failed"))).toEqual({});
+  const shut = found(first, second("shutdown"), t.accepted(41, "failed"));
+  expect(shut).toEqual({ failedWithoutCause: 1 });
+});
+
+test("after a retry by hand a failure needs all its attempts again", () => {
+  const t = tale({ attempts: 2 });
+  const failing = (at: number) => [
+    ...t.ran(at, at + 10, "thrown"),
+    ...t.ran(at + 20, at + 30, "thrown", { attempt: 2 }),
+  ];
+  const first = [...t.enqueued(0), ...failing(10), t.accepted(41, "failed"), t.retrying(50)];
+  expect(found(first, failing(60), t.accepted(91, "failed"))).toEqual({});
+  const early = found(first, failing(60).slice(0, 2), t.accepted(91, "failed"));
+  expect(early).toEqual({ failedWithoutCause: 1 });
+});
+
+test("a cancel needs somebody who asked, or a handler that threw it", () => {
+  const t = tale();
+  expect(found(t.enqueued(0), t.accepted(9, "cancelled"))).toEqual({ cancelledWithoutCause: 1 });
+  expect(found(t.enqueued(0), t.cancelling(5), t.accepted(9, "cancelled"))).toEqual({});
+  const own = [...t.enqueued(0), ...t.ran(5, 8, "cancelled"), t.accepted(9, "cancelled")];
+  expect(found(own)).toEqual({});
+});
+
+test("what starts was offered before, and not withdrawn", () => {
+  const t = tale();
+  const ran = [...t.ran(10, 20), t.accepted(21)];
+  expect(found(ran)).toEqual({ neverEnqueued: 1 });
+  expect(found(ran, t.offered(15))).toEqual({ neverEnqueued: 1 });
+  expect(found(ran, t.offered(0), t.withdrawn(5))).toEqual({ neverEnqueued: 1 });
+  expect(found(ran, t.offered(0))).toEqual({});
+});
+
+test.each([
+  { type: "other" },
+  { orderKey: "k", place: 1 },
+  { limits: ["pool"] },
+  { runAt: 3 },
+  { attempts: 7 },
+])("what starts is what was offered, not %j", (claims) => {
+  const [offered, ran] = [tale(), tale(claims)];
+  const lines = [...ran.ran(10, 20), ran.accepted(21)];
+  expect(found(offered.offered(0), lines)).toEqual({ neverEnqueued: 1 });
+  expect(found(ran.offered(0), lines)).toEqual({});
+});
+
+test("one offer becomes one task", () => {
+  const t = tale();
+  const other = line(2, "producer", { kind: "acknowledged", tag: "p/1", task: "#other" });
+  const accepted = line(9, "queue", {
+    kind: "accepted",
+    task: "#other",
+    state: "cancelled",
+    attempt: 0,
+  });
+  const cancelling = line(8, "operator", { kind: "cancelling", task: "#other" });
+  expect(found(t.whole(10, 20), other, cancelling, accepted)).toEqual({ neverEnqueued: 1 });
+  expect(found(t.whole(10, 20), t.offered(1), other, cancelling, accepted)).toEqual({});
+});
+
+test("an outcome is recorded once, and once more for each retry by hand", () => {
+  const t = tale();
+  const failed = [...t.enqueued(0), ...t.ran(10, 20, "thrown"), t.accepted(21, "failed")];
+  expect(found(failed, t.accepted(22, "failed"))).toMatchObject({ acceptedTwice: 1 });
+  const again = [...t.ran(40, 50, "thrown"), t.accepted(51, "failed")];
+  expect(found(failed, t.retrying(30), again)).toEqual({});
+  expect(found(failed, again, t.retrying(60))).toMatchObject({ acceptedTwice: 1 });
+});
+
+test("nothing starts before its time", () => {
+  const t = tale({ runAt: 100 });
+  expect(found(t.enqueued(0), t.ran(99.5, 110), t.accepted(111))).toEqual({ early: 1 });
+  expect(found(t.enqueued(0), t.ran(100, 110), t.accepted(111))).toEqual({});
+});
+
+test("nothing starts before its snooze is over, unless the snooze was never recorded", () => {
+  const t = tale();
+  const [start, end] = t.ran(10, 20, "snoozed");
+  const first = [...t.enqueued(0), start!, { ...end!, snoozeMs: 50 } as typeof end & object];
+  expect(found(first, t.ran(60, 70), t.accepted(71))).toEqual({ early: 1 });
+  expect(found(first, t.ran(70, 80), t.accepted(81))).toEqual({});
+  expect(
+    found(first, t.ran(60, 70, "completed", { process: "w2" }), t.accepted(71), dead(30)),
+  ).toEqual({});
+});
+
+test.each(["shutdown", "lease_lost", "crash"])("%s uses up no attempt", (how) => {
+  const t = tale({ attempts: 3 });
+  const first = how === "crash" ? [t.begun(10), dead(20)] : t.ran(10, 20, how);
+  const second = (attempt: number) => [
+    ...t.ran(900, 910, "completed", { process: "w2", attempt }),
+    t.accepted(911),
+  ];
+  expect(found(t.enqueued(0), first, second(2))).toEqual({ attemptsBurnt: 1 });
+  expect(found(t.enqueued(0), first, second(1))).toEqual({});
+});
+
+test.each(["thrown", "timeout"])("%s uses up an attempt", (how) => {
+  const t = tale({ attempts: 3 });
+  const first = [...t.enqueued(0), ...t.ran(10, 20, how)];
+  const second = (attempt: number) => [...t.ran(30, 40, "completed", { attempt }), t.accepted(41)];
+  expect(found(first, second(2))).toEqual({});
+  expect(found(first, second(3))).toEqual({ attemptsBurnt: 1 });
+});
+
+test("a retry by hand begins with the first attempt", () => {
+  const t = tale();
+  const failed = [
+    ...t.enqueued(0),
+    ...t.ran(10, 20, "thrown"),
+    t.accepted(21, "failed"),
+    t.retrying(25),
+  ];
+  const again = (attempt: number) => [...t.ran(30, 40, "completed", { attempt }), t.accepted(41)];
+  expect(found(failed, again(1))).toEqual({});
+  expect(found(failed, again(2))).toEqual({ attemptsBurnt: 1 });
+});
+
+test("attempts from before a retry by hand do not count for it", () => {
+  const t = tale({ attempts: 2 });
+  const thrown = [...t.ran(10, 20, "thrown"), ...t.ran(30, 40, "thrown", { attempt: 2 })];
+  const failed = [...t.enqueued(0), ...thrown, t.accepted(41, "failed"), t.retrying(45)];
+  const again = (attempt: number) => [...t.ran(50, 60, "completed", { attempt }), t.accepted(61)];
+  expect(found(failed, again(1))).toEqual({});
+  expect(found(failed, again(2))).toEqual({ attemptsBurnt: 1 });
+});
+
+test("a handler that ended about when its time was over may have used up an attempt", () => {
+  const lines = (timeoutMs: number | null) => {
+    const t = tale({ attempts: 3, timeoutMs });
+    const again = t.ran(130, 140, "completed", { attempt: 2 });
+    return [...t.enqueued(0), ...t.ran(10, 120), ...again, t.accepted(141)];
+  };
+  expect(found(lines(150))).toEqual({});
+  expect(found(lines(null))).toEqual({ ranTwiceWithoutCause: 1, attemptsBurnt: 1 });
+});
+
+test("a handler that is told to stop while it writes its first line has ended", () => {
+  const t = tale();
+  const [start, end] = t.ran(20, 15, "shutdown");
+  const rest = [...t.ran(21, 30, "completed", { process: "w2" }), t.accepted(31)];
+  const report = audit([...t.enqueued(0), start!, end!, ...rest, terminating(10)], terms);
+  expect([report.violations, report.unended]).toEqual([0, 0]);
+});
+
+test("slots that are held at rest are told, and what the schema's view finds wrong", () => {
+  const held = (slots: number) => line(99, "runner", { kind: "held", limit: "pool", slots });
+  expect(found(held(2))).toEqual({ heldAtRest: 1 });
+  expect(found(held(0))).toEqual({});
+  expect(found(line(99, "runner", { kind: "wrong", what: "a waiter nobody wakes" }))).toEqual({
+    wrong: 1,
+  });
+});
+
+test("an unended run is counted", () => {
+  const t = tale();
+  const report = audit([...t.enqueued(0), t.begun(10), ...disturbance(20, 30)], terms);
+  expect(report).toMatchObject({ unended: 1, runs: 1, tasks: 1, disturbances: 1 });
+});

@@ -1,0 +1,59 @@
+// The command itself: green on the engine as it is, red when a guard is taken out of it. A run starts
+// two servers and several processes, so each waits for the one before.
+import { describe, expect, test } from "vitest";
+import type { Figures } from "../../fault/verdict.js";
+import { spawnTs } from "../support/process.js";
+
+const PATIENCE_MS = 120_000;
+
+interface Ended {
+  readonly code: number | null;
+  readonly figures: Figures;
+}
+
+/** The command line in one text, as people type it. */
+async function fault(line: string): Promise<Ended> {
+  const run = spawnTs("fault/main.ts", [...line.split(" "), "--json"]);
+  const last = await run.line((line) => line.startsWith("{"));
+  return { code: await run.exit, figures: JSON.parse(last) as Figures };
+}
+
+describe("npm run fault", () => {
+  test(
+    "is green when workers are killed, cut off and told to stop, and every limit was full",
+    { timeout: PATIENCE_MS },
+    async () => {
+      const only = ["kill", "term", "lose-settle", "pause"];
+      const { code, figures } = await fault(`--seconds 8 --only ${only.join(",")}`);
+      expect(figures.findings).toEqual([]);
+      expect(figures.faults.map(({ fault }) => fault)).toEqual(only);
+      expect(figures.faults.filter(({ bites }) => bites === 0)).toEqual([]);
+      expect(figures.limits.filter(({ peak, slots }) => peak !== slots)).toEqual([]);
+      expect(figures.audit.accepted.succeeded).toBeGreaterThan(0);
+      expect(code).toBe(0);
+    },
+  );
+
+  test("is red when zombies are not fenced off", { timeout: PATIENCE_MS }, async () => {
+    // Each worker has as many transactions open as it can: whoever is frozen is frozen in some.
+    const load = "--types posted --workers 3";
+    const { code, figures } = await fault(`--seconds 8 --only freeze --sabotage fence ${load}`);
+    expect(figures.audit.findings.wrong.first.join()).toContain("its effect happened 2 times");
+    expect(code).toBe(1);
+  });
+
+  test(
+    "is red when an order key hands its turn to the youngest",
+    { timeout: PATIENCE_MS },
+    async () => {
+      const { code, figures } = await fault("--seconds 3 --only kill --sabotage order-head");
+      expect(figures.audit.findings.outOfOrder.count).toBeGreaterThan(0);
+      expect(code).toBe(1);
+    },
+  );
+
+  test("a fault that does not exist is refused with the list of those that do", async () => {
+    const run = spawnTs("fault/main.ts", ["--only", "meteor"]);
+    expect(await run.exit).toBe(2);
+  });
+});

@@ -1,0 +1,62 @@
+// The words of the model: what a task is, where it stands, which limits have numbers.
+
+export interface Place {
+  readonly stream: Stream;
+  readonly priority: number;
+  readonly order: string | null;
+  readonly blocks: boolean;
+  readonly tenant: string | null;
+  /** The totals that it passes at the claim; `bulk` is a group, given at enqueue. */
+  readonly totals: readonly Total[];
+  readonly attempts: number;
+  readonly later: boolean;
+  /** An idempotency key. */
+  readonly key: string | null;
+}
+
+export type Stream = "bounded" | "free";
+export type Total = "mail" | "bulk";
+/** Limits that have a number: per key, totals, and a total of each type's own. */
+export type Limit = "tenant" | Total | Stream;
+export type Kind = "retry" | "fail" | "cancel" | "snooze" | "release";
+export type State = "scheduled" | "waiting" | "parked" | "ready" | "running" | "suspect" | "over";
+
+export interface Task extends Place {
+  readonly id: number;
+  readonly lanes: readonly string[];
+  state: State;
+  /** How many of its lanes it holds a slot of, from the first. */
+  held: number;
+  attempt: number;
+  crashes: number;
+  stopped: boolean;
+  blocking: boolean;
+  failed: boolean;
+  due: boolean;
+}
+
+/** What a tick of the one schedule enqueues. */
+export const TICK: Place = {
+  stream: "free",
+  priority: 1,
+  order: "x",
+  blocks: false,
+  tenant: "y",
+  totals: [],
+  attempts: 2,
+  later: false,
+  key: null,
+};
+
+export const DECLARED: Readonly<Record<Limit, number>> = {
+  tenant: 2,
+  mail: 2,
+  bulk: Infinity,
+  bounded: 3,
+  free: Infinity,
+};
+
+/** Higher priority first, then age. */
+export function compare(a: Task, b: Task): number {
+  return b.priority - a.priority || a.id - b.id;
+}
