@@ -116,6 +116,17 @@ export async function readLog(url: string): Promise<Line[]> {
   }
 }
 
+/** What a process had sent before it died may be stored a moment after its death was: it was said before. */
+function beforeDeath(said: readonly Line[]): readonly Line[] {
+  const deaths = new Map<string, number>();
+  for (const line of said) if (line.kind === "dead") deaths.set(line.process, line.at);
+  return said.map((line) => {
+    const death = deaths.get(line.process);
+    const ownWord = line.kind === "start" || line.kind === "end";
+    return ownWord && death !== undefined && line.at > death ? { ...line, at: death } : line;
+  });
+}
+
 /**
  * A run may end twice in the log: it said that it was done, and while it said so its signal came, or the
  * transaction failed whose last word that was. Its second word counts, with the earlier time of the two.
@@ -125,7 +136,7 @@ export async function readLog(url: string): Promise<Line[]> {
 export function corrected(said: readonly Line[], accepted: readonly Line[]): Line[] {
   const book = new Corrections(accepted);
   const kept: Line[] = [];
-  for (const line of said) {
+  for (const line of beforeDeath(said)) {
     const first = book.firstOf(line, kept.length);
     if (first === undefined) kept.push(line);
     else if (!book.committed(line))

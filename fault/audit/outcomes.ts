@@ -29,8 +29,14 @@ function succeeded({ findings, clock }: Case, task: Task, { at }: Of<"accepted">
     );
 }
 
+// A task that was in hand at so many crashes is claimed alone, and fails at the next. The log may know one
+// less: a worker can die with a task in hand whose handler it has not started yet.
+const CRASHES = 4;
+
 /** `before`: the outcome before, from which a retry by hand began anew. */
-function failed(on: Case, task: Task, { at }: Of<"accepted">, before: number): void {
+function failed(on: Case, task: Task, outcome: Of<"accepted">, before: number): void {
+  const { at, code } = outcome;
+  if (code === "poisoned" && crashesOf(on, task, at) >= CRASHES - 1) return;
   const attempts = task.claims?.attempts ?? 1;
   const used = task.runs.filter((run) => {
     const failure = failureAt(run, on.trial.of(run).stop);
@@ -41,6 +47,14 @@ function failed(on: Case, task: Task, { at }: Of<"accepted">, before: number): v
       "failedWithoutCause",
       () => `${named(task)} failed, but used ${used} of ${attempts} attempts`,
     );
+}
+
+/** Runs that were cut short by a death, or whose lease was or may have been lost. */
+function crashesOf({ trial }: Case, { runs }: Task, at: number): number {
+  return runs.filter((run) => {
+    const { diedAt, zombie, sureUntil, stop } = trial.of(run);
+    return run.line.at < at && (diedAt !== null || zombie || sureUntil < stop);
+  }).length;
 }
 
 function cancelled({ findings }: Case, task: Task, { at }: Of<"accepted">): void {

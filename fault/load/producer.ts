@@ -11,6 +11,7 @@ import {
   type ProducerOrders,
   type ToProcess,
 } from "./orders.js";
+import { patiently } from "./patiently.js";
 import { Plan } from "./plan.js";
 
 const TICK_MS = 25;
@@ -31,13 +32,15 @@ process.on("message", (message: ToProcess) => {
 });
 const log = await LogWriter.open(orders.logUrl, orders.name);
 const silent = { debug() {}, info() {}, warn() {}, error() {} };
-const client = await Client.connect({
-  url: orders.url,
-  migrate: false,
-  listen: false,
-  apiConnections: 4,
-  logger: silent,
-});
+const client = await patiently(() =>
+  Client.connect({
+    url: orders.url,
+    migrate: false,
+    listen: false,
+    apiConnections: 4,
+    logger: silent,
+  }),
+);
 const offers = new Offers(client, log, orders.url);
 const plan = new Plan(orders.name, randomOf(orders.seed).fork(orders.name), orders.types);
 reporter.tell({ ready: true });

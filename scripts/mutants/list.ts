@@ -172,4 +172,10 @@ export const mutants: readonly Mutant[] = [
     to: "",
     dies: /already exists|duplicate key|concurrently|AssertionError/,
   },
+  {
+    guard: "who was cut off did not die",
+    from: "if (!stalled && !session.stalled) this.#cutOff.push(session.id);",
+    to: "",
+    dies: /AssertionError/,
+  },
 ];

@@ -3,6 +3,7 @@ import pc from "picocolors";
 import { connected } from "../postgres/connected.js";
 import { Database } from "../postgres/database.js";
 import { migrate, type MigrateReport } from "../postgres/migrate.js";
+import { SCHEMA_VERSION } from "../postgres/version.js";
 import { databaseSettings } from "./database.js";
 import { printResult } from "./print.js";
 
@@ -30,7 +31,7 @@ Examples:
   $ sluice migrate --url postgres://localhost/shop
   $ DATABASE_URL=postgres://localhost/shop sluice migrate --schema jobs --json
 
-The JSON: {"schema":"jobs","version":10,"applied":["0001_tables",...]}
+The JSON: {"schema":"jobs","version":${SCHEMA_VERSION},"applied":["0001_tables",...]}
 or, on the error output: {"error":{"code":"database_unavailable","message":"..."}}`,
     )
     .action(runMigrate);

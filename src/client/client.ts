@@ -123,14 +123,16 @@ export class Client {
   #closing: Promise<void> | null = null;
 
   async #close(): Promise<void> {
-    const { listener, db, stopEmbedded } = this.connection;
+    const { listener, db, log, stopEmbedded } = this.connection;
     await listener?.close();
     await db.close();
     await stopEmbedded?.();
+    log.flush();
   }
 
   /** @internal */
   protected checkOpen(): void {
+    // guard: what was closed refuses -> test/client/refusals.test.ts: "everything is refused as closed, also on a pool that is still open"
     if (this.#closing !== null) throw closed();
   }
 

@@ -1,6 +1,11 @@
 import type pg from "pg";
 import { SluiceError } from "../core/error.js";
-import { oncePerSecond, standardErrorLogger, type Logger } from "../core/ports.js";
+import {
+  oncePerSecond,
+  standardErrorLogger,
+  type Logger,
+  type ThrottledLogger,
+} from "../core/ports.js";
 import { connected } from "../postgres/connected.js";
 import { Database } from "../postgres/database.js";
 import { checkIsolation } from "../postgres/isolation.js";
@@ -14,7 +19,7 @@ export interface Connection {
   readonly listener: Listener | null;
   readonly logger: Logger;
   /** The same logger, for what may repeat itself: at most a line a second about the same trouble. */
-  readonly log: Logger;
+  readonly log: ThrottledLogger;
   readonly settings: Settings;
   readonly stopEmbedded: (() => Promise<void>) | null;
 }
@@ -67,17 +72,7 @@ function refuseEmbedded(): never {
 async function bringUpToDate(db: Database, run: boolean): Promise<void> {
   await connected(db, async (client) => {
     await checkIsolation(db, client);
-    if (run) await migrate(client, { schema: db.schema }).catch(explainBundle);
+    if (run) await migrate(client, { schema: db.schema });
     else await checkVersion(client, db.schema);
   });
-}
-
-function explainBundle(e: unknown): never {
-  if ((e as { code?: unknown } | null)?.code !== "ENOENT") throw e;
-  throw new SluiceError(
-    "invalid_option",
-    "the migrations are not beside the code, as in a bundle: run `npx sluice migrate` at your " +
-      "deploy, and connect with migrate: false",
-    { cause: e, details: { option: "migrate" } },
-  );
 }

@@ -1,5 +1,7 @@
+import { isSluiceError, SluiceError } from "../core/error.js";
 import { isLimit, type Limit, type TotalLimit } from "../core/limit.js";
 import type { PlacedLimit } from "../core/place.js";
+import { quote } from "../core/quote.js";
 import type { TaskTerms } from "../core/terms.js";
 import type { Database } from "../postgres/database.js";
 import { declareContract, declareUse, declareLimit } from "../postgres/declare.js";
@@ -34,7 +36,7 @@ export class Declarations {
   limit(limit: Pick<Limit, "name" | "total" | "perKey">): Promise<number> {
     // By shape too: the database refuses a second shape of the same name, and it must be asked.
     const shape = `${limit.total === undefined} ${limit.perKey === undefined} ${limit.name}`;
-    return once(this.#limits, shape, () => declareLimit(this.#db, limit, false));
+    return once(this.#limits, shape, () => this.#declareLimit(limit, false));
   }
 
   /** The ids of a task's limits. */
@@ -60,7 +62,7 @@ export class Declarations {
   /** Makes the numbers of the code the declared ones; overrides stay. For a deploy. */
   async sync(all: readonly (Limit | TaskTerms)[]): Promise<void> {
     for (const one of all) {
-      if (isLimit(one)) await declareLimit(this.#db, one, true);
+      if (isLimit(one)) await this.#declareLimit(one, true);
       else await this.#declare(one as TaskTerms<never>, true);
     }
   }
@@ -69,10 +71,27 @@ export class Declarations {
     const uses = terms.limitList;
     const ids: number[] = [];
     for (const { limit } of uses ?? []) {
-      ids.push(sync ? await declareLimit(this.#db, limit, true) : await this.limit(limit));
+      ids.push(sync ? await this.#declareLimit(limit, true) : await this.limit(limit));
     }
-    return declareContract(this.#db, terms, uses === null ? null : ids, sync);
+    const limitIds = uses === null ? null : ids;
+    return declareContract(this.#db, terms, limitIds, sync).catch(explained(terms.type));
   }
+
+  #declareLimit(limit: Pick<Limit, "name" | "total" | "perKey">, sync: boolean): Promise<number> {
+    return declareLimit(this.#db, limit, sync).catch(explained(limit.name));
+  }
+}
+
+/** Two may want one name in different shapes without knowing: a type's `concurrency` has the type's name. */
+function explained(name: string): (e: unknown) => never {
+  return (e) => {
+    if (!isSluiceError(e, "limit_shape")) throw e;
+    const both = `limit(${quote(name)}) and the concurrency of a task ${quote(name)} are one limit`;
+    throw new SluiceError(e.code, `${e.message} (${both})`, {
+      cause: e,
+      details: { ...e.details, limit: name },
+    });
+  };
 }
 
 // Names may come from inputs; what is forgotten is asked again.

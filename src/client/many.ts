@@ -48,6 +48,13 @@ export class EnqueuedMany implements Iterable<string> {
     return [...this];
   }
 
+  /** For console.log, which would show nothing of this. */
+  [Symbol.for("nodejs.util.inspect.custom")](_: number, options: object, inspect: Inspect): string {
+    const { count, existed } = this;
+    const [first] = this;
+    return `EnqueuedMany ${inspect({ count, existed, first }, options)}`;
+  }
+
   /** @internal */
   add(done: Enqueued): void {
     this.#chunks.push(Float64Array.from(done.ids, Number));
@@ -55,6 +62,8 @@ export class EnqueuedMany implements Iterable<string> {
     for (const e of done.existed ?? []) if (e) this.#existed++;
   }
 }
+
+type Inspect = (value: unknown, options: object) => string;
 
 const CHUNK_TASKS_MAX = 1000;
 const CHUNK_BYTES_MAX = 4 * 1024 * 1024;

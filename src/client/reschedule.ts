@@ -73,7 +73,9 @@ async function nextOf(
   const { nextAt, lastAt, trouble } = seen.status;
   if (nextAt === null) return nextAfterNow(db, terms, lastAt);
   // A tick that is owed stays owed.
+  // guard: a tick that is owed stays owed -> test/schedules/set.test.ts: "keeps a tick that is owed when its timing stays, and enqueues it with the new input"
   if (sameTiming(seen.status, terms)) return nextAt;
+  // guard: what was due under the old timing is enqueued first -> test/schedules/set.test.ts: "enqueues what was due under the old timing before it goes on with the new one"
   if (trouble === null && (await fireIfDue(db, seen, nextAt))) return null;
   return nextAfterNow(db, terms, lastAt);
 }

@@ -93,6 +93,7 @@ const BYTES = 1024 * 1024;
 export function settingsOf(options: ConnectOptions, env: Environment): Settings {
   checkOptions("connect", options, OPTIONS);
   checkPool(options.pool);
+  checkLogger(options.logger);
   const bytes = (name: "payloadBytesMax" | "resultBytesMax"): number =>
     checkInteger(name, options[name] ?? BYTES, BYTES_RANGE);
   checkUrl("listenUrl", options.listenUrl);
@@ -145,6 +146,20 @@ function checkPool(pool: unknown): void {
     "invalid_option",
     `pool must be a Pool of the pg package, with query() and options, not ${quote(pool)}`,
     { details: { option: "pool" } },
+  );
+}
+
+/** Or it would break at the first line that somebody needs. */
+function checkLogger(logger: unknown): void {
+  if (logger === undefined) return;
+  const levels = ["debug", "info", "warn", "error"] as const;
+  const given = (logger ?? {}) as Partial<Logger>;
+  const missing = levels.filter((level) => typeof given[level] !== "function");
+  if (missing.length === 0) return;
+  throw new SluiceError(
+    "invalid_option",
+    `logger must have the functions debug, info, warn and error; it lacks ${missing.join(", ")}`,
+    { details: { option: "logger" } },
   );
 }
 

@@ -2,7 +2,7 @@ import type { EnqueueArgs, EnqueueOptions } from "./enqueue.js";
 import type { Logger, Queryable } from "./ports.js";
 import type { TaskTerms } from "./terms.js";
 
-/** What a handler knows about its run and can do with it. */
+/** What a handler knows about its run and can do with it. Its functions may be taken out: `const { enqueue } = ctx`. */
 export interface TaskContext {
   /** Of the task, the same in every run of it: what to give others as an idempotency key. */
   readonly id: string;
@@ -16,11 +16,12 @@ export interface TaskContext {
   readonly signal: AbortSignal;
   readonly log: Logger;
   /** Moves the timeout to so many ms from now. */
-  extendLease(ms: number): void;
+  extendLease(this: void, ms: number): void;
   /** Runs `fn` in a transaction whose commit also completes the task: its effects happen exactly once. */
-  transaction<R>(fn: (tx: Queryable) => Promise<R>): Promise<R>;
+  transaction<R>(this: void, fn: (tx: Queryable) => Promise<R>): Promise<R>;
   /** Enqueues a task that exists if and only if this run completes. Checked at once. */
   enqueue<Input>(
+    this: void,
     task: TaskTerms<Input>,
     ...args: EnqueueArgs<Input, Omit<EnqueueOptions, "tx">>
   ): Promise<void>;

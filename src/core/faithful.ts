@@ -23,7 +23,8 @@ const CLOSED = [
 /**
  * Finds what JSON would store as something else in silence: NaN as null, a Map as {}, a function not
  * at all. What has a toJSON says itself what it becomes (a Date: ISO text), and a property that is
- * undefined is as good as absent. For values that JSON.stringify has been through: no circles.
+ * undefined is as good as absent. An invalid Date says null and a Buffer a list of numbers, which nobody
+ * means. For values that JSON.stringify has been through: no circles.
  */
 export function lossIn(root: unknown): JsonTrouble | null {
   const loss = visit(root);
@@ -46,7 +47,7 @@ function visit(value: unknown): Loss | null {
 }
 
 function visitObject(value: object): Loss | null {
-  if (typeof Reflect.get(value, "toJSON") === "function") return null;
+  if (typeof Reflect.get(value, "toJSON") === "function") return visitSpeaker(value);
   if (Array.isArray(value)) return visitList(value);
   const prototype: unknown = Object.getPrototypeOf(value);
   if (prototype !== Object.prototype && prototype !== null) {
@@ -59,6 +60,14 @@ function visitObject(value: object): Loss | null {
     if (loss !== null) return under(loss, key, value);
   }
   return null;
+}
+
+/** Who says what it becomes is believed, but for two whose own words nobody means. */
+function visitSpeaker(value: object): Loss | null {
+  const toJSON: unknown = Reflect.get(value, "toJSON");
+  if (toJSON === Buffer.prototype.toJSON) return found("binary data");
+  const invalid = toJSON === Date.prototype.toJSON && Number.isNaN(Number(value));
+  return invalid ? found("an invalid Date") : null;
 }
 
 function visitList(list: readonly unknown[]): Loss | null {

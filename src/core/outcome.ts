@@ -5,7 +5,7 @@ import { clip } from "./text.js";
 const REASON_BYTES_MAX = 1024;
 const SNOOZE_MS_MAX = 365 * 24 * 3_600_000;
 
-/** Thrown by a handler to end its task as cancelled. Made by `cancel`. */
+/** Thrown (or returned) by a handler to end its task as cancelled. Made by `cancel`. */
 export class CancelOutcome extends Error {
   override readonly name = "CancelOutcome";
   readonly reason: string | null;
@@ -16,7 +16,7 @@ export class CancelOutcome extends Error {
   }
 }
 
-/** Thrown by a handler to run again later without using up an attempt. Made by `snooze`. */
+/** Thrown (or returned) by a handler to run again later without using up an attempt. Made by `snooze`. */
 export class SnoozeOutcome extends Error {
   override readonly name = "SnoozeOutcome";
   readonly delayMs: number;
@@ -59,6 +59,16 @@ export function classify(thrown: unknown): Thrown {
     // A proxy may throw from `instanceof`; then it is a failure like any other.
   }
   return { kind: "fail", error: thrown };
+}
+
+/** Whether a handler has returned what it should have thrown: it meant the same. */
+export function isOutcome(value: unknown): value is CancelOutcome | SnoozeOutcome {
+  if (typeof value !== "object" || value === null) return false;
+  try {
+    return value instanceof SnoozeOutcome || value instanceof CancelOutcome;
+  } catch {
+    return false;
+  }
 }
 
 /** Walking the stack is most of what an Error costs, and nobody reads it here. */

@@ -1,6 +1,7 @@
 import { SluiceError, isSluiceError } from "./error.js";
 import { checkLimitKey, toUse, type Limit, type LimitUse } from "./limit.js";
 import { checkKey } from "./name.js";
+import { quote } from "./quote.js";
 
 /** One limit a task has to pass, with its key decided; null if the limit has no keys. */
 export interface PlacedLimit {
@@ -47,7 +48,7 @@ export function placeLimits(rule: LimitRule, input: unknown): readonly PlacedLim
   const placed: PlacedLimit[] = [];
   for (const use of list) {
     const next = { limit: use.limit, key: keyOf(use, input) };
-    if (use.limit.name === ownName) throw usedTwice(next);
+    if (use.limit.name === ownName) throw ownLimitTwice(next);
     refuseTwice(placed, next);
     placed.push(next);
   }
@@ -85,6 +86,15 @@ function usedTwice({ limit: { name }, key }: PlacedLimit): SluiceError {
   return new SluiceError("duplicate_limit", `limit ${name} is used twice by one task`, {
     details: { limit: name, key },
   });
+}
+
+/** Said at length: nobody who writes `concurrency` has written the name of a limit. */
+function ownLimitTwice({ limit: { name }, key }: PlacedLimit): SluiceError {
+  return new SluiceError(
+    "duplicate_limit",
+    `task ${quote(name)} has a concurrency, which is a limit under its own name, and its limits hold a limit ${quote(name)} too: give that limit another name, or leave one of them out`,
+    { details: { limit: name, key } },
+  );
 }
 
 function isSame(a: PlacedLimit, b: PlacedLimit): boolean {

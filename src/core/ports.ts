@@ -49,46 +49,82 @@ const TROUBLES_MAX = 1000;
 type Level = keyof Logger;
 
 interface Trouble {
+  readonly key: string;
   loggedAtMs: number;
+  /** How many lines are held back, and the last of them. */
   suppressed: number;
+  last: (suppressed: number) => void;
+  timer: NodeJS.Timeout | null;
+}
+
+/** A logger that holds lines back. */
+export interface ThrottledLogger extends Logger {
+  /** Tells what is held back, for whoever closes. */
+  flush(): void;
 }
 
 /**
- * Lets one line a second through per level, message and type of task, and tells in the next line's `suppressed`
- * how many it held back. A logger that throws is not allowed to hurt who logs.
+ * Lets one line a second through per level, message and type of task. Of those held back, the last one
+ * comes when the second is over, with the number of the others in `suppressed`. A logger that throws is
+ * not allowed to hurt who logs.
  */
-export function oncePerSecond(logger: Logger, clock: Clock = monotonicClock): Logger {
-  const troubles = new Map<string, Trouble>();
+export function oncePerSecond(logger: Logger, clock: Clock = monotonicClock): ThrottledLogger {
+  const throttle = new Throttle(clock);
   const at = (level: Level) => (message: string, fields?: LogFields) => {
     const about = typeof fields?.["type"] === "string" ? ` ${fields["type"]}` : "";
-    const held = pass(troubles, `${level} ${message}${about}`, clock.now());
-    if (held === null) return;
-    const told = held === 0 ? fields : { ...fields, suppressed: held };
-    try {
-      logger[level](message, told);
-    } catch {
-      // There is nowhere left to report this to.
-    }
+    throttle.pass(`${level} ${message}${about}`, (suppressed) => {
+      try {
+        logger[level](message, suppressed === 0 ? fields : { ...fields, suppressed });
+      } catch {
+        // There is nowhere left to report this to.
+      }
+    });
   };
-  return { debug: at("debug"), info: at("info"), warn: at("warn"), error: at("error") };
+  const levels = { debug: at("debug"), info: at("info"), warn: at("warn"), error: at("error") };
+  return { ...levels, flush: () => throttle.flush() };
 }
 
-/** How many lines were held back since the last one, or null if this one is to be held back too. */
-function pass(troubles: Map<string, Trouble>, key: string, nowMs: number): number | null {
-  const known = troubles.get(key);
-  if (known !== undefined && nowMs - known.loggedAtMs < PERIOD_MS) {
-    known.suppressed++;
-    return null;
+class Throttle {
+  readonly #clock: Clock;
+  readonly #troubles = new Map<string, Trouble>();
+
+  constructor(clock: Clock) {
+    this.#clock = clock;
   }
-  // Deleted first, so that the map stays sorted by age and the oldest is the one forgotten.
-  troubles.delete(key);
-  forgetOldest(troubles);
-  troubles.set(key, { loggedAtMs: nowMs, suppressed: 0 });
-  return known?.suppressed ?? 0;
-}
 
-function forgetOldest(troubles: Map<string, Trouble>): void {
-  if (troubles.size < TROUBLES_MAX) return;
-  const oldest = troubles.keys().next();
-  if (oldest.done !== true) troubles.delete(oldest.value);
+  pass(key: string, log: Trouble["last"]): void {
+    const known = this.#troubles.get(key);
+    const restMs = known === undefined ? 0 : PERIOD_MS - (this.#clock.now() - known.loggedAtMs);
+    if (known === undefined || restMs <= 0) return this.#log(key, log, known);
+    known.suppressed++;
+    known.last = log;
+    // A timer may come a little early by our clock.
+    known.timer ??= setTimeout(() => this.#tell(known), Math.ceil(restMs) + 1).unref();
+  }
+
+  flush(): void {
+    // One that is told is put in again at the end, with nothing left to tell.
+    for (const trouble of this.#troubles.values()) this.#tell(trouble);
+  }
+
+  #log(key: string, log: Trouble["last"], known?: Trouble): void {
+    if (known !== undefined) this.#forget(known);
+    const oldest = this.#troubles.size < TROUBLES_MAX ? null : this.#troubles.values().next().value;
+    if (oldest) this.#forget(oldest);
+    // New, so that the map stays sorted by age and the oldest is the one forgotten.
+    const loggedAtMs = this.#clock.now();
+    this.#troubles.set(key, { key, loggedAtMs, suppressed: 0, last: log, timer: null });
+    log(known?.suppressed ?? 0);
+  }
+
+  #tell(trouble: Trouble): void {
+    if (this.#troubles.get(trouble.key) !== trouble || trouble.suppressed === 0) return;
+    trouble.suppressed--;
+    this.#log(trouble.key, trouble.last, trouble);
+  }
+
+  #forget(trouble: Trouble): void {
+    if (trouble.timer !== null) clearTimeout(trouble.timer);
+    this.#troubles.delete(trouble.key);
+  }
 }

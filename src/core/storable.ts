@@ -11,11 +11,17 @@ const PREVIEW_BYTES_MAX = 1024;
  * nothing is lost in silence: what cannot be stored becomes a description of itself, and what is
  * too large becomes `{ truncated, bytes, preview }`.
  */
-export function storable(value: unknown, bytesMax: number): string {
+export function storable(
+  value: unknown,
+  bytesMax: number,
+  onTruncated?: (bytes: number) => void,
+): string {
   const text = mend(plain(value) ?? flattened(value, bytesMax));
   if (text.length * 3 <= bytesMax) return text;
   const bytes = Buffer.byteLength(text);
-  return bytes <= bytesMax ? text : truncated(text, bytes, bytesMax);
+  if (bytes <= bytesMax) return text;
+  onTruncated?.(bytes);
+  return truncated(text, bytes, bytesMax);
 }
 
 /** The ordinary case: what JSON.stringify makes of it, if that can be stored. */

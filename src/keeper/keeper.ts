@@ -73,6 +73,7 @@ export class Keeper {
       } catch (e) {
         if (this.#stopped) return;
         tellTrouble(this.#o.log, `keeper: ${name} failed`, e);
+        // guard: what failed once is tried again -> test/worker/properties.test.ts: "every claimed task is settled, released or lost with its lease, and none twice under one claim"
         again(Math.max(intervalMs, 500));
       }
     };

@@ -1,6 +1,6 @@
 import type pg from "pg";
-import { SluiceError } from "../core/error.js";
 import type { Database } from "./database.js";
+import { unavailable } from "./fault.js";
 
 /** Does something over a connection of its own, which is closed afterwards. */
 export async function connected<T>(
@@ -14,9 +14,7 @@ export async function connected<T>(
     client.on("error", () => {});
     await client.connect();
   } catch (e) {
-    throw new SluiceError("database_unavailable", `cannot connect: ${(e as Error).message}`, {
-      cause: e,
-    });
+    throw unavailable(`cannot connect: ${(e as Error).message}`, e);
   }
   try {
     return await use(client);

@@ -27,15 +27,26 @@ export function toSluiceError(e: unknown): unknown {
   if (e instanceof SluiceError || typeof e !== "object" || e === null) return e;
   const { code, constraint, message } = e as PgError;
   const text = typeof message === "string" ? message : "unknown error";
-  if (code === REFUSED) return new SluiceError(constraint as ErrorCode, text, { cause: e });
+  if (code === REFUSED) return refusal(constraint as ErrorCode, text, e);
   const [ours, words] = inOurWords(code) ?? [];
   if (ours !== undefined) return new SluiceError(ours, `${words}: ${text}`, { cause: e });
   if (isUnavailable(e)) {
-    return new SluiceError("database_unavailable", `the database is not available: ${text}`, {
-      cause: e,
-    });
+    return unavailable(`the database is not available: ${text}`, e);
   }
   return e;
+}
+
+/** With the server's own code, if it gave one: a wrong password (28P01) is no outage. */
+export function unavailable(message: string, cause: unknown): SluiceError {
+  const state = sqlstate(cause);
+  const details = state === null ? {} : { details: { sqlstate: state } };
+  return new SluiceError("database_unavailable", message, { cause, ...details });
+}
+
+/** The message is what every library passes on, so it carries the id too. */
+function refusal(code: ErrorCode, text: string, cause: unknown): SluiceError {
+  const [, id] = code === "idempotency_conflict" ? (/ by task (\d+)$/.exec(text) ?? []) : [];
+  return new SluiceError(code, text, { cause, ...(id === undefined ? {} : { details: { id } }) });
 }
 
 /** Our code and words for what a server, or a pooler before it, tells by its own. */
@@ -94,5 +105,6 @@ export function isReadOnly(e: unknown): boolean {
 
 function sqlstate(e: unknown): string | null {
   const code = (e as PgError | null)?.code;
-  return typeof code === "string" && /^[0-9A-Z]{5}$/.test(code) ? code : null;
+  // Not EPIPE and its like, which have five letters too: no class of SQLSTATE begins with an E.
+  return typeof code === "string" && /^(?!E)[0-9A-Z]{5}$/.test(code) ? code : null;
 }

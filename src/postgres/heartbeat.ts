@@ -80,6 +80,22 @@ export async function retire(line: Line, worker: string): Promise<number> {
   return row?.released ?? 0;
 }
 
+const survivedStatement = statement<{ survived: boolean }>({
+  name: "survived",
+  text: "select sluice.survived($1::text::bigint[]) as survived",
+  params: ["text"],
+  columns: ["survived"],
+});
+
+/**
+ * These workers were cut off for longer than their lease, but did not die: nothing they held is to blame.
+ * False: to be told again.
+ */
+export async function survived(line: Line, workers: readonly string[]): Promise<boolean> {
+  const [row] = await line.run(survivedStatement, [`{${workers.join(",")}}`]);
+  return row?.survived ?? false;
+}
+
 const releaseUnknownStatement = statement<{ released: number }>({
   name: "release_unknown",
   text: "select sluice.release_unknown($1, $2::text::bigint[]) as released",

@@ -21,8 +21,6 @@ export interface MigrateReport {
   readonly version: number;
 }
 
-const FOLDER = new URL("./migrations/", import.meta.url);
-
 /**
  * Brings a schema up to date. Any number of processes may call it at once: one applies, the others
  * wait for its commit and find nothing left to do. A transaction-level advisory lock, so it works
@@ -36,6 +34,7 @@ export async function migrate(
   const known = await migrations();
   await client.query("begin");
   try {
+    // guard: one migrates at a time -> test/client/connect.test.ts: "ten connections at once: one applies, none fails"
     await client.query("select pg_advisory_xact_lock(hashtextextended($1, 0))", [
       `sluice migrate ${schema}`,
     ]);
@@ -139,12 +138,33 @@ function refuseNewer(schema: string, found: Version, known: number): void {
 }
 
 async function migrations(): Promise<readonly Migration[]> {
-  const files = (await readdir(FOLDER)).filter((f) => /^\d{4}_.*\.sql$/.test(f)).toSorted();
+  const { folder, files } = await migrationFiles();
   return Promise.all(
     files.map(async (file) => {
-      const sql = await readFile(new URL(file, FOLDER), "utf8");
+      const sql = await readFile(new URL(file, folder), "utf8");
       const digest = createHash("sha256").update(sql).digest("hex");
       return { number: Number(file.slice(0, 4)), name: file.slice(0, -4), sql, digest };
     }),
+  );
+}
+
+/** Looked for only when they are needed: a bundle has none beside it, and one in CommonJS does not know where it is. */
+async function migrationFiles(): Promise<{ folder: URL; files: string[] }> {
+  try {
+    const folder = new URL("./migrations/", import.meta.url);
+    const files = (await readdir(folder)).filter((f) => /^\d{4}_.*\.sql$/.test(f)).toSorted();
+    if (files.length > 0) return { folder, files };
+  } catch (e) {
+    throw noMigrations(e);
+  }
+  throw noMigrations();
+}
+
+function noMigrations(cause?: unknown): SluiceError {
+  return new SluiceError(
+    "invalid_option",
+    "the migrations are not beside the code, as in a bundle: run `npx sluice migrate` at your " +
+      "deploy, and connect with migrate: false",
+    { ...(cause === undefined ? {} : { cause }), details: { option: "migrate" } },
   );
 }

@@ -153,7 +153,8 @@ export class TestSluice {
     const { desk, log, logger, settings } = this.#parts;
     const { resultBytesMax, history } = settings;
     const keep = history.succeededMs > 0;
-    const common = { desk, pool: this.#pool, keep, resultBytesMax, logger, clock: clock.port };
+    const parts = { desk, pool: this.#pool, logger, log, clock: clock.port };
+    const common = { ...parts, keep, resultBytesMax };
     return new Hand({
       line: this.#line,
       handlers: this.#handlers,

@@ -2,8 +2,10 @@ import type { TaskContext } from "../core/context.js";
 import type { EnqueueOptions } from "../core/enqueue.js";
 import { SluiceError } from "../core/error.js";
 import { checkInteger } from "../core/number.js";
+import { isOutcome } from "../core/outcome.js";
 import type { Logger, Queryable } from "../core/ports.js";
 import type { TaskTerms } from "../core/terms.js";
+import { Calls } from "./calls.js";
 import type { Run } from "./run.js";
 
 /** What a context needs from its worker. */
@@ -22,6 +24,8 @@ export interface ContextDesk {
     input: unknown,
     options: EnqueueOptions,
   ): Promise<PendingEnqueue>;
+  /** A call failed that nobody looks at, and its run is over. */
+  late(run: Run, error: unknown): void;
 }
 
 /** A checked enqueue that waits for the completion it is bound to. */
@@ -29,11 +33,15 @@ export type PendingEnqueue = (tx: Queryable) => Promise<void>;
 
 const EXTEND_RANGE = { min: 1, max: 2_147_483_647 };
 
-/** The ctx of one run. */
+/** The ctx of one run. What a handler may take out of it, `const { enqueue } = ctx`, is made when it is asked for. */
 export class RunContext implements TaskContext {
   readonly #run: Run;
   readonly #desk: ContextDesk;
-  readonly #pending: PendingEnqueue[] = [];
+  /** Made by the first call: most handlers make none. */
+  #calls: Calls | null = null;
+  #pending: PendingEnqueue[] | null = null;
+  /** What is pending is on its way to the database: nothing can join it. */
+  #sealed = false;
 
   constructor(run: Run, desk: ContextDesk) {
     this.#run = run;
@@ -67,31 +75,88 @@ export class RunContext implements TaskContext {
     return { debug: at("debug"), info: at("info"), warn: at("warn"), error: at("error") };
   }
 
-  /** Enqueues that wait for this run's completion. */
-  get pending(): readonly PendingEnqueue[] {
-    return this.#pending;
+  get extendLease(): TaskContext["extendLease"] {
+    return (ms) => {
+      this.#run.deadlineMs = this.#desk.now() + checkInteger("extendLease", ms, EXTEND_RANGE);
+    };
   }
 
-  extendLease(ms: number): void {
-    this.#run.deadlineMs = this.#desk.now() + checkInteger("extendLease", ms, EXTEND_RANGE);
+  get transaction(): TaskContext["transaction"] {
+    return (fn) => this.#follow("transaction", this.#transact(fn));
   }
 
-  async transaction<R>(fn: (tx: Queryable) => Promise<R>): Promise<R> {
+  get enqueue(): TaskContext["enqueue"] {
+    return (terms, ...args) => {
+      const [input, options = {}] = args as [unknown, EnqueueOptions?];
+      return this.#follow("enqueue", this.#enqueue(terms as TaskTerms<never>, input, options));
+    };
+  }
+
+  /** For console.log: the rest is getters, which it does not show. */
+  [Symbol.for("nodejs.util.inspect.custom")](_: number, options: object, inspect: Inspect): string {
+    const { id, type, queue, attempt, claim } = this;
+    const aborted = this.#run.aborted?.code ?? false;
+    return `TaskContext ${inspect({ id, type, queue, attempt, claim, aborted }, options)}`;
+  }
+
+  /** Whether the run may end without a look at what it asked for here. */
+  get quiet(): boolean {
+    return this.#calls === null || this.#calls.quiet;
+  }
+
+  /** Waits for what the handler asked for and did not wait for itself; throws what failed unheard. */
+  settled(): Promise<void> {
+    return this.#calls?.settled() ?? Promise.resolve();
+  }
+
+  /** Whether tasks wait for this run's completion, which is then a transaction. */
+  get hasPending(): boolean {
+    return this.#pending !== null && this.#pending.length > 0;
+  }
+
+  /** Completes the run with this result, together with what it has enqueued. */
+  complete(value: unknown): Promise<unknown> {
+    return this.#transact(() => Promise.resolve(value));
+  }
+
+  async #transact<R>(fn: (tx: Queryable) => Promise<R>): Promise<R> {
     if (this.#run.finished) throw alreadySettled(this.id);
-    return this.#desk.transaction(this.#run, this.pending, fn);
+    this.#pending ??= [];
+    const all = async (tx: Queryable): Promise<R> => {
+      const result = await fn(tx);
+      if (isOutcome(result)) throw result;
+      // Not for all calls: this transaction is one of them.
+      await this.#calls?.settled("enqueue");
+      this.#sealed = true;
+      return result;
+    };
+    try {
+      return await this.#desk.transaction(this.#run, this.#pending, all);
+    } catch (e) {
+      this.#sealed = false;
+      throw e;
+    }
   }
 
-  async enqueue(
-    terms: TaskTerms<never>,
-    input?: unknown,
-    options: EnqueueOptions = {},
-  ): Promise<void> {
+  async #enqueue(terms: TaskTerms<never>, input: unknown, options: EnqueueOptions): Promise<void> {
     if (this.#run.finished) throw alreadySettled(this.id);
     if (options.tx !== undefined) throw ownTransaction();
     const pending = await this.#desk.prepare(terms, input, options);
-    this.#pending.push(pending);
+    if (this.#run.finished || this.#sealed) throw alreadySettled(this.id);
+    (this.#pending ??= []).push(pending);
+  }
+
+  #follow<T>(kind: "enqueue" | "transaction", work: Promise<T>): Promise<T> {
+    this.#calls ??= new Calls();
+    return this.#calls.follow(kind, work, (e) => {
+      const over = this.#run.finished || this.#sealed;
+      if (over) this.#desk.late(this.#run, e);
+      return over;
+    });
   }
 }
+
+type Inspect = (value: unknown, options: object) => string;
 
 function ownTransaction(): SluiceError {
   const message = "ctx.enqueue belongs to the completion of its run and takes no tx";

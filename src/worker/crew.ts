@@ -1,12 +1,14 @@
-import { classify } from "../core/outcome.js";
-import { SluiceError } from "../core/error.js";
-import { describeError, storable } from "../core/json.js";
+import { classify, isOutcome } from "../core/outcome.js";
+import { isSluiceError, SluiceError } from "../core/error.js";
+import { describeError, storable, type ErrorDescription } from "../core/json.js";
 import type { Clock, Logger } from "../core/ports.js";
 import { delayFor } from "../core/retry.js";
+import { tellTrouble } from "../postgres/fault.js";
 import type { Settlement } from "../postgres/settle.js";
 import type { ClaimedTask } from "../postgres/step.js";
 import { RunContext, type ContextDesk } from "./context.js";
 import type { Outbox } from "./outbox.js";
+import { resultText } from "./result.js";
 import { perform, Run, type AnyHandler } from "./run.js";
 import type { Session } from "./session.js";
 
@@ -77,12 +79,12 @@ export class Crew {
       const out = perform(run, task.input, ctx as never);
       if (isThenable(out)) {
         out.then(
-          (value) => this.#succeed(run, ctx, value),
-          (e: unknown) => this.#fail(run, e),
+          (value) => this.#returned(run, ctx, value),
+          (e: unknown) => this.#threw(run, ctx, e),
         );
-      } else this.#succeed(run, ctx, out);
+      } else this.#returned(run, ctx, out);
     } catch (e) {
-      this.#fail(run, e);
+      this.#threw(run, ctx, e);
     }
   }
 
@@ -146,18 +148,33 @@ export class Crew {
     this.#tellStraysLater();
   }
 
+  /** The handler has returned. What it asked of its ctx and did not wait for belongs to its run all the same. */
+  #returned(run: Run, ctx: RunContext, value: unknown): void {
+    if (ctx.quiet) return this.#succeed(run, ctx, value);
+    ctx.settled().then(
+      () => this.#succeed(run, ctx, value),
+      (e: unknown) => this.#fail(run, e),
+    );
+  }
+
+  /** The handler has thrown. A transaction under way may still complete its task; if not, this is why it failed. */
+  #threw(run: Run, ctx: RunContext, e: unknown): void {
+    if (ctx.quiet) return this.#fail(run, e);
+    const fail = (): void => this.#fail(run, e);
+    ctx.settled().then(fail, fail);
+  }
+
   #succeed(run: Run, ctx: RunContext, value: unknown): void {
     if (run.finished) return this.#late(run);
     if (run.aborted?.code === "timeout") return this.#fail(run, run.aborted);
-    if (ctx.pending.length > 0) {
-      this.#o.desk
-        .transaction(run, ctx.pending, () => Promise.resolve(value))
-        .catch((e: unknown) => this.#fail(run, e));
+    if (isOutcome(value)) return this.#fail(run, value);
+    if (ctx.hasPending) {
+      ctx.complete(value).catch((e: unknown) => this.#fail(run, e));
       return;
     }
     if (!this.#leave(run)) return;
     this.completed++;
-    const result = value === undefined ? "" : storable(value, this.#o.resultBytesMax);
+    const result = resultText(run, value, this.#o);
     const { claim, holds } = run;
     this.#o.outbox.addSuccess(run.session, { claim, result, holds });
     this.#o.onOutcome();
@@ -187,19 +204,32 @@ export class Crew {
     if (thrown.kind === "snooze") return { kind: "snooze", delayMs: thrown.delayMs, outcome: "" };
     if (thrown.kind === "cancel") return cancelled(thrown.reason);
     this.failed++;
-    const error = describeError(aborted ?? thrown.error);
-    const { contract } = run.handler;
-    this.#o.log.warn("a task failed", {
-      task: run.claim.id,
-      type: contract.type,
-      attempt: run.attempt,
-      error: error.message,
-    });
+    const error = aborted ?? thrown.error;
+    const described = describeError(error);
+    this.#tellFailure(run, error, described);
     return {
       kind: "retry",
-      delayMs: delayFor(contract.backoff, run.attempt),
-      outcome: storable(error, 64 * 1024),
+      delayMs: delayFor(run.handler.contract.backoff, run.attempt),
+      outcome: storable(described, 64 * 1024),
     };
+  }
+
+  /**
+   * A failure that is tried again is one of many: at most a line a second. One for good is told each time,
+   * but for what a lost database causes: that hits everything at once and is told as one trouble.
+   */
+  #tellFailure(run: Run, error: unknown, { message, stack }: ErrorDescription): void {
+    const { contract } = run.handler;
+    const final = run.attempt >= contract.attempts;
+    const words = final ? "a task failed for good" : "a task failed";
+    if (isSluiceError(error, "database_unavailable")) return tellTrouble(this.#o.log, words, error);
+    const about = { task: run.claim.id, type: contract.type, attempt: run.attempt, error: message };
+    if (!final) return this.#o.log.warn(words, about);
+    try {
+      this.#o.desk.log.error(words, { ...about, stack });
+    } catch {
+      // A logger that throws must not take the outcome with it.
+    }
   }
 
   #other(run: Run, settlement: Omit<Settlement, "claim">): void {

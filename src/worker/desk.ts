@@ -1,6 +1,7 @@
 import type pg from "pg";
 import { send, type Desk } from "../client/enqueue.js";
 import { idempotencyKeyOf, prepare, shared } from "../client/prepare.js";
+import { describeError } from "../core/json.js";
 import type { Clock, Logger } from "../core/ports.js";
 import type { ContextDesk } from "./context.js";
 import type { Run } from "./run.js";
@@ -12,6 +13,8 @@ interface DeskOptions {
   readonly keep: boolean;
   readonly resultBytesMax: number;
   readonly logger: Logger;
+  /** The same, for what may repeat itself. */
+  readonly log: Logger;
   readonly clock: Clock;
   /** A transaction has committed, and with it the completion of its run. */
   readonly onRecorded: (run: Run) => void;
@@ -23,8 +26,8 @@ export function contextDesk(o: DeskOptions): ContextDesk {
     log: o.logger,
     now: () => o.clock.now(),
     async transaction(run, pending, fn) {
-      const { pool, keep, resultBytesMax, desk } = o;
-      const connections = { db: desk.db, pool, keep, resultBytesMax };
+      const { pool, keep, resultBytesMax, desk, log } = o;
+      const connections = { db: desk.db, pool, keep, resultBytesMax, log };
       const result = await completeInTransaction(connections, run, pending, fn);
       o.onRecorded(run);
       return result;
@@ -36,6 +39,14 @@ export function contextDesk(o: DeskOptions): ContextDesk {
       await o.desk.declarations.stream(terms);
       return async (tx) =>
         void (await send(o.desk, terms, common, { items: [item], idempotency }, tx));
+    },
+    late({ claim, handler }, e) {
+      const about = { task: claim.id, type: handler.contract.type };
+      const error = describeError(e).message;
+      o.log.warn("what a handler asked of its ctx failed after its task was over", {
+        ...about,
+        error,
+      });
     },
   };
 }

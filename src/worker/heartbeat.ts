@@ -6,6 +6,7 @@ import {
   releaseSuspect,
   releaseUnknown,
   retire,
+  survived,
   type BeatReply,
   type Registration,
 } from "../postgres/heartbeat.js";
@@ -38,6 +39,10 @@ const BEAT_MS_MAX = 5_000;
 // We stop before the database says that we are dead: by a tenth of the lease, at least 100 ms.
 const MARGIN_SHARE = 0.1;
 const MARGIN_MS_MIN = 100;
+// If we look at the clock this much later than we wanted, we stood still: what is in hand may be the reason.
+const STALLED_SHARE = 0.5;
+// What was cut off is told again until it is heard, but not for ever.
+const CUT_OFF_MAX = 100;
 // Full or free again is told at once, so that others know where a slot is of use; but not more often.
 const NEWS_MS_MIN = 250;
 
@@ -59,6 +64,9 @@ export class Heart {
   #draining = false;
   #wasFull = false;
   #toldMs = Number.NEGATIVE_INFINITY;
+  #watchedMs = Number.POSITIVE_INFINITY;
+  /** Sessions that were lost only because the database could not be reached. */
+  #cutOff: string[] = [];
 
   constructor(options: HeartOptions) {
     this.#o = options;
@@ -104,9 +112,16 @@ export class Heart {
   /** Whether a session's time is over. Also asked before anything that needs the lease. */
   watch(): void {
     const now = this.#o.clock.now();
-    for (const session of this.#sessions)
+    const stalled = now - this.#watchedMs > STALLED_SHARE * this.#o.registration.leaseMs;
+    this.#watchedMs = now;
+    for (const session of this.#sessions) {
       // guard: aborted before the lease runs out -> test/worker/heartbeat.test.ts: "a session that hears nothing is lost before its lease runs out, and another begins"
-      if (now >= session.leaseUntilMs - this.#marginMs()) this.lose(session);
+      if (now < session.leaseUntilMs - this.#marginMs()) continue;
+      // guard: who was cut off did not die -> test/worker/heartbeat.test.ts: "a session that was cut off is told not to have died, one that stood still is not"
+      if (!stalled && !session.stalled) this.#cutOff.push(session.id);
+      this.lose(session);
+    }
+    if (stalled) for (const session of this.#sessions) session.stalled = true;
     this.#news(now);
   }
 
@@ -151,6 +166,7 @@ export class Heart {
     this.#sessions.add(session);
     this.#current = session;
     this.#o.onBegan(session);
+    if (this.#cutOff.length > 0) this.#schedule(0);
   }
 
   /** Registers again, as often as it takes. */
@@ -195,8 +211,21 @@ export class Heart {
       if (!ok) waitMs = Math.min(waitMs, this.#trouble.nextDelayMs());
       else this.#trouble.over();
     }
+    await this.#vouch();
     this.#beating = false;
     this.#schedule(this.#beatAgain ? 0 : waitMs);
+  }
+
+  /** An outage is not a crash: nobody is to become a suspect for it. */
+  async #vouch(): Promise<void> {
+    if (this.#cutOff.length === 0 || this.#current === null) return;
+    const cutOff = this.#cutOff.slice(-CUT_OFF_MAX);
+    try {
+      if (!(await survived(this.#o.line, cutOff))) return;
+      this.#cutOff = this.#cutOff.filter((id) => !cutOff.includes(id)).slice(-CUT_OFF_MAX);
+    } catch (e) {
+      tellTrouble(this.#o.log, "could not tell of a session that was cut off", e);
+    }
   }
 
   async #beat(session: Session): Promise<boolean> {
@@ -214,6 +243,7 @@ export class Heart {
     }
     // guard: a lease counts from when its heartbeat was sent -> test/worker/heartbeat.test.ts: "a lease counts from when its heartbeat was sent, not from when the answer came"
     session.leaseUntilMs = sentMs + this.#o.registration.leaseMs;
+    session.stalled = false;
     this.#heard(session, reply);
     if (session.doubtful) await this.#settleDoubt(session);
     return true;

@@ -1,11 +1,11 @@
 import type pg from "pg";
 import { SluiceError } from "../core/error.js";
-import { storable } from "../core/json.js";
-import type { Queryable } from "../core/ports.js";
+import type { Logger, Queryable } from "../core/ports.js";
 import type { Database } from "../postgres/database.js";
 import { isReadOnly, toSluiceError } from "../postgres/fault.js";
 import { settleInTransaction } from "../postgres/settle.js";
 import type { PendingEnqueue } from "./context.js";
+import { resultText } from "./result.js";
 import type { Run } from "./run.js";
 
 interface TransactionDesk {
@@ -13,6 +13,7 @@ interface TransactionDesk {
   readonly pool: pg.Pool;
   readonly keep: boolean;
   readonly resultBytesMax: number;
+  readonly log: Logger;
 }
 
 /**
@@ -51,7 +52,7 @@ export async function completeInTransaction<R>(
     await settleInTransaction(desk.db, client, {
       worker: run.session.id,
       claim: run.claim,
-      result: result === undefined ? "" : storable(result, desk.resultBytesMax),
+      result: resultText(run, result, desk),
       keep: desk.keep,
     });
     await inOurWords(client.query("commit"));

@@ -121,6 +121,8 @@ export class Worker {
 
   /** Registers and begins to claim. Throws if the database cannot be reached. */
   async start(): Promise<void> {
+    if (this.#state === "running")
+      throw new SluiceError("invalid_option", "this worker was started already");
     if (this.#state !== "new")
       throw new SluiceError("stopped", `this worker is ${this.#state}: make a new one`);
     this.#state = "running";
@@ -224,6 +226,7 @@ export class Worker {
         keep,
         resultBytesMax: this.#desk.resultBytesMax,
         logger: this.#desk.logger,
+        log: this.#log,
         clock: this.#clock,
         onRecorded: (run) => crew.recorded(run),
       }),

@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import pg from "pg";
+import { SCHEMA_VERSION } from "../../src/postgres/version.js";
 import { freshDatabase, type TestDatabase } from "../support/database.js";
 import { spawnTs } from "../support/process.js";
 
@@ -95,6 +96,7 @@ describe("sluice", () => {
     for (const word of ["--url", "--schema", "--json", "DATABASE_URL", "Examples:"]) {
       expect(one.out).toContain(word);
     }
+    expect(one.out).toContain(`"version":${SCHEMA_VERSION},`);
   });
 
   test("tells its version, and wrong use with 2", async () => {

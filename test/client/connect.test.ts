@@ -1,7 +1,14 @@
 import { createServer, type AddressInfo } from "node:net";
 import pg from "pg";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from "vitest";
-import { limit, Sluice, task, type, type ConnectOptions } from "../../src/index.js";
+import {
+  limit,
+  Sluice,
+  task,
+  type,
+  type ConnectOptions,
+  type SluiceError,
+} from "../../src/index.js";
 import { freshDatabase, type TestDatabase } from "../support/database.js";
 import { codeOf } from "./house.js";
 
@@ -91,6 +98,16 @@ describe("the address", () => {
       expect(String(failure)).not.toContain("the-secret");
       expect(performance.now() - began).toBeLessThan(5_000);
     }
+  });
+
+  test("is wrong by the server's own word: its code is told, as an outage has none", async () => {
+    const [missing, down] = [new URL(database.url), new URL(database.url)];
+    missing.pathname = "/no_such_database";
+    down.port = String(await closedPort());
+    const detailsOf = (url: URL): Promise<unknown> =>
+      Sluice.connect({ url: url.href }).catch((e: unknown) => (e as SluiceError).details);
+    expect(await detailsOf(missing)).toEqual({ sqlstate: "3D000" });
+    expect(await detailsOf(down)).toBeUndefined();
   });
 
   test("makes no sense: refused without repeating it", async () => {

@@ -1,3 +1,4 @@
+import { inspect } from "node:util";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import pg from "pg";
 import { Client } from "../../src/client.js";
@@ -31,6 +32,15 @@ describe("connecting", () => {
       const error = await refusal(() => Sluice.connect({ pool: pool as never }));
       expect(error).toMatchObject({ code: "invalid_option", details: { option: "pool" } });
       expect(error.message).toMatch(/^pool must be a Pool of the pg package/);
+    },
+  );
+
+  test.each([{ log() {} }, { debug() {}, info() {}, warn: "no", error() {} }, null, 5])(
+    "with %j for a logger",
+    async (logger) => {
+      const error = await refusal(() => Sluice.connect({ url: house.url, logger } as never));
+      expect(error).toMatchObject({ code: "invalid_option", details: { option: "logger" } });
+      expect(error.message).toMatch(/^logger must have the functions .* lacks .*warn/);
     },
   );
 
@@ -144,10 +154,34 @@ test("an idempotency key with another input is named, and so is the task that ha
       house.sluice.enqueueMany(echo, [1, 2], { idempotencyKey: (n) => `order-${Number(n) + 5}` }),
   ]) {
     const error = await refusal(attempt);
-    expect(error.code).toBe("idempotency_conflict");
+    expect(error).toMatchObject({ code: "idempotency_conflict", details: { id } });
     expect(error.message).toContain("order-7");
     expect(error.message).toContain(`task ${id}`);
   }
+});
+
+test("a type's concurrency and a limit per key of one name: both are named", async () => {
+  await house.sluice.sync([limit("clash", { perKey: 1 })]);
+  await house.sluice.enqueue(task("crash", { concurrency: 1 }));
+  const crash = limit("crash", { perKey: 1 });
+  for (const [name, attempt] of [
+    ["clash", () => house.sluice.enqueue(task("clash", { concurrency: 1 }))],
+    ["crash", () => house.sluice.enqueue(task("other", { limits: [crash.for("k")] }))],
+    ["crash", () => house.sluice.sync([crash])],
+  ] as const) {
+    const error = await refusal(attempt);
+    expect(error).toMatchObject({ code: "limit_shape", details: { limit: name } });
+    expect(error.message).toContain(
+      `limit("${name}") and the concurrency of a task "${name}" are one limit`,
+    );
+  }
+});
+
+test("many tasks at once show how many they are", async () => {
+  const many = await house.sluice.enqueueMany(echo, [1, 2, 3]);
+  expect(inspect(many)).toBe(`EnqueuedMany { count: 3, existed: 0, first: '${many.ids()[0]}' }`);
+  const none = await house.sluice.enqueueMany(echo, []);
+  expect(inspect(none)).toBe("EnqueuedMany { count: 0, existed: 0, first: undefined }");
 });
 
 describe("of many inputs one is bad", () => {

@@ -112,6 +112,8 @@ describe("the limits of an input", () => {
 
   test("do not include the task's own name beside its concurrency", () => {
     const contract = task("mail", { concurrency: 5, limits: () => [mail] });
-    expect(caught(() => contract.place(undefined)).code).toBe("duplicate_limit");
+    const error = caught(() => contract.place(undefined));
+    expect(error.code).toBe("duplicate_limit");
+    expect(error.message).toMatch(/task "mail" has a concurrency.*a limit "mail" too/);
   });
 });

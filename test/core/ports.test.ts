@@ -1,4 +1,4 @@
-import { expect, test } from "vitest";
+import { expect, onTestFinished, test, vi } from "vitest";
 import { monotonicClock, oncePerSecond, silentLogger, type Logger } from "../../src/core/ports.js";
 
 type Line = [level: string, message: string, fields: unknown];
@@ -26,6 +26,49 @@ test("one line a second about the same trouble, and the next tells how many were
     ["warn", "database gone", { try: 1000, suppressed: 9 }],
     ["warn", "database gone", { try: 2000, suppressed: 9 }],
   ]);
+});
+
+test("what is held back comes when the second is over, also if nothing follows", () => {
+  vi.useFakeTimers();
+  onTestFinished(() => void vi.useRealTimers());
+  const { lines, clock, log } = recorder();
+  const pass = (ms: number): void => {
+    clock.ms += ms;
+    vi.advanceTimersByTime(ms);
+  };
+  for (let i = 0; i < 5; i++) {
+    log.warn("gone", { try: i });
+    pass(10);
+  }
+  pass(900);
+  expect(lines).toHaveLength(1);
+  pass(100);
+  expect(lines).toEqual([
+    ["warn", "gone", { try: 0 }],
+    ["warn", "gone", { try: 4, suppressed: 3 }],
+  ]);
+  // That was the line of its second.
+  log.warn("gone", { try: 5 });
+  expect(lines).toHaveLength(2);
+  pass(1_100);
+  expect(lines.slice(2)).toEqual([["warn", "gone", { try: 5 }]]);
+  pass(10_000);
+  expect(lines).toHaveLength(3);
+});
+
+test("what is held back is told to whoever closes, and once", () => {
+  vi.useFakeTimers();
+  onTestFinished(() => void vi.useRealTimers());
+  const { lines, log } = recorder();
+  for (const message of ["a", "b"]) for (let i = 0; i < 3; i++) log.warn(message, { i });
+  log.flush();
+  expect(lines.slice(2)).toEqual([
+    ["warn", "a", { i: 2, suppressed: 1 }],
+    ["warn", "b", { i: 2, suppressed: 1 }],
+  ]);
+  vi.advanceTimersByTime(10_000);
+  log.flush();
+  expect(lines).toHaveLength(4);
 });
 
 test("other messages and other levels are other troubles", () => {

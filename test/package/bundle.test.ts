@@ -1,5 +1,6 @@
 import { readdirSync } from "node:fs";
 import { join } from "node:path";
+import { build as esbuild } from "esbuild";
 import { build } from "vite";
 import { afterAll, expect, test } from "vitest";
 import { SCHEMA_VERSION } from "../../src/postgres/version.js";
@@ -13,6 +14,32 @@ afterAll(() => place.remove());
 test("the schema's version in the code is the number of the last migration", () => {
   const last = readdirSync(join(repository, "src/postgres/migrations")).toSorted().at(-1)!;
   expect(SCHEMA_VERSION).toBe(Number(last.slice(0, 4)));
+});
+
+const toldAndReady = {
+  code: 0,
+  out: expect.stringMatching(/^.*npx sluice migrate.*migrate: false\nready\n$/) as string,
+  err: "",
+};
+
+test("a producer in a bundle of CommonJS, which does not know where it is, does the same", async () => {
+  const outfile = join(place.path, "bundled.cjs");
+  await esbuild({
+    entryPoints: [join(repository, "test/package/programs/bundled.cjs")],
+    outfile,
+    bundle: true,
+    platform: "node",
+    format: "cjs",
+    target: "node20",
+    // It warns that import.meta is empty there.
+    logLevel: "error",
+    external: ["pg-native"],
+    alias: { "sluice/client": join(repository, "src/client.ts") },
+  });
+  const database = await freshDatabase({ migrated: true });
+  const env = { DATABASE_URL: database.url };
+  expect(await run(process.execPath, [outfile], { cwd: place.path, env })).toEqual(toldAndReady);
+  await database.drop();
 });
 
 test("a producer in a bundle enqueues, and is told that migrations run elsewhere", async () => {
@@ -30,16 +57,12 @@ test("a producer in a bundle enqueues, and is told that migrations run elsewhere
       rolldownOptions: { output: { entryFileNames: "[name].mjs" } },
     },
   });
-  expect(readdirSync(place.path)).toEqual(["bundled.mjs"]);
+  expect(readdirSync(place.path).filter((name) => name !== "bundled.cjs")).toEqual(["bundled.mjs"]);
   const database = await freshDatabase({ migrated: true });
   const ended = await run(process.execPath, [join(place.path, "bundled.mjs")], {
     cwd: place.path,
     env: { DATABASE_URL: database.url },
   });
-  expect(ended).toEqual({
-    code: 0,
-    out: expect.stringMatching(/^.*npx sluice migrate.*migrate: false\nready\n$/) as string,
-    err: "",
-  });
+  expect(ended).toEqual(toldAndReady);
   await database.drop();
 });

@@ -47,6 +47,31 @@ test("a drain goes on with what its tasks enqueue, by ctx or by the client", asy
   expect(seen).toEqual(["parent", "by client", "by ctx"]);
 });
 
+test("a drain waits for what a handler asked of its ctx and did not wait for", async () => {
+  const child = task("child", { input: type<string>() });
+  const parent = task("parent", { input: type<string>(), retry: { attempts: 1 } });
+  const t = await kit({
+    handlers: [
+      child.handle((name) => name),
+      parent.handle((how, ctx) => {
+        if (how === "transaction") void ctx.transaction(() => Promise.resolve("committed"));
+        else void ctx.enqueue(child, how === "bad" ? "\0" : how);
+      }),
+    ],
+  });
+  const handle = await t.sluice.enqueue(parent, "transaction");
+  for (const how of ["c", "bad"]) await t.sluice.enqueue(parent, how);
+  const { ran } = await t.drain();
+  expect(ran.map(({ type, outcome }) => [type, outcome])).toEqual([
+    ["parent", "succeeded"],
+    ["parent", "succeeded"],
+    ["parent", "failed"],
+    ["child", "succeeded"],
+  ]);
+  expect(ran[2]?.error).toMatchObject({ code: "input_not_storable" });
+  expect(await handle.result()).toBe("committed");
+});
+
 test("every outcome is told, with what was thrown", async () => {
   const boom = new Error("boom");
   const outcomes: Record<string, () => unknown> = {

@@ -15,7 +15,7 @@ interface Told {
   lost: number[];
 }
 
-type Answer = (statement: string) => Promise<object[]>;
+type Answer = (statement: string, values: unknown[]) => Promise<object[]>;
 
 const alive = { alive: true, stops: null, stop_reasons: null, suspect: null };
 const never = (): Promise<never> => new Promise(() => {});
@@ -33,8 +33,10 @@ async function begin(answer: Answer, leaseMs: number): Promise<{ told: Told; hea
   const now = (): number => Date.now() - from;
   let registrations = 0;
   const line = {
-    run: ({ name }: AnyStatement) =>
-      name === "register" ? Promise.resolve([{ id: String(++registrations) }]) : answer(name),
+    run: ({ name }: AnyStatement, values: unknown[]) =>
+      name === "register"
+        ? Promise.resolve([{ id: String(++registrations) }])
+        : answer(name, values),
   };
   const begun = new Heart({
     line: line as unknown as Line,
@@ -113,4 +115,27 @@ test("what is to be told while a heartbeat is under way is told right after it",
   beating.drain();
   await vi.advanceTimersByTimeAsync(10);
   expect(asked).toEqual(["beat", "beat"]);
+});
+
+test("a session that was cut off is told not to have died, one that stood still is not", async () => {
+  let away = true;
+  const told: string[] = [];
+  const answer: Answer = (name, [ids]) => {
+    if (away) return Promise.reject(new Error("the database is away"));
+    // The first time another has it in hand: it is to be told again.
+    if (name === "survived") return after(1, [{ survived: told.push(String(ids)) > 1 }]);
+    return after(1, [alive]);
+  };
+  const lives = await heart(answer);
+  await vi.advanceTimersByTimeAsync(LEASE_MS);
+  expect(lives.lost).toHaveLength(1);
+  away = false;
+  await vi.advanceTimersByTimeAsync(2 * LEASE_MS);
+  expect(told).toEqual(["{1}", "{1}"]);
+
+  // Its timers do not run for a lease and more, as when its event loop is blocked.
+  vi.setSystemTime(Date.now() + 2 * LEASE_MS);
+  await vi.advanceTimersByTimeAsync(LEASE_MS);
+  expect(lives.lost).toHaveLength(2);
+  expect(told).toHaveLength(2);
 });

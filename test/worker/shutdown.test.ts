@@ -146,6 +146,17 @@ test("a claimer that was stopped sends nothing more and tells of nothing more", 
   expect([sent, told]).toEqual([1, []]);
 });
 
+test("a worker that was started already says so, and works on", async () => {
+  const s = await scene();
+  const job = task("job");
+  const worker = await s.worker({ handlers: [job.handle(() => "done")] });
+  await expect(worker.start()).rejects.toMatchObject({
+    code: "invalid_option",
+    message: "this worker was started already",
+  });
+  expect(await (await s.sluice.enqueue(job)).result({ timeoutMs: 10_000 })).toBe("done");
+});
+
 test("a worker that could not declare its tasks has stopped", async () => {
   const s = await scene();
   await s.sluice.enqueue(task("other", { limits: [limit("shape", { total: 1 })] }));

@@ -8,7 +8,7 @@ const LEASE_MS = 1_000;
 /** As if it had been in hand at three crashes. */
 async function suspect(s: Scene, { id }: TaskHandle): Promise<void> {
   await s.sql.query(
-    `with gone as (delete from sluice.ready where id = $1 returning *), counted as (insert into sluice.crash values ($1, 3))
+    `with gone as (delete from sluice.ready where id = $1 returning *), counted as (insert into sluice.crash values ($1, 3, 0))
     insert into sluice.suspect (id, stream, attempt, lanes) select id, stream, attempt, lanes from gone`,
     [id],
   );
@@ -130,4 +130,29 @@ test("a worker that does not get empty leaves the suspect to others and goes on 
   });
   finish.resolve();
   await alone.promise;
+});
+
+test("what was in hand of a worker that was only cut off is not to blame", async () => {
+  const s = await scene();
+  const job = task("job");
+  const handle = await s.sluice.enqueue(job);
+  const value = async <T>(text: string, values: unknown[] = []): Promise<T> =>
+    Object.values((await s.sql.query<Record<string, T>>(text, values)).rows[0]!)[0]!;
+  const stream = await value<number>("select id from sluice.stream where type = 'job'");
+  for (let outage = 1; outage <= 5; outage++) {
+    const id = await value<string>("select sluice.register('w', $1, 60000, 10)::text", [[stream]]);
+    const values = [id, outage, [stream]];
+    const step = "select id::text from sluice.step($1, $2, $3, 1)";
+    expect(await value(step, values)).toBe(handle.id);
+    const survived = "select sluice.survived(array[$1::bigint])";
+    // While its lease lasts it has lost nothing: it is to tell again.
+    expect(await value(survived, [id])).toBe(false);
+    await s.sql.query("update sluice.worker set expires_at = '-infinity' where id = $1", [id]);
+    // Now somebody else is quicker, now it is itself.
+    if (outage % 2 === 0) await s.sql.query("select sluice.reap()");
+    expect(await value(survived, [id])).toBe(true);
+    expect(await value(survived, [id])).toBe(true);
+    expect(await crashes(s, handle)).toBeUndefined();
+  }
+  expect(await violations(s.sql)).toEqual([]);
 });

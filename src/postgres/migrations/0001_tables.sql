@@ -140,8 +140,9 @@ create table sluice.suspect (
   id bigint primary key, stream int not null, attempt smallint not null, lanes bigint[],
   reserved_by bigint
 );
+-- worker: the one that was counted last.
 create table sluice.crash (
-  id bigint primary key, times smallint not null
+  id bigint primary key, times smallint not null, worker bigint not null
 );
 
 -- gate, stream_gate: the gates of which this run holds a slot.

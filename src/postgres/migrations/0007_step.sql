@@ -249,14 +249,14 @@ begin
   if v_lanes is not null or v_joined is not null then perform sluice.admit(v_lanes, v_lanes_n, v_joined, v_joined_limits); end if;
 
   if p_n > 0 then
-    v_look := clock_timestamp();
+    v_look := sluice.clock();
     if p_spots <> '{}' then
       v_sources := sluice.sources_from(p_spots, v_own_gates, v_own_n);
     else
       v_sources := sluice.sources(
         case when p_from > 1 then p_streams[p_from:] || p_streams[:p_from - 1] else p_streams end, v_own_gates, v_own_n, p_claim);
     end if;
-    v_look_ms := extract(epoch from clock_timestamp() - v_look) * 1000;
+    v_look_ms := extract(epoch from sluice.clock() - v_look) * 1000;
     if p_spots <> '{}' or p_spots = '{}' and v_look_ms >= 3 then
       return query select null::bigint, v_look_ms, null::smallint,
         (select json_agg(json_build_array(x.stream, x.gate, x.rank, x.id::text)) from unnest(v_sources) x), null::smallint;

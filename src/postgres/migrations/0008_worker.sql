@@ -112,7 +112,8 @@ begin
     delete from sluice.run where ctid = any (array(
       select r.ctid from sluice.run r where not exists (select from sluice.worker w where w.id = r.worker) for update of r skip locked)) returning *
   ), crashed as (
-    insert into sluice.crash as c (id, times) select id, 1 from gone on conflict (id) do update set times = c.times + 1 returning id, times
+    insert into sluice.crash as c (id, times, worker) select id, 1, worker from gone
+    on conflict (id) do update set times = c.times + 1, worker = excluded.worker returning id, times
   ), fate as materialized (
     select g.*, t.stream, t.rank, t.gate as task_gate, t.lane_limits, c.times,
       case when exists (select from sluice.stop s where s.id = g.id) then 'c' when c.times > 3 then 'f' when c.times = 3 then 'suspect' else 'b' end as kind
@@ -128,7 +129,7 @@ begin
   ), history as (
     insert into sluice.done (id, state, attempt, worker, started_at, finished_at, outcome)
     select id, kind::"char", attempt, worker, started_at, v_now,
-      case when kind = 'f' then json_build_object('name', 'SluiceError', 'code', 'poisoned', 'message', 'the worker died ' || times || ' times with this task in hand, the last time with nothing else')
+      case when kind = 'f' then json_build_object('name', 'SluiceError', 'code', 'poisoned', 'message', 'its worker died or lost its lease ' || times || ' times with this task in hand, the last time with nothing else; a handler that blocks the event loop loses the lease too')
         else json_build_object('reason', (select s.reason from sluice.stop s where s.id = fate.id limit 1)) end
     from fate where kind in ('f', 'c')
   ), credits as (
@@ -145,4 +146,17 @@ begin
     perform sluice.tell_awaited(array(select distinct id from sluice.awaited where id = any (v_poisoned)));
   end if;
   perform sluice.ring(array[x], tasks) from unnest(v_streams) x;
+end $$;
+
+-- These could not reach the database for longer than their lease, and tell now that they did not die:
+-- what they had in hand is not to blame. False: it is in another's hand just now, tell it again.
+create function sluice.survived(p_workers bigint[]) returns boolean language plpgsql as $$
+begin
+  perform sluice.reap();
+  if exists (select from sluice.run where worker = any (p_workers)) or exists (select from sluice.worker where id = any (p_workers)) then
+    return false;
+  end if;
+  delete from sluice.crash where worker = any (p_workers) and times <= 1;
+  update sluice.crash set times = times - 1, worker = 0 where worker = any (p_workers);
+  return true;
 end $$;

@@ -72,8 +72,12 @@ export class Tale {
     return line(at, start.process, { kind: "end", task: this.task, claim, ...ending });
   }
 
-  accepted(at: number, state: "succeeded" | "failed" | "cancelled" = "succeeded"): Line {
-    return line(at, "queue", { kind: "accepted", task: this.task, state, attempt: 1 });
+  accepted(
+    at: number,
+    state: "succeeded" | "failed" | "cancelled" = "succeeded",
+    code: string | null = null,
+  ): Line {
+    return line(at, "queue", { kind: "accepted", task: this.task, state, attempt: 1, code });
   }
 
   cancelling(at: number): Line {

@@ -51,6 +51,22 @@ test("a failure needs all its attempts used up by errors and timeouts", () => {
   expect(shut).toEqual({ failedWithoutCause: 1 });
 });
 
+test("a task is poisoned by the deaths it was in hand at, and by nothing less", () => {
+  const t = tale();
+  const deaths = (n: number) =>
+    Array.from({ length: n }, (_, i) => [
+      ...t.ran(10 + 1_000 * i, 20, "completed", { process: `w${i}` }).slice(0, 1),
+      dead(15 + 1_000 * i, `w${i}`),
+    ]).flat();
+  const poisoned = t.accepted(9_000, "failed", "poisoned");
+  expect(found(t.enqueued(0), deaths(4), poisoned)).toEqual({});
+  // One may have died before it had started the handler.
+  expect(found(t.enqueued(0), deaths(3), poisoned)).toEqual({});
+  expect(found(t.enqueued(0), deaths(2), poisoned)).toEqual({ failedWithoutCause: 1 });
+  const other = t.accepted(9_000, "failed", "other");
+  expect(found(t.enqueued(0), deaths(4), other)).toEqual({ failedWithoutCause: 1 });
+});
+
 test("after a retry by hand a failure needs all its attempts again", () => {
   const t = tale({ attempts: 2 });
   const failing = (at: number) => [

@@ -9,6 +9,8 @@ interface Task {
   dueMs: number;
   attempt: number;
   crashes: number;
+  /** The worker that was counted last. */
+  blamed: string | null;
   stopped: boolean;
   reservedBy: string | null;
 }
@@ -52,7 +54,7 @@ export class Store {
       const suspect = i >= tasks;
       const state = suspect ? "suspect" : "ready";
       const crashes = suspect ? CRASHES_MAX : 0;
-      const blank = { dueMs: 0, attempt: 0, stopped: false, reservedBy: null };
+      const blank = { dueMs: 0, attempt: 0, blamed: null, stopped: false, reservedBy: null };
       this.tasks.set(String(i + 1), { id: String(i + 1), state, crashes, ...blank });
     }
   }
@@ -139,6 +141,16 @@ export class Store {
     return [{ released }];
   }
 
+  survived(workers: readonly string[]): boolean {
+    this.reap();
+    for (const task of this.tasks.values()) {
+      if (task.blamed === null || !workers.includes(task.blamed)) continue;
+      task.crashes--;
+      task.blamed = null;
+    }
+    return !workers.some((worker) => this.leases.has(worker));
+  }
+
   claimSuspect(worker: string, token: string, id: string): Row[] {
     this.#requireLease(worker);
     if (this.heldBy(worker).length > 0) throw refusal("not_claimed");
@@ -165,7 +177,7 @@ export class Store {
     const dead = [...this.leases.keys()].filter((worker) => !this.alive(worker));
     for (const worker of dead) this.leases.delete(worker);
     const gone = [...this.running].filter(([, held]) => !this.leases.has(held.worker));
-    for (const [id] of gone) this.#crash(this.tasks.get(id)!);
+    for (const [id, { worker }] of gone) this.#crash(this.tasks.get(id)!, worker);
     return [{ workers: dead.length, tasks: gone.length, poisoned: 0 }];
   }
 
@@ -210,7 +222,8 @@ export class Store {
     }
   }
 
-  #crash(task: Task): void {
+  #crash(task: Task, worker: string): void {
+    task.blamed = worker;
     this.running.delete(task.id);
     this.crashes++;
     task.attempt--;
