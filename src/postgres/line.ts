@@ -7,12 +7,11 @@ import type { AnyStatement, Statement } from "./statement.js";
 
 type Query = pg.QueryConfig & { readonly rowMode?: "array" };
 
-const JSON_OID: number = pg.types.builtins.JSON;
 const text = (value: string): string => value;
 // JSON comes as its text: who reads it wants to know how long it is.
 const types: pg.CustomTypesConfig = {
   getTypeParser: (oid, format) =>
-    oid === JSON_OID ? text : (pg.types.getTypeParser(oid, format as "text") as never),
+    oid === pg.types.builtins.JSON ? text : pg.types.getTypeParser(oid, format),
 };
 
 /**

@@ -18,7 +18,7 @@ export function openPool({ connectionTimeoutMillis, ...config }: pg.PoolConfig):
   pool.on("connect", (client) => {
     // A server may let us in and throw us out in one breath, before whoever asked for it has his own listener.
     client.on("error", () => {});
-    open.add(client as unknown as pg.Client);
+    open.add(client);
   });
   pool.on("remove", (client) => void open.delete(client as unknown as pg.Client));
   // An idle connection that breaks is replaced by the pool; without a listener it would end the process.

@@ -77,7 +77,9 @@ test(`no file of src has more than ${linesMax} lines`, () => {
 });
 
 test("every export is imported by another file of src or by a test", () => {
-  const users = ["src", "test", "fault", "bench", "examples"].flatMap((folder) => filesBelow(folder, ".ts"));
+  const users = ["src", "test", "fault", "bench", "examples"].flatMap((folder) =>
+    filesBelow(folder, ".ts"),
+  );
   const imports = users.flatMap((path) => importsOf(path));
   const isUsed = (path: string, name: string): boolean =>
     imports.some(
