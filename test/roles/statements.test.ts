@@ -30,6 +30,7 @@ const senders: Record<string, readonly Role[]> = {
   register: workers,
   beat: workers,
   retire: workers,
+  survived: workers,
   step: workers,
   settle: workers,
   settle_in_transaction: workers,
