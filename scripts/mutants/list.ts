@@ -174,7 +174,7 @@ export const mutants: readonly Mutant[] = [
   },
   {
     guard: "who was cut off did not die",
-    from: "if (!stalled && !session.stalled) this.#cutOff.push(session.id);",
+    from: "if (!this.#stoodStill(session)) this.#cutOff.push(session.id);",
     to: "",
     dies: /AssertionError/,
   },

@@ -80,20 +80,20 @@ export async function retire(line: Line, worker: string): Promise<number> {
   return row?.released ?? 0;
 }
 
-const survivedStatement = statement<{ survived: boolean }>({
+const survivedStatement = statement<{ left: string[] }>({
   name: "survived",
-  text: "select sluice.survived($1::text::bigint[]) as survived",
+  text: "select sluice.survived($1::text::bigint[])::text[] as left",
   params: ["text"],
-  columns: ["survived"],
+  columns: ["left"],
 });
 
 /**
  * These workers were cut off for longer than their lease, but did not die: nothing they held is to blame.
- * False: to be told again.
+ * Returns those that are to be told again.
  */
-export async function survived(line: Line, workers: readonly string[]): Promise<boolean> {
+export async function survived(line: Line, workers: readonly string[]): Promise<string[]> {
   const [row] = await line.run(survivedStatement, [`{${workers.join(",")}}`]);
-  return row?.survived ?? false;
+  return row?.left ?? [];
 }
 
 const releaseUnknownStatement = statement<{ released: number }>({

@@ -39,8 +39,10 @@ const BEAT_MS_MAX = 5_000;
 // We stop before the database says that we are dead: by a tenth of the lease, at least 100 ms.
 const MARGIN_SHARE = 0.1;
 const MARGIN_MS_MIN = 100;
-// If we look at the clock this much later than we wanted, we stood still: what is in hand may be the reason.
-const STALLED_SHARE = 0.5;
+// Who stood still for this share of a lease since its last good heartbeat was not just cut off: what it has
+// in hand may be the reason. A busy machine is a little late all the time, which counts for nothing.
+const STALLED_SHARE = 0.25;
+const LATE_MS_MIN = 150;
 // What was cut off is told again until it is heard, but not for ever.
 const CUT_OFF_MAX = 100;
 // Full or free again is told at once, so that others know where a slot is of use; but not more often.
@@ -80,10 +82,7 @@ export class Heart {
   async start(): Promise<void> {
     await this.#register();
     this.#schedule(this.#beatMs());
-    this.#watchTimer = setInterval(
-      () => this.watch(),
-      Math.min(50, this.#o.registration.leaseMs / 10),
-    );
+    this.#watchTimer = setInterval(() => this.watch(), this.#watchMs());
   }
 
   /** A reply was lost: the session stays for what it knows, and another one claims. */
@@ -112,16 +111,16 @@ export class Heart {
   /** Whether a session's time is over. Also asked before anything that needs the lease. */
   watch(): void {
     const now = this.#o.clock.now();
-    const stalled = now - this.#watchedMs > STALLED_SHARE * this.#o.registration.leaseMs;
+    const lateMs = now - this.#watchedMs - this.#watchMs();
     this.#watchedMs = now;
     for (const session of this.#sessions) {
+      if (lateMs > LATE_MS_MIN) session.stalledMs += lateMs;
       // guard: aborted before the lease runs out -> test/worker/heartbeat.test.ts: "a session that hears nothing is lost before its lease runs out, and another begins"
       if (now < session.leaseUntilMs - this.#marginMs()) continue;
       // guard: who was cut off did not die -> test/worker/heartbeat.test.ts: "a session that was cut off is told not to have died, one that stood still is not"
-      if (!stalled && !session.stalled) this.#cutOff.push(session.id);
+      if (!this.#stoodStill(session)) this.#cutOff.push(session.id);
       this.lose(session);
     }
-    if (stalled) for (const session of this.#sessions) session.stalled = true;
     this.#news(now);
   }
 
@@ -221,8 +220,9 @@ export class Heart {
     if (this.#cutOff.length === 0 || this.#current === null) return;
     const cutOff = this.#cutOff.slice(-CUT_OFF_MAX);
     try {
-      if (!(await survived(this.#o.line, cutOff))) return;
-      this.#cutOff = this.#cutOff.filter((id) => !cutOff.includes(id)).slice(-CUT_OFF_MAX);
+      const left = await survived(this.#o.line, cutOff);
+      const since = this.#cutOff.filter((id) => !cutOff.includes(id));
+      this.#cutOff = [...left, ...since].slice(-CUT_OFF_MAX);
     } catch (e) {
       tellTrouble(this.#o.log, "could not tell of a session that was cut off", e);
     }
@@ -243,7 +243,7 @@ export class Heart {
     }
     // guard: a lease counts from when its heartbeat was sent -> test/worker/heartbeat.test.ts: "a lease counts from when its heartbeat was sent, not from when the answer came"
     session.leaseUntilMs = sentMs + this.#o.registration.leaseMs;
-    session.stalled = false;
+    session.stalledMs = 0;
     this.#heard(session, reply);
     if (session.doubtful) await this.#settleDoubt(session);
     return true;
@@ -274,6 +274,14 @@ export class Heart {
     if (full === this.#wasFull || now - this.#toldMs < NEWS_MS_MIN) return;
     this.#wasFull = full;
     this.#schedule(0);
+  }
+
+  #stoodStill({ stalledMs }: Session): boolean {
+    return stalledMs > STALLED_SHARE * this.#o.registration.leaseMs;
+  }
+
+  #watchMs(): number {
+    return Math.min(50, this.#o.registration.leaseMs / 10);
   }
 
   #beatMs(): number {

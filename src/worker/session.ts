@@ -16,8 +16,8 @@ export class Session {
   /** Since when, by our monotonic clock. */
   doubtfulSinceMs = 0;
   lost = false;
-  /** Its process stood still for long since the last good heartbeat. */
-  stalled = false;
+  /** For how long its process stood still since the last good heartbeat. */
+  stalledMs = 0;
   /** Outcomes of this session that are on their way to the database. */
   settling = 0;
   /** Tokens of claims whose reply may still come. */

@@ -195,7 +195,7 @@ test("a suspect whose claim is not answered is claimed again", async () => {
   const job = task("job", { concurrency: 1 });
   const handle = await s.sluice.enqueue(job);
   await s.sql.query(
-    `with gone as (delete from sluice.ready where id = $1 returning *), counted as (insert into sluice.crash values ($1, 3, 0))
+    `with gone as (delete from sluice.ready where id = $1 returning *), counted as (insert into sluice.crash values ($1, '{1,2,3}'))
     insert into sluice.suspect (id, stream, attempt, lanes) select id, stream, attempt, lanes from gone`,
     [handle.id],
   );

@@ -8,14 +8,16 @@ const LEASE_MS = 1_000;
 /** As if it had been in hand at three crashes. */
 async function suspect(s: Scene, { id }: TaskHandle): Promise<void> {
   await s.sql.query(
-    `with gone as (delete from sluice.ready where id = $1 returning *), counted as (insert into sluice.crash values ($1, 3, 0))
+    `with gone as (delete from sluice.ready where id = $1 returning *), counted as (insert into sluice.crash values ($1, '{1,2,3}'))
     insert into sluice.suspect (id, stream, attempt, lanes) select id, stream, attempt, lanes from gone`,
     [id],
   );
 }
 
 async function crashes(s: Scene, { id }: TaskHandle): Promise<number | undefined> {
-  return (await s.sql.query("select times from sluice.crash where id = $1", [id])).rows[0]?.times;
+  return (
+    await s.sql.query("select cardinality(workers) as times from sluice.crash where id = $1", [id])
+  ).rows[0]?.times;
 }
 
 test("a suspect runs when its worker has nothing else in hand, and nothing joins it", async () => {
@@ -144,15 +146,54 @@ test("what was in hand of a worker that was only cut off is not to blame", async
     const values = [id, outage, [stream]];
     const step = "select id::text from sluice.step($1, $2, $3, 1)";
     expect(await value(step, values)).toBe(handle.id);
-    const survived = "select sluice.survived(array[$1::bigint])";
+    const survived = "select sluice.survived(array[$1::bigint])::text[]";
     // While its lease lasts it has lost nothing: it is to tell again.
-    expect(await value(survived, [id])).toBe(false);
+    expect(await value(survived, [id])).toEqual([id]);
     await s.sql.query("update sluice.worker set expires_at = '-infinity' where id = $1", [id]);
     // Now somebody else is quicker, now it is itself.
     if (outage % 2 === 0) await s.sql.query("select sluice.reap()");
-    expect(await value(survived, [id])).toBe(true);
-    expect(await value(survived, [id])).toBe(true);
+    expect(await value(survived, [id])).toEqual([]);
+    expect(await value(survived, [id])).toEqual([]);
     expect(await crashes(s, handle)).toBeUndefined();
   }
+  expect(await violations(s.sql)).toEqual([]);
+});
+
+test("each of several workers that were cut off in turn takes back its own blame, and only that", async () => {
+  const s = await scene();
+  const handle = await s.sluice.enqueue(task("job"));
+  await s.sql.query("insert into sluice.crash values ($1, '{11,12,13}')", [handle.id]);
+  const survived = async (ids: string): Promise<unknown> =>
+    s.sql.query("select sluice.survived($1)", [ids]);
+  const blamed = async (): Promise<unknown> =>
+    (await s.sql.query("select workers::text[] from sluice.crash")).rows;
+  await survived("{12}");
+  expect(await blamed()).toEqual([{ workers: ["11", "13"] }]);
+  await survived("{12,13}");
+  expect(await blamed()).toEqual([{ workers: ["11"] }]);
+  await survived("{11}");
+  expect(await blamed()).toEqual([]);
+});
+
+test("a suspect whose worker was only cut off is a suspect still, and not guilty", async () => {
+  const s = await scene();
+  const job = task("job");
+  const handle = await s.sluice.enqueue(job);
+  await suspect(s, handle);
+  const { rows } = await s.sql.query<{ id: string }>(
+    "select sluice.register('w', array(select id from sluice.stream), 60000, 10)::text as id",
+  );
+  const worker = rows[0]!.id;
+  await s.sql.query("select sluice.beat($1, 1, 0, false)", [worker]);
+  const claimed = await s.sql.query("select id from sluice.claim_suspect($1, 1, $2)", [
+    worker,
+    handle.id,
+  ]);
+  expect(claimed.rows).toHaveLength(1);
+  await s.sql.query("update sluice.worker set expires_at = '-infinity'");
+  await s.sql.query("select sluice.survived(array[$1::bigint])", [worker]);
+  expect(await crashes(s, handle)).toBe(3);
+  const there = await s.sql.query("select from sluice.suspect where id = $1", [handle.id]);
+  expect(there.rowCount).toBe(1);
   expect(await violations(s.sql)).toEqual([]);
 });

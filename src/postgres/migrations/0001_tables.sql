@@ -140,9 +140,10 @@ create table sluice.suspect (
   id bigint primary key, stream int not null, attempt smallint not null, lanes bigint[],
   reserved_by bigint
 );
--- worker: the one that was counted last.
+-- Which workers had it in hand when their lease ended. Rows are locked by whoever changes several in the
+-- order of their ids.
 create table sluice.crash (
-  id bigint primary key, times smallint not null, worker bigint not null
+  id bigint primary key, workers bigint[] not null
 );
 
 -- gate, stream_gate: the gates of which this run holds a slot.

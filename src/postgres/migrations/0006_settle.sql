@@ -116,7 +116,7 @@ begin
            when o.kind = 'r' and g.attempt >= t.attempts_max then 'f' else o.kind end as kind,
       o.kind in ('r', 'z', 'b') and exists (select from sluice.stop s where s.id = g.id) as asked,
       coalesce(t.lanes[1] >> 60 = 1, false) as ordered,
-      exists (select from sluice.crash c where c.id = g.id and c.times >= 3) as suspect
+      exists (select from sluice.crash c where c.id = g.id and cardinality(c.workers) >= 3) as suspect
     from gone g join outcome o on o.id = g.id
     cross join lateral (select * from sluice.task where id = g.id limit 1) t
   ), to_scheduled as (
@@ -130,7 +130,7 @@ begin
     insert into sluice.suspect (id, stream, attempt, lanes) select id, stream, attempt - 1, fate.lanes from fate where kind = 'b' and suspect
   ), in_doubt as (
     -- It ran alone and did not kill its worker. Should it be in hand at one more crash, it is a suspect again and not yet guilty.
-    update sluice.crash c set times = 2 from fate where c.id = fate.id and suspect and kind in ('r', 'z')
+    update sluice.crash c set workers = c.workers[:2] from fate where c.id = fate.id and suspect and kind in ('r', 'z')
   ), blocked as (
     insert into sluice.block (id, lane) select id, fate.lanes[1] from fate where kind = 'f' and lane_limits[1] = -1
   ), history as (

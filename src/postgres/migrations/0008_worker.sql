@@ -112,8 +112,8 @@ begin
     delete from sluice.run where ctid = any (array(
       select r.ctid from sluice.run r where not exists (select from sluice.worker w where w.id = r.worker) for update of r skip locked)) returning *
   ), crashed as (
-    insert into sluice.crash as c (id, times, worker) select id, 1, worker from gone
-    on conflict (id) do update set times = c.times + 1, worker = excluded.worker returning id, times
+    insert into sluice.crash as c (id, workers) select id, array[worker] from gone order by id
+    on conflict (id) do update set workers = c.workers || excluded.workers returning c.id, cardinality(c.workers) as times
   ), fate as materialized (
     select g.*, t.stream, t.rank, t.gate as task_gate, t.lane_limits, c.times,
       case when exists (select from sluice.stop s where s.id = g.id) then 'c' when c.times > 3 then 'f' when c.times = 3 then 'suspect' else 'b' end as kind
@@ -149,14 +149,27 @@ begin
 end $$;
 
 -- These could not reach the database for longer than their lease, and tell now that they did not die:
--- what they had in hand is not to blame. False: it is in another's hand just now, tell it again.
-create function sluice.survived(p_workers bigint[]) returns boolean language plpgsql as $$
+-- what they had in hand is not to blame. What nobody has reaped yet goes back uncounted. Returns those of
+-- which something is in another's hand just now: to be told again.
+create function sluice.survived(p_workers bigint[]) returns bigint[] language plpgsql set lock_timeout = '500ms' as $$
+declare v_ids bigint[]; v_claims bigint[]; v record; v_gone bigint[];
 begin
-  perform sluice.reap();
-  if exists (select from sluice.run where worker = any (p_workers)) or exists (select from sluice.worker where id = any (p_workers)) then
-    return false;
+  perform sluice.barrier_shared();
+  delete from sluice.worker where id = any (array(select w.id from sluice.worker w where w.id = any (p_workers) and w.expires_at <= sluice.clock() for update skip locked));
+  select array_agg(r.id), array_agg(r.claim) into v_ids, v_claims from sluice.run r
+  where r.worker = any (p_workers) and not exists (select from sluice.worker w where w.id = r.worker);
+  if v_ids is not null then
+    select * into v from sluice.settle_others(v_ids, v_claims, array_fill('b'::text, array[cardinality(v_ids)]), null, null);
   end if;
-  delete from sluice.crash where worker = any (p_workers) and times <= 1;
-  update sluice.crash set times = times - 1, worker = 0 where worker = any (p_workers);
-  return true;
+  v_gone := array(select w from unnest(p_workers) w
+    where not exists (select from sluice.worker x where x.id = w) and not exists (select from sluice.run r where r.worker = w));
+  perform from sluice.crash c where c.workers && v_gone order by c.id for update;
+  delete from sluice.crash where workers <@ v_gone;
+  update sluice.crash set workers = array(select w from unnest(workers) w where w <> all (v_gone)) where workers && v_gone;
+  -- Lanes come last, as in a step.
+  if v_ids is not null then
+    if v.gates is not null then perform sluice.give_back(v.gates, v.gates_n); end if;
+    if v.lanes is not null then perform sluice.admit(v.lanes, null, null, null); end if;
+  end if;
+  return array(select w from unnest(p_workers) w where w <> all (v_gone));
 end $$;

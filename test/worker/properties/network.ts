@@ -192,7 +192,7 @@ function perform(store: Store, { name, values }: Query): unknown[] {
     register: () => store.register(values[2] as number),
     beat: () => store.beat(worker, values[3] as boolean),
     retire: () => store.retire(worker),
-    survived: () => [{ survived: store.survived(listed(values[0])) }],
+    survived: () => [{ left: store.survived(listed(values[0])) }],
     release_unknown: () => [{ released: store.releaseUnknown(worker, listed(values[1])) }],
     claim_suspect: () => store.claimSuspect(worker, values[1] as string, values[2] as string),
     release_suspect: () => {

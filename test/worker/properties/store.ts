@@ -9,8 +9,8 @@ interface Task {
   dueMs: number;
   attempt: number;
   crashes: number;
-  /** The worker that was counted last. */
-  blamed: string | null;
+  /** The workers that were counted. */
+  blamed: string[];
   stopped: boolean;
   reservedBy: string | null;
 }
@@ -54,7 +54,13 @@ export class Store {
       const suspect = i >= tasks;
       const state = suspect ? "suspect" : "ready";
       const crashes = suspect ? CRASHES_MAX : 0;
-      const blank = { dueMs: 0, attempt: 0, blamed: null, stopped: false, reservedBy: null };
+      const blank = {
+        dueMs: 0,
+        attempt: 0,
+        blamed: [] as string[],
+        stopped: false,
+        reservedBy: null,
+      };
       this.tasks.set(String(i + 1), { id: String(i + 1), state, crashes, ...blank });
     }
   }
@@ -141,14 +147,21 @@ export class Store {
     return [{ released }];
   }
 
-  survived(workers: readonly string[]): boolean {
-    this.reap();
-    for (const task of this.tasks.values()) {
-      if (task.blamed === null || !workers.includes(task.blamed)) continue;
-      task.crashes--;
-      task.blamed = null;
+  /** Returns those that are to be told again, because their lease lasts. */
+  survived(workers: readonly string[]): string[] {
+    const gone = workers.filter((worker) => !this.alive(worker));
+    for (const worker of gone) this.leases.delete(worker);
+    for (const [id, held] of this.running) {
+      if (!gone.includes(held.worker)) continue;
+      this.running.delete(id);
+      this.#fate(this.tasks.get(id)!, "b", 0);
     }
-    return !workers.some((worker) => this.leases.has(worker));
+    for (const task of this.tasks.values()) {
+      const blamed = task.blamed.filter((worker) => !gone.includes(worker));
+      task.crashes -= task.blamed.length - blamed.length;
+      task.blamed = blamed;
+    }
+    return workers.filter((worker) => !gone.includes(worker));
   }
 
   claimSuspect(worker: string, token: string, id: string): Row[] {
@@ -223,7 +236,7 @@ export class Store {
   }
 
   #crash(task: Task, worker: string): void {
-    task.blamed = worker;
+    task.blamed = [...task.blamed, worker];
     this.running.delete(task.id);
     this.crashes++;
     task.attempt--;
