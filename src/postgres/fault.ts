@@ -37,10 +37,11 @@ export function toSluiceError(e: unknown): unknown {
 }
 
 /** With the server's own code, if it gave one: a wrong password (28P01) is no outage. */
-export function unavailable(message: string, cause: unknown): SluiceError {
+export function unavailable(message: string, cause: unknown, more: object = {}): SluiceError {
   const state = sqlstate(cause);
-  const details = state === null ? {} : { details: { sqlstate: state } };
-  return new SluiceError("database_unavailable", message, { cause, ...details });
+  const details = { ...more, ...(state === null ? {} : { sqlstate: state }) };
+  const told = Object.keys(details).length === 0 ? {} : { details };
+  return new SluiceError("database_unavailable", message, { cause, ...told });
 }
 
 /** The message is what every library passes on, so it carries the id too. */

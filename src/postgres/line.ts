@@ -1,7 +1,7 @@
 import pg from "pg";
 import { SluiceError } from "../core/error.js";
 import type { Database } from "./database.js";
-import { isReadOnly, isReplyLost, toSluiceError } from "./fault.js";
+import { isReadOnly, isReplyLost, toSluiceError, unavailable } from "./fault.js";
 import { destroy, part } from "./part.js";
 import type { AnyStatement, Statement } from "./statement.js";
 
@@ -83,10 +83,7 @@ export class Line {
       await client.connect();
     } catch (e) {
       destroy(client);
-      throw new SluiceError("database_unavailable", `cannot connect: ${(e as Error).message}`, {
-        cause: e,
-        details: { sent: false },
-      });
+      throw unavailable(`cannot connect: ${(e as Error).message}`, e, { sent: false });
     }
     this.#client = client;
     return client;

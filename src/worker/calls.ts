@@ -47,7 +47,7 @@ export class Calls {
     const failed = [...this.#failed].filter((entry) => concerned(entry) && !entry.call.heard);
     for (let under = open(); under.length > 0; under = open()) {
       await Promise.all(under.map(({ over }) => over));
-      failed.push(...under.filter((entry) => this.#failed.has(entry)));
+      failed.push(...under.filter((entry) => this.#failed.has(entry) && !entry.call.heard));
     }
     // Whoever asked hears of the first, and so of all: together they are one failure.
     for (const { call } of failed) call.heard = true;

@@ -3,7 +3,7 @@ import { isSluiceError } from "../core/error.js";
 import { isReplyLost, tellTrouble } from "../postgres/fault.js";
 import type { Line } from "../postgres/line.js";
 import { settle, type Settlement } from "../postgres/settle.js";
-import { step, type StepReply, type Success } from "../postgres/step.js";
+import { step, type Spot, type StepReply, type Success } from "../postgres/step.js";
 import type { Crew } from "./crew.js";
 import type { Outbox, Parcel } from "./outbox.js";
 import type { Payloads } from "./payloads.js";
@@ -89,7 +89,7 @@ export class Claimer {
   constructor(options: ClaimerOptions) {
     this.#o = options;
     this.#idleLines = [...options.lines];
-    this.#spots = new Spots(options.streams, options.clock, () => this.wake());
+    this.#spots = new Spots(options.clock, () => this.wake());
   }
 
   start(): void {
@@ -181,13 +181,15 @@ export class Claimer {
     const claiming = this.#accepting && session === current();
     const errand = this.#onErrand();
     const most = claiming ? this.#appetite(parcel, errand) : 0;
-    const want = claimSize(permits.free, settling, most);
+    let want = claimSize(permits.free, settling, most);
+    const spots = want > 0 ? this.#spots.next() : [];
+    if (spots === null) want = 0;
     if (settling === 0 && want === 0) return false;
     if (want > 0) {
       this.#curious = false;
       this.#announced = Math.max(0, this.#announced - want);
     }
-    void this.#send(session, parcel, { want, errand });
+    void this.#send(session, parcel, { want, errand, spots: spots ?? [] });
     return true;
   }
 
@@ -200,6 +202,11 @@ export class Claimer {
     const items = parcel?.items ?? [];
     const instead = errand ? items.reduce((sum, { holds }) => sum + holds, 0) : items.length;
     return Math.min(this.#o.batchMax, instead + more, this.#payloadRoom());
+  }
+
+  /** How many more tasks fit, by permits and by bytes. */
+  get room(): number {
+    return Math.min(this.#o.permits.free, this.#payloadRoom());
   }
 
   #payloadRoom(): number {
@@ -227,13 +234,13 @@ export class Claimer {
   /** Whether a claim of this size says, by coming back short or not, if we sleep. */
   #tells(want: number, extra: number): boolean {
     if (want === 0 || !this.#o.bell || this.#telling) return false;
-    return this.#asleep ? extra >= RISE || extra === this.#o.permits.free : this.#drowsy;
+    return this.#asleep ? extra >= RISE || extra === this.room : this.#drowsy;
   }
 
   async #send(
     session: Session,
     parcel: Parcel<Success> | null,
-    { want, errand }: { want: number; errand: boolean },
+    { want, errand, spots }: { want: number; errand: boolean; spots: readonly Spot[] },
   ): Promise<void> {
     const { permits } = this.#o;
     const line = this.#idleLines.pop()!;
@@ -246,7 +253,6 @@ export class Claimer {
     permits.take(extra);
     let reply: StepReply | null = null;
     const token = newToken();
-    const spots = want > 0 ? this.#spots.next() : [];
     session.asking.add(token);
     if (parcel !== null) session.sent.add(parcel.items);
     try {
@@ -351,12 +357,9 @@ export class Claimer {
   }
 
   #settleOthers(): void {
-    const parcel = this.#o.outbox.takeOthers(SETTLE_MAX);
     const line = this.#idleLines.pop();
-    if (parcel === null || line === undefined) {
-      if (parcel !== null) this.#o.outbox.putBackOthers(parcel);
-      return;
-    }
+    if (line === undefined) return;
+    const parcel = this.#o.outbox.takeOthers(SETTLE_MAX)!;
     this.#settlingOthers = true;
     void this.#sendOthers(line, parcel).finally(() => {
       this.#settlingOthers = false;

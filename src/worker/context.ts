@@ -122,18 +122,20 @@ export class RunContext implements TaskContext {
   async #transact<R>(fn: (tx: Queryable) => Promise<R>): Promise<R> {
     if (this.#run.finished) throw alreadySettled(this.id);
     this.#pending ??= [];
+    let mine = false;
     const all = async (tx: Queryable): Promise<R> => {
       const result = await fn(tx);
       if (isOutcome(result)) throw result;
       // Not for all calls: this transaction is one of them.
       await this.#calls?.settled("enqueue");
-      this.#sealed = true;
+      mine = this.#sealed = true;
       return result;
     };
     try {
       return await this.#desk.transaction(this.#run, this.#pending, all);
     } catch (e) {
-      this.#sealed = false;
+      // Another's may be on its way at this moment.
+      if (mine) this.#sealed = false;
       throw e;
     }
   }

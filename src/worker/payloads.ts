@@ -5,7 +5,7 @@ const SHARE = 0.1;
 /**
  * Bounds the memory that payloads take, as far as it can be known before a claim: how large its inputs
  * are shows only when they are here. So it goes by the recent ones; claims begin small, which is when
- * that is learnt. One claim of unexpectedly large inputs may go above, by at most its batch.
+ * that is learnt. Claims of unexpectedly large inputs that are under way may go above, by their batches.
  */
 export class Payloads {
   readonly #max: number;

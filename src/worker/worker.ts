@@ -250,7 +250,7 @@ export class Worker {
     const heart: Heart = new Heart({
       line: beatLine,
       registration: { name: this.#name, streams, leaseMs, capacity: this.#permits.max },
-      free: () => (this.#suspecting ? 0 : this.#permits.free),
+      free: () => (this.#suspecting ? 0 : claimer.room),
       clock: this.#clock,
       log: this.#log,
       // guard: an outcome that waits is not unknown -> test/worker/properties.test.ts: "a lost claim reply is handed back and is no crash"

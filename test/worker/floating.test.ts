@@ -186,6 +186,14 @@ test("an enqueue that comes too late for its completion is refused, not forgotte
   expect(await done).toBe("done");
 });
 
+test("a call whose failure the handler hears itself does not fail the run, whenever it fails", async () => {
+  const { result, attempts } = await play((ctx) => {
+    void ctx.enqueue(child, BAD).catch(() => {});
+    return "done";
+  });
+  expect([result, attempts]).toEqual(["done", [1]]);
+});
+
 test("what fails unheard after its task is over is told, and ends no process", async () => {
   const unhandled = unhandledRejections();
   const { ctx, run, late } = context(() => Promise.resolve(() => Promise.resolve()));

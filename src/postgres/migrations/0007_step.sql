@@ -82,14 +82,19 @@ end $$;
 create type sluice.spot as (stream int, gate int, rank smallint, id bigint);
 
 -- The same for a worker whose looks take long, because some old snapshot keeps the rows alive that were
--- claimed since: each source is looked at from where its head was, and no other. What has come to stand
--- before that is found by the next full look.
-create function sluice.sources_from(p_spots sluice.spot[], p_own_gates int[], p_own_n int[]) returns sluice.source[]
+-- claimed since: each source is looked at from where its head was. What has come to stand before that is
+-- found by the next full look. Gates of which this step has freed slots are looked at first, known or not.
+create function sluice.sources_from(p_spots sluice.spot[], p_streams int[], p_own_gates int[], p_own_n int[]) returns sluice.source[]
 language plpgsql set enable_seqscan = off set enable_bitmapscan = off set plan_cache_mode = force_generic_plan set jit = off as $$
 begin
   return (select array_agg(z) from (
     select u.stream, u.gate, case when u.gate = s.gate or u.gate < 0 and s.gate = any (sluice.gates_of(u.gate)) then 0 else s.gate end as stream_gate, h.rank, h.id, v.room, s.room as stream_room
-    from unnest(p_spots) u(stream, gate, rank, id)
+    from (
+      select s.stream, o.gate, (-32768)::smallint as rank, 0::bigint as id from unnest(p_own_gates[:8]) o(gate) cross join unnest(p_streams) s(stream)
+      where not exists (select from unnest(p_spots) x where x.stream = s.stream and x.gate = o.gate)
+      union all
+      select * from unnest(p_spots)
+    ) u
     cross join lateral (
       select st.gate, case when st.gate = 0 then 2147483647 else sluice.gate_room(st.gate, p_own_gates, p_own_n) end as room
       from sluice.stream st where st.id = u.stream and not st.paused limit 1) s
@@ -251,7 +256,7 @@ begin
   if p_n > 0 then
     v_look := sluice.clock();
     if p_spots <> '{}' then
-      v_sources := sluice.sources_from(p_spots, v_own_gates, v_own_n);
+      v_sources := sluice.sources_from(p_spots, p_streams, v_own_gates, v_own_n);
     else
       v_sources := sluice.sources(
         case when p_from > 1 then p_streams[p_from:] || p_streams[:p_from - 1] else p_streams end, v_own_gates, v_own_n, p_claim);
@@ -321,8 +326,9 @@ begin
         select distinct y.gate from unnest(v_sources) x cross join lateral unnest(sluice.gates_of(x.gate) || x.stream_gate || v_own_gates) y(gate)) w
       cross join lateral (select k.id from sluice.gate k where k.id = w.gate limit 1) t order by t.id);
     -- A rival's head that some open transaction has in hand cannot be taken by him either: now and then
-    -- (by the random token) nobody is left a slot, so that it cannot lie idle for long.
-    if v_gates <> '{}' and p_claim % 16 <> 15 then
+    -- (by the random token) nobody is left a slot, so that it cannot lie idle for long. And where looks take
+    -- long, others are looked at only as often as everything is.
+    if v_gates <> '{}' and p_claim % 16 <> 15 and coalesce(p_spots, '{}') = '{}' then
       v_rivals := sluice.rivals(v_gates, p_streams);
       if v_rivals is not null then v_others := sluice.sources(v_rivals, v_own_gates, v_own_n, p_claim); end if;
     end if;
