@@ -5,18 +5,19 @@ import { transactional } from "./load/terms.js";
 
 const CREATE = `
   create schema audit;
-  create table audit.accepted (task bigint not null, state "char" not null, attempt int not null, at timestamptz not null, code text);
+  create table audit.accepted (task bigint not null, state "char" not null, attempt int not null, at timestamptz not null, claim text, code text);
   -- What handlers do in the transaction that completes their task.
   create table audit.effect (task bigint not null);
   create function audit.note() returns trigger language plpgsql as $$
   begin
     insert into audit.accepted values (new.id, new.state, new.attempt, clock_timestamp(),
-      case when new.state = 'f' then new.outcome ->> 'code' end);
+      -- What a handler returns is the claim under which it ran.
+      case when new.state = 's' then new.outcome #>> '{}' end, case when new.state = 'f' then new.outcome ->> 'code' end);
     return null;
   end $$;
   create trigger note after insert on sluice.done for each row execute function audit.note();`;
 
-const READ = `select extract(epoch from at)::float8 * 1000 as at, task::text as task, attempt, code,
+const READ = `select extract(epoch from at)::float8 * 1000 as at, task::text as task, attempt, claim, code,
     case state when 's' then 'succeeded' when 'f' then 'failed' else 'cancelled' end as state
   from audit.accepted order by at`;
 

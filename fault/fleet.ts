@@ -112,7 +112,9 @@ export class WorkerFleet implements Fleet {
   /** Everybody leaves in good order. */
   async stop(): Promise<void> {
     this.#closing = true;
-    await Promise.all(this.living().map((member) => member.terminate()));
+    const crew = this.living();
+    await Promise.all(crew.map((member) => member.terminate()));
+    for (const member of crew) this.#bury(member);
   }
 
   /** Nobody is asked. */

@@ -147,18 +147,16 @@ export function corrected(said: readonly Line[], accepted: readonly Line[]): Lin
 
 class Corrections {
   readonly #succeeded = new Set<string>();
-  readonly #attempts = new Map<string, number>();
   readonly #ends = new Map<string, number>();
 
   constructor(accepted: readonly Line[]) {
     for (const line of accepted)
       if (line.kind === "accepted" && line.state === "succeeded")
-        this.#succeeded.add(`${line.task} ${line.attempt}`);
+        this.#succeeded.add(`${line.task} ${line.claim}`);
   }
 
   /** Where the same run has said before that it ended; else this is noted as that place. */
   firstOf(line: Line, place: number): number | undefined {
-    if (line.kind === "start") this.#attempts.set(`${line.task} ${line.claim}`, line.attempt);
     if (line.kind !== "end") return undefined;
     const run = `${line.task} ${line.claim}`;
     const first = this.#ends.get(run);
@@ -167,7 +165,6 @@ class Corrections {
   }
 
   committed(line: Line): boolean {
-    if (line.kind !== "end") return false;
-    return this.#succeeded.has(`${line.task} ${this.#attempts.get(`${line.task} ${line.claim}`)}`);
+    return line.kind === "end" && this.#succeeded.has(`${line.task} ${line.claim}`);
   }
 }

@@ -53,7 +53,7 @@ export class WorkerMember implements Member {
     await this.#die();
   }
 
-  async terminate(): Promise<void> {
+  async terminate(): Promise<number> {
     this.#expected = true;
     await this.#log.write([{ kind: "terminating", process: this.name }]);
     this.#child.signal("SIGTERM");
@@ -66,6 +66,7 @@ export class WorkerMember implements Member {
     clearTimeout(timer);
     await this.#die();
     if (late) throw new Error(`${this.name} did not end within ${LEAVE_MS_MAX} ms of SIGTERM`);
+    return this.#child.news.stoppedWith ?? 0;
   }
 
   freeze(): void {

@@ -75,6 +75,10 @@ export class WireProxy implements Proxy {
     for (const link of this.#links) if (link.disturbed) link.cut();
   }
 
+  swallowed(): number {
+    return [...this.#links].filter((link) => link.swallowed).length;
+  }
+
   /** New connections go through. Those that are lost in a hole stay lost, and nobody is told. */
   reopen(): void {
     this.#way = "open";

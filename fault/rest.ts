@@ -2,6 +2,7 @@
 import { setTimeout as delay } from "node:timers/promises";
 import type { Unstamped } from "./stage.js";
 import { wrongEffects } from "./accepted.js";
+import type { Deadlocks } from "./server/errors.js";
 import { contracts, QUEUES, terms, typesOf } from "./load/terms.js";
 import type { Theatre } from "./theatre.js";
 
@@ -48,7 +49,7 @@ export async function untilOver({ sluice }: Theatre, told: (left: number) => voi
 }
 
 /** What the database holds when everybody has gone. */
-export async function lookAtRest({ sluice, sql, log }: Theatre): Promise<void> {
+export async function lookAtRest({ sluice, sql, log, server }: Theatre): Promise<void> {
   const limits = await sluice.limits.list();
   const held = limits.flatMap(({ name, total, perKey, used, usedMax }): Unstamped[] => [
     ...(total === undefined ? [] : [{ kind: "held", limit: name, slots: used } as const]),
@@ -60,11 +61,17 @@ export async function lookAtRest({ sluice, sql, log }: Theatre): Promise<void> {
     ...(await rowsOf(sql, "select v::text as what from sluice.violation v")),
     ...(await rowsOf(sql, NOT_OVER)),
     ...(await wrongEffects(sql)),
+    ...unprovoked(await server.deadlocks()),
   ];
   await log.write([
     ...held,
     ...wrong.slice(0, WRONG_MAX).map((what) => ({ kind: "wrong", what }) as const),
   ]);
+}
+
+/** The engine's statements take their locks in one order: none of them waits for another in a circle. */
+export function unprovoked({ others, first }: Deadlocks): string[] {
+  return others === 0 ? [] : [`${others} deadlocks that no fault provoked, first ${first[0]}`];
 }
 
 const NOT_OVER = `select 'task ' || t.id || ' of ' || s.type || ' is in no final state' as what

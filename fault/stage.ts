@@ -3,6 +3,7 @@ import type pg from "pg";
 import type { Sluice } from "../src/index.js";
 import type { Line } from "./audit/line.js";
 import type { Random } from "./random.js";
+import type { Deadlocks } from "./server/errors.js";
 
 /** The log of the audit, on a server that no fault touches. */
 export interface Log {
@@ -23,8 +24,11 @@ export interface Member {
   inHand(): number;
   /** kill -9. Writes `dead` once it is gone. */
   kill(): Promise<void>;
-  /** SIGTERM; resolves when it has ended by itself. Writes `terminating` before and `dead` after. */
-  terminate(): Promise<void>;
+  /**
+   * SIGTERM; resolves when it has ended by itself, with how many tasks it had in hand when it heard of it.
+   * Writes `terminating` before and `dead` after.
+   */
+  terminate(): Promise<number>;
   freeze(): void;
   thaw(): void;
   /** Blocks its event loop for so long. Resolves when the loop turns again. */
@@ -53,6 +57,8 @@ export interface Proxy {
   halfOpen(): void;
   /** Every packet is held back for so long. */
   slow(ms: number): void;
+  /** On how many connections something was said since then that did not arrive. */
+  swallowed(): number;
   /** New connections go through again; those that were disturbed by blackHole or halfOpen are cut. */
   restore(): void;
 }
@@ -87,6 +93,8 @@ export interface QueueServer {
    * application name is `fault` (the administrator of the faults) do not count. The faults' evidence.
    */
   errors(sqlstate: string): Promise<number>;
+  /** Deadlocks so far, by the same log: those that the fault of that name provoked, and all others. */
+  deadlocks(): Promise<Deadlocks>;
 }
 
 export interface Stage {

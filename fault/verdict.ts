@@ -1,4 +1,5 @@
 // What came of a run: the figures, whether they are good, and a table for people.
+import { tooDoubtful } from "./audit/doubts.js";
 import type { Report } from "./audit/report.js";
 import { limitsOf, terms, typeNames } from "./load/terms.js";
 import type { Options } from "./options.js";
@@ -56,6 +57,7 @@ export function figuresOf(options: Options, played: Played): Figures {
     ...Object.entries(report.findings).flatMap(([what, { count, first }]) =>
       count === 0 ? [] : [`${what}: ${count}, first ${first.join("; ")}`],
     ),
+    ...tooDoubtful(report),
     ...limits.flatMap(({ limit, slots, peak }) =>
       peak >= slots ? [] : [`limit ${limit} was never full: ${peak} of ${slots}`],
     ),
@@ -131,6 +133,8 @@ export function table(figures: Figures): string {
     row("tasks/s", figures.tasksPerSecond),
     row("deaths", audit.deaths),
     row("runs of zombies", zombies.runs),
+    row("leases lost by themselves", audit.leasesLost),
+    row("runs, starts in doubt", audit.doubtful.runs, audit.doubtful.starts),
     row("step p50 / p99, ms", figures.stepP50Ms, figures.stepP99Ms),
     row("log lines of a worker, max", figures.logLinesMax),
     "",

@@ -9,6 +9,7 @@ const WORDS: Record<Violation, string> = {
   cancelledWithoutCause: "cancelled, but nobody asked",
   neverEnqueued: "started, but not enqueued so",
   acceptedTwice: "outcomes recorded twice",
+  acceptedFromZombie: "success of a claim that was over",
   ranTwiceWithoutCause: "ran twice without cause",
   overLimit: "started above a limit",
   outOfOrder: "started out of order",

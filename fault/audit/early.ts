@@ -5,8 +5,11 @@ import type { Judged } from "./trial.js";
 /** Nothing starts before its time, nor before the end of a snooze that can have been recorded. */
 export function early(on: Case): void {
   const { history, trial, findings, clock } = on;
-  for (const { line, task } of history.runs) {
+  for (const { line, task, end } of history.runs) {
     const { runAt } = line;
+    // A log that does not say for how long would hold nobody to it.
+    if (end?.how === "snoozed" && !Number.isFinite(end.snoozeMs))
+      findings.add("wrong", () => `${named(task)} snoozed, and nobody wrote down for how long`);
     if (runAt !== null && line.at < runAt)
       findings.add(
         "early",
@@ -21,7 +24,7 @@ export function early(on: Case): void {
 
 function snoozed({ trial, findings, clock }: Case, before: Judged, one: Judged): void {
   const { run, stop } = before;
-  if (run.end?.how !== "snoozed" || one.start >= stop + (run.end.snoozeMs ?? 0)) return;
+  if (run.end?.how !== "snoozed" || one.start >= stop + run.end.snoozeMs) return;
   // A snooze that was never recorded, because its process died or could not say it, binds nobody.
   const gone = run.past.deaths.some((at) => at >= stop && at <= one.start);
   const retried = run.task.retrying.some((at) => at >= stop && at <= one.start);

@@ -122,6 +122,9 @@ class Book implements History {
         return void this.#task(line.task).cancelling.push(line.at);
       case "retrying":
         return void this.#task(line.task).retrying.push(line.at);
+      case "notRetried":
+        // Of two who asked at once, one in vain: the earlier may be the one who had his way.
+        return void this.#task(line.task).retrying.pop();
       case "changing":
       case "changed":
         return void this.changes.push(line);

@@ -21,12 +21,15 @@ export interface Claims {
 }
 
 /** How a handler ended, as the handler itself saw it. */
-export type Ending =
+export type Ended =
+  | { readonly how: "snoozed"; readonly reason: null; readonly snoozeMs: number }
+  | { readonly how: Ending; readonly reason: string | null };
+
+type Ending =
   /** It returned. */
   | "completed"
   /** It threw an ordinary error: one attempt is used up. */
   | "thrown"
-  | "snoozed"
   /** It threw a cancel. */
   | "cancelled"
   /** Its signal was aborted and it gave up: see `reason`. */
@@ -50,20 +53,15 @@ export type Line = { readonly at: number; readonly process: string } & (
    * completes its task by a transaction of its own writes it before the commit. `reason`: the code of
    * the abort, for `left` (lease_lost, timeout, shutdown, cancelled). `snoozeMs`: for how long.
    */
-  | {
-      readonly kind: "end";
-      readonly task: string;
-      readonly claim: string;
-      readonly how: Ending;
-      readonly reason: string | null;
-      readonly snoozeMs?: number | null;
-    }
+  | ({ readonly kind: "end"; readonly task: string; readonly claim: string } & Ended)
   /** The database has recorded an outcome: written by a trigger in the transaction that records it. */
   | {
       readonly kind: "accepted";
       readonly task: string;
       readonly state: "succeeded" | "failed" | "cancelled";
       readonly attempt: number;
+      /** Of a success: the claim under which its handler ran, as that handler returned it. */
+      readonly claim: string | null;
       /** Of a failure: why, as the database says. `poisoned`: in hand at four crashes, the last time alone. */
       readonly code?: string | null;
     }
@@ -90,8 +88,11 @@ export type Line = { readonly at: number; readonly process: string } & (
       readonly kind: "pausing" | "paused" | "resuming" | "resumed";
       readonly types: readonly string[];
     }
-  /** Somebody is about to cancel it, or to retry it by hand. */
-  | { readonly kind: "cancelling" | "retrying"; readonly task: string }
+  /**
+   * Somebody is about to cancel it, or to retry it by hand. `notRetried`: the answer to the latter was
+   * that it cannot be, or the question never reached the database, so that it excuses nothing.
+   */
+  | { readonly kind: "cancelling" | "retrying" | "notRetried"; readonly task: string }
   /** At rest, when all is over: the slots of a limit that the database counts as used. */
   | { readonly kind: "held"; readonly limit: string; readonly slots: number }
   /** At rest: something the schema's own view finds wrong, or a task that is in no final state. */

@@ -1,4 +1,5 @@
 import type { Case } from "./case.js";
+import { crashesOf } from "./crashes.js";
 import type { Of, Task } from "./history.js";
 import { named } from "./lost.js";
 import { failureAt } from "./trial.js";
@@ -16,16 +17,30 @@ export function outcomes(on: Case): void {
   }
 }
 
-function succeeded({ findings, clock }: Case, task: Task, { at }: Of<"accepted">): void {
-  const ends = task.runs.flatMap(({ end }) => (end?.how === "completed" ? [end.at] : []));
-  if (ends.some((end) => end <= at)) return;
-  if (ends.length === 0)
-    findings.add("succeededWithoutRun", () => `${named(task)} succeeded, but no handler completed`);
-  else
+/** It must be the success of a run that had completed, under whose claim nobody else had taken over. */
+function succeeded(on: Case, task: Task, { at, claim }: Of<"accepted">): void {
+  const { trial, findings, clock } = on;
+  const run = task.runs.find(({ line }) => line.claim === claim);
+  if (run === undefined || run.end?.how !== "completed")
+    return findings.add(
+      "succeededWithoutRun",
+      () => `${named(task)} succeeded under claim ${claim}, but no handler completed under it`,
+    );
+  if (run.end.at > at)
     findings.add(
       "succeededTooEarly",
+      () => `${named(task)} succeeded at ${clock(at)}, but completed at ${clock(run.end!.at)}`,
+    );
+  const next = task.runs
+    .slice(task.runs.indexOf(run) + 1)
+    .map((later) => trial.of(later))
+    .find(({ start, doubtfulStart }) => !doubtfulStart && start < at);
+  // Who starts was given a claim of his own before: from then on the earlier one is worth nothing.
+  if (next !== undefined)
+    findings.add(
+      "acceptedFromZombie",
       () =>
-        `${named(task)} succeeded at ${clock(at)}, but completed at ${clock(Math.min(...ends))}`,
+        `${named(task)} succeeded at ${clock(at)} under the claim of ${run.line.process}, but ${next.run.line.process} had it since ${clock(next.start)}`,
     );
 }
 
@@ -36,7 +51,7 @@ const CRASHES = 4;
 /** `before`: the outcome before, from which a retry by hand began anew. */
 function failed(on: Case, task: Task, outcome: Of<"accepted">, before: number): void {
   const { at, code } = outcome;
-  if (code === "poisoned" && crashesOf(on, task, at) >= CRASHES - 1) return;
+  if (code === "poisoned" && crashesOf(on, task, before, at) >= CRASHES - 1) return;
   const attempts = task.claims?.attempts ?? 1;
   const used = task.runs.filter((run) => {
     const failure = failureAt(run, on.trial.of(run).stop);
@@ -47,14 +62,6 @@ function failed(on: Case, task: Task, outcome: Of<"accepted">, before: number): 
       "failedWithoutCause",
       () => `${named(task)} failed, but used ${used} of ${attempts} attempts`,
     );
-}
-
-/** Runs that were cut short by a death, or whose lease was or may have been lost. */
-function crashesOf({ trial }: Case, { runs }: Task, at: number): number {
-  return runs.filter((run) => {
-    const { diedAt, zombie, sureUntil, stop } = trial.of(run);
-    return run.line.at < at && (diedAt !== null || zombie || sureUntil < stop);
-  }).length;
 }
 
 function cancelled({ findings }: Case, task: Task, { at }: Of<"accepted">): void {

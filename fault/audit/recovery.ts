@@ -19,7 +19,7 @@ export function recovery(on: Case): Recovery {
     if (one.diedAt === null) continue;
     died++;
     const again = startAfter(on, one);
-    if (again === null && one.run.task.accepted.some(({ at }) => at >= one.start)) settled++;
+    if (settledBefore(one, again ?? Number.POSITIVE_INFINITY)) settled++;
     else {
       const why = judge(on, one, again, excuses);
       if (why !== null) excused.add(why);
@@ -27,6 +27,11 @@ export function recovery(on: Case): Recovery {
     }
   }
   return { died, settled, excused: excused.toJSON(), ...spreadOf(afterMs) };
+}
+
+/** Recorded without running again; somebody may have it retried by hand later. */
+function settledBefore({ run, start }: Judged, again: number): boolean {
+  return run.task.accepted.some(({ at }) => at >= start && at <= again);
 }
 
 /** When its task started again: perhaps before its process was known to be dead. */

@@ -9,6 +9,7 @@ export const VIOLATIONS = [
   "cancelledWithoutCause",
   "neverEnqueued",
   "acceptedTwice",
+  "acceptedFromZombie",
   "ranTwiceWithoutCause",
   "overLimit",
   "outOfOrder",

@@ -4,7 +4,7 @@
 import type { History, Past, Run } from "./history.js";
 import { EVERYBODY } from "./history.js";
 import type { Terms } from "./line.js";
-import { firstAfter, joined, Windows, type Window } from "./windows.js";
+import { joined, Windows, type Window } from "./windows.js";
 
 // A worker beats every third of its lease, so when a disturbance begins the lease has at least two
 // thirds to go. A sixth is left for a beat that came late.
@@ -75,9 +75,19 @@ export class Trial {
 
   /** Whether the process, or everybody, was disturbed between the two or shortly before. */
   disturbed(past: Past, from: number, to: number): boolean {
-    const { spells, lost } = this.#troubles.get(past)!;
-    const since = from - this.#leaseMs * SHADOW;
-    return spells.touching(since, to).length > 0 || lost.touching(from, to).length > 0;
+    const { lost } = this.#troubles.get(past)!;
+    return this.announced(past, from, to) || lost.touching(from, to).length > 0;
+  }
+
+  /** The same, by a fault that said so. */
+  announced(past: Past, from: number, to: number): boolean {
+    const { spells } = this.#troubles.get(past)!;
+    return spells.touching(from - this.#leaseMs * SHADOW, to).length > 0;
+  }
+
+  /** Whether a disturbance may cost the lease. */
+  isLong({ from, to }: Window): boolean {
+    return to - from >= this.#leaseMs * LONG;
   }
 
   #troublesOf(past: Past): Troubles {
@@ -120,11 +130,7 @@ export class Trial {
     if (line.at - awakeSince > this.#leaseMs * SURE) return false;
     const { own } = this.#troubles.get(past)!;
     const near = own.touching(line.at - this.#leaseMs * SURE, line.at);
-    return near.some((window) => this.#isLong(window));
-  }
-
-  #isLong({ from, to }: Window): boolean {
-    return to - from >= this.#leaseMs * LONG;
+    return near.some((window) => this.isLong(window));
   }
 
   /** Until when the lease has surely lasted, and with it the run's slots. */
@@ -133,7 +139,7 @@ export class Trial {
     const [start, sureMs] = [run.line.at, this.#leaseMs * SURE];
     const ends = [stop];
     for (const spell of spells.touching(start, stop)) {
-      if (!this.#isLong(spell)) continue;
+      if (!this.isLong(spell)) continue;
       // Who claims in the middle of a disturbance has a lease, if perhaps not much of it: then the
       // worker says so itself, unless it is put to sleep as well.
       ends.push(Math.max(spell.from, start) + sureMs);
@@ -186,8 +192,9 @@ function isShutdown(reason: string | null): boolean {
   return reason !== "timeout" && reason !== "lease_lost" && !/cancel/.test(reason ?? "");
 }
 
+/** In the same moment too: what was on its way to the log when a process died is told as of its death. */
 function deathAfter({ deaths }: Past, at: number): number | null {
-  return deaths[firstAfter(deaths, at, (death) => death)] ?? null;
+  return deaths.find((death) => death >= at) ?? null;
 }
 
 /** When a run used up an attempt of its task, if it did or may have. */

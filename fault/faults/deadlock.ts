@@ -3,6 +3,7 @@
 import type pg from "pg";
 import type { Random } from "../random.js";
 import type { Fault, Stage } from "../stage.js";
+import { PROVOKED } from "../server/errors.js";
 import { onServer } from "./administrator.js";
 
 const lookEveryMs = 5;
@@ -16,7 +17,7 @@ const rows = {
 const behindUs = `select count(*)::int as n from pg_stat_activity
   where wait_event_type = 'Lock' and pg_backend_pid() = any (pg_blocking_pids(pid))`;
 // What every step holds, shared, while it waits for those rows.
-const barrier = "select pg_advisory_xact_lock('sluice.limits'::regclass::oid::int, 0)";
+const barrier = `${PROVOKED} select pg_advisory_xact_lock('sluice.limits'::regclass::oid::int, 0)`;
 
 export const deadlock: Fault = {
   name: "deadlock",
@@ -24,9 +25,9 @@ export const deadlock: Fault = {
     "rows and the barrier are locked in the wrong order, so that a worker's step is a deadlock victim",
   disturbs: "server",
   bite: async (stage, random) => {
-    const before = await stage.server.errors("40P01");
+    const before = await stage.server.deadlocks();
     await onServer(stage, (client) => cross(stage, client, random));
-    return Math.max(0, (await stage.server.errors("40P01")) - before);
+    return (await stage.server.deadlocks()).provoked - before.provoked;
   },
 };
 

@@ -10,8 +10,12 @@ import { onServer, unlessAway } from "./administrator.js";
 const program = fileURLToPath(new URL("../../src/cli/main.ts", import.meta.url));
 const endsWithinMs = 30_000;
 const lockForMs = 1_000;
+const lookEveryMs = 20;
+const waitedForWithinMs = 5_000;
 
 const lock = "select pg_advisory_xact_lock(hashtextextended('sluice migrate sluice', 0))";
+const behindUs = `select count(*)::int as n from pg_stat_activity
+  where wait_event_type = 'Lock' and pg_backend_pid() = any (pg_blocking_pids(pid))`;
 const functions = `select pg_get_functiondef(p.oid) as text from pg_proc p
   where p.pronamespace = 'sluice'::regnamespace and p.prokind = 'f' order by p.proname, p.oid`;
 
@@ -21,14 +25,14 @@ export const migrate: Fault = {
     "`sluice migrate` and two connects wait for the lock of a migration that replaces every function",
   disturbs: "work",
   bite: async (stage) => {
-    const replacing = onServer(stage, (client) => replaceFunctions(stage, client));
-    const done = await Promise.all([
-      replacing.then((replaced) => replaced ?? 0),
+    const [replaced, ...others] = await Promise.all([
+      onServer(stage, (client) => replaceFunctions(stage, client)),
       runProgram(stage),
       connectAnew(stage),
       connectAnew(stage),
     ]);
-    return done.reduce((sum, one) => sum + one, 0);
+    // Without a replacement that was waited for, the others have only looked at the version.
+    return replaced === true ? others.reduce((sum, one) => sum + one, 1) : 0;
   },
 };
 
@@ -63,14 +67,26 @@ async function runProgram(stage: Stage): Promise<number> {
 
 /**
  * What a migration does, under the lock that migrations take: here it replaces each function by itself,
- * so that every plan that a worker's connection keeps is made anew. 1 if that was committed.
+ * so that every plan that a worker's connection keeps is made anew. True if that was committed, and
+ * somebody was seen waiting for the lock.
  */
-async function replaceFunctions(stage: Stage, client: pg.Client): Promise<number> {
+async function replaceFunctions(stage: Stage, client: pg.Client): Promise<boolean> {
   await client.query("begin");
   await client.query(lock);
   await stage.pause(lockForMs);
+  const waitedFor = await untilWaitedFor(stage, client);
   const { rows } = await client.query<{ text: string }>(functions);
   for (const { text } of rows) await client.query(text);
   await client.query("commit");
-  return rows.length > 0 ? 1 : 0;
+  return waitedFor && rows.length > 0;
+}
+
+async function untilWaitedFor(stage: Stage, client: pg.Client): Promise<boolean> {
+  const end = performance.now() + waitedForWithinMs;
+  for (;;) {
+    const { rows } = await client.query<{ n: number }>(behindUs);
+    if (rows[0]!.n > 0) return true;
+    if (stage.signal.aborted || performance.now() > end) return false;
+    await stage.pause(lookEveryMs);
+  }
 }

@@ -18,6 +18,10 @@ export const halfOpen: Fault = {
   bite: (stage, random) => broken(stage, random, "half-open", (member) => member.proxy.halfOpen()),
 };
 
+// Those that have bitten for longer than a lease. Until then it is always that long: what a shorter time
+// shows is less.
+const bittenLong = new Set<string>();
+
 function broken(
   stage: Stage,
   random: Random,
@@ -26,17 +30,21 @@ function broken(
 ): Promise<number> {
   return stage.fleet.borrow(random, async (member) => {
     if ((await untilBusy(stage, member)) === 0) return 0;
-    const leases = random.pick([0.3, 0.7, 2]);
-    return stage.disturbing(member.name, what, async () => {
-      const inHand = await untilBusy(stage, member);
+    const chance = random.pick([0.3, 0.7, 2]);
+    const forMs = (bittenLong.has(what) ? chance : 2) * stage.leaseMs;
+    const swallowed = await stage.disturbing(member.name, what, async () => {
+      await untilBusy(stage, member);
       try {
         breakIt(member);
-        await stage.pause(leases * stage.leaseMs);
+        await stage.pause(forMs);
+        // The end of the run may have cut it short.
+        return stage.signal.aborted ? 0 : member.proxy.swallowed();
       } finally {
         member.proxy.restore();
       }
-      return inHand > 0 ? 1 : 0;
     });
+    if (swallowed > 0) bittenLong.add(what);
+    return swallowed > 0 ? 1 : 0;
   });
 }
 

@@ -1,4 +1,5 @@
 // An operator's hand on many tasks at once.
+import { isSluiceError } from "../../src/index.js";
 import type { Random } from "../random.js";
 import type { Fault, Stage } from "../stage.js";
 import { onServer, unlessAway } from "./administrator.js";
@@ -46,10 +47,31 @@ export const retry: Fault = {
       return rows.map(({ id }) => id);
     });
     await stage.log.write((ids ?? []).map((task) => ({ kind: "retrying", task })));
-    const answers = await each(ids ?? [], (id) => unlessAway(() => stage.sluice.retry(id)));
-    return answers.filter((retried) => retried === true).length;
+    const answers = await each(ids ?? [], (id) => retried(stage, id));
+    return answers.filter((answer) => answer === true).length;
   },
 };
+
+/** Undefined if nobody knows. What was surely not retried is told: then it excuses nothing. */
+async function retried(stage: Stage, id: string): Promise<boolean | undefined> {
+  const answer = await unlessAway(async () => {
+    try {
+      return await stage.sluice.retry(id);
+    } catch (e) {
+      if (mayHaveHappened(e)) throw e;
+      return false;
+    }
+  });
+  if (answer === false) await stage.log.write([{ kind: "notRetried", task: id }]);
+  return answer;
+}
+
+/** Only if it was sent, and the server did not say itself that it had refused it. */
+export function mayHaveHappened(e: unknown): boolean {
+  if (!isSluiceError(e, "database_unavailable")) return !isSluiceError(e, "database_busy");
+  const { sent, sqlstate } = e.details ?? {};
+  return sent !== false && (typeof sqlstate !== "string" || /^(08|57P)/.test(sqlstate));
+}
 
 /** Some at a time. */
 async function each<T>(ids: readonly string[], act: (id: string) => Promise<T>): Promise<T[]> {

@@ -9,7 +9,6 @@ export const term: Fault = {
   bite: (stage, random) =>
     stage.fleet.borrow(random, async (member) => {
       if ((await untilBusy(stage, member)) === 0) return 0;
-      await member.terminate();
-      return 1;
+      return (await member.terminate()) > 0 ? 1 : 0;
     }),
 };

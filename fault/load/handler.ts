@@ -1,7 +1,7 @@
 // What every handler of the load does: say that it begins, do what it is told, say how it ended.
 import { setTimeout as delay } from "node:timers/promises";
 import { snooze, type TaskContext } from "../../src/index.js";
-import type { Claims, Ending } from "../audit/line.js";
+import type { Claims, Ended } from "../audit/line.js";
 import type { LogWriter } from "../log.js";
 import { transactional, type Work } from "./terms.js";
 
@@ -12,7 +12,8 @@ const REASONS: Readonly<Record<string, string>> = {
   task_cancelled: "cancelled",
 };
 
-export async function handle(log: LogWriter, work: Work, ctx: TaskContext): Promise<null> {
+/** Returns its claim: what is recorded tells under which claim it ran. */
+export async function handle(log: LogWriter, work: Work, ctx: TaskContext): Promise<string> {
   const ear = new Ear(ctx.signal);
   await log.write([{ kind: "start", ...aboutOf(ctx), attempt: ctx.attempt, ...claimsOf(work) }]);
   if (transactional.includes(work.type)) return book(log, work, ctx, ear);
@@ -20,29 +21,31 @@ export async function handle(log: LogWriter, work: Work, ctx: TaskContext): Prom
   await ear.heard(deed === "hang" ? null : work.ms);
   if (ear.reason !== null) return leave(log, ctx, ear);
   const failure = new Error(`attempt ${ctx.attempt} fails`);
-  if (deed === "throw") return end(log, ctx, ear, "thrown", failure);
+  if (deed === "throw") return end(log, ctx, ear, said("thrown"), failure);
   // By chance, because a snooze leaves no trace by which the next run could know of it.
   if (deed === "snooze" && Math.random() < 0.5) {
-    return end(log, ctx, ear, "snoozed", snooze(Math.ceil(Math.random() * SNOOZE_MS_MAX)));
+    const snoozeMs = Math.ceil(Math.random() * SNOOZE_MS_MAX);
+    const ended = { how: "snoozed", reason: null, snoozeMs } as const;
+    return end(log, ctx, ear, ended, snooze(snoozeMs));
   }
-  return end(log, ctx, ear, "completed", null);
+  return end(log, ctx, ear, said("completed"), null);
 }
 
 /**
  * Completes in a transaction, deaf to its signal: it is the fence alone that keeps its effect from
  * happening twice. The end is told before the commit, because from then on others may start.
  */
-async function book(log: LogWriter, work: Work, ctx: TaskContext, ear: Ear): Promise<null> {
+async function book(log: LogWriter, work: Work, ctx: TaskContext, ear: Ear): Promise<string> {
   try {
     return await ctx.transaction(async (tx) => {
       await tx.query("insert into audit.effect (task) values ($1)", [ctx.id]);
       await delay(work.ms);
-      await log.write([{ kind: "end", ...aboutOf(ctx), how: "completed", reason: null }]);
-      return null;
+      await log.write([{ kind: "end", ...aboutOf(ctx), ...said("completed") }]);
+      return ctx.claim;
     });
   } catch (e) {
     if (ear.reason !== null) return leave(log, ctx, ear);
-    return end(log, ctx, ear, "thrown", e);
+    return end(log, ctx, ear, said("thrown"), e);
   }
 }
 
@@ -50,14 +53,14 @@ async function end(
   log: LogWriter,
   ctx: TaskContext,
   ear: Ear,
-  how: Ending,
+  ended: Ended,
   thrown: unknown,
-): Promise<null> {
-  await log.write([{ kind: "end", ...aboutOf(ctx), how, reason: null }]);
+): Promise<string> {
+  await log.write([{ kind: "end", ...aboutOf(ctx), ...ended }]);
   // Told to stop while it said that it was done: what it says no longer counts. After a cancel it does.
   if (ear.reason !== null && ear.reason !== "cancelled") return leave(log, ctx, ear);
   if (thrown !== null) throw thrown;
-  return null;
+  return ctx.claim;
 }
 
 /** Told to stop: the run was over when it heard so, however long the log takes. */
@@ -93,6 +96,10 @@ class Ear {
     });
     await Promise.race([ms === null ? forever : delay(ms), abort]);
   }
+}
+
+function said(how: "completed" | "thrown"): Ended {
+  return { how, reason: null };
 }
 
 function aboutOf(ctx: TaskContext): { task: string; claim: string } {

@@ -34,6 +34,8 @@ export interface News {
   /** The event loop turns again. */
   readonly unblocked?: true;
   readonly inHand?: number;
+  /** Tasks it had in hand when it was told to stop. */
+  readonly stoppedWith?: number;
   /** Handlers that came to their end, in all. */
   readonly ended?: number;
   /** Warnings and errors it has logged, in all. */

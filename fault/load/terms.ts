@@ -17,10 +17,10 @@ export interface Work extends Claims {
   readonly deeds: readonly (Deed | null)[];
 }
 
-export type WorkContract = TaskContract<Work, Work, null>;
+export type WorkContract = TaskContract<Work, Work, string>;
 
 const input = type<Work>();
-const output = type<null>();
+const output = type<string>();
 const key = (work: Work): string => work.key ?? "";
 const order = { key: (work: Work) => work.orderKey, onFailure: "continue" } as const;
 const patient = { attempts: 100, backoff: fixed(50) };

@@ -66,6 +66,7 @@ const sluice = await patiently(() =>
 );
 
 process.once("SIGTERM", () => {
+  reporter.tell({ stoppedWith: inHand });
   void (async () => {
     await sluice.close({ graceMs: GRACE_MS });
     await log.close();

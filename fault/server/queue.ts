@@ -7,7 +7,7 @@ import { startEmbedded, type Embedded } from "../../src/embedded/index.js";
 import { findPostmaster } from "../../src/embedded/postmaster.js";
 import type { QueueServer } from "../stage.js";
 import type { Disk } from "./disk.js";
-import { ErrorCount } from "./errors.js";
+import { ErrorCount, type Deadlocks } from "./errors.js";
 
 const SETTINGS = {
   // A restart that does not take the machine with it loses nothing that was written.
@@ -87,6 +87,10 @@ export class QueueServerProcess implements QueueServer {
 
   errors(sqlstate: string): Promise<number> {
     return this.#errors.of(sqlstate);
+  }
+
+  deadlocks(): Promise<Deadlocks> {
+    return this.#errors.deadlocks();
   }
 
   async stop(): Promise<void> {

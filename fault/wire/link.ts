@@ -36,6 +36,8 @@ export class Link {
   #held = false;
   #way: Way = "open";
   #delayMs = 0;
+  /** What had arrived here when its way was broken. */
+  #bytesBefore = 0;
 
   constructor(near: Socket, far: Socket, meet: Meet) {
     this.#near = near;
@@ -56,8 +58,15 @@ export class Link {
     return this.#way !== "open";
   }
 
+  /** Whether something was said on it since then: it has come as far as here, and no further. */
+  get swallowed(): boolean {
+    if (this.#way === "open") return false;
+    return this.#bytesArrived() > this.#bytesBefore;
+  }
+
   go(way: Way): void {
     this.#way = way;
+    this.#bytesBefore = this.#bytesArrived();
     if (way !== "hole") return;
     this.#near.pause();
     this.#far.pause();
@@ -80,6 +89,12 @@ export class Link {
   letGo(): void {
     this.#held = false;
     this.#forward();
+  }
+
+  /** In a hole from both sides, for a deaf one from the server. What is paused is read a little further. */
+  #bytesArrived(): number {
+    const { bytesRead } = this.#far;
+    return this.#way === "deaf" ? bytesRead : bytesRead + this.#near.bytesRead;
   }
 
   #ended(): void {

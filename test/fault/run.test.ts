@@ -42,6 +42,12 @@ describe("npm run fault", () => {
     expect(code).toBe(1);
   });
 
+  test("is red when leases end without a cause", { timeout: PATIENCE_MS }, async () => {
+    const { code, figures } = await fault("--seconds 6 --only kill --sabotage lease");
+    expect(figures.findings.join()).toContain("leases were lost although nothing disturbed");
+    expect(code).toBe(1);
+  });
+
   test(
     "is red when an order key hands its turn to the youngest",
     { timeout: PATIENCE_MS },

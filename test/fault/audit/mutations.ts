@@ -49,6 +49,19 @@ export const mutations: readonly Mutation[] = [
       return accepted && [...lines, { ...accepted, at: accepted.at + 1 }];
     },
   },
+  {
+    what: "a success is recorded under the claim of an earlier run",
+    finds: ["succeededWithoutRun"],
+    spoil: (lines, random) => {
+      const starts = allOf(lines, "start");
+      const first = (task: string) => starts.find((start) => start.task === task)?.claim ?? null;
+      const again = outcomes(lines).filter(
+        ({ state, task, claim }) => state === "succeeded" && first(task) !== claim,
+      );
+      const accepted = pick(random, again);
+      return accepted && instead(lines, accepted, { ...accepted, claim: first(accepted.task) });
+    },
+  },
   { what: "two starts of a key are swapped", finds: ["outOfOrder"], spoil: swapped },
   { what: "one starts above a limit that is full", finds: ["overLimit"], spoil: oneMore },
   {

@@ -39,6 +39,14 @@ test("what is recorded without running again has recovered", () => {
   expect([violations, recovery.died, recovery.settled]).toEqual([0, 1, 1]);
 });
 
+test("what is recorded without running again, and retried by hand later, has recovered", () => {
+  const cancelled = [t.cancelling(30), t.accepted(40, "cancelled")];
+  const retried = [...crashed, ...cancelled, t.retrying(5000), ...again(5010)];
+  const { recovery, violations } = audit(retried, terms);
+  expect([violations, recovery.died, recovery.settled]).toEqual([0, 1, 1]);
+  expect(found(crashed, again(5010))).toEqual({ slowRecovery: 1 });
+});
+
 test.each<[string, Line[]]>([
   ["everybody was disturbed", disturbance(2900, 3000, "*", "restart")],
   ["its type was paused", pause(100, 3500, "mail")],

@@ -37,6 +37,12 @@ test("a task runs again when its process died with it, and not before", () => {
   });
 });
 
+test("what a process said in the moment of its death it said before", () => {
+  expect(second(t.begun(20), dead(20), again(900))).toEqual(allowed("its process died"));
+  const unrecorded = allowed("its end may be unrecorded");
+  expect(second(t.ran(10, 20), dead(20), again(900))).toEqual(unrecorded);
+});
+
 test("a completion that may be unrecorded is no completion", () => {
   const completed = t.ran(10, 20);
   const unrecorded = allowed("its end may be unrecorded");

@@ -30,6 +30,7 @@ interface Run {
 
 const KEYS = ["x", "y"];
 const TURNS_MAX = 20_000;
+const SNOOZE_MS = 7;
 
 export interface Simulated {
   readonly lines: Line[];
@@ -161,20 +162,28 @@ class Simulator {
 
   #end(run: Run): void {
     const { job, claim, worker, how } = run;
-    const snoozeMs = how === "snoozed" ? 7 : null;
-    this.#say(worker, { kind: "end", task: job.task, claim, how, reason: null, snoozeMs });
+    const ended =
+      how === "snoozed"
+        ? { how, reason: null, snoozeMs: SNOOZE_MS }
+        : ({ how, reason: null } as const);
+    this.#say(worker, { kind: "end", task: job.task, claim, ...ended });
     // Killed between the handler's last word and the record of it.
     if (!this.#calm && this.#random.next() < 0.03) return this.#kill(worker);
     this.#runs.delete(run);
-    if (how === "completed") return this.#settle(job, "succeeded");
+    if (how === "completed") return this.#settle(job, "succeeded", claim);
     if (how === "thrown" && job.attempt === job.claims.attempts) return this.#settle(job, "failed");
     if (how === "thrown") job.attempt++;
     job.state = "waiting";
-    job.from = this.#now + (snoozeMs ?? 3);
+    job.from = this.#now + (how === "snoozed" ? SNOOZE_MS : 3);
   }
 
-  #settle(job: Job, state: "succeeded" | "failed" | "cancelled"): void {
-    this.#say("queue", { kind: "accepted", task: job.task, state, attempt: job.attempt });
+  #settle(
+    job: Job,
+    state: "succeeded" | "failed" | "cancelled",
+    claim: string | null = null,
+  ): void {
+    const { task, attempt } = job;
+    this.#say("queue", { kind: "accepted", task, state, attempt, claim });
     job.state = "over";
     job.failed = state === "failed";
   }
@@ -250,7 +259,7 @@ class Simulator {
   #retry(): void {
     const job = this.#random.pick(this.#jobs);
     this.#say("operator", { kind: "retrying", task: job.task });
-    if (!job.failed) return;
+    if (!job.failed) return this.#say("operator", { kind: "notRetried", task: job.task });
     Object.assign(job, { state: "waiting", attempt: 1, from: this.#now, failed: false });
   }
 }

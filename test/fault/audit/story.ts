@@ -1,6 +1,6 @@
 // Logs written by hand, in few words.
 import { audit } from "../../../fault/audit/audit.js";
-import type { Claims, Ending, Line, Terms } from "../../../fault/audit/line.js";
+import type { Claims, Ended, Line, Terms } from "../../../fault/audit/line.js";
 import { VIOLATIONS, type Report } from "../../../fault/audit/report.js";
 
 export const terms: Terms = { leaseMs: 1000, recoverMs: 2000, limits: { pool: 2, "tenant/*": 1 } };
@@ -59,25 +59,26 @@ export class Tale {
     return line(at, process, { kind: "start", task, claim, attempt, ...claims });
   }
 
-  /** `how`: an ending, or the reason for which it left. */
+  /** `how`: an ending (of a snooze, for no time), or the reason for which it left. */
   ran(from: number, to: number, how: string = "completed", where: Where = {}): Line[] {
     const start = this.begun(from, where);
     return [start, this.ended(start, to, how)];
   }
 
   ended(start: Line, at: number, how = "completed"): Line {
-    const endings = ["completed", "thrown", "snoozed", "cancelled"];
-    const [claim, left] = [(start as { claim: string }).claim, !endings.includes(how)];
-    const ending = { how: left ? "left" : (how as Ending), reason: left ? how : null } as const;
-    return line(at, start.process, { kind: "end", task: this.task, claim, ...ending });
+    const { claim } = start as { claim: string };
+    return line(at, start.process, { kind: "end", task: this.task, claim, ...endedAs(how) });
   }
 
+  /** A success is that of the latest run, unless another is named. */
   accepted(
     at: number,
     state: "succeeded" | "failed" | "cancelled" = "succeeded",
-    code: string | null = null,
+    { code = null, of }: { readonly code?: string | null; readonly of?: Line } = {},
   ): Line {
-    return line(at, "queue", { kind: "accepted", task: this.task, state, attempt: 1, code });
+    const [{ task }, run] = [this, of as { claim: string } | undefined];
+    const claim = state === "succeeded" ? (run?.claim ?? String(this.#runs)) : null;
+    return line(at, "queue", { kind: "accepted", task, state, attempt: 1, claim, code });
   }
 
   cancelling(at: number): Line {
@@ -88,6 +89,10 @@ export class Tale {
     return line(at, "operator", { kind: "retrying", task: this.task });
   }
 
+  notRetried(at: number): Line {
+    return line(at, "operator", { kind: "notRetried", task: this.task });
+  }
+
   /** From the offer to the outcome, all well. */
   whole(from: number, to: number, where: Where = {}): Line[] {
     return [
@@ -96,6 +101,12 @@ export class Tale {
       this.accepted(to + 1),
     ];
   }
+}
+
+function endedAs(how: string): Ended {
+  if (how === "snoozed") return { how, reason: null, snoozeMs: 0 };
+  if (how === "completed" || how === "thrown" || how === "cancelled") return { how, reason: null };
+  return { how: "left", reason: how };
 }
 
 export const dead = (at: number, process = "w1"): Line => line(at, process, { kind: "dead" });

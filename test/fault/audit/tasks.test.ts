@@ -1,5 +1,6 @@
 import { expect, test } from "vitest";
 import { audit } from "../../../fault/audit/audit.js";
+import type { Line } from "../../../fault/audit/line.js";
 import { dead, disturbance, found, line, Tale, terminating, terms } from "./story.js";
 
 const tale = (claims = {}): Tale => new Tale("p/1", claims);
@@ -41,6 +42,34 @@ test("a success needs a handler that completed, and before", () => {
   expect(found(t.enqueued(0), t.ran(10, 20), t.accepted(20))).toEqual({});
 });
 
+test("a success carries the claim of a handler that completed", () => {
+  const t = tale({ attempts: 2 });
+  const first = t.ran(10, 20, "thrown");
+  const second = t.ran(30, 40, "completed", { attempt: 2 });
+  const lines = [...t.enqueued(0), ...first, ...second];
+  expect(found(lines, t.accepted(41, "succeeded", { of: second[0]! }))).toEqual({});
+  expect(found(lines, t.accepted(41, "succeeded", { of: first[0]! }))).toEqual({
+    succeededWithoutRun: 1,
+  });
+  const nobody = { ...t.accepted(41), claim: null } as Line;
+  expect(found(lines, nobody)).toEqual({ succeededWithoutRun: 1 });
+});
+
+test("the success of a zombie is not recorded once somebody else has started", () => {
+  const t = tale();
+  const zombie = t.ran(10, 3_020);
+  const heir = t.ran(1_500, 3_100, "completed", { process: "w2" });
+  const lines = [...t.enqueued(0), ...zombie, ...heir, ...disturbance(20, 3_010)];
+  expect(found(lines, t.accepted(3_101, "succeeded", { of: heir[0]! }))).toEqual({});
+  const wrong = found(lines, t.accepted(3_021, "succeeded", { of: zombie[0]! }));
+  expect(wrong).toEqual({ acceptedFromZombie: 1 });
+  // What starts when a frozen process wakes may stem from a claim that was over long before.
+  const late = [...t.enqueued(0), ...disturbance(15, 3_010)];
+  const mine = t.ran(1_500, 3_100, "completed", { process: "w2" });
+  const asleep = t.ran(3_015, 3_030);
+  expect(found(late, mine, asleep, t.accepted(3_101, "succeeded", { of: mine[0]! }))).toEqual({});
+});
+
 test("a failure needs all its attempts used up by errors and timeouts", () => {
   const t = tale({ attempts: 2 });
   const first = [...t.enqueued(0), ...t.ran(10, 20, "thrown")];
@@ -58,13 +87,83 @@ test("a task is poisoned by the deaths it was in hand at, and by nothing less", 
       ...t.ran(10 + 1_000 * i, 20, "completed", { process: `w${i}` }).slice(0, 1),
       dead(15 + 1_000 * i, `w${i}`),
     ]).flat();
-  const poisoned = t.accepted(9_000, "failed", "poisoned");
+  const poisoned = t.accepted(9_000, "failed", { code: "poisoned" });
   expect(found(t.enqueued(0), deaths(4), poisoned)).toEqual({});
   // One may have died before it had started the handler.
   expect(found(t.enqueued(0), deaths(3), poisoned)).toEqual({});
   expect(found(t.enqueued(0), deaths(2), poisoned)).toEqual({ failedWithoutCause: 1 });
-  const other = t.accepted(9_000, "failed", "other");
+  const other = t.accepted(9_000, "failed", { code: "other" });
   expect(found(t.enqueued(0), deaths(4), other)).toEqual({ failedWithoutCause: 1 });
+});
+
+/** What happens to each of so many workers in turn. */
+function inTurn(n: number, mishap: (worker: string, at: number) => Line[]): Line[] {
+  return Array.from({ length: n }, (_, i) => mishap(`w${i}`, 10_000 * (i + 1))).flat();
+}
+
+test.each(["freeze", "freeze-in-claim", "block-loop"])(
+  "a worker that stood still (%s) has crashed with what it had in hand",
+  (what) => {
+    const t = tale({ attempts: 9 });
+    const still = inTurn(4, (process, at) => [
+      ...t.ran(at, at + 3_100, "lease_lost", { process }),
+      ...disturbance(at + 10, at + 3_000, process, what),
+    ]);
+    const poisoned = t.accepted(45_000, "failed", { code: "poisoned" });
+    expect(found(t.enqueued(0), still, poisoned)).toEqual({});
+    const brief = inTurn(4, (process, at) => [
+      ...t.ran(at, at + 600, "lease_lost", { process }),
+      ...disturbance(at + 10, at + 400, process, what),
+    ]);
+    expect(found(t.enqueued(0), brief, poisoned)).toEqual({ failedWithoutCause: 1 });
+  },
+);
+
+test.each([
+  ["black-hole", false],
+  ["half-open", false],
+  ["restart", true],
+] as const)("a worker that was only cut off (%s) has not crashed", (what, all) => {
+  const t = tale({ attempts: 9 });
+  const cut = inTurn(4, (process, at) => [
+    ...t.ran(at, at + 1_000, "lease_lost", { process }),
+    ...disturbance(at + 10, at + 3_000, all ? "*" : process, what),
+  ]);
+  const poisoned = t.accepted(45_000, "failed", { code: "poisoned" });
+  expect(found(t.enqueued(0), cut, poisoned)).toEqual({ failedWithoutCause: 1 });
+  expect(found(t.enqueued(0), cut, t.ran(44_000, 44_010), t.accepted(44_011))).toEqual({});
+  // Whoever is killed before he could tell that he was not dead is dead.
+  const killed = [0, 1, 2].map((i) => dead(10_000 * (i + 1) + 3_100, `w${i}`));
+  expect(found(t.enqueued(0), cut, killed, poisoned)).toEqual({});
+});
+
+test("a lease that was lost by itself is a crash, one that was handed back is none", () => {
+  const t = tale({ attempts: 9 });
+  const poisoned = t.accepted(45_000, "failed", { code: "poisoned" });
+  const left = (why: string) =>
+    inTurn(4, (process, at) => [
+      ...t.ran(at, at + 1_000, why, { process }),
+      ...(why === "shutdown" ? [terminating(at + 990, process), dead(at + 1_010, process)] : []),
+    ]);
+  expect(found(t.enqueued(0), left("lease_lost"), poisoned)).toEqual({});
+  expect(found(t.enqueued(0), left("shutdown"), poisoned)).toEqual({ failedWithoutCause: 1 });
+});
+
+test("a retry by hand counts crashes anew", () => {
+  const t = tale();
+  const deaths = (n: number, from: number) =>
+    Array.from({ length: n }, (_, i) => [
+      t.begun(from + 1_000 * i, { process: `w${from + i}` }),
+      dead(from + 1_000 * i + 5, `w${from + i}`),
+    ]).flat();
+  const first = [...deaths(4, 10), t.accepted(9_000, "failed", { code: "poisoned" })];
+  const again = (n: number) => [
+    t.retrying(10_000),
+    ...deaths(n, 11_000),
+    t.accepted(19_000, "failed", { code: "poisoned" }),
+  ];
+  expect(found(t.enqueued(0), first, again(4))).toEqual({});
+  expect(found(t.enqueued(0), first, again(2))).toEqual({ failedWithoutCause: 1 });
 });
 
 test("after a retry by hand a failure needs all its attempts again", () => {
@@ -117,6 +216,7 @@ test("one offer becomes one task", () => {
     task: "#other",
     state: "cancelled",
     attempt: 0,
+    claim: null,
   });
   const cancelling = line(8, "operator", { kind: "cancelling", task: "#other" });
   expect(found(t.whole(10, 20), other, cancelling, accepted)).toEqual({ neverEnqueued: 1 });
@@ -132,6 +232,18 @@ test("an outcome is recorded once, and once more for each retry by hand", () => 
   expect(found(failed, again, t.retrying(60))).toMatchObject({ acceptedTwice: 1 });
 });
 
+test("a retry by hand that was refused excuses nothing", () => {
+  const t = tale({ attempts: 2 });
+  const failed = [...t.enqueued(0), ...t.ran(5, 6, "thrown")];
+  const last = [...failed, ...t.ran(10, 20, "thrown", { attempt: 2 }), t.accepted(21, "failed")];
+  const again = [...t.ran(40, 50), t.accepted(51)];
+  expect(found(last, t.retrying(30), again)).toEqual({});
+  const refused = found(last, t.retrying(30), t.notRetried(31), again);
+  expect(refused).toEqual({ acceptedTwice: 1, ranTwiceWithoutCause: 1 });
+  // Of two who ask at once, one has his way.
+  expect(found(last, t.retrying(30), t.retrying(32), t.notRetried(33), again)).toEqual({});
+});
+
 test("nothing starts before its time", () => {
   const t = tale({ runAt: 100 });
   expect(found(t.enqueued(0), t.ran(99.5, 110), t.accepted(111))).toEqual({ early: 1 });
@@ -141,12 +253,15 @@ test("nothing starts before its time", () => {
 test("nothing starts before its snooze is over, unless the snooze was never recorded", () => {
   const t = tale();
   const [start, end] = t.ran(10, 20, "snoozed");
-  const first = [...t.enqueued(0), start!, { ...end!, snoozeMs: 50 } as typeof end & object];
+  const ended = (snoozeMs: unknown) => ({ ...end!, snoozeMs }) as Line;
+  const first = [...t.enqueued(0), start!, ended(50)];
   expect(found(first, t.ran(60, 70), t.accepted(71))).toEqual({ early: 1 });
   expect(found(first, t.ran(70, 80), t.accepted(81))).toEqual({});
   expect(
     found(first, t.ran(60, 70, "completed", { process: "w2" }), t.accepted(71), dead(30)),
   ).toEqual({});
+  const untold = [...t.enqueued(0), start!, ended(undefined)];
+  expect(found(untold, t.ran(90, 95), t.accepted(96))).toMatchObject({ wrong: 1 });
 });
 
 test.each(["shutdown", "lease_lost", "crash"])("%s uses up no attempt", (how) => {
@@ -193,8 +308,9 @@ test("attempts from before a retry by hand do not count for it", () => {
 test("a handler that ended about when its time was over may have used up an attempt", () => {
   const lines = (timeoutMs: number | null) => {
     const t = tale({ attempts: 3, timeoutMs });
+    const first = t.ran(10, 120);
     const again = t.ran(130, 140, "completed", { attempt: 2 });
-    return [...t.enqueued(0), ...t.ran(10, 120), ...again, t.accepted(141)];
+    return [...t.enqueued(0), ...first, ...again, t.accepted(141)];
   };
   expect(found(lines(150))).toEqual({});
   expect(found(lines(null))).toEqual({ ranTwiceWithoutCause: 1, attemptsBurnt: 1 });
