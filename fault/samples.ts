@@ -73,7 +73,8 @@ export class Sampler {
     const living = this.#fleet.living();
     const rss = living.map(({ rssBytes }) => rssBytes / 2 ** 20);
     const steps = this.#stepsMs.splice(0).toSorted((a, b) => a - b);
-    const { ended } = this.#fleet;
+    // One that has just died is counted again when it is replaced.
+    const ended = Math.max(this.#ended, this.#fleet.ended);
     const endedPerSecond = ((ended - this.#ended) * 1_000) / Math.max(1, now - this.#lastMs);
     [this.#ended, this.#lastMs] = [ended, now];
     const sample = {
@@ -106,6 +107,16 @@ export class Sampler {
       clearTimeout(timer);
     }
   }
+}
+
+/** How much the largest worker grew per minute: the line that fits best. */
+export function memorySlope(samples: readonly Sample[]): number {
+  const n = samples.length;
+  const mean = (of: (sample: Sample) => number): number =>
+    samples.reduce((sum, sample) => sum + of(sample), 0) / Math.max(1, n);
+  const [second, mb] = [mean((s) => s.second), mean((s) => s.rssMaxMb)];
+  const spread = mean((s) => (s.second - second) ** 2);
+  return spread === 0 ? 0 : (60 * mean((s) => (s.second - second) * (s.rssMaxMb - mb))) / spread;
 }
 
 /** Of numbers in ascending order; null of none. */

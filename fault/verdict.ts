@@ -4,7 +4,7 @@ import type { Report } from "./audit/report.js";
 import { limitsOf, terms, typeNames } from "./load/terms.js";
 import type { Options } from "./options.js";
 import type { Played } from "./run.js";
-import { quantile } from "./samples.js";
+import { memorySlope, quantile } from "./samples.js";
 
 interface LimitFigure {
   readonly limit: string;
@@ -35,6 +35,10 @@ export interface Figures {
   readonly findings: readonly string[];
   readonly limits: readonly LimitFigure[];
   readonly faults: readonly FaultFigure[];
+  /** Of the largest worker, in MB a minute. */
+  readonly memorySlope: number;
+  /** Of the tables that change all the time. */
+  readonly deadTuplesMax: number;
   readonly stepP50Ms: number | null;
   readonly stepP99Ms: number | null;
   /** Warnings and errors that the workers logged: the most of any one. */
@@ -77,6 +81,8 @@ export function figuresOf(options: Options, played: Played): Figures {
     findings,
     limits,
     faults,
+    memorySlope: rounded(memorySlope(played.samples)),
+    deadTuplesMax: Math.max(0, ...played.samples.map(({ deadTuples }) => deadTuples ?? 0)),
     stepP50Ms: roundedOrNull(quantile(steps, 0.5)),
     stepP99Ms: roundedOrNull(quantile(steps, 0.99)),
     logLinesMax: Math.max(0, ...Object.values(logLines)),
@@ -136,6 +142,8 @@ export function table(figures: Figures): string {
     row("leases lost by themselves", audit.leasesLost),
     row("runs, starts in doubt", audit.doubtful.runs, audit.doubtful.starts),
     row("step p50 / p99, ms", figures.stepP50Ms, figures.stepP99Ms),
+    row("memory, MB a minute", figures.memorySlope),
+    row("dead tuples, max", figures.deadTuplesMax),
     row("log lines of a worker, max", figures.logLinesMax),
     "",
     ...figures.findings.map((finding) => `! ${finding}`),
