@@ -25,13 +25,13 @@ export async function snapshotFigures(tell: (line: string) => void): Promise<Sna
   const server = await startEmbedded({ settings: { shared_buffers: "512MB", fsync: "off" } });
   const sluice = await Sluice.connect({ url: server.url, history: { succeededMs: 0 } });
   const holder = new pg.Client(server.url);
+  const steps = timeSteps();
   try {
     await holder.connect();
     const noop = task("noop", { input: type<number>() });
     tell(`enqueueing ${BACKLOG} tasks`);
     await sluice.enqueueMany(noop, numbers(BACKLOG));
     await holder.query("vacuum (analyze) sluice.ready");
-    const steps = timeSteps();
     let done = 0;
     const handler = noop.handle(async () => {
       await new Promise((resolve) => setTimeout(resolve, TASK_MS));
@@ -40,9 +40,9 @@ export async function snapshotFigures(tell: (line: string) => void): Promise<Sna
     const worker = sluice.worker({ handlers: [handler], maxConcurrentTasks: IN_FLIGHT });
     await worker.start();
     const measure = async (seconds: number): Promise<{ ms: number[]; rate: number }> => {
-      const [before, from] = [done, steps.length];
+      const [before, from] = [done, steps.ms.length];
       await new Promise((resolve) => setTimeout(resolve, seconds * 1_000));
-      return { ms: steps.slice(from), rate: (done - before) / seconds };
+      return { ms: steps.ms.slice(from), rate: (done - before) / seconds };
     };
     // What is planned and cached first is not what claims cost.
     await measure(3);
@@ -65,6 +65,7 @@ export async function snapshotFigures(tell: (line: string) => void): Promise<Sna
       deadRows: Number(rows[0]!.n),
     };
   } finally {
+    steps.stop();
     await holder.end();
     await sluice.close();
     await server.stop();
@@ -75,21 +76,21 @@ function* numbers(n: number): Generator<number> {
   for (let i = 0; i < n; i++) yield i;
 }
 
-/** Listens to the driver: every step of this process, from the call to its reply. */
-function timeSteps(): number[] {
+type Query = (this: unknown, ...args: unknown[]) => Promise<unknown>;
+
+/** Listens to the driver until it is told to stop: every step of this process, from the call to its reply. */
+function timeSteps(): { readonly ms: number[]; readonly stop: () => void } {
   const ms: number[] = [];
-  const prototype = pg.Client.prototype as unknown as {
-    query: (this: unknown, config: { name?: string }) => Promise<unknown>;
-  };
-  const query = prototype.query;
-  prototype.query = function timed(config) {
-    const answer = query.call(this, config);
-    if (!config.name?.endsWith(".step")) return answer;
+  const prototype = pg.Client.prototype as unknown as { query: Query };
+  const { query } = prototype;
+  prototype.query = function timed(...args) {
     const from = performance.now();
+    const answer = query.apply(this, args);
+    if (!(args[0] as { name?: string }).name?.endsWith(".step")) return answer;
     return answer.then((reply) => {
       ms.push(performance.now() - from);
       return reply;
     });
   };
-  return ms;
+  return { ms, stop: () => void (prototype.query = query) };
 }
