@@ -1,10 +1,8 @@
 // Figures that a run of faults gives.
-import { spawn } from "node:child_process";
-import { createRequire } from "node:module";
-import { fileURLToPath, pathToFileURL } from "node:url";
 import { LEASE_MS, RECOVER_MS } from "../load/terms.js";
 import type { Figures } from "../verdict.js";
 import type { Figure, Measured } from "./figure.js";
+import { lastLineOf } from "./program.js";
 
 const RESUME_MS_MAX = 10_000;
 const LOG_LINES_MAX = 20;
@@ -61,22 +59,8 @@ function judge(figures: Figures, looks: readonly ((figures: Figures) => Look)[])
 
 /** Runs the faults in a process of their own, as the command line does. */
 function play(args: readonly string[], tell: (line: string) => void): Promise<Figures> {
-  const loader = pathToFileURL(createRequire(import.meta.url).resolve("tsx")).href;
-  const program = fileURLToPath(new URL("../main.ts", import.meta.url));
   tell(`npm run fault -- ${args.join(" ")}`);
-  const child = spawn(process.execPath, ["--import", loader, program, ...args, "--json"], {
-    stdio: ["ignore", "pipe", "inherit"],
-  });
-  let said = "";
-  child.stdout.on("data", (chunk: Buffer) => (said += chunk.toString()));
-  return new Promise((resolve, reject) => {
-    child.once("error", reject);
-    child.once("close", (code) => {
-      const last = said.trimEnd().split("\n").at(-1) ?? "";
-      if (code === 0 || code === 1) resolve(JSON.parse(last) as Figures);
-      else reject(new Error(`the run of faults ended with ${code}`));
-    });
-  });
+  return lastLineOf<Figures>("../main.ts", { args: [...args, "--json"], codes: [0, 1] });
 }
 
 const atLeast =

@@ -2,7 +2,7 @@
 import pg from "pg";
 import { startEmbedded } from "../../src/embedded/index.js";
 import { Sluice, task, type } from "../../src/index.js";
-import { percentile } from "./percentile.js";
+import { quantile } from "../samples.js";
 
 const BACKLOG = 1_000_000;
 const CALM_SECONDS = 20;
@@ -59,8 +59,8 @@ export async function snapshotFigures(tell: (line: string) => void): Promise<Sna
     return {
       backlog: BACKLOG,
       heldSeconds: HELD_SECONDS,
-      calmMs: { p50: percentile(calm.ms, 0.5), p99: percentile(calm.ms, 0.99) },
-      heldMs: { p50: percentile(held.ms, 0.5), p99: percentile(held.ms, 0.99) },
+      calmMs: spreadOf(calm.ms),
+      heldMs: spreadOf(held.ms),
       tasksPerSecond: { calm: Math.round(calm.rate), held: Math.round(held.rate) },
       deadRows: Number(rows[0]!.n),
     };
@@ -70,6 +70,12 @@ export async function snapshotFigures(tell: (line: string) => void): Promise<Sna
     await sluice.close();
     await server.stop();
   }
+}
+
+function spreadOf(ms: readonly number[]): { p50: number; p99: number } {
+  const sorted = ms.toSorted((a, b) => a - b);
+  const of = (share: number): number => Math.round((quantile(sorted, share) ?? 0) * 100) / 100;
+  return { p50: of(0.5), p99: of(0.99) };
 }
 
 function* numbers(n: number): Generator<number> {
