@@ -51,7 +51,8 @@ const CRASHES = 4;
 /** `before`: the outcome before, from which a retry by hand began anew. */
 function failed(on: Case, task: Task, outcome: Of<"accepted">, before: number): void {
   const { at, code } = outcome;
-  if (code === "poisoned" && crashesOf(on, task, before, at) >= CRASHES - 1) return;
+  const crashes = crashesOf(on, task, before, at);
+  if (code === "poisoned" && crashes >= CRASHES - 1) return;
   const attempts = task.claims?.attempts ?? 1;
   const used = task.runs.filter((run) => {
     const failure = failureAt(run, on.trial.of(run).stop);
@@ -60,8 +61,18 @@ function failed(on: Case, task: Task, outcome: Of<"accepted">, before: number): 
   if (used < attempts)
     on.findings.add(
       "failedWithoutCause",
-      () => `${named(task)} failed, but used ${used} of ${attempts} attempts`,
+      () =>
+        `${named(task)} failed (${code}) at ${on.clock(at)}, but used ${used} of ${attempts} attempts and was in hand at ${crashes} crashes: ${runsOf(on, task)}`,
     );
+}
+
+/** Its runs, in the words of the log, for whoever looks for the reason. */
+function runsOf({ clock }: Case, task: Task): string {
+  const told = task.runs.map(({ line, end }) => {
+    const how = end === null ? "no end" : `${end.how} ${end.reason ?? ""} ${clock(end.at)}`;
+    return `${line.process} attempt ${line.attempt} ${clock(line.at)} (${how})`;
+  });
+  return told.length === 0 ? "no runs" : told.join("; ");
 }
 
 function cancelled({ findings }: Case, task: Task, { at }: Of<"accepted">): void {
