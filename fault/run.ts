@@ -15,6 +15,7 @@ import { lookAtRest, putBack, untilOver } from "./rest.js";
 import { Sampler, type Sample } from "./samples.js";
 import type { Screen } from "./screen.js";
 import type { Stage } from "./stage.js";
+import { whyStuck } from "./stuck.js";
 import { openTheatre, type Theatre } from "./theatre.js";
 
 export interface Played {
@@ -151,7 +152,10 @@ class Performance {
     let left = 0;
     this.#screen.follow(() => `${left} tasks are left to run`);
     const over = await untilOver(this.#theatre, (n) => (left = n));
-    if (!over) this.#tellWrong(`${left} tasks never came to their end`);
+    if (!over) {
+      this.#tellWrong(`${left} tasks never came to their end`);
+      this.#screen.print((await whyStuck(this.#theatre)).join("\n"));
+    }
     await this.#fleet.stop();
     this.#sampler.stop();
     await lookAtRest(this.#theatre);

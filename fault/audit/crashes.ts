@@ -1,5 +1,5 @@
 import type { Case } from "./case.js";
-import type { Run, Task } from "./history.js";
+import type { Past, Run, Task } from "./history.js";
 import type { Window } from "./windows.js";
 
 // Faults in which a worker stands still. One that was only cut off tells, when it is back, that it did not
@@ -16,6 +16,29 @@ export function crashesOf(on: Case, task: Task, after: number, until: number): n
     if (run.line.at <= after || run.line.at >= until) return false;
     return died(on, run, until) || stoodStill(on, run, until) || lostItself(on, run);
   }).length;
+}
+
+/**
+ * Workers that may have crashed between two moments with a task in hand of which they had not heard: they
+ * died, or stood still, while the answer to a claim could be on its way for long, or be lost. So there is
+ * no start of it in the log. Without a disturbance an answer takes a moment, and the handler starts at once.
+ */
+export function unseenCrashes(on: Case, task: Task, after: number, until: number): number {
+  const { trial, history, terms } = on;
+  const known = new Set(task.runs.map(({ past }) => past));
+  const mayHave = (past: Past): boolean =>
+    past.deaths.some(
+      (at) => at > after && at < until && trial.announced(past, at - terms.leaseMs, at),
+    ) ||
+    past.windows.some(
+      (window) =>
+        STOOD_STILL.has(window.what) &&
+        trial.isLong(window) &&
+        window.to > after &&
+        window.from < until,
+    );
+  const workers = new Set(history.runs.map(({ past }) => past));
+  return [...workers].filter((past) => !known.has(past) && mayHave(past)).length;
 }
 
 /**

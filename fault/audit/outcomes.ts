@@ -1,5 +1,5 @@
 import type { Case } from "./case.js";
-import { crashesOf } from "./crashes.js";
+import { crashesOf, unseenCrashes } from "./crashes.js";
 import type { Of, Task } from "./history.js";
 import { named } from "./lost.js";
 import { failureAt } from "./trial.js";
@@ -44,15 +44,16 @@ function succeeded(on: Case, task: Task, { at, claim }: Of<"accepted">): void {
     );
 }
 
-// A task that was in hand at so many crashes is claimed alone, and fails at the next. The log may know one
-// less: a worker can die with a task in hand whose handler it has not started yet.
+// In hand at so many crashes a task fails. The log may know one less: a worker can die with a task in hand
+// whose handler it has not started yet.
 const CRASHES = 4;
 
 /** `before`: the outcome before, from which a retry by hand began anew. */
 function failed(on: Case, task: Task, outcome: Of<"accepted">, before: number): void {
   const { at, code } = outcome;
   const crashes = crashesOf(on, task, before, at);
-  if (code === "poisoned" && crashes >= CRASHES - 1) return;
+  const unseen = Math.max(1, unseenCrashes(on, task, before, at));
+  if (code === "poisoned" && crashes + unseen >= CRASHES) return;
   const attempts = task.claims?.attempts ?? 1;
   const used = task.runs.filter((run) => {
     const failure = failureAt(run, on.trial.of(run).stop);

@@ -96,6 +96,20 @@ test("a task is poisoned by the deaths it was in hand at, and by nothing less", 
   expect(found(t.enqueued(0), deaths(4), other)).toEqual({ failedWithoutCause: 1 });
 });
 
+test("whoever dies in a disturbance may have had a task in hand of which he had not heard", () => {
+  const t = tale();
+  const seen = [...t.ran(10, 20).slice(0, 1), dead(15)];
+  const poisoned = t.accepted(45_000, "failed", { code: "poisoned" });
+  const others = (disturbed: boolean) =>
+    inTurn(4, (process, at) => [
+      ...new Tale(process).ran(at, at + 10, "completed", { process }),
+      ...(disturbed ? disturbance(at + 20, at + 100, "*", "restart") : []),
+      dead(at + 90, process),
+    ]);
+  expect(found(t.enqueued(0), seen, others(true), poisoned).failedWithoutCause).toBeUndefined();
+  expect(found(t.enqueued(0), seen, others(false), poisoned).failedWithoutCause).toBe(1);
+});
+
 /** What happens to each of so many workers in turn. */
 function inTurn(n: number, mishap: (worker: string, at: number) => Line[]): Line[] {
   return Array.from({ length: n }, (_, i) => mishap(`w${i}`, 10_000 * (i + 1))).flat();

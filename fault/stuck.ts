@@ -1,0 +1,38 @@
+// Why nothing moves any more: what somebody would ask the database who has to find the reason.
+import type { Theatre } from "./theatre.js";
+
+const QUESTIONS: Readonly<Record<string, string>> = {
+  // One row each, so that `to_jsonb` tells all of it.
+  "left, by type and place": `select s.type, x.place, count(*)::int as n, min(x.id) as first from (
+      select id, 'scheduled' as place from sluice.scheduled union all select id, 'wait' from sluice.wait
+      union all select id, 'park' from sluice.park union all select id, 'ready' from sluice.ready
+      union all select id, 'gated' from sluice.gated union all select id, 'suspect' from sluice.suspect
+      union all select id, 'run' from sluice.run) x
+    join sluice.task t on t.id = x.id join sluice.stream s on s.id = t.stream group by 1, 2 order by 1, 2`,
+  running: `select r.id, s.type, r.attempt, w.name as worker, r.claim::text, now() - r.started_at as since, r.gate, r.stream_gate
+    from sluice.run r join sluice.task t on t.id = r.id join sluice.stream s on s.id = t.stream
+    left join sluice.worker w on w.id = r.worker order by r.started_at limit 20`,
+  suspects: `select u.id, s.type, w.name as reserved_by, w.expires_at - now() as lease from sluice.suspect u
+    join sluice.stream s on s.id = u.stream left join sluice.worker w on w.id = u.reserved_by order by u.id limit 20`,
+  workers: `select name, expires_at - now() as lease, capacity_max, capacity_available, asleep, draining from sluice.worker`,
+  gates: `select l.name, g.id, g.cap, g.used, (select sum(n) from sluice.credit c where c.gate = g.id) as credit from sluice.gate g
+    left join sluice.limits l on l.id = g.id order by g.id`,
+  "lanes at their number": `select id, limit_id, cap, used from sluice.lane where limit_id > 0 and used >= cap limit 20`,
+  "notes and lowered": `select (select count(*) from sluice.dirty) as dirty, (select array_agg(limit_id) from sluice.lowered) as lowered`,
+  streams: `select id, queue, type, gate, paused, unserved from sluice.stream where paused or unserved or gate <> 0`,
+  sessions: `select pid, application_name as name, state, wait_event, now() - xact_start as open, left(query, 80) as query
+    from pg_stat_activity where xact_start < now() - interval '1 second' and backend_type = 'client backend'`,
+  locks: `select locktype, relation::regclass::text, mode, granted, pid from pg_locks where not granted limit 20`,
+};
+
+/** Lines for a person, a few for each question. */
+export async function whyStuck({ sql }: Pick<Theatre, "sql">): Promise<string[]> {
+  const lines: string[] = [];
+  for (const [title, text] of Object.entries(QUESTIONS)) {
+    const { rows } = await sql.query<{ what: string }>(
+      `select to_jsonb(q)::text as what from (${text}) q`,
+    );
+    lines.push(`${title}:`, ...rows.map(({ what }) => `  ${what}`));
+  }
+  return lines;
+}

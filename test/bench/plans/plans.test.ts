@@ -1,0 +1,129 @@
+import { mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import pg from "pg";
+import { afterEach, beforeEach, expect, test } from "vitest";
+import type { Copy, Recipe } from "../../../bench/src/databases.js";
+import { BATCH, callsOf } from "../../../bench/src/plans/calls.js";
+import { loadAutoExplain } from "../../../bench/src/plans/explain.js";
+import { savePlans } from "../../../bench/src/plans/save.js";
+import { scenarios, recipeOf, type Scenario } from "../../../bench/src/plans/scenario.js";
+import { findingsOf, seeScenario } from "../../../bench/src/plans/see.js";
+import { PlanSession } from "../../../bench/src/plans/session.js";
+import { freshDatabase } from "../../support/database.js";
+
+// Enough that two tables count as big; the full size is the bench's.
+const PENDING = 3_000;
+
+let folder: string;
+
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), "sluice-plans-"));
+});
+
+afterEach(() => rmSync(folder, { recursive: true }));
+
+async function run(url: string, text: string): Promise<Record<string, unknown>[]> {
+  const client = new pg.Client(url);
+  await client.connect();
+  try {
+    return (await client.query<Record<string, unknown>>(text)).rows;
+  } finally {
+    await client.end();
+  }
+}
+
+/** As the bench's own, but each database is changed after it was filled. */
+function databases(change: string): {
+  readonly version: string;
+  copyOf(recipe: Recipe): Promise<Copy>;
+} {
+  return {
+    version: "of the test",
+    async copyOf(recipe) {
+      const database = await freshDatabase({ migrated: true });
+      await recipe.fill(database.url);
+      await run(database.url, change);
+      await run(database.url, "vacuum (analyze)");
+      const { url } = database;
+      return { url, drop: () => database.drop(), query: (text) => run(url, text) };
+    },
+  };
+}
+
+const hasAutoExplain = async (): Promise<boolean> => {
+  const database = await freshDatabase();
+  const client = new pg.Client(database.url);
+  await client.connect();
+  try {
+    return (await loadAutoExplain(client)) === null;
+  } finally {
+    await client.end();
+    await database.drop();
+  }
+};
+
+// Up to four backlogs are filled and looked at.
+const TIMEOUT_MS = 120_000;
+
+test(
+  "plans of every scenario are saved, and nothing in them grows with the backlog",
+  { timeout: TIMEOUT_MS },
+  async () => {
+    const { findings, summary } = await savePlans(databases("select"), folder, {
+      pending: PENDING,
+      tell: () => {},
+    });
+    const files = readdirSync(join(folder, "plans")).toSorted();
+    expect(files).toEqual([...scenarios.map(({ name }) => `${name}.txt`), "summary.md"].toSorted());
+    // Times depend on the machine.
+    expect(findings.filter(({ call }) => !call.endsWith("a slot"))).toEqual([]);
+    const text = readFileSync(join(folder, "plans", "one-limited.txt"), "utf8");
+    if (await hasAutoExplain()) {
+      expect(text).toContain("-- the call itself");
+      expect(text).toMatch(/-- sluice\.\w+ line \d+[\s\S]*Buffers: shared hit=/);
+    } else expect(summary).toContain("auto_explain is not available");
+  },
+);
+
+const scenarioOf = (name: string): Scenario => scenarios.find((s) => s.name === name)!;
+
+test(
+  "a claim that reads its table from end to end is found",
+  { timeout: TIMEOUT_MS },
+  async (context) => {
+    if (!(await hasAutoExplain())) context.skip("this server does not let us load auto_explain");
+    const broken = databases("drop index sluice.ready_next");
+    const seen = await seeScenario(broken, scenarioOf("no-limits"), PENDING);
+    const found = findingsOf(seen).map(({ call, what }) => `${call}: ${what}`);
+    expect(found).toContainEqual(
+      expect.stringMatching(/^claim 50: sluice\.sources line \d+: Seq Scan on ready reads/),
+    );
+  },
+);
+
+test(
+  "with every slot taken a claim gets nothing where all is limited, and others where one type is",
+  { timeout: TIMEOUT_MS },
+  async () => {
+    const claimed = new Map<string, number>();
+    for (const name of ["all-limited", "all-share-one", "one-limited"]) {
+      const copy = await databases("select").copyOf(recipeOf(scenarioOf(name), PENDING));
+      const session = await PlanSession.open(copy.url);
+      try {
+        await session.undone(async () => {
+          const ask = await callsOf(scenarioOf(name)).at(-1)!.prepare(session);
+          claimed.set(name, (await session.step(ask)).ids.length);
+        });
+      } finally {
+        await session.close();
+        await copy.drop();
+      }
+    }
+    expect(Object.fromEntries(claimed)).toEqual({
+      "all-limited": 0,
+      "all-share-one": 0,
+      "one-limited": BATCH,
+    });
+  },
+);

@@ -1,0 +1,73 @@
+import { expect, test } from "vitest";
+import { panelsOf } from "../../../bench/src/report/chart.js";
+import { svgOf } from "../../../bench/src/report/svg.js";
+import { about, sample, subjects, who, workload } from "./sample.js";
+
+const panel = (title: string) => panelsOf(sample).find((p) => p.title === title)!;
+
+test("a chart has the main workloads in which a peer took part", () => {
+  expect(panelsOf(sample).map((p) => p.title)).toEqual([
+    "drain-1",
+    "drain-2",
+    "enqueue-1",
+    "order-100-contiguous",
+    "limit-10",
+    "latency",
+  ]);
+});
+
+test("a peer has the bar of its best variant, Sluice one of each, the best on top", () => {
+  expect(panel("drain-1").bars.map((bar) => bar.label)).toEqual([
+    "pure-sql, bare loop",
+    "sluice, history off",
+    "sluice, history on",
+    "graphile-worker, tuned",
+    "pg-boss, tuned",
+    "bullmq-redis, tuned",
+    "bullmq-postgres, tuned",
+    "dbos, tuned",
+  ]);
+  expect(panel("latency").bars[0]!.label).toBe("bullmq-redis, tuned");
+});
+
+test("a library that cannot stands below the bars once, whatever its variants", () => {
+  const last = panel("limit-10").bars.filter((bar) => bar.extent === null);
+  expect(last.map((bar) => [bar.label, bar.text])).toEqual([["graphile-worker", "cannot"]]);
+});
+
+test("speed that was bought with order says so", () => {
+  const texts = panel("order-100-contiguous").bars.map((bar) => bar.text);
+  expect(texts).toEqual(["31,200", "6,510  (41,233 out of order)", "19.0", "cannot"]);
+});
+
+test("nothing of the chart reaches beyond its edges, however long names and numbers are", () => {
+  const long = who("a-library-with-quite-a-name", "tuned for everything at once");
+  const results = workload("drain-1", "word ".repeat(60).trim(), [
+    [subjects.off, 123_456_789, { facts: { inversions: 999_999 } }],
+    [long, 0.001, { facts: { inversions: 987_654_321 } }],
+    [subjects.boss, 0],
+  ]);
+  const svg = svgOf(results, { ...about, cpu: "cpu ".repeat(80) })!;
+  const width = Number(/viewBox="0 0 (\d+)/.exec(svg)![1]);
+  const ends = [
+    ...[...svg.matchAll(/<text x="([\d.]+)"[^>]*>([^<]*)</g)].map(([tag, x, text]) =>
+      // As wide as the widest of the fonts has it, at 12 pixels.
+      tag.includes('"end"')
+        ? Number(x)
+        : Number(x) + text!.length * (tag.includes("600") ? 7.2 : 6.4),
+    ),
+    ...[...svg.matchAll(/<rect x="([\d.]+)" y="[\d.]+" width="([\d.]+)"/g)].map(
+      ([, x, w]) => Number(x) + Number(w),
+    ),
+  ];
+  expect(ends.length).toBeGreaterThan(12);
+  expect(Math.max(...ends)).toBeLessThanOrEqual(width);
+  expect(svg).not.toMatch(/(?:x|width)="-|NaN|Infinity/);
+});
+
+test("what a name contains does not end the drawing", () => {
+  const odd = { ...who("odd", "<b> & co"), name: "<b> & co" };
+  const svg = svgOf(workload("drain-1", "a < b", [[odd, 1]]), about)!;
+  expect(svg).toContain("&lt;b&gt; &amp; co");
+  expect(svg).not.toContain("<b>");
+});
