@@ -10,7 +10,9 @@ export function early(on: Case): void {
     // A log that does not say for how long would hold nobody to it.
     if (end?.how === "snoozed" && !Number.isFinite(end.snoozeMs))
       findings.add("wrong", () => `${named(task)} snoozed, and nobody wrote down for how long`);
-    if (runAt !== null && line.at < runAt)
+    // Whoever has it retried by hand wants it at once.
+    const byHand = task.retrying.some((at) => at <= line.at);
+    if (runAt !== null && line.at < runAt && !byHand)
       findings.add(
         "early",
         () => `${named(task)} started at ${clock(line.at)}, ${Math.ceil(runAt - line.at)} ms early`,

@@ -261,6 +261,9 @@ test("a retry by hand that was refused excuses nothing", () => {
 test("nothing starts before its time", () => {
   const t = tale({ runAt: 100 });
   expect(found(t.enqueued(0), t.ran(99.5, 110), t.accepted(111))).toEqual({ early: 1 });
+  // Whoever has it retried by hand wants it at once.
+  const ended = [...t.enqueued(0), t.cancelling(5), t.accepted(6, "cancelled")];
+  expect(found(ended, t.retrying(10), t.ran(20, 30), t.accepted(31))).toEqual({});
   expect(found(t.enqueued(0), t.ran(100, 110), t.accepted(111))).toEqual({});
 });
 
