@@ -72,7 +72,12 @@ test("attack 5: what was claimed in a lost reply comes back while its worker goe
 test("attack 6: bad lanes are refused at the door", () => holds(badLanes));
 
 test("attack 7: slots re-used inside a step respect a lowered limit", () =>
-  holds(loweredWhileRunning("total"), loweredWhileRunning("perKey"), twoClaimsOfOneGate));
+  holds(
+    loweredWhileRunning("total"),
+    loweredWhileRunning("total", ["other"]),
+    loweredWhileRunning("perKey"),
+    twoClaimsOfOneGate,
+  ));
 
 test("attack 7: a lane that is reborn knows the number in force", () => holds(rebornAfterChange));
 

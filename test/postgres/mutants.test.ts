@@ -209,6 +209,13 @@ const mutants: readonly Mutant[] = [
     guard: "cap check where the counter is only read",
     in: "gate_room",
     edits: [["g.cap::bigint - g.used", "greatest(0, g.cap::bigint - g.used)"]],
+    schedule: loweredWhileRunning("total", ["other"]),
+    seen: { claimed: [1, 1, 1, 1, 1], running: 5 },
+  },
+  {
+    guard: "cap check where the counter is only read, by who serves one type",
+    in: "sources",
+    edits: [["g.cap::bigint - g.used", "greatest(0, g.cap::bigint - g.used)"]],
     schedule: loweredWhileRunning("total"),
     seen: { claimed: [1, 1, 1, 1, 1], running: 5 },
   },

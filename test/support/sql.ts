@@ -46,6 +46,8 @@ export type Kind = "retry" | "fail" | "cancel" | "snooze" | "release";
 const LETTER = { retry: "r", fail: "f", cancel: "c", snooze: "z", release: "b" } as const;
 const owners = new WeakMap<Promise<unknown>, Session>();
 const ASKING_MS_MAX = 20_000;
+// Every sixteenth claim leaves no slot to a rival: which one must not depend on what ran before.
+const TOKEN_STEP = 16;
 let tokens = 1_000;
 
 /**
@@ -157,7 +159,7 @@ export class Session {
     n: number,
     done: readonly Pick<Held, "id" | "token">[],
   ): Promise<{ held: Held[]; refused: number }> {
-    const token = String(tokens++);
+    const token = String((tokens += TOKEN_STEP));
     const rows = this.rows<{ id: string | null; stream: number; attempt: number }>(
       "select id, stream, attempt from sluice.step($1, $2, $3, $4, $5, $6)",
       [worker.id, token, worker.streams, n, ...settling(done)],

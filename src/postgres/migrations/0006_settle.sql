@@ -39,8 +39,13 @@ begin
       end if;
       settled := settled || v_run.id;
       lanes := lanes || v_run.lanes;
-      if v_run.gate <> 0 then gates := gates || v_run.gate; gates_n := gates_n || 1; end if;
-      if v_run.stream_gate <> 0 then gates := gates || v_run.stream_gate; gates_n := gates_n || 1; end if;
+      -- Of one type all have the same gates.
+      if v_run.gate <> 0 then
+        if gates[1] = v_run.gate then gates_n[1] := gates_n[1] + 1; else gates := gates || v_run.gate; gates_n := gates_n || 1; end if;
+      end if;
+      if v_run.stream_gate <> 0 then
+        if gates[1] = v_run.stream_gate then gates_n[1] := gates_n[1] + 1; else gates := gates || v_run.stream_gate; gates_n := gates_n || 1; end if;
+      end if;
     end loop;
   else
     with outcome as materialized (

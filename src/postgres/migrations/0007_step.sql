@@ -26,7 +26,7 @@ create type sluice.source as (stream int, gate int, stream_gate int, rank smalli
 create function sluice.sources(p_streams int[], p_own_gates int[], p_own_n int[], p_token bigint) returns sluice.source[]
 language plpgsql set enable_seqscan = off set enable_bitmapscan = off set plan_cache_mode = force_generic_plan set jit = off as $$
 declare
-  v_from int; v_own int[] := coalesce(p_own_gates, '{}');
+  v_sole sluice.source; v_from int; v_own int[] := coalesce(p_own_gates, '{}');
   -- Where to begin with those, too: at most 8, so that others are not left out for ever.
   v_turn int := 1 + p_token % greatest(1, cardinality(p_own_gates));
 begin
@@ -39,6 +39,18 @@ begin
         from sluice.stream st where st.id = u.stream and not st.paused limit 1) s
       cross join lateral (select r.rank, r.id from sluice.ready r where r.stream = u.stream order by r.rank, r.id limit 1) h
       where s.room > 0 limit 16) z);
+  end if;
+  -- The life of one limited type: everything that waits stands at the gate of which this step has just freed slots.
+  if cardinality(p_streams) = 1 and cardinality(p_own_gates) = 1 then
+    select st.id, p_own_gates[1], 0, h.rank, h.id, least(2147483647, g.cap::bigint - g.used + coalesce((select sum(c.n) from sluice.credit c where c.gate = g.id), 0) + p_own_n[1]), 2147483647
+    into v_sole from sluice.stream st
+    cross join lateral (select r.rank, r.id from sluice.gated r where r.stream = st.id and r.gate = p_own_gates[1] order by r.rank, r.id limit 1) h
+    cross join lateral (select k.id, k.cap, k.used from sluice.gate k where k.id = p_own_gates[1] limit 1) g
+    where st.id = p_streams[1] and not st.paused and st.gate = any (array[0, p_own_gates[1]])
+      and not exists (select from sluice.ready r where r.stream = p_streams[1])
+      and not exists (select from sluice.gated r where r.stream = p_streams[1] and r.gate < p_own_gates[1])
+      and not exists (select from sluice.gated r where r.stream = p_streams[1] and r.gate > p_own_gates[1]);
+    if found then return case when v_sole.room > 0 then array[v_sole] end; end if;
   end if;
   v_from := sluice.turn_of(p_token);
   return (select array_agg(z) from (
@@ -136,10 +148,13 @@ begin
       from unnest(p_sources) with ordinality s(stream, gate, stream_gate, rank, id, room, stream_room, i)
       cross join lateral (
         (select r.rank, r.id from sluice.ready r where s.gate = 0 and r.stream = s.stream and (r.rank, r.id) >= (s.rank, s.id)
-          and (r.rank, r.id) <= (v_last_rank, v_last_id) order by r.rank, r.id limit least(v_depth, s.stream_room))
+          order by r.rank, r.id limit least(v_depth, s.stream_room))
         union all
         (select r.rank, r.id from sluice.gated r where s.gate <> 0 and r.stream = s.stream and r.gate = s.gate and (r.rank, r.id) >= (s.rank, s.id)
-          and (r.rank, r.id) <= (v_last_rank, v_last_id) order by r.rank, r.id limit least(v_depth, s.room, s.stream_room))) h
+          order by r.rank, r.id limit least(v_depth, s.room, s.stream_room))) h
+      -- Not in the scans: an index scan does not stop at a bound on two columns while the first is equal, and
+      -- would walk a stream with fewer than that below the bound to its end.
+      where (h.rank, h.id) <= (v_last_rank, v_last_id)
     ), numbered as (
       select c.*, case when gate = 0 then 0 else row_number() over (partition by gate order by rank, id) end as at_gate,
         case when stream_gate = 0 then 0 else row_number() over (partition by stream_gate order by rank, id) end as at_stream_gate

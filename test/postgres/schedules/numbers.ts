@@ -16,18 +16,23 @@ async function stage(
   return { worker, stream, limits, keys };
 }
 
-/** Attack 7: five run, the number falls to two, and every slot that comes free is asked for again. */
-export const loweredWhileRunning = (part: Part) =>
+/**
+ * Attack 7: five run, the number falls to two, and every slot that comes free is asked for again. A worker
+ * that serves another type as well looks in another way.
+ */
+export const loweredWhileRunning = (part: Part, others: readonly string[] = []) =>
   schedule({ claimed: [0, 0, 0, 1, 1], running: 2 }, async (scene) => {
     const [a, b] = await scene.sessions(2);
-    const { worker } = await stage(a, { [part]: 5 }, 20);
+    const { worker: alone, stream } = await stage(a, { [part]: 5 }, 20);
+    const more = await Promise.all(others.map((type) => a.type(type)));
+    const worker = others.length === 0 ? alone : await a.register([stream, ...more]);
     const held = await a.claim(worker, 5);
     await b.setLimit("mail", { [part]: 2 });
     const claimed: number[] = [];
     for (let i = 0; i < 5; i++) {
-      const { held: more } = await a.step(worker, 5, [held.shift()!]);
-      held.push(...more);
-      claimed.push(more.length);
+      const { held: next } = await a.step(worker, 5, [held.shift()!]);
+      held.push(...next);
+      claimed.push(next.length);
     }
     return { claimed, running: (await scene.running()).length };
   });
