@@ -43,6 +43,7 @@ import {
   laneVanishes,
   twoHandOvers,
   twoLimitsOfOneLevel,
+  twoLooksAtAnOrderKey,
   unservedKeepsOrder,
 } from "./schedules/waiters.js";
 
@@ -121,7 +122,11 @@ test("attack 13: a key cannot imitate another limit's key", () => holds(imitated
 
 test("the lane lock: two hand-overs at once never exceed the capacity", () => holds(twoHandOvers));
 
-test("a lane that vanishes under a step is looked at again", () => holds(laneVanishes));
+test("a lane that vanishes under a step is looked at again", () =>
+  holds(laneVanishes("order"), laneVanishes("perKey")));
+
+test("the lock of an order key: two looks at once start one task", () =>
+  holds(twoLooksAtAnOrderKey));
 
 test("a task passes two limits of one level", () => holds(twoLimitsOfOneLevel));
 

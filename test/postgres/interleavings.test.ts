@@ -163,8 +163,8 @@ const mistakes: ({ what: string; spec: number } & Mutation)[] = [
     // Where another waiter takes the slot, the lane keeps a waker: only a line of one shows it.
     what: "a waiter that is locked is forgotten",
     spec: 1,
-    in: "admit",
-    edits: [["where more and taken < room", "where false"]],
+    in: "admit_order",
+    edits: [["select id, 0 from lane where more", "select id, 0 from lane where false"]],
   },
   {
     what: "a lane is not locked while its slots are handed on",

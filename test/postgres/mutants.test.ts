@@ -33,10 +33,12 @@ import {
   cancelBesideHandOver,
   cancelOfWaiterAborts,
   crossedLanes,
+  HELD_OPEN,
   headIsLocked,
   laneVanishes,
   twoHandOvers,
   twoLimitsOfOneLevel,
+  twoLooksAtAnOrderKey,
   unservedKeepsOrder,
 } from "./schedules/waiters.js";
 
@@ -153,8 +155,8 @@ const mutants: readonly Mutant[] = [
   },
   {
     guard: "head or nothing",
-    in: "admit",
-    edits: [["v_level > 1 or c.tid", "true or c.tid"]],
+    in: "admit_order",
+    edits: [["order by place, id limit 1)", "order by place, id limit 1 for update skip locked)"]],
     schedule: headIsLocked("rollback"),
     seen: { claimedMeanwhile: [3] },
   },
@@ -169,8 +171,36 @@ const mutants: readonly Mutant[] = [
     guard: "dirty row for a lane that vanished",
     in: "admit",
     edits: [["where limit_id is not null and not exists", "where false and not exists"]],
-    schedule: laneVanishes,
+    schedule: laneVanishes("perKey"),
     seen: { claimedAfter: [3], violations: ["waiter without a waker"] },
+  },
+  {
+    guard: "dirty row for an order lane that vanished",
+    in: "admit_order",
+    edits: [["where l <> all (coalesce(v_locked || v_born, '{}'))", "where false"]],
+    schedule: laneVanishes("order"),
+    seen: { claimedAfter: [3], violations: ["waiter without a waker"] },
+  },
+  {
+    guard: "order lane lock",
+    in: "admit_order",
+    edits: [
+      ["order by n.id for update", "order by n.id"],
+      [
+        "if v_free is null then return; end if;",
+        `if v_free is null then return; end if;
+          if current_setting('sluice_test.held_open', true) = 'here' then perform pg_advisory_xact_lock(${HELD_OPEN}); end if;`,
+      ],
+    ],
+    schedule: twoLooksAtAnOrderKey,
+    seen: { running: [2, 3] },
+  },
+  {
+    guard: "dirty row for a locked head",
+    in: "admit_order",
+    edits: [["select id, 0 from lane where more", "select id, 0 from lane where false"]],
+    schedule: headIsLocked("rollback"),
+    seen: { claimedAfter: [], violations: ["waiter without a waker"] },
   },
   {
     guard: "dirty row for a lane whose turn is over",

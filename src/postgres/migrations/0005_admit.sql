@@ -22,6 +22,66 @@ begin
   into joined, joined_limits, freed, freed_n;
 end $$;
 
+-- Order keys: lanes of one slot. Whoever leaves one frees it, so the head of its line is next or nobody,
+-- and the row of a lane changes only when nobody comes after. Returns what those who got theirs want next.
+-- The same steps as for other lanes below, each in a statement of its own for the same reason.
+create function sluice.admit_order(p_freed bigint[], p_joined bigint[], out onward bigint[], out onward_limits int[])
+language plpgsql set enable_seqscan = off set enable_bitmapscan = off set plan_cache_mode = force_generic_plan set jit = off as $$
+declare v_born bigint[]; v_locked bigint[]; v_idle bigint[]; v_free bigint[]; v_taken bigint[]; v_left bigint[];
+begin
+  if p_joined is not null then
+    with born as (
+      insert into sluice.lane (id, limit_id, cap, used) select l, 0, 1, 1 from unnest(p_joined) l order by l on conflict do nothing returning id
+    ) select array_agg(id) into v_born from born;
+  end if;
+
+  -- guard: order lane lock -> test/postgres/attacks.test.ts: "the lock of an order key: two looks at once start one task"
+  with locked as (
+    select n.id, n.used from sluice.lane n where n.id = any (case when p_joined is null then p_freed
+      else array(select l from unnest(p_freed || p_joined) l except select l from unnest(v_born) l) end) order by n.id for update
+  )
+  select array_agg(id), array_agg(id) filter (where p_joined is null or used = 0 or id = any (p_freed)), array_agg(id) filter (where used = 0)
+  into v_locked, v_free, v_idle from locked;
+  if p_joined is not null then
+    v_free := v_free || v_born;
+    -- Deleted between the two statements: the next claim looks.
+    insert into sluice.dirty (lane, limit_id) select l, 0 from unnest(p_joined) l where l <> all (coalesce(v_locked || v_born, '{}'));
+  end if;
+  if v_free is null then return; end if;
+
+  -- guard: head or nothing -> test/postgres/attacks.test.ts: "attack 8: a locked head of an order key is not jumped"
+  with head as (
+    select h.tid from unnest(v_free) l(id) cross join lateral (
+      select ctid as tid from sluice.wait where lane = l.id order by place, id limit 1) h
+  ), moved as (
+    delete from sluice.wait where ctid = any (array(
+      select ctid from sluice.wait where ctid = any (array(select tid from head)) for update skip locked)) returning *
+  ), to_ready as (
+    insert into sluice.ready (id, stream, rank, attempt, lanes) select id, stream, rank, attempt, lanes from moved where cardinality(lanes) = 1 and gate = 0
+  ), to_gated as (
+    insert into sluice.gated (id, stream, gate, rank, attempt, lanes) select id, stream, gate, rank, attempt, lanes from moved where cardinality(lanes) = 1 and gate <> 0
+  ), to_wait as (
+    insert into sluice.wait (id, lane, place, rank, attempt, held, stream, gate, lanes, lane_limits)
+    select id, lanes[2], sluice.lane_place(lanes[2], rank), rank, attempt, 1, stream, gate, lanes, lane_limits from moved where cardinality(lanes) > 1
+  )
+  select array_agg(lane), array_agg(lanes[2]) filter (where cardinality(lanes) > 1), array_agg(lane_limits[2]) filter (where cardinality(lanes) > 1)
+  into v_taken, onward, onward_limits from moved;
+
+  if v_idle is not null then update sluice.lane set used = 1 where id = any (v_idle) and id = any (v_taken); end if;
+  if cardinality(v_taken) = cardinality(v_free) then return; end if;
+  v_left := array(select l from unnest(v_free) l where l <> all (coalesce(v_taken, '{}')));
+  with lane as materialized (
+    -- The head is locked by a transaction that may yet abort.
+    select l as id, exists (select from sluice.wait w where w.lane = l) as more from unnest(v_left) l
+  ), again as (
+    -- guard: dirty row for a locked head -> test/postgres/attacks.test.ts: "attack 8: a locked head of an order key is not jumped"
+    insert into sluice.dirty (lane, limit_id) select id, 0 from lane where more
+  ), emptied as (
+    delete from sluice.lane n where n.id = any (array(select id from lane where not more))
+  )
+  update sluice.lane n set used = 0 where n.id = any (array(select id from lane where more)) and n.used <> 0;
+end $$;
+
 -- p_freed: lanes with freed slots, p_freed_n of each (null: one each, a lane may repeat).
 -- p_joined: lanes that somebody joined, with the limit of each. The caller holds the barrier.
 create function sluice.admit(p_freed bigint[], p_freed_n int[], p_joined bigint[], p_joined_limits int[])
@@ -29,9 +89,16 @@ returns void language plpgsql set enable_seqscan = off set enable_bitmapscan = o
 declare
   v_joined bigint[] := p_joined; v_limits int[] := p_joined_limits;
   v_new bigint[]; v_new_limits int[]; v_freed bigint[]; v_freed_n int[];
-  v_born bigint[]; v_lanes bigint[]; v_returned int[]; v_room int[];
+  v_born bigint[]; v_lanes bigint[]; v_returned int[]; v_room int[]; v_order record;
 begin
-  for v_level in 1..4 loop
+  v_freed := array(select l from unnest(p_freed) l where l >> 60 = 1);
+  v_new := array(select l from unnest(p_joined) l where l >> 60 = 1);
+  if v_freed <> '{}' or v_new <> '{}' then
+    select * into v_order from sluice.admit_order(nullif(v_freed, '{}'), nullif(v_new, '{}'));
+    v_joined := v_joined || v_order.onward; v_limits := v_limits || v_order.onward_limits;
+    if v_order.onward is null and not exists (select from unnest(p_freed || p_joined) l where l >> 60 > 1) then return; end if;
+  end if;
+  for v_level in 2..4 loop
     select array_agg(lane order by lane), array_agg(limit_id order by lane) into v_new, v_new_limits
     from (select lane, max(limit_id) as limit_id from unnest(v_joined, v_limits) u(lane, limit_id) where lane >> 60 = v_level group by lane) x;
     select array_agg(lane order by lane), array_agg(n order by lane) into v_freed, v_freed_n
@@ -77,11 +144,8 @@ begin
     ), candidate as (
       select w.tid, l.id as lane from lane l cross join lateral (
         select ctid as tid from sluice.wait where lane = l.id order by place, id limit least(l.room, 1000) for update skip locked) w
-    ), next as (
-      -- guard: head or nothing -> test/postgres/attacks.test.ts: "attack 8: a locked head of an order key is not jumped"
-      select * from candidate c where v_level > 1 or c.tid = (select h.ctid from sluice.wait h where h.lane = c.lane order by h.place, h.id limit 1)
     ), moved as (
-      delete from sluice.wait where ctid = any (array(select tid from next)) returning *
+      delete from sluice.wait where ctid = any (array(select tid from candidate)) returning *
     ), to_ready as (
       insert into sluice.ready (id, stream, rank, attempt, lanes) select id, stream, rank, attempt, lanes from moved
       where held + 1 = cardinality(lanes) and gate = 0
@@ -96,7 +160,7 @@ begin
       select lanes[held + 2] as lane, max(lane_limits[held + 2]) as limit_id from moved where held + 1 < cardinality(lanes) group by 1
     ), tally as (
       select l.id, l.room, count(n.lane)::int as taken, count(n.lane)::int - l.returned as change
-      from lane l left join next n on n.lane = l.id group by l.id, l.room, l.returned
+      from lane l left join candidate n on n.lane = l.id group by l.id, l.room, l.returned
     ), after as (
       select t.*, r.tid, r.used + t.change as used, r.limit_id from tally t
       cross join lateral (select ctid as tid, used, limit_id from sluice.lane where id = t.id limit 1) r

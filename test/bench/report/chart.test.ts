@@ -9,9 +9,9 @@ test("a chart has the main workloads in which a peer took part", () => {
   expect(panelsOf(sample).map((p) => p.title)).toEqual([
     "drain-1",
     "drain-2",
-    "enqueue-1",
-    "order-100-contiguous",
-    "limit-10",
+    "enqueue",
+    "order-contiguous",
+    "limit-10-noop",
     "latency",
   ]);
 });
@@ -31,22 +31,42 @@ test("a peer has the bar of its best variant, Sluice one of each, the best on to
 });
 
 test("a library that cannot stands below the bars once, whatever its variants", () => {
-  const last = panel("limit-10").bars.filter((bar) => bar.extent === null);
+  const last = panel("limit-10-noop").bars.filter((bar) => bar.extent === null);
   expect(last.map((bar) => [bar.label, bar.text])).toEqual([["graphile-worker", "cannot"]]);
 });
 
-test("speed that was bought with order says so", () => {
-  const texts = panel("order-100-contiguous").bars.map((bar) => bar.text);
-  expect(texts).toEqual(["31,200", "6,510  (41,233 out of order)", "19.0", "cannot"]);
+test("speed that was bought with order says so, and the best that keeps it stands below", () => {
+  expect(panel("order-contiguous").bars.map(({ label, text }) => `${label}: ${text}`)).toEqual([
+    "sluice, history off: 31,200",
+    "graphile-worker, tuned: 6,510  (41,233 out of order)",
+    "graphile-worker, strict: 1,650",
+    "pg-boss, tuned: 19.0",
+    "dbos: cannot",
+  ]);
+});
+
+test("what Sluice is compared to without a limit is no bar", () => {
+  const results = workload("limit-10-noop", "no-ops", [
+    [{ ...subjects.on, name: "unlimited" }, 60_000],
+    [subjects.on, 20_000],
+    [subjects.boss, 4_000],
+  ]).map((r) => ({ ...r, base: "unlimited" }));
+  expect(panelsOf(results)[0]!.bars.map((bar) => bar.label)).toEqual([
+    "sluice, history on",
+    "pg-boss, tuned",
+  ]);
 });
 
 test("nothing of the chart reaches beyond its edges, however long names and numbers are", () => {
   const long = who("a-library-with-quite-a-name", "tuned for everything at once");
-  const results = workload("drain-1", "word ".repeat(60).trim(), [
-    [subjects.off, 123_456_789, { facts: { inversions: 999_999 } }],
-    [long, 0.001, { facts: { inversions: 987_654_321 } }],
-    [subjects.boss, 0],
-  ]);
+  // One on the left, one on the right.
+  const results = ["drain-1", "drain-2"].flatMap((name) =>
+    workload(name, "word ".repeat(60).trim(), [
+      [subjects.off, 123_456_789, { facts: { inversions: 999_999 } }],
+      [long, 0.001, { facts: { inversions: 987_654_321 } }],
+      [subjects.boss, 0],
+    ]),
+  );
   const svg = svgOf(results, { ...about, cpu: "cpu ".repeat(80) })!;
   const width = Number(/viewBox="0 0 (\d+)/.exec(svg)![1]);
   const ends = [

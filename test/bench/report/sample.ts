@@ -5,7 +5,7 @@ export const about: About = {
   at: "2030-01-02T03:04:05.000Z",
   command: "npm run bench -- accept",
   node: "v24.1.0",
-  postgres: "15.18",
+  postgres: "15.18 (Debian 15.18-0)",
   redis: "7.0.15",
   settings: { fsync: "on", shared_buffers: "256MB" },
   cpu: "Some Processor @ 2.50GHz",
@@ -28,6 +28,7 @@ export const subjects = {
   pureSql: who("pure-sql", "bare loop"),
   graphile: who("graphile-worker", "tuned"),
   graphileDefault: who("graphile-worker", "default"),
+  graphileStrict: who("graphile-worker", "strict"),
   boss: who("pg-boss", "tuned"),
   bullRedis: who("bullmq-redis", "tuned", "redis"),
   bullPostgres: who("bullmq-postgres", "tuned"),
@@ -75,8 +76,18 @@ const costs = {
   walBytesPerTask: 512,
   rssMb: 140,
 };
-const { off, on, pureSql, graphile, graphileDefault, boss, bullRedis, bullPostgres, dbos } =
-  subjects;
+const {
+  off,
+  on,
+  pureSql,
+  graphile,
+  graphileDefault,
+  graphileStrict,
+  boss,
+  bullRedis,
+  bullPostgres,
+  dbos,
+} = subjects;
 
 export const sample: readonly Result[] = [
   ...workload("drain-1", "no-ops by one process", [
@@ -96,7 +107,7 @@ export const sample: readonly Result[] = [
     [graphile, 65_000],
     [boss, 40_000],
   ]),
-  ...workload("enqueue-1", "one call after the other, with the best call for many tasks", [
+  ...workload("enqueue", "one call after the other, with the best call for many tasks", [
     [on, 92_000],
     [graphile, 57_000],
     [boss, 46_000],
@@ -104,16 +115,17 @@ export const sample: readonly Result[] = [
     [pureSql, 110_000],
   ]),
   ...workload(
-    "order-100-contiguous",
+    "order-contiguous",
     "no-ops over 100 order keys, the tasks of each key one after the other, by one process that has 1,000 permits and a good deal of patience",
     [
       [off, 31_200, { facts: { inversions: 0 } }],
       [graphile, 6_510, { facts: { inversions: 41_233 } }],
+      [graphileStrict, 1_650, { facts: { inversions: 0 } }],
       [boss, 19, { facts: { inversions: 0 } }],
       [dbos, "it has no order within a key"],
     ],
   ),
-  ...workload("limit-10", "no-ops under a limit of 10", [
+  ...workload("limit-10-noop", "no-ops under a limit of 10", [
     [off, 18_000],
     [bullRedis, 12_400],
     [boss, 4_700],

@@ -119,26 +119,29 @@ export const crossedLanes = schedule(
  * A lane that is there when a step finds a note for it, and gone when the step comes to lock it: its
  * last holder has completed meanwhile. Lanes are taken ascending, so the step stands at a higher one.
  */
-export const laneVanishes = schedule(
-  { waited: true, claimed: [] as number[], claimedAfter: [2, 3] },
-  async (scene) => {
+export const laneVanishes = (by: "order" | "perKey") =>
+  schedule({ waited: true, claimed: [] as number[], claimedAfter: [2, 3] }, async (scene) => {
     const [a, b, other] = await scene.sessions(3);
+    const limit = await a.limit("tenant", { perKey: 1 });
     const stream = await a.type("t");
     const worker = await a.register([stream]);
+    const named = by === "order" ? "1, key" : `2, '${limit}' || E'\\x1f' || key`;
     const [low, high] = (
       await a.rows<{ key: string }>(
         `select key from unnest('{x,y}'::text[]) key, sluice.setting where name = 'lane_secret'
-          order by sluice.lane_id(1, key, value)`,
+          order by sluice.lane_id(${named}, value)`,
       )
     ).map((r) => r.key) as [string, string];
-    await a.enqueue(stream, { order: low });
+    const enqueue = (key: string) =>
+      a.enqueue(stream, by === "order" ? { order: key } : { limits: [limit], keys: [key] });
+    await enqueue(low);
     const first = await a.claim(worker, 1);
-    await a.enqueue(stream, { order: low });
-    await a.enqueue(stream, { order: high });
+    await enqueue(low);
+    await enqueue(high);
     // A birth that will not happen, for which ours has to wait.
     await other.begin();
     await other.rows(
-      `insert into sluice.lane select lanes[1], 0, 1, 1 from sluice.task where id = 3`,
+      `insert into sluice.lane select lanes[1], lane_limits[1], 1, 1 from sluice.task where id = 3`,
     );
     const step = b.claim(worker, 5);
     const waited = await scene.blocked(step);
@@ -152,8 +155,36 @@ export const laneVanishes = schedule(
     const claimed = idsOf(await step).filter((id) => id === 2);
     await a.claim(worker, 5);
     return { waited, claimed, claimedAfter: await scene.running() };
-  },
-);
+  });
+
+/** A mutant's claim waits here, between two statements, where the session says so and somebody holds it. */
+export const HELD_OPEN = 7_318_007;
+
+/**
+ * The slot of an order key is free because its head was in a cancel's hands. Two claims look at it at once:
+ * whoever has seen the free slot must be the one who takes it.
+ */
+export const twoLooksAtAnOrderKey = schedule({ running: [2] }, async (scene) => {
+  const [a, b, c] = await scene.sessions(3);
+  const stream = await a.type("t");
+  const worker = await a.register([stream]);
+  await a.enqueue(stream, { n: 3, order: "account-1" });
+  const first = await a.claim(worker, 5);
+  await c.begin();
+  await c.cancel([2]);
+  await a.step(worker, 0, first);
+  await c.rollback();
+  await c.begin();
+  await c.rows(`select pg_advisory_xact_lock(${HELD_OPEN})`);
+  await b.rows("set sluice_test.held_open = 'here'");
+  const second = b.claim(worker, 5);
+  await scene.blocked(second);
+  await a.enqueue(stream, { order: "account-1" });
+  await a.claim(worker, 5);
+  await c.rollback();
+  await second;
+  return { running: await scene.running() };
+});
 
 /** Two limits of one level: the second is looked at by the next claim. */
 export const twoLimitsOfOneLevel = schedule({ claimed: [1], next: [2] }, async (scene) => {
