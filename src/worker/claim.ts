@@ -277,7 +277,8 @@ export class Claimer {
     if (reply !== null && want > 0) this.#spots.learn(spots, reply, want);
     if (reply !== null) this.#received(session, reply, { want, settling, extra, tells, errand });
     this.#idleLines.push(line);
-    this.pump();
+    // Not at once: tasks that take no time end in this turn, and go into one statement with what waits.
+    this.schedule();
   }
 
   #received(

@@ -30,16 +30,6 @@ declare
   -- Where to begin with those, too: at most 8, so that others are not left out for ever.
   v_turn int := 1 + p_token % greatest(1, cardinality(p_own_gates));
 begin
-  -- Where no task waits at a gate, the walk over gates is left out: it is most of what a look costs.
-  if not exists (select from sluice.gated) then
-    return (select array_agg(z) from (
-      select u.stream, 0 as gate, s.gate as stream_gate, h.rank, h.id, 2147483647 as room, s.room as stream_room from unnest(p_streams) u(stream)
-      cross join lateral (
-        select st.gate, case when st.gate = 0 then 2147483647 else sluice.gate_room(st.gate, p_own_gates, p_own_n) end as room
-        from sluice.stream st where st.id = u.stream and not st.paused limit 1) s
-      cross join lateral (select r.rank, r.id from sluice.ready r where r.stream = u.stream order by r.rank, r.id limit 1) h
-      where s.room > 0 limit 16) z);
-  end if;
   -- The life of one limited type: everything that waits stands at the gate of which this step has just freed slots.
   if cardinality(p_streams) = 1 and cardinality(p_own_gates) = 1 then
     select st.id, p_own_gates[1], 0, h.rank, h.id, least(2147483647, g.cap::bigint - g.used + coalesce((select sum(c.n) from sluice.credit c where c.gate = g.id), 0) + p_own_n[1]), 2147483647
@@ -51,6 +41,16 @@ begin
       and not exists (select from sluice.gated r where r.stream = p_streams[1] and r.gate < p_own_gates[1])
       and not exists (select from sluice.gated r where r.stream = p_streams[1] and r.gate > p_own_gates[1]);
     if found then return case when v_sole.room > 0 then array[v_sole] end; end if;
+  end if;
+  -- Where no task waits at a gate, the walk over gates is left out: it is most of what a look costs.
+  if not exists (select from sluice.gated) then
+    return (select array_agg(z) from (
+      select u.stream, 0 as gate, s.gate as stream_gate, h.rank, h.id, 2147483647 as room, s.room as stream_room from unnest(p_streams) u(stream)
+      cross join lateral (
+        select st.gate, case when st.gate = 0 then 2147483647 else sluice.gate_room(st.gate, p_own_gates, p_own_n) end as room
+        from sluice.stream st where st.id = u.stream and not st.paused limit 1) s
+      cross join lateral (select r.rank, r.id from sluice.ready r where r.stream = u.stream order by r.rank, r.id limit 1) h
+      where s.room > 0 limit 16) z);
   end if;
   v_from := sluice.turn_of(p_token);
   return (select array_agg(z) from (
