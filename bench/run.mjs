@@ -4,6 +4,7 @@ import { spawn, spawnSync } from "node:child_process";
 import { cpSync, mkdirSync, readdirSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
+import { nodeFor } from "./node.mjs";
 
 const here = fileURLToPath(new URL(".", import.meta.url));
 const builds = join(here, "dist");
@@ -11,7 +12,11 @@ const build = join(builds, `run-${process.pid}`);
 
 sweep();
 try {
-  process.exitCode = compile() ? await run() : 2;
+  const node = nodeFor(builds);
+  process.exitCode = compile() ? await run(node) : 2;
+} catch (e) {
+  process.stderr.write(`${e.message}\n`);
+  process.exitCode = 2;
 } finally {
   rmSync(build, { recursive: true, force: true });
 }
@@ -47,9 +52,9 @@ function compile() {
   return true;
 }
 
-function run() {
+function run(node) {
   const main = join(build, "bench/src/main.js");
-  const child = spawn(process.execPath, [main, ...process.argv.slice(2)], { stdio: "inherit" });
+  const child = spawn(node, [main, ...process.argv.slice(2)], { stdio: "inherit" });
   // A signal goes to the whole group: main stops its server first, and we wait for it.
   process.on("SIGINT", () => {});
   process.on("SIGTERM", () => child.kill("SIGTERM"));

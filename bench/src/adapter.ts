@@ -15,6 +15,15 @@ export interface Shape {
   readonly limit?: number;
   /** At most so many of each key run at once, over all processes. */
   readonly limitPerKey?: number;
+  /** What only Sluice is asked for, measured against itself: a peer never sees one. */
+  readonly scene?: Scene;
+}
+
+/** Tasks that stand beside those that are counted, or contracts that a shape has no word for. */
+export interface Scene {
+  readonly name: string;
+  /** How many tasks stand beside those that are counted. */
+  readonly beside: number;
 }
 
 /** Enqueues, in a process of its own or in the one that fills. */
@@ -35,6 +44,8 @@ export interface Consumer {
   start(): Promise<void>;
   /** Lets what runs end, and closes. */
   stop(): Promise<void>;
+  /** Statements that asked for tasks so far, if it counts them. */
+  claims?(): number;
 }
 
 export interface Consumption {
@@ -45,6 +56,8 @@ export interface Consumption {
   readonly latency: boolean;
   /** The handler: counts, may wait, and returns. Synchronous if it can be, so that no subject pays for a promise. */
   readonly work: (input: Input) => Promise<void> | void;
+  /** What the command line sets instead of the numbers of Sluice's worker; peers leave it alone. */
+  readonly numbers?: Readonly<Record<string, number>>;
 }
 
 /** A library in one configuration, as a process of the bench uses it. */
@@ -55,6 +68,8 @@ export interface Adapter {
   consume(url: string, consumption: Consumption): Promise<Consumer>;
   /** How many tasks are not yet recorded as done. Asked after the last handler has returned. */
   unfinished(url: string, shape: Shape): Promise<number>;
+  /** Throws if not exactly so many tasks are recorded as done. */
+  verify?(url: string, shape: Shape, total: number): Promise<void>;
 }
 
 /** One configuration of a library. */
@@ -66,6 +81,8 @@ export interface Variant {
   /** Why it cannot do this, or cannot do it in one go; null: it can. */
   cannot(shape: Shape): string | null;
   readonly adapter: Adapter;
+  /** Variants of one word fill a database the same way: one that was filled serves all of them. */
+  readonly fills?: string;
 }
 
 /** A library that is measured. */

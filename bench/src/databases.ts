@@ -56,15 +56,24 @@ export class Databases {
     };
   }
 
-  /** Drops what is left. */
+  /** Drops what was filled, and every copy: nobody needs it again. */
+  async forget(): Promise<void> {
+    this.#made.clear();
+    await this.#dropAll();
+  }
+
   async close(): Promise<void> {
+    await this.#dropAll();
+    await this.#admin.end();
+  }
+
+  async #dropAll(): Promise<void> {
     const { rows } = await this.#admin.query<{ datname: string }>(
       "select datname from pg_database where starts_with(datname, $1)",
       [`${PREFIX}_`],
     );
     for (const { datname } of rows)
       await this.#admin.query(`drop database ${datname} with (force)`);
-    await this.#admin.end();
   }
 
   async #make(recipe: Recipe): Promise<string> {

@@ -1,10 +1,21 @@
 import { fork, type ChildProcess } from "node:child_process";
 import { fileURLToPath } from "node:url";
-import type { FromWorker, Progress, Report, ToWorker } from "./process/messages.js";
+import { flagsOf } from "./flags.js";
+import { nowMs } from "./numbers.js";
+import type { FromWorker, Progress, Report, ToWorker, WorkSpec } from "./process/messages.js";
 
 const STUCK_MS = 120_000;
 const STOP_MS_MAX = 10_000;
 const NOTHING: Progress = { begun: 0, ended: 0, firstMs: null, lastMs: null };
+
+/** How far all processes came. */
+export interface Ended {
+  readonly tasks: number;
+  /** When the last of them had returned; or when time was up. */
+  readonly atMs: number;
+  /** Time was up before all had returned. */
+  readonly cut: boolean;
+}
 
 /** Worker processes of one measurement: loaded and connected, and then let go together. */
 export class Fleet {
@@ -16,12 +27,10 @@ export class Fleet {
     for (const member of members) member.onNews = () => this.#check();
   }
 
-  static async launch(
-    file: "work-sluice" | "work-graphile",
-    specs: readonly object[],
-    profile: string | null,
-  ): Promise<Fleet> {
-    const fleet = new Fleet(specs.map((spec) => new Member(file, spec, profile)));
+  static async launch(spec: WorkSpec, processes: number, profile: string | null): Promise<Fleet> {
+    const fleet = new Fleet(
+      Array.from({ length: processes }, () => new Member("work", spec, profile)),
+    );
     try {
       await fleet.#until((members) => members.every((m) => m.ready));
     } catch (e) {
@@ -40,15 +49,24 @@ export class Fleet {
     return Math.min(...this.#members.map((m) => m.progress.firstMs ?? Number.POSITIVE_INFINITY));
   }
 
-  /** Resolves when that many tasks have begun. */
-  begun(total: number): Promise<void> {
-    return this.#until((all) => sum(all.map((m) => m.progress.begun)) >= total);
+  /** Tasks that have begun; one that runs twice counts twice. */
+  get started(): number {
+    return sum(this.#members.map((m) => m.progress.begun));
   }
 
-  /** Resolves with the moment at which that many handlers had returned. */
-  async ended(total: number): Promise<number> {
-    await this.#until((all) => sum(all.map((m) => m.progress.ended)) >= total);
-    return Math.max(...this.#members.map((m) => m.progress.lastMs ?? 0));
+  /** Resolves when that many tasks have begun, or after so long; with how many have. */
+  async begun(total: number, deadlineMs: number): Promise<number> {
+    await this.#within(deadlineMs, () => this.started >= total);
+    return this.started;
+  }
+
+  /** Resolves when that many handlers have returned, or after so long. */
+  async ended(total: number, deadlineMs: number): Promise<Ended> {
+    const ended = (): number => sum(this.#members.map((m) => m.progress.ended));
+    await this.#within(deadlineMs, () => ended() >= total);
+    if (ended() < total) return { tasks: ended(), atMs: nowMs(), cut: true };
+    const atMs = Math.max(...this.#members.map((m) => m.progress.lastMs ?? 0));
+    return { tasks: total, atMs, cut: false };
   }
 
   async reports(): Promise<Report[]> {
@@ -59,6 +77,25 @@ export class Fleet {
 
   async stop(): Promise<void> {
     await Promise.all(this.#members.map((member) => member.stop()));
+  }
+
+  /** At once: what runs would go on for long, and its database is thrown away. */
+  async kill(): Promise<void> {
+    await Promise.all(this.#members.map((member) => member.kill()));
+  }
+
+  /** Waits for news until a condition holds or time is up. */
+  async #within(deadlineMs: number, holds: () => boolean): Promise<void> {
+    let late = false;
+    const timer = setTimeout(() => {
+      late = true;
+      this.#check();
+    }, deadlineMs);
+    try {
+      await this.#until(() => late || holds());
+    } finally {
+      clearTimeout(timer);
+    }
   }
 
   /** Waits for news until a condition holds; it is an error if one dies or nothing moves for long. */
@@ -93,10 +130,12 @@ class Member {
 
   constructor(file: string, spec: object, profile: string | null) {
     const path = fileURLToPath(new URL(`./process/${file}.js`, import.meta.url));
-    const execArgv = profile === null ? [] : ["--cpu-prof", `--cpu-prof-dir=${profile}`];
+    const execArgv = flagsOf(profile);
     // Its stdout is our stderr: stdout belongs to the results.
     const stdio = ["ignore", 2, 2, "ipc"] as const;
-    this.#child = fork(path, [JSON.stringify(spec)], { execArgv, stdio: [...stdio] });
+    // Advanced: ledgers are arrays of numbers, which JSON would make long.
+    const how = { execArgv, stdio: [...stdio], serialization: "advanced" as const };
+    this.#child = fork(path, [JSON.stringify(spec)], how);
     this.#child.on("message", (message: FromWorker) => this.#hear(message));
     this.#gone = new Promise((resolve) => {
       this.#child.once("exit", () => {
@@ -117,6 +156,11 @@ class Member {
     this.tell({ kind: "stop" });
     await this.#gone;
     clearTimeout(late);
+  }
+
+  async kill(): Promise<void> {
+    this.#child.kill("SIGKILL");
+    await this.#gone;
   }
 
   #hear(message: FromWorker): void {

@@ -1,17 +1,26 @@
 import { availableParallelism, loadavg } from "node:os";
-import { median } from "./numbers.js";
+import {
+  deadlineMs,
+  fixedSize,
+  isTooShort,
+  PROBE_TASKS,
+  probeDeadlineMs,
+  tasksFor,
+} from "./calibrate.js";
+import { CannotError } from "./once.js";
+import type { Progress } from "./progress.js";
+import { resultsOf } from "./results.js";
+import type { Result, Sample } from "./result.js";
 import { pretty, say } from "./say.js";
-import type { Base, Bench, Sample, Subject, Workload } from "./workload.js";
+import type { Bench, Sizing, Subject, Workload } from "./workload.js";
 
-/** What came out for one subject: medians over the repetitions. */
-export interface Result {
-  readonly workload: Workload;
+/** What became of a subject so far. */
+export interface Entry {
   readonly subject: Subject;
-  readonly value: number;
-  readonly min: number;
-  readonly max: number;
-  readonly ratio: number | null;
-  readonly facts: Readonly<Record<string, number>>;
+  readonly samples: Sample[];
+  tasks: number;
+  /** Why it takes no part, or no longer. */
+  cannot: string | null;
 }
 
 /**
@@ -22,69 +31,108 @@ export async function interleave(
   bench: Bench,
   workload: Workload,
   repetitions: number,
+  progress: Progress,
 ): Promise<Result[]> {
-  const samples = new Map<Subject, Sample[]>(workload.subjects.map((s) => [s, []]));
   say(`\n${workload.name}: ${workload.about}${busyness()}`);
+  const entries = workload.subjects.map(entryOf);
+  for (const { subject, cannot } of entries)
+    if (cannot !== null) say(`  ${subject.who.name}: cannot, ${cannot}`);
+  await calibrate(bench, workload, entries, progress);
   for (let rep = 1; rep <= repetitions; rep++) {
-    const turn = rep % 2 === 1 ? workload.subjects : workload.subjects.toReversed();
-    for (const subject of turn) {
-      const sample = await subject.measure(bench);
-      samples.get(subject)!.push(sample);
-      say(
-        `  ${rep}/${repetitions}  ${subject.name}: ${pretty(sample.value)} ${workload.unit}${factsOf(sample)}`,
-      );
-    }
+    for (const entry of rep % 2 === 1 ? entries : entries.toReversed())
+      await measure(bench, workload, entry, progress, `${rep}/${repetitions}`);
   }
-  return workload.subjects.map((subject) => resultOf(workload, subject, samples));
+  return resultsOf(workload, entries);
 }
 
-function resultOf(
-  workload: Workload,
-  subject: Subject,
-  all: ReadonlyMap<Subject, readonly Sample[]>,
-): Result {
-  const own = all.get(subject)!;
-  const values = own.map((s) => s.value);
-  return {
-    workload,
-    subject,
-    value: median(values),
-    min: Math.min(...values),
-    max: Math.max(...values),
-    ratio: ratioOf(workload, values, all),
-    facts: medians(own),
-  };
+function entryOf(subject: Subject): Entry {
+  return { subject, samples: [], tasks: 0, cannot: subject.cannot };
 }
 
-/** The median of the ratios within each repetition: what drifts between repetitions cancels out. */
-function ratioOf(
-  { base }: Workload,
-  values: readonly number[],
-  all: ReadonlyMap<Subject, readonly Sample[]>,
-): number | null {
-  if (base === null) return null;
-  return median(values.map((value, rep) => value / baseValue(base, all, rep)));
+/** Sizes the backlogs by what a probe shows, which is also the warm-up. */
+async function calibrate(
+  bench: Bench,
+  { sizing, unit }: Workload,
+  entries: readonly Entry[],
+  progress: Progress,
+): Promise<void> {
+  const fixed = fixedSize(sizing, bench);
+  let alike: number | null = null;
+  for (const entry of entries) {
+    if (entry.cannot !== null) continue;
+    entry.tasks = fixed ?? alike ?? 0;
+    if (sizing.by !== "seconds" || entry.tasks > 0) continue;
+    const rate = await probe(bench, sizing, entry);
+    progress.tick();
+    if (rate === null) continue;
+    entry.tasks = tasksFor(rate, bench.seconds, sizing);
+    const found = `${pretty(rate)} ${unit}, so ${pretty(entry.tasks)} tasks`;
+    say(`  ${progress.text()}  probe  ${entry.subject.who.name}: ${found}`);
+    if (sizing.alike === true) alike = entry.tasks;
+  }
 }
 
-function baseValue(
-  base: NonNullable<Base>,
-  all: ReadonlyMap<Subject, readonly Sample[]>,
-  rep: number,
-): number {
-  if ("ideal" in base) return base.ideal;
-  const names = "subject" in base ? [base.subject] : base.lowestOf;
-  const values = [...all].filter(([s]) => names.includes(s.name)).map(([, x]) => x[rep]!.value);
-  return Math.min(...values);
+/**
+ * Tasks per second with a small backlog. Where that was over at once it was mostly the begin, which
+ * is slower: then once more, with a backlog that lasts.
+ */
+async function probe(
+  bench: Bench,
+  { multipleOf = 1 }: Sizing & { by: "seconds" },
+  entry: Entry,
+): Promise<number | null> {
+  const measured = (tasks: number): Promise<Sample | null> =>
+    attempt(bench, entry, () =>
+      entry.subject.measure(bench, tasks, probeDeadlineMs(bench.seconds)),
+    );
+  const first = await measured(Math.max(PROBE_TASKS, multipleOf));
+  if (first === null || !isTooShort(first, bench.seconds)) return first?.value ?? null;
+  const second = await measured(tasksFor(first.value, bench.seconds / 2, { multipleOf }));
+  return second?.value ?? null;
 }
 
-function medians(samples: readonly Sample[]): Record<string, number> {
-  const names = Object.keys(samples[0]?.facts ?? {});
-  return Object.fromEntries(
-    names.map((name) => [name, median(samples.map((s) => s.facts?.[name] ?? Number.NaN))]),
+async function measure(
+  bench: Bench,
+  { unit, sizing }: Workload,
+  entry: Entry,
+  progress: Progress,
+  turn: string,
+): Promise<void> {
+  if (entry.cannot !== null) return;
+  const times = sizing.by === "seconds" ? (sizing.times ?? 1) : 1;
+  const limitMs = deadlineMs(bench.seconds * times);
+  const sample = await attempt(bench, entry, async () => {
+    const found = await entry.subject.measure(bench, entry.tasks, limitMs);
+    if (found.value === 0) throw new Error(`no task ended within ${limitMs / 1_000} s`);
+    return found;
+  });
+  progress.tick();
+  if (sample === null) return;
+  entry.samples.push(sample);
+  const facts = factsOf(sample);
+  say(
+    `  ${progress.text()}  ${turn}  ${entry.subject.who.name}: ${pretty(sample.value)} ${unit}${facts}`,
   );
 }
 
-function factsOf({ facts = {} }: Sample): string {
+/** One subject that fails must not take the whole run with it; what it has so far is void. */
+async function attempt(
+  { interrupted }: Bench,
+  entry: Entry,
+  work: () => Promise<Sample>,
+): Promise<Sample | null> {
+  try {
+    return await work();
+  } catch (e) {
+    if (interrupted.aborted) throw e;
+    const { message } = e as Error;
+    entry.cannot = e instanceof CannotError ? message : `failed: ${message}`;
+    say(`  ${entry.subject.who.name}: cannot, ${entry.cannot}`);
+    return null;
+  }
+}
+
+function factsOf({ facts }: Sample): string {
   const list = Object.entries(facts).map(([name, n]) => `${name} ${pretty(n)}`);
   return list.length === 0 ? "" : `  (${list.join(", ")})`;
 }

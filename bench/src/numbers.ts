@@ -13,7 +13,10 @@ export function quantile(values: readonly number[], q: number): number {
   return low + (high - low) * (at - Math.floor(at));
 }
 
+// performance.now() counts from when this process began; it is a quarter of the price of hrtime.
+const BEGAN_MS = Number(process.hrtime.bigint()) / 1e6 - performance.now();
+
 /** A monotonic clock that all processes of this machine share. */
 export function nowMs(): number {
-  return Number(process.hrtime.bigint()) / 1e6;
+  return BEGAN_MS + performance.now();
 }

@@ -1,26 +1,25 @@
 import { fork } from "node:child_process";
 import { fileURLToPath } from "node:url";
+import { flagsOf } from "./flags.js";
+import type { Enqueued, EnqueueSpec, Refusal } from "./process/messages.js";
 
-/** What a process that does one thing answers. */
-export interface Once {
-  readonly ms: number;
-}
+/** Not a failure: the subject has no way to do this. */
+export class CannotError extends Error {}
 
-/** Runs a process that does one thing, says how long it took, and ends. */
-export function runOnce(
-  file: "enqueue-sluice" | "enqueue-graphile",
-  spec: object,
-  profile: string | null,
-): Promise<Once> {
-  const path = fileURLToPath(new URL(`./process/${file}.js`, import.meta.url));
-  const execArgv = profile === null ? [] : ["--cpu-prof", `--cpu-prof-dir=${profile}`];
+/** Runs a process that enqueues, says how long it took, and ends. */
+export function enqueueIn(spec: EnqueueSpec, profile: string | null = null): Promise<Enqueued> {
+  const path = fileURLToPath(new URL("./process/enqueue.js", import.meta.url));
+  const execArgv = flagsOf(profile);
   const child = fork(path, [JSON.stringify(spec)], { execArgv, stdio: ["ignore", 2, 2, "ipc"] });
-  let answer: Once | undefined;
-  child.once("message", (message) => (answer = message as Once));
+  let answer: (Enqueued & Refusal) | undefined;
+  child.once("message", (message) => (answer = message as Enqueued & Refusal));
   return new Promise((resolve, reject) => {
+    child.once("error", reject);
     child.once("exit", (code) => {
-      if (answer !== undefined) resolve(answer);
-      else reject(new Error(`${file} ended with ${code} and no answer`));
+      if (answer?.cannot !== undefined) reject(new CannotError(answer.cannot));
+      else if (answer?.failed !== undefined) reject(new Error(answer.failed));
+      else if (answer !== undefined) resolve(answer);
+      else reject(new Error(`the process that enqueues ended with ${code} and no answer`));
     });
   });
 }

@@ -1,16 +1,21 @@
 import { parseArgs } from "node:util";
-import type { Bench } from "./workload.js";
 
 export interface Options {
-  readonly command: "drain" | "accept";
+  readonly command: "run" | "accept";
   readonly quick: boolean;
   readonly json: boolean;
   readonly repetitions: number;
+  readonly seconds: number;
   /** Names of workloads; empty: all. */
   readonly only: readonly string[];
+  /** Names, or parts of names, of subjects; empty: all. */
+  readonly subjects: readonly string[];
   readonly url: string | null;
   readonly profile: string | null;
-  readonly worker: Bench["worker"];
+  /** Where reports and plans go; null: nowhere. */
+  readonly out: string | null;
+  /** Numbers of our worker. */
+  readonly numbers: Readonly<Record<string, number>>;
 }
 
 /** A mistake on the command line. */
@@ -21,19 +26,25 @@ const FLAGS = {
   json: { type: "boolean" },
   help: { type: "boolean", short: "h" },
   reps: { type: "string" },
+  seconds: { type: "string" },
   only: { type: "string", multiple: true },
+  subjects: { type: "string", multiple: true },
   url: { type: "string" },
   profile: { type: "string" },
+  out: { type: "string" },
   worker: { type: "string" },
 } as const;
+
+const SECONDS = "3";
+const SECONDS_QUICK = "0.5";
 
 /** What the command line asks for; null: for help. */
 export function parseOptions(argv: readonly string[]): Options | null {
   const { values, positionals } = parsed(argv);
   if (values.help === true || positionals[0] === "help") return null;
-  const [command, ...more] = positionals;
-  if ((command !== "drain" && command !== "accept") || more.length > 0) {
-    throw new UsageError("give one command: drain or accept");
+  const [command = "run", ...more] = positionals;
+  if ((command !== "run" && command !== "accept") || more.length > 0) {
+    throw new UsageError("there are two commands: run (the default) and accept");
   }
   const quick = values.quick ?? false;
   return {
@@ -41,10 +52,13 @@ export function parseOptions(argv: readonly string[]): Options | null {
     quick,
     json: values.json ?? false,
     repetitions: repetitionsOf(values.reps ?? (quick ? "1" : "3")),
-    only: (values.only ?? []).flatMap((names) => names.split(",")),
+    seconds: secondsOf(values.seconds ?? (quick ? SECONDS_QUICK : SECONDS)),
+    only: namesOf(values.only),
+    subjects: namesOf(values.subjects),
     url: values.url ?? null,
     profile: values.profile ?? null,
-    worker: workerOf(values.worker),
+    out: values.out ?? null,
+    numbers: numbersOf(values.worker),
   };
 }
 
@@ -56,14 +70,24 @@ function parsed(argv: readonly string[]) {
   }
 }
 
+function namesOf(lists: readonly string[] | undefined): string[] {
+  return (lists ?? []).flatMap((names) => names.split(",")).map((name) => name.trim());
+}
+
 function repetitionsOf(text: string): number {
   const n = Number(text);
   if (!Number.isInteger(n) || n < 1 || n > 99) throw new UsageError("--reps wants 1 to 99");
   return n;
 }
 
+function secondsOf(text: string): number {
+  const n = Number(text);
+  if (!(n >= 0.1 && n <= 600)) throw new UsageError("--seconds wants 0.1 to 600");
+  return n;
+}
+
 /** "claimBatchSize=100,claimLoops=2". The worker itself says which names and numbers it takes. */
-function workerOf(text: string | undefined): Bench["worker"] {
+function numbersOf(text: string | undefined): Options["numbers"] {
   if (text === undefined) return {};
   return Object.fromEntries(
     text.split(",").map((pair) => {

@@ -35,6 +35,12 @@ export const mutants: readonly Mutant[] = [
     dies: /AssertionError/,
   },
   {
+    guard: "a transaction of a run that was given up is cut off",
+    from: "run.giveUp();",
+    to: "",
+    dies: /timed out|timeout|took longer/i,
+  },
+  {
     guard: "nothing is recorded after a lost lease",
     from: "if (this.#leave(run)) this.#abandon(run);",
     to: "this.#abandon(run);",

@@ -249,6 +249,8 @@ export class Crew {
 
   #abandon(run: Run): void {
     this.#strays.add(run);
+    // guard: a transaction of a run that was given up is cut off -> test/worker/transaction.test.ts: "a transaction whose connection went dead gives its place back when its lease is lost"
+    run.giveUp();
   }
 
   /** Whoever was told just now may still heed it. */

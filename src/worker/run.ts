@@ -25,6 +25,8 @@ export class Run {
   aborted: SluiceError | null = null;
   #controller: AbortController | null = null;
   #finished = false;
+  /** Connections of its transactions; most runs have none. */
+  #cuts: Set<() => void> | null = null;
 
   constructor(task: ClaimedTask, handler: AnyHandler, session: Session, nowMs: number) {
     this.claim = task.claim;
@@ -55,6 +57,18 @@ export class Run {
     if (this.aborted !== null) return;
     this.aborted = reason;
     this.#controller?.abort(reason);
+  }
+
+  /** Somebody to tell when the run is given up while this is under way; returns how to take it back. */
+  whenGivenUp(cut: () => void): () => void {
+    const cuts = (this.#cuts ??= new Set());
+    cuts.add(cut);
+    return () => void cuts.delete(cut);
+  }
+
+  /** Its task goes on without it: what it still has open can come to nothing, and may never end by itself. */
+  giveUp(): void {
+    for (const cut of this.#cuts ?? []) cut();
   }
 
   finish(): boolean {

@@ -3,6 +3,7 @@ import { SluiceError } from "../core/error.js";
 import type { Logger, Queryable } from "../core/ports.js";
 import type { Database } from "../postgres/database.js";
 import { isReadOnly, toSluiceError } from "../postgres/fault.js";
+import { destroy } from "../postgres/part.js";
 import { settleInTransaction } from "../postgres/settle.js";
 import type { PendingEnqueue } from "./context.js";
 import { resultText } from "./result.js";
@@ -44,6 +45,12 @@ export async function completeInTransaction<R>(
   // A connection that breaks between two statements tells by an event; unheard, it ends the process.
   const hear = (e: Error): void => void (broken ??= e);
   client.on("error", hear);
+  // A connection that is dead and does not know it would keep its place in the pool for ever.
+  let cut = false;
+  const forget = run.whenGivenUp(() => {
+    cut = true;
+    destroy(client);
+  });
   try {
     await inOurWords(client.query("begin isolation level read committed"));
     // What fn throws stays what it is: a snooze, a cancel, an error of the user's own.
@@ -60,9 +67,10 @@ export async function completeInTransaction<R>(
   } catch (e) {
     await client.query("rollback").catch((e2: unknown) => (broken = e2 as Error));
     if (isReadOnly(e)) broken ??= e as Error;
-    throw e;
+    throw cut ? run.aborted : e;
   } finally {
     over = true;
+    forget();
     client.release(broken);
     client.off("error", hear);
   }

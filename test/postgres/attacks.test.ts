@@ -38,6 +38,7 @@ import {
   cancelBesideHandOver,
   cancelOfWaiterAborts,
   completionAborts,
+  completionIsNotCommitted,
   crossedLanes,
   headIsLocked,
   laneVanishes,
@@ -124,6 +125,9 @@ test("the lane lock: two hand-overs at once never exceed the capacity", () => ho
 
 test("a lane that vanishes under a step is looked at again", () =>
   holds(laneVanishes("order"), laneVanishes("perKey")));
+
+test("a completion that is never committed does not keep its task", () =>
+  holds(completionIsNotCommitted));
 
 test("the lock of an order key: two looks at once start one task", () =>
   holds(twoLooksAtAnOrderKey));

@@ -33,6 +33,7 @@ import {
   cancelBesideHandOver,
   cancelOfWaiterAborts,
   crossedLanes,
+  completionIsNotCommitted,
   HELD_OPEN,
   headIsLocked,
   laneVanishes,
@@ -180,6 +181,13 @@ const mutants: readonly Mutant[] = [
     edits: [["where l <> all (coalesce(v_locked || v_born, '{}'))", "where false"]],
     schedule: laneVanishes("order"),
     seen: { claimedAfter: [3], violations: ["waiter without a waker"] },
+  },
+  {
+    guard: "a completion does not stay open",
+    in: "settle_in_transaction",
+    edits: [["current_setting('idle_in_transaction_session_timeout') = '0'", "false"]],
+    schedule: completionIsNotCommitted,
+    seen: { before: "0", inside: "0" },
   },
   {
     guard: "order lane lock",

@@ -1,9 +1,11 @@
 import { once } from "node:events";
 import { createServer, type AddressInfo } from "node:net";
-import { expect, test } from "vitest";
-import { cancel, fixed, limit, snooze, task, type } from "../../src/index.js";
+import { expect, onTestFinished, test } from "vitest";
+import { cancel, fixed, limit, Sluice, snooze, task, type } from "../../src/index.js";
+import { silentLogger } from "../../src/core/ports.js";
 import { endPool, openPool } from "../../src/postgres/part.js";
 import { violations } from "../support/audit.js";
+import { Proxy } from "../fault/proxy.js";
 import { scene, signal, until, type Scene } from "../flow/scene.js";
 
 const LEASE_MS = 1_500;
@@ -271,4 +273,40 @@ test("more handlers than connections want a transaction, and all of them get it"
   );
   await until("all to end", async () => (await s.sluice.counts()).succeeded === 100);
   expect(await s.effects()).toHaveLength(100);
+});
+
+test("a transaction whose connection went dead gives its place back when its lease is lost", async () => {
+  const s = await scene();
+  const proxy = await Proxy.start(s.url);
+  const behind = await Sluice.connect({ url: proxy.url, migrate: false, logger: silentLogger });
+  onTestFinished(() => behind.close());
+  const job = task("job", { input: type<null>() });
+  const [inside, dead] = [signal(), signal()];
+  let runs = 0;
+  const worker = behind.worker({
+    leaseMs: LEASE_MS,
+    // One of them for the transactions of handlers.
+    dbConnections: 5,
+    handlers: [
+      job.handle((_, ctx) =>
+        ctx.transaction(async (tx) => {
+          if (++runs > 1) return "again";
+          inside.resolve();
+          await dead.promise;
+          await tx.query("select 1");
+          return "first";
+        }),
+      ),
+    ],
+  });
+  await worker.start();
+  onTestFinished(() => worker.stop({ graceMs: 0 }));
+  const { id } = await s.sluice.enqueue(job, null);
+  await inside.promise;
+  proxy.freeze();
+  dead.resolve();
+  const expired = "select from sluice.worker where expires_at < clock_timestamp()";
+  await until("the lease to run out", async () => (await s.sql.query(expired)).rowCount === 1);
+  proxy.thaw();
+  expect(await s.sluice.task(id).result({ timeoutMs: 20_000 })).toBe("again");
 });

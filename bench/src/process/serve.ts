@@ -1,11 +1,9 @@
-import type { Counter } from "./counter.js";
 import { tellParent } from "./counter.js";
-import type { ToWorker } from "./messages.js";
+import type { Report, ToWorker } from "./messages.js";
 
 /** What a worker process can do, whoever's worker it is. */
-export interface Service {
-  readonly counter: Counter;
-  claims?(): number;
+interface Service {
+  report(): Report;
   go(): Promise<void>;
   stop(): Promise<void>;
 }
@@ -19,9 +17,9 @@ export function serve(service: Service): void {
   tellParent({ kind: "ready" });
 }
 
-async function obey({ counter, ...service }: Service, { kind }: ToWorker): Promise<void> {
+async function obey(service: Service, { kind }: ToWorker): Promise<void> {
   if (kind === "go") return service.go();
-  if (kind === "report") return tellParent({ kind, report: counter.report(service.claims?.()) });
+  if (kind === "report") return tellParent({ kind, report: service.report() });
   await service.stop();
   process.exit(0);
 }

@@ -1,26 +1,41 @@
-import type { Result } from "../interleave.js";
-import { baseOf } from "./table.js";
+import type { Result } from "../result.js";
 
-/** One line per subject. tasksPerSecond is null where something else was measured. */
+/**
+ * One line per subject. tasksPerSecond is null where something else was measured, or where the
+ * subject cannot do it; then `cannot` says why.
+ */
 export function jsonOf(results: readonly Result[]): string {
   return results.map((result) => `${JSON.stringify(lineOf(result))}\n`).join("");
 }
 
-function lineOf({ workload, subject, value, min, max, ratio, facts }: Result): object {
+function lineOf(result: Result): object {
+  const { subject, unit, value, ratios, base, facts, cannot } = result;
   return {
-    workload: workload.name,
+    workload: result.workload,
     subject: subject.name,
-    tasksPerSecond: workload.unit === "tasks/s" ? Math.round(value) : null,
-    ratio: ratio === null ? null : short(ratio),
-    ratioTo: baseOf(workload) || null,
-    unit: workload.unit,
+    tasksPerSecond: unit === "tasks/s" ? short(value) : null,
+    ratioToBestPeer: short(ratios.bestPeer ?? null),
+    ratioToPureSql: short(ratios.pureSql ?? null),
+    ratioToBestPostgresPeer: short(ratios.bestPostgresPeer ?? null),
+    ratioToBullmqRedis: short(ratios.bullmqRedis ?? null),
+    ratioToBase: short(ratios.base ?? null),
+    base,
+    unit,
+    better: result.better,
     median: short(value),
-    min: short(min),
-    max: short(max),
+    min: short(result.min),
+    max: short(result.max),
+    library: subject.library,
+    variant: subject.variant,
+    version: subject.version,
+    store: subject.store,
     ...Object.fromEntries(Object.entries(facts).map(([name, n]) => [name, short(n)])),
+    ...(cannot === undefined ? {} : { cannot }),
   };
 }
 
-function short(n: number): number {
-  return Number(n.toPrecision(5));
+/** Whole numbers stay whole; of others five digits are more than a measurement knows. */
+function short(n: number | null): number | null {
+  if (n === null) return null;
+  return Math.abs(n) >= 10_000 ? Math.round(n) : Number(n.toPrecision(5));
 }

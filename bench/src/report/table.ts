@@ -1,46 +1,55 @@
-import type { Result } from "../interleave.js";
+import type { Result } from "../result.js";
 import { pretty } from "../say.js";
-import type { Workload } from "../workload.js";
 import { columns } from "./columns.js";
+import { configsOf } from "./configs.js";
+import {
+  byWorkload,
+  factName,
+  factText,
+  isMeasured,
+  ranked,
+  RATIO_NAMES,
+  RATIOS,
+} from "./words.js";
+import { ratioText, spreadText, type Measured } from "./words.js";
 
-/** Medians with their spread, then how each subject was configured. */
+/** For the terminal: medians with their spread, then facts, then how each subject was configured. */
 export function tableOf(results: readonly Result[]): string {
-  const head = ["workload", "subject", "median", "unit", "min - max", "ratio", "to"];
-  const rows = results.map((r) => [
-    r.workload.name,
+  const measured = [...byWorkload(results).values()].flatMap(ranked);
+  const facts = measured.map(factsOf).join("");
+  return `${mainTable(measured)}\n\n${facts}${cannotOf(results)}\nHow each was set, and why:\n${configLines(results)}\n`;
+}
+
+function mainTable(measured: readonly Measured[]): string {
+  const used = RATIOS.filter((ratio) => measured.some((r) => r.ratios[ratio] !== undefined));
+  const head = ["workload", "subject", "median", "unit", "min - max"];
+  const rows = measured.map((r) => [
+    r.workload,
     r.subject.name,
     pretty(r.value),
-    r.workload.unit,
-    `${pretty(r.min)} - ${pretty(r.max)}`,
-    r.ratio === null ? "" : `${r.ratio.toFixed(2)}x`,
-    baseOf(r.workload),
+    r.unit,
+    spreadText(r),
+    ...used.map((ratio) => ratioText(r.ratios[ratio])),
+    r.base ?? "",
   ]);
-  const table = columns([head, ...rows], [2, 4, 5]);
-  return `${table}\n\n${factsOf(results)}\nHow each was set, and why:\n${configsOf(results)}\n`;
+  const heads = [...head, ...used.map((ratio) => `to ${RATIO_NAMES[ratio]}`), "base is"];
+  return columns([heads, ...rows], [2, 4, ...used.map((_, i) => head.length + i)]);
 }
 
-export function baseOf({ base, unit }: Workload): string {
-  if (base === null) return "";
-  if ("ideal" in base) return `the ideal ${pretty(base.ideal)} ${unit}`;
-  return "subject" in base ? base.subject : `the lower of ${base.lowestOf.join(" and ")}`;
+function factsOf({ workload, subject, facts }: Measured): string {
+  const list = Object.entries(facts).map(([name, n]) => `${factName(name)}: ${factText(n)}`);
+  return list.length === 0 ? "" : `${workload} (${subject.name}): ${list.join("; ")}\n`;
 }
 
-/** Each configuration once, with all who have it. */
-function configsOf(results: readonly Result[]): string {
-  const users = new Map<string, string[]>();
-  for (const { workload, subject } of results) {
-    const list = users.get(subject.config) ?? [];
-    users.set(subject.config, [...list, `${workload.name} (${subject.name})`]);
-  }
-  return [...users].map(([config, names]) => `${config}:\n  ${names.join(", ")}`).join("\n");
-}
-
-function factsOf(results: readonly Result[]): string {
+function cannotOf(results: readonly Result[]): string {
   return results
-    .filter(({ facts }) => Object.keys(facts).length > 0)
-    .map(({ workload, subject, facts }) => {
-      const list = Object.entries(facts).map(([name, n]) => `${name} ${pretty(n)}`);
-      return `${workload.name} (${subject.name}): ${list.join(", ")}\n`;
-    })
+    .filter((r) => !isMeasured(r))
+    .map((r) => `${r.workload} (${r.subject.name}): cannot. ${r.cannot ?? "Nothing came out"}\n`)
     .join("");
+}
+
+function configLines(results: readonly Result[]): string {
+  return configsOf(results)
+    .map(({ who, config }) => `${who}:\n  ${config}`)
+    .join("\n");
 }

@@ -15,7 +15,7 @@ import { join } from "node:path";
 import pg from "pg";
 import { SETTINGS, type Server } from "./settings.js";
 
-interface Identity {
+export interface Identity {
   readonly uid?: number;
   readonly gid?: number;
 }
@@ -33,7 +33,8 @@ export async function startOwn(bin: string): Promise<Server> {
     const server = launch(bin, folder, who, port);
     const url = `postgres://postgres:${password}@127.0.0.1:${port}/postgres`;
     await ready(server, url, join(folder, "log"));
-    return { url, about: `PostgreSQL from ${bin}`, stop: () => halt(server).finally(remove) };
+    const about = `PostgreSQL from ${bin}`;
+    return { url, about, pid: server.pid!, stop: () => halt(server).finally(remove) };
   } catch (e) {
     remove();
     throw e;
@@ -41,7 +42,7 @@ export async function startOwn(bin: string): Promise<Server> {
 }
 
 /** PostgreSQL refuses to run as root. */
-function identity(): Identity {
+export function identity(): Identity {
   if (process.getuid?.() !== 0) return {};
   const name = ["postgres", "nobody"].find((user) => idOf(user, "-u") !== null);
   if (name === undefined) throw new Error("root needs a user postgres or nobody to run PostgreSQL");
@@ -116,7 +117,7 @@ async function halt(server: ChildProcess): Promise<void> {
   await gone;
 }
 
-async function freePort(): Promise<number> {
+export async function freePort(): Promise<number> {
   const probe = createServer();
   await new Promise<void>((resolve) => probe.listen(0, "127.0.0.1", resolve));
   const { port } = probe.address() as AddressInfo;

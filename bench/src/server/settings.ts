@@ -2,6 +2,8 @@
 export interface Server {
   readonly url: string;
   readonly about: string;
+  /** Of its first process; null: it is not ours. */
+  readonly pid: number | null;
   stop(): Promise<void>;
 }
 

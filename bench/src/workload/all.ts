@@ -1,29 +1,28 @@
+import type { Cast } from "../cast.js";
 import type { Workload } from "../workload.js";
-import { blocked } from "./blocked.js";
+import { deep } from "./deep.js";
 import { drains } from "./drain.js";
-import { enqueue } from "./enqueue.js";
-import { inFlight } from "./in-flight.js";
-import { latency } from "./latency.js";
-import { limit10 } from "./limit-10.js";
-import { limit500 } from "./limit-500.js";
-import { neverBinds } from "./never-binds.js";
-import { order } from "./order.js";
-import { permits } from "./permits.js";
-import { types } from "./types.js";
-import { unserved } from "./unserved.js";
+import { enqueues } from "./enqueue.js";
+import { limits, neverBinds } from "./limits.js";
+import { mission, types } from "./mission.js";
+import { orders } from "./order.js";
+import { latency, sustained } from "./paced.js";
+import { inFlight, permits } from "./permits.js";
 
 /** Every workload, in the order in which they are measured. */
-export const workloads: readonly Workload[] = [
-  enqueue,
-  ...drains,
-  neverBinds,
-  limit500,
-  limit10,
-  types,
-  order,
-  blocked,
-  unserved,
-  latency,
-  permits,
-  inFlight,
-];
+export function workloadsOf(cast: Cast, quick: boolean): Workload[] {
+  return [
+    ...enqueues(cast),
+    ...drains(cast),
+    ...sustained(cast),
+    latency(cast),
+    permits(cast),
+    inFlight(cast),
+    ...orders(cast),
+    ...neverBinds(cast),
+    ...limits(cast),
+    types(cast, "types", 1),
+    ...deep(cast, quick),
+    ...mission(cast),
+  ];
+}

@@ -1,41 +1,41 @@
-import type { Recipe } from "../databases.js";
-import { withSluice } from "../fill.js";
-import { runOnce } from "../once.js";
-import type { Bench, Sample, Workload } from "../workload.js";
-import { graphileBacklog } from "../backlog.js";
+import type { Cast } from "../cast.js";
+import { enqueueSubject, type Enqueuing } from "../measure/enqueue.js";
+import type { Workload } from "../workload.js";
 
-const EMPTY: Recipe = { name: "empty", fill: (url) => withSluice(url, async () => {}) };
+const CLIENTS = 8;
 
-/** Bulk enqueue by one producer. */
-export const enqueue: Workload = {
-  name: "enqueue",
-  about: "a list of tasks enqueued by one producer, one call in flight",
-  unit: "tasks/s",
-  base: { subject: "graphile-worker addJobs" },
-  subjects: [
-    {
-      name: "sluice enqueueMany",
-      config: "one call for the whole list, which it sends in chunks of 1,000",
-      measure: (bench) => measure(bench, "enqueue-sluice", EMPTY),
-    },
-    {
-      name: "graphile-worker addJobs",
-      config: "calls of 1,000 jobs: as large as our chunks; calls of 5,000 are no faster",
-      measure: (bench) => measure(bench, "enqueue-graphile", graphileBacklog(0)),
-    },
-  ],
-};
+/** Bulk enqueue by one producer, and single tasks with the caller's own transaction. */
+export function enqueues(cast: Cast): Workload[] {
+  return [
+    workload(cast, "enqueue", "lists of tasks enqueued by one producer, one call in flight", {
+      kind: "bulk",
+      inFlight: 1,
+    }),
+    workload(cast, "enqueue-4", "lists of tasks enqueued by one producer, four calls in flight", {
+      kind: "bulk",
+      inFlight: 4,
+    }),
+    workload(
+      cast,
+      "enqueue-tx",
+      `one task and one row of the caller's own in a transaction, from ${CLIENTS} clients`,
+      { kind: "clients", clients: CLIENTS },
+    ),
+  ];
+}
 
-async function measure(
-  { databases, sizes, profile }: Bench,
-  file: "enqueue-sluice" | "enqueue-graphile",
-  recipe: Recipe,
-): Promise<Sample> {
-  const copy = await databases.copyOf(recipe);
-  try {
-    const { ms } = await runOnce(file, { url: copy.url, count: sizes.enqueue }, profile);
-    return { value: (sizes.enqueue * 1_000) / ms };
-  } finally {
-    await copy.drop();
-  }
+function workload(cast: Cast, name: string, about: string, how: Enqueuing): Workload {
+  const which = name === "enqueue" ? "all" : "tuned";
+  // Without notifications single enqueues need not commit one after the other.
+  const further = how.kind === "clients" ? "polling" : undefined;
+  const entrants = [cast.sluice("default"), ...cast.peers(which, further)];
+  return {
+    name,
+    about,
+    unit: "tasks/s",
+    better: "more",
+    sizing: { by: "seconds" },
+    base: null,
+    subjects: entrants.map((entrant) => enqueueSubject(entrant, how)),
+  };
 }

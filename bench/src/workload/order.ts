@@ -1,29 +1,44 @@
-import type { Recipe } from "../databases.js";
-import { drainOf, UNLIMITED, unlimited } from "../beside.js";
-import { withSluice } from "../fill.js";
-import { inputs, kits } from "../tasks.js";
+import type { Cast } from "../cast.js";
+import type { Keys } from "../inputs.js";
+import { drainSubject } from "../measure/drain.js";
 import type { Workload } from "../workload.js";
+import { keptOf } from "./kept.js";
+import { UNLIMITED, unlimited } from "./unlimited.js";
 
-const KEYS = 100;
+const shape = { ordered: true } as const;
 
-/** Strict order: at most one task of each of 100 keys at a time. */
-export const order: Workload = {
-  name: "order",
-  about: "no-ops under 100 order keys",
-  unit: "tasks/s",
-  base: { subject: UNLIMITED },
-  subjects: [
-    unlimited,
-    drainOf("100 order keys", "order", ({ sizes }) => ({ recipe: ordered(sizes.drain) })),
-  ],
-};
+/** Strict order: at most one task of each key at a time, in the order in which they were enqueued. */
+export function orders(cast: Cast): Workload[] {
+  return [
+    workload(cast, "order", "100 order keys in turns", {
+      count: 100,
+      arrangement: "interleaved",
+    }),
+    workload(cast, "order-contiguous", "100 order keys, each key's tasks one after the other", {
+      count: 100,
+      arrangement: "contiguous",
+    }),
+    workload(cast, "order-20k", "20,000 order keys in turns", {
+      count: 20_000,
+      arrangement: "interleaved",
+    }),
+    workload(cast, "order-1", "one order key", { count: 1, arrangement: "interleaved" }),
+  ];
+}
 
-function ordered(count: number): Recipe {
+function workload(cast: Cast, name: string, about: string, keys: Keys): Workload {
+  const which = name === "order" ? "all" : "tuned";
+  const ours = [cast.sluice("history on"), cast.sluice("history off")];
+  const entrants = [...ours, ...cast.pureSql("one"), ...cast.peers(which)];
   return {
-    name: `order ${count}`,
-    fill: (url) =>
-      withSluice(url, async (sluice) => {
-        await sluice.enqueueMany(kits.order()[0]!.contract, inputs(count, KEYS));
-      }),
+    name,
+    about: `no-ops under ${about}`,
+    unit: "tasks/s",
+    better: "more",
+    // At least two of each key: a single one has nothing to be in order with.
+    sizing: { by: "seconds", min: Math.max(500, 2 * keys.count) },
+    base: { subject: UNLIMITED },
+    kept: keptOf(shape),
+    subjects: [unlimited(cast), ...entrants.map((e) => drainSubject(e, { shape, keys }))],
   };
 }

@@ -169,5 +169,9 @@ begin
   if v.settled is null then perform sluice.refuse('lease_lost', 'this task is no longer ours to complete'); end if;
   if v.gates is not null then perform sluice.give_back(v.gates, v.gates_n); end if;
   insert into sluice.dirty (lane, limit_id, freed) select l, 0, 1 from unnest(v.lanes) l;
+  -- What comes now is the commit. If it does not, because the connection died and the server does not know
+  -- it yet, the task and its slots must not stay in this transaction's hand for hours.
+  -- guard: a completion does not stay open -> test/postgres/attacks.test.ts: "a completion that is never committed does not keep its task"
+  if current_setting('idle_in_transaction_session_timeout') = '0' then perform set_config('idle_in_transaction_session_timeout', '10s', true); end if;
   return true;
 end $$;

@@ -186,6 +186,26 @@ export const twoLooksAtAnOrderKey = schedule({ running: [2] }, async (scene) => 
   return { running: await scene.running() };
 });
 
+/** The server gives up a completion that is neither committed nor rolled back. */
+export const completionIsNotCommitted = schedule(
+  { before: "0", inside: "10s", after: "0" },
+  async (scene) => {
+    const [a] = await scene.sessions(1);
+    const stream = await a.type("t");
+    const worker = await a.register([stream]);
+    await a.enqueue(stream);
+    const [held] = await a.claim(worker, 1);
+    const patience = () =>
+      a.value<string>("select current_setting('idle_in_transaction_session_timeout')");
+    const before = await patience();
+    await a.begin();
+    await a.settleInTransaction(worker, held!);
+    const inside = await patience();
+    await a.commit();
+    return { before, inside, after: await patience() };
+  },
+);
+
 /** Two limits of one level: the second is looked at by the next claim. */
 export const twoLimitsOfOneLevel = schedule({ claimed: [1], next: [2] }, async (scene) => {
   const [a] = await scene.sessions(1);

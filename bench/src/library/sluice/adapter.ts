@@ -1,0 +1,127 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import pg from "pg";
+import { Sluice, type TaskHandler } from "../../../../src/index.js";
+import type { Adapter, Consumer, Consumption, Input, Producer, Shape } from "../../adapter.js";
+import { askNumber } from "../ask.js";
+import { contractOf, type Contract } from "./contract.js";
+import { withPermits, type Numbers } from "./numbers.js";
+import { playOf, type Piece } from "./scene.js";
+
+/** What differs between the variants. */
+export interface Settings {
+  readonly keepHistory: boolean;
+  readonly numbers: Numbers;
+}
+
+// What the caller of enqueueWith inserts, beside the task.
+const OWN_TABLE = "create table if not exists bench_own (n int not null)";
+const OWN_INSERT = "insert into bench_own (n) values ($1)";
+// As many as there are clients, so that none waits for a connection.
+const TX_CONNECTIONS = 8;
+const HANG_MS = 600_000;
+
+// Not through the public door: counting cheaply what is not yet recorded needs a look at the one
+// table that holds it. Peers have the same.
+const RUNNING = "select count(*)::int as n from sluice.run";
+const SUCCEEDED = "select count(distinct id)::int as n from sluice.done where state = 's'";
+
+export function adapterOf(settings: Settings): Adapter {
+  return {
+    install,
+    produce,
+    consume: (url, consumption) => consume(settings, url, consumption),
+    unfinished: async (url, shape) => {
+      const hanging = shape.scene === undefined ? 0 : (playOf(shape.scene).hanging ?? 0);
+      return Math.max(0, (await askNumber(url, RUNNING)) - hanging);
+    },
+    verify: (url, shape, total) => verify(settings, url, shape, total),
+  };
+}
+
+async function install(url: string): Promise<void> {
+  const sluice = await Sluice.connect({ url, listen: false });
+  await sluice.close();
+  const client = new pg.Client({ connectionString: url });
+  await client.connect();
+  await client.query(OWN_TABLE);
+  await client.end();
+}
+
+async function produce(url: string, shape: Shape): Promise<Producer> {
+  const sluice = await Sluice.connect({ url, migrate: false, listen: false });
+  const pool = new pg.Pool({ connectionString: url, max: TX_CONNECTIONS });
+  const contract = contractOf(shape);
+  return {
+    enqueueMany: async (inputs) => {
+      if (shape.scene === undefined) await sluice.enqueueMany(contract, inputs);
+      else await playOf(shape.scene).fill(sluice, inputs, shape.scene.beside);
+    },
+    enqueueOne: async (input) => void (await sluice.enqueue(contract, input)),
+    enqueueWith: (input) => enqueueWith(sluice, pool, contract, input),
+    close: async () => {
+      await pool.end();
+      await sluice.close();
+    },
+  };
+}
+
+async function enqueueWith(
+  sluice: Sluice,
+  pool: pg.Pool,
+  contract: Contract,
+  input: Input,
+): Promise<void> {
+  const tx = await pool.connect();
+  try {
+    await tx.query("begin");
+    await tx.query(OWN_INSERT, [input.n]);
+    await sluice.enqueue(contract, input, { tx });
+    await tx.query("commit");
+  } finally {
+    tx.release();
+  }
+}
+
+async function consume(
+  { keepHistory, numbers }: Settings,
+  url: string,
+  { shape, permits, work, numbers: overridden }: Consumption,
+): Promise<Consumer> {
+  const history = keepHistory ? {} : { history: { succeededMs: 0 } };
+  const sluice = await Sluice.connect({ url, migrate: false, ...history });
+  const pieces: readonly Piece[] =
+    shape.scene === undefined
+      ? [{ contract: contractOf(shape), counted: true }]
+      : playOf(shape.scene).pieces();
+  const worker = sluice.worker({
+    ...withPermits(numbers, permits),
+    ...overridden,
+    handlers: pieces.map((piece) => handlerOf(piece, work)),
+  });
+  return {
+    start: () => worker.start(),
+    claims: () => worker.status().claims,
+    stop: async () => {
+      await worker.stop({ graceMs: 0 });
+      await sluice.close();
+    },
+  };
+}
+
+function handlerOf(piece: Piece, work: Consumption["work"]): TaskHandler<Input, Input> {
+  if (piece.counted) return piece.contract.handle(async (input) => work(input));
+  return piece.contract.handle(piece.work === "hang" ? () => sleep(HANG_MS) : async () => {});
+}
+
+/** A fast worker that loses or doubles tasks is not fast. Without history there is nothing to count. */
+async function verify(
+  { keepHistory }: Settings,
+  url: string,
+  { scene }: Shape,
+  total: number,
+): Promise<void> {
+  if (!keepHistory) return;
+  const before = scene?.name === "finished" ? scene.beside : 0;
+  const succeeded = (await askNumber(url, SUCCEEDED)) - before;
+  if (succeeded !== total) throw new Error(`${succeeded} of ${total} tasks succeeded`);
+}

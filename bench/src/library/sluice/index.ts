@@ -1,0 +1,29 @@
+import type { Library, Variant } from "../../adapter.js";
+import { ownVersion } from "../version.js";
+import { adapterOf, type Settings } from "./adapter.js";
+import { TUNED } from "./numbers.js";
+
+const TUNED_CONFIG =
+  "1,000 permits (the default), claims of 200: for no-ops fewer commits matter more than even shares";
+
+export const sluice: Library = {
+  name: "sluice",
+  version: ownVersion(),
+  store: "postgres",
+  variants: [
+    variant("history on", TUNED_CONFIG, { keepHistory: true, numbers: TUNED }),
+    variant(
+      "history off",
+      `${TUNED_CONFIG}; nothing is kept of a success, as peers do that delete what has ended`,
+      { keepHistory: false, numbers: TUNED },
+    ),
+    variant("default", "no number is set: 1,000 permits, claims of 50, history for a day", {
+      keepHistory: true,
+      numbers: {},
+    }),
+  ],
+};
+
+function variant(name: string, config: string, settings: Settings): Variant {
+  return { name, config, cannot: () => null, adapter: adapterOf(settings), fills: "sluice" };
+}
