@@ -5,13 +5,14 @@ import { Sluice, task, type } from "../../src/index.js";
 import { freshDatabase } from "../support/database.js";
 
 test("what is left is told with its type and place", async () => {
-  const { url, drop } = await freshDatabase({ migrated: true });
+  const database = await freshDatabase({ migrated: true });
+  const { url } = database;
   const sluice = await Sluice.connect({ url });
   const sql = new pg.Pool({ connectionString: url });
   onTestFinished(async () => {
     await sluice.close();
     await sql.end();
-    await drop();
+    await database.drop();
   });
   const mail = task("mail", { input: type<number>(), concurrency: 3 });
   await sluice.enqueueMany(mail, [1, 2]);

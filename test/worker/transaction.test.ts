@@ -308,5 +308,5 @@ test("a transaction whose connection went dead gives its place back when its lea
   const expired = "select from sluice.worker where expires_at < clock_timestamp()";
   await until("the lease to run out", async () => (await s.sql.query(expired)).rowCount === 1);
   proxy.thaw();
-  expect(await s.sluice.task(id).result({ timeoutMs: 20_000 })).toBe("again");
+  expect(await s.sluice.task(id).result({ timeoutMs: 10_000 })).toBe("again");
 });
