@@ -1,40 +1,16 @@
-import type { Clock, Logger } from "../core/ports.js";
 import { isSluiceError } from "../core/error.js";
 import { isReplyLost, tellTrouble } from "../postgres/fault.js";
 import type { Line } from "../postgres/line.js";
 import { settle, type Settlement } from "../postgres/settle.js";
 import { step, type Spot, type StepReply, type Success } from "../postgres/step.js";
-import type { Crew } from "./crew.js";
-import type { Outbox, Parcel } from "./outbox.js";
-import type { Payloads } from "./payloads.js";
-import { claimSize, type Permits } from "./permits.js";
+import type { ClaimerOptions } from "./claimer-options.js";
+import type { Parcel } from "./outbox.js";
+import { claimSize } from "./permits.js";
 import type { Session } from "./session.js";
+import { Shares } from "./shares.js";
 import { Spots } from "./spots.js";
 import { newToken } from "./token.js";
 import { Trouble } from "./trouble.js";
-
-interface ClaimerOptions {
-  /** One statement at a time on each. */
-  readonly lines: readonly Line[];
-  readonly streams: readonly number[];
-  readonly permits: Permits;
-  readonly payloads: Payloads;
-  readonly outbox: Outbox;
-  readonly crew: Crew;
-  readonly batchMax: number;
-  readonly pollIntervalMs: number;
-  readonly keep: boolean;
-  /** Whether a bell can wake us, so that it is worth telling that we sleep. */
-  readonly bell: boolean;
-  readonly clock: Clock;
-  readonly log: Logger;
-  /** The session that claims, or null while there is none. */
-  readonly current: () => Session | null;
-  /** A reply was lost; the session may hold what we have never seen. */
-  readonly onDoubt: (session: Session) => void;
-  /** The database says that the session's lease is gone. */
-  readonly onLost: (session: Session) => void;
-}
 
 const SETTLE_MAX = 500;
 // A full turn of the streams takes some steps, so that slots freed by one step are used by the next.
@@ -59,6 +35,7 @@ export class Claimer {
   readonly #idleLines: Line[];
   readonly #trouble = new Trouble();
   readonly #spots: Spots;
+  readonly #shares = new Shares(SETTLE_MAX);
   #feast = false;
   #curious = true;
   #announced = 0;
@@ -146,6 +123,7 @@ export class Claimer {
     this.#scheduled = true;
     setImmediate(() => {
       this.#scheduled = false;
+      this.#shares.turnEnded(this.#o.crew.completed);
       this.pump();
     });
   }
@@ -214,11 +192,10 @@ export class Claimer {
     return payloads.room(crew.inputLength + outbox.resultLength, this.#asked);
   }
 
-  /** What has ended at the same moment is spread over the lines that are free: each waits for less. */
   #nextParcel(): Parcel<Success> | null {
     const { outbox } = this.#o;
-    const share = Math.ceil(outbox.successes / this.#idleLines.length);
-    return share === 0 ? null : outbox.takeSuccesses(Math.min(share, SETTLE_MAX));
+    const share = this.#shares.of(outbox.successes, this.#idleLines.length);
+    return share === 0 ? null : outbox.takeSuccesses(share);
   }
 
   #mayClaim(): boolean {
@@ -300,6 +277,7 @@ export class Claimer {
     this.acquired += claimed.length;
     this.#o.payloads.learn(claimed);
     if (session === this.#o.current()) this.#digest(claimed.length, sent);
+    this.#shares.starting(claimed.length, crew.completed);
     for (const task of claimed) {
       // The lease may have run out while the reply was on its way; then these are not ours.
       // guard: a claim that is answered after the lease was lost is not run -> test/worker/properties.test.ts: "a run aborted for a lost lease records nothing, and is aborted before its lease runs out"

@@ -71,6 +71,13 @@ const mutants: readonly Mutant[] = [
     in: "settle_succeeded",
     edits: [[" and r.claim = u.claim", ""]],
     schedule: sameIdTwice(5),
+    seen: { oldAlone: 1, oldWithResult: 0 },
+  },
+  {
+    guard: "fence of successes without a result",
+    in: "settle_succeeded",
+    edits: [[" and r.claim = v.claim", ""]],
+    schedule: sameIdTwice(5),
     seen: { oldAlone: 0 },
   },
   {

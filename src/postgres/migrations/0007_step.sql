@@ -245,13 +245,16 @@ declare
   v record; v_note record; g record; s sluice.source; v_sources sluice.source[]; v_others sluice.source[];
   v_lanes bigint[]; v_lanes_n int[]; v_own_gates int[]; v_own_n int[]; v_joined bigint[]; v_joined_limits int[]; v_take int;
   v_gates int[]; v_wants int[]; v_want_gates int[]; v_want_n int[]; v_gate_wants int[]; v_gate_own int[]; v_rivals int[];
-  v_refused int; v_claimed int := 0; v_plain int; v_lowered boolean; v_dirty boolean; v_look timestamptz; v_look_ms int;
+  v_refused int; v_claimed int := 0; v_plain int; v_alive boolean; v_lowered boolean; v_dirty boolean; v_noted boolean; v_look timestamptz; v_look_ms int;
 begin
   perform sluice.barrier_shared();
-  perform sluice.require_lease(p_worker);
-  select exists (select from sluice.dirty), exists (select from sluice.lowered) into v_dirty, v_lowered;
+  -- All that a step asks before it begins, in one statement: each costs more to start than to run.
+  select exists (select from sluice.worker w where w.id = p_worker and w.expires_at > sluice.clock()), exists (select from sluice.dirty), exists (select from sluice.lowered),
+    exists (select from sluice.awaited) or exists (select from sluice.stop) or exists (select from sluice.crash)
+  into v_alive, v_dirty, v_lowered, v_noted;
+  if not v_alive then perform sluice.require_lease(p_worker); end if;
   if p_ids is not null then
-    select * into v from sluice.settle_succeeded(p_ids, p_claims, p_results, p_keep);
+    select * into v from sluice.settle_succeeded(p_ids, p_claims, p_results, p_keep, v_noted);
     v_lanes := v.lanes; v_own_gates := v.gates; v_own_n := v.gates_n;
     v_refused := cardinality(p_ids) - coalesce(cardinality(v.settled), 0);
     if v_refused > 0 then return query select null::bigint, null::int, least(v_refused, 32767)::smallint, null::json, null::smallint; end if;

@@ -9,6 +9,7 @@ export const sameIdTwice = (strangers: number) =>
   schedule(
     {
       oldAlone: 1,
+      oldWithResult: 1,
       settledOfBoth: 1,
       outcome: "new",
       oldFailAlone: [] as number[],
@@ -25,17 +26,17 @@ export const sameIdTwice = (strangers: number) =>
       const now = await a.claim(worker, 2);
       const others = Array.from({ length: strangers }, (_, i) => ({ id: 1_000 + i, token: "1" }));
       const { refused } = await a.step(worker, 0, [old[0]!, ...others]);
+      const refusedWith = async (held: readonly Pick<Held, "id" | "token">[], results: string) => {
+        const rows = await a.rows<{ attempt: number }>(
+          "select attempt from sluice.step($1, 1, $2, 0, $3, $4, $5) where id is null",
+          [worker.id, [stream], held.map((h) => h.id), held.map((h) => h.token), results],
+        );
+        return rows[0]?.attempt ?? 0;
+      };
+      const none = "\u001e".repeat(strangers);
+      const oldWithResult = await refusedWith([old[0]!, ...others], `"old"${none}`);
       const both = [now[0]!, old[0]!, ...others];
-      const rows = await a.rows<{ attempt: number }>(
-        "select attempt from sluice.step($1, 1, $2, 0, $3, $4, $5) where id is null",
-        [
-          worker.id,
-          [stream],
-          both.map((h) => h.id),
-          both.map((h) => h.token),
-          `"new"\u001e"old"${"\u001e".repeat(strangers)}`,
-        ],
-      );
+      const refusedOfBoth = await refusedWith(both, `"new"\u001e"old"${none}`);
       const outcome = await a.value<string>(
         "select outcome #>> '{}' from sluice.done where id = 1",
       );
@@ -44,9 +45,10 @@ export const sameIdTwice = (strangers: number) =>
       const places = await a.value<number>(
         "select count(*)::int from sluice.scheduled where id = 2",
       );
-      const settledOfBoth = 2 + strangers - (rows[0]?.attempt ?? 0);
+      const settledOfBoth = 2 + strangers - refusedOfBoth;
       return {
         oldAlone: refused - strangers,
+        oldWithResult: oldWithResult - strangers,
         settledOfBoth,
         outcome,
         oldFailAlone,

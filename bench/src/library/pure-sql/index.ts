@@ -22,7 +22,7 @@ function variant(name: string, loops: Loops): Variant {
   const ours = adapterOf({ ...loops, numbers: {} });
   return {
     name,
-    config: `a loop over the worker's own statement on ${name}: settle the last 200, claim the next 200`,
+    config: `a loop over the worker's own statement on ${name}: settle the last 500, claim the next 500`,
     cannot: (shape: Shape) => (shape.scene === undefined ? null : "it has no scenes"),
     adapter: { ...ours, consume: (url, consumption) => consume(loops, url, consumption) },
     fills: "sluice",

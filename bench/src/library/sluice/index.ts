@@ -4,7 +4,7 @@ import { adapterOf, type Settings } from "./adapter.js";
 import { TUNED } from "./numbers.js";
 
 const TUNED_CONFIG =
-  "1,000 permits (the default), claims of 200: for no-ops fewer commits matter more than even shares";
+  "1,000 permits (the default), claims of 500: for no-ops fewer commits matter more than even shares";
 
 export const sluice: Library = {
   name: "sluice",

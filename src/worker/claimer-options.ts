@@ -1,0 +1,31 @@
+import type { Clock, Logger } from "../core/ports.js";
+import type { Line } from "../postgres/line.js";
+import type { Crew } from "./crew.js";
+import type { Outbox } from "./outbox.js";
+import type { Payloads } from "./payloads.js";
+import type { Permits } from "./permits.js";
+import type { Session } from "./session.js";
+
+/** What a claimer works with. */
+export interface ClaimerOptions {
+  /** One statement at a time on each. */
+  readonly lines: readonly Line[];
+  readonly streams: readonly number[];
+  readonly permits: Permits;
+  readonly payloads: Payloads;
+  readonly outbox: Outbox;
+  readonly crew: Crew;
+  readonly batchMax: number;
+  readonly pollIntervalMs: number;
+  readonly keep: boolean;
+  /** Whether a bell can wake us, so that it is worth telling that we sleep. */
+  readonly bell: boolean;
+  readonly clock: Clock;
+  readonly log: Logger;
+  /** The session that claims, or null while there is none. */
+  readonly current: () => Session | null;
+  /** A reply was lost; the session may hold what we have never seen. */
+  readonly onDoubt: (session: Session) => void;
+  /** The database says that the session's lease is gone. */
+  readonly onLost: (session: Session) => void;
+}
