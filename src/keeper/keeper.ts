@@ -1,7 +1,8 @@
-import type { Logger } from "../core/ports.js";
+import type { Clock, Logger } from "../core/ports.js";
 import { tellTrouble } from "../postgres/fault.js";
 import { keepLanes, due, pruneDone, pruneNotes, reap } from "../postgres/keep.js";
 import type { Line } from "../postgres/line.js";
+import { Broom } from "./broom.js";
 import { tick } from "./tick.js";
 
 /** How long history is kept, per outcome; 0 deletes at once. */
@@ -14,6 +15,7 @@ export interface History {
 interface KeeperOptions {
   readonly line: Line;
   readonly log: Logger;
+  readonly clock: Clock;
   readonly dueIntervalMs: number;
   readonly reapIntervalMs: number;
   readonly history: History;
@@ -29,6 +31,7 @@ const PRUNE_STEPS_MAX = 200;
 const PRUNE_INTERVAL_MS = 5_000;
 const LANES_MAX = 500;
 const LANES_INTERVAL_MS = 1_000;
+const SWEEP_INTERVAL_MS = 1_000;
 // An outcome that somebody waited for is kept this long even where history is off.
 const AWAITED_MS = 60_000;
 
@@ -51,6 +54,8 @@ export class Keeper {
     this.#every("schedules", SCHEDULES_FIRST_MS, () => this.#schedules());
     this.#every("lanes", LANES_INTERVAL_MS, () => this.#lanes());
     this.#every("prune", PRUNE_INTERVAL_MS, () => this.#prune());
+    const broom = new Broom(this.#o.line, this.#o.clock);
+    this.#every("sweep", SWEEP_INTERVAL_MS, () => broom.sweep());
   }
 
   stop(): void {

@@ -280,6 +280,7 @@ export class Worker {
     const keeper = new Keeper({
       line: keepLine,
       log: this.#log,
+      clock: this.#clock,
       dueIntervalMs: pollIntervalMs,
       reapIntervalMs: Math.max(50, Math.min(500, leaseMs / 10)),
       history,

@@ -5,6 +5,8 @@ import { openRealm, roles, type Realm, type Role } from "./realm.js";
 
 // What the test kit says to databases of its own is no business of the roles.
 const testKit = ["src/postgres/rehearse.ts", "src/postgres/template.ts"];
+// A vacuum cannot be prepared and explained: the server checks who may when it runs.
+const isVacuum = ({ text }: AnyStatement): boolean => text.startsWith("vacuum ");
 for (const file of filesBelow("src/postgres", ".ts").filter((path) => !testKit.includes(path)))
   await import(/* @vite-ignore */ new URL(`../../${file}`, import.meta.url).href);
 
@@ -48,6 +50,9 @@ const senders: Record<string, readonly Role[]> = {
   list_schedules: ["worker", "reader"],
   look_at_schedule: ["worker", "reader"],
 
+  // Whoever asks hears only of tables that are his own.
+  walked_rows: all,
+
   counts: readers,
   limits: readers,
 
@@ -84,7 +89,9 @@ async function may(role: Role, s: AnyStatement): Promise<boolean> {
 }
 
 test("it is decided for every statement of the library who may send it", () => {
-  const names = allStatements().map((s) => s.name);
+  const names = allStatements()
+    .filter((s) => !isVacuum(s))
+    .map((s) => s.name);
   expect(names.toSorted()).toEqual(Object.keys(senders).toSorted());
 });
 
@@ -92,7 +99,7 @@ test.each(roles)(
   "the %s may send the statements that are meant for it, and no other",
   async (role) => {
     const allowed: string[] = [];
-    for (const s of allStatements()) if (await may(role, s)) allowed.push(s.name);
+    for (const s of allStatements()) if (!isVacuum(s) && (await may(role, s))) allowed.push(s.name);
     const meant = Object.keys(senders).filter(
       (n) => role === "owner" || senders[n]!.includes(role),
     );

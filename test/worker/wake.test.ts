@@ -1,6 +1,6 @@
 import { expect, test, vi } from "vitest";
 import { limit, task, type } from "../../src/index.js";
-import { silentLogger } from "../../src/core/ports.js";
+import { monotonicClock, silentLogger } from "../../src/core/ports.js";
 import { Keeper } from "../../src/keeper/keeper.js";
 import type { AnyStatement } from "../../src/postgres/statement.js";
 import { scene, signal, until, type Scene } from "../flow/scene.js";
@@ -184,6 +184,7 @@ test("a keeper that found as many lanes as it may look at looks again at once", 
   const keeper = new Keeper({
     line: { run } as never,
     log: { ...silentLogger, warn: (message) => void told.push(message) },
+    clock: monotonicClock,
     dueIntervalMs: 100,
     reapIntervalMs: 100,
     history: { succeededMs: 0, failedMs: 0, cancelledMs: 0 },

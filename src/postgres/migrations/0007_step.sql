@@ -67,7 +67,7 @@ begin
         cross join lateral (select sluice.gate_room(o.gate, p_own_gates, p_own_n) as room) v
         where v.room > 0 limit 8)
       union all
-      (select g.gate, g.rank, g.id, v.room from (values (v_from, 2147483647), (-2147483648, v_from - 1)) turn(low, high) cross join lateral (
+      (select g.gate, g.rank, g.id, v.room from (select * from (values (v_from, 2147483647), (-2147483648, v_from - 1)) t(low, high) where exists (select from sluice.gated x where x.stream = u.stream)) turn cross join lateral (
         with recursive heads as (
           (select r.gate, r.rank, r.id, 1 as n from sluice.gated r where r.stream = u.stream and r.gate >= turn.low and r.gate <= turn.high order by r.gate, r.rank, r.id limit 1)
           union all

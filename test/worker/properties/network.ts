@@ -207,6 +207,7 @@ function perform(store: Store, { name, values }: Query): unknown[] {
     prune_done: () => [{ pruned: 0, rested: true }],
     prune_notes: () => [{ pruned: 0 }],
     keep_lanes: () => [{ looked: 0 }],
+    walked_rows: () => [],
     due_schedules: (): Row[] => [{ due: [], now_ms: 0, wait_ms: null }],
   };
   const known = statements[name];

@@ -1,0 +1,47 @@
+import type { Line } from "./line.js";
+import { statement } from "./statement.js";
+
+/** The tables that claims walk from their beginning: rows that died there cost every look. */
+export type Walked = "ready" | "gated" | "wait";
+
+interface Rows {
+  readonly name: Walked;
+  readonly live: number;
+  readonly dead: number;
+}
+
+const rowsStatement = statement<Rows>({
+  name: "walked_rows",
+  text: `select c.relname::text as name, pg_stat_get_live_tuples(c.oid)::float8 as live, pg_stat_get_dead_tuples(c.oid)::float8 as dead
+    from pg_class c where c.oid = any (array['sluice.ready'::regclass, 'sluice.gated'::regclass, 'sluice.wait'::regclass]::oid[])
+      and pg_has_role(c.relowner, 'usage')`,
+  params: [],
+  columns: ["name", "live", "dead"],
+});
+
+/** Of those that are ours to clean, as far as the server's statistics know, which is up to a second ago. */
+export function walkedRows(line: Line): Promise<Rows[]> {
+  return line.run(rowsStatement, []);
+}
+
+// Not truncated: that would lock everybody out for a moment. Whoever is at it already does it for us.
+const vacuums = {
+  ready: vacuumStatement("ready"),
+  gated: vacuumStatement("gated"),
+  wait: vacuumStatement("wait"),
+} satisfies Record<Walked, unknown>;
+
+function vacuumStatement(table: Walked) {
+  const text = `vacuum (truncate false, index_cleanup on, skip_locked) sluice.${table}`;
+  return statement<Record<never, never>>({
+    name: `vacuum_${table}`,
+    text,
+    params: [],
+    columns: [],
+  });
+}
+
+/** Cleans away dead rows. Only a table's owner may. */
+export async function vacuum(line: Line, table: Walked): Promise<void> {
+  await line.run(vacuums[table], []);
+}

@@ -1,0 +1,49 @@
+import { expect, test } from "vitest";
+import { Broom } from "../../src/keeper/broom.js";
+import type { AnyStatement } from "../../src/postgres/statement.js";
+
+interface Rows {
+  readonly live: number;
+  readonly dead: number;
+}
+
+/** A server with so many rows in `ready`; what a vacuum leaves of them. */
+function broomOver(rows: Rows, left: (rows: Rows) => Rows) {
+  const clock = { nowMs: 0, now: () => clock.nowMs };
+  const vacuumed: string[] = [];
+  let there = rows;
+  const run = ({ name }: AnyStatement): Promise<object[]> => {
+    if (name === "walked_rows") return Promise.resolve([{ name: "ready", ...there }]);
+    vacuumed.push(name);
+    there = left(there);
+    return Promise.resolve([]);
+  };
+  return { broom: new Broom({ run } as never, clock), clock, vacuumed };
+}
+
+const cleaned = ({ live }: Rows): Rows => ({ live, dead: 0 });
+const kept = (rows: Rows): Rows => rows;
+
+test("dead rows are cleaned away once there are enough of them", async () => {
+  for (const [rows, times] of [
+    [{ live: 0, dead: 9_999 }, 0],
+    [{ live: 0, dead: 10_000 }, 1],
+    [{ live: 1_000_000, dead: 99_999 }, 0],
+    [{ live: 1_000_000, dead: 100_000 }, 1],
+    [{ live: 0, dead: 1_000_001 }, 0],
+  ] as const) {
+    const { broom, vacuumed } = broomOver(rows, cleaned);
+    await broom.sweep();
+    await broom.sweep();
+    expect([rows, vacuumed]).toEqual([rows, Array(times).fill("vacuum_ready")]);
+  }
+});
+
+test("while a snapshot keeps them it is tried once a minute", async () => {
+  const { broom, clock, vacuumed } = broomOver({ live: 0, dead: 50_000 }, kept);
+  for (clock.nowMs = 0; clock.nowMs < 59_000; clock.nowMs += 1_000) await broom.sweep();
+  expect(vacuumed).toHaveLength(1);
+  clock.nowMs = 61_000;
+  await broom.sweep();
+  expect(vacuumed).toHaveLength(2);
+});
