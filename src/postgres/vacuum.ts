@@ -33,7 +33,7 @@ const vacuums = {
 
 function vacuumStatement(table: Walked) {
   const text = `vacuum (truncate false, index_cleanup on, skip_locked) sluice.${table}`;
-  return statement<Record<never, never>>({
+  return statement<object>({
     name: `vacuum_${table}`,
     text,
     params: [],
