@@ -10,6 +10,7 @@ export function helpText(workloads: readonly Workload[]): string {
 Commands:
   run       measure every workload and print a table; the default
   accept    measure the workloads that have a target, compare, and exit 1 on a miss
+  plans     save the query plans of claims at a million pending in --out; exit 1 on a bad one
 
 Options:
   --quick           half a second and one repetition: shows that it works, its numbers prove nothing

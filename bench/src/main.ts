@@ -101,8 +101,9 @@ function benchOf({ quick, seconds, numbers, profile }: Options, stores: Stores):
 
 /** Beside the results, of a whole run. */
 async function plansOf(options: Options, databases: Databases): Promise<PlansSaved | null> {
-  const { out, only, subjects, quick } = options;
-  if (out === null || only.length > 0 || subjects.length > 0) return null;
+  const { command, out, only, subjects, quick } = options;
+  const whole = command === "plans" || (only.length === 0 && subjects.length === 0);
+  if (out === null || !whole) return null;
   const size = quick ? { pending: PLANS_PENDING_QUICK } : {};
   return savePlans(databases, fromCaller(out), size);
 }
@@ -142,6 +143,10 @@ function stopOnce(server: Server): () => Promise<void> {
 }
 
 function conclude({ command, json, out }: Options, { results, about, plans }: Outcome): number {
+  if (command === "plans") {
+    process.stdout.write(`\n${plans!.summary}`);
+    return plans!.findings.length === 0 ? 0 : 1;
+  }
   process.stdout.write(json ? jsonOf(results) : `\n${tableOf(results)}`);
   const verdicts = judge(results, targets);
   if (out !== null) {

@@ -1,7 +1,7 @@
 import { parseArgs } from "node:util";
 
 export interface Options {
-  readonly command: "run" | "accept";
+  readonly command: "run" | "accept" | "plans";
   readonly quick: boolean;
   readonly json: boolean;
   readonly repetitions: number;
@@ -43,9 +43,11 @@ export function parseOptions(argv: readonly string[]): Options | null {
   const { values, positionals } = parsed(argv);
   if (values.help === true || positionals[0] === "help") return null;
   const [command = "run", ...more] = positionals;
-  if ((command !== "run" && command !== "accept") || more.length > 0) {
-    throw new UsageError("there are two commands: run (the default) and accept");
+  if (!isCommand(command) || more.length > 0) {
+    throw new UsageError("there are three commands: run (the default), accept and plans");
   }
+  if (command === "plans" && values.out === undefined)
+    throw new UsageError("plans wants --out DIR: a folder to save them in");
   const quick = values.quick ?? false;
   return {
     command,
@@ -60,6 +62,10 @@ export function parseOptions(argv: readonly string[]): Options | null {
     out: values.out ?? null,
     numbers: numbersOf(values.worker),
   };
+}
+
+function isCommand(word: string): word is Options["command"] {
+  return word === "run" || word === "accept" || word === "plans";
 }
 
 function parsed(argv: readonly string[]) {

@@ -41,6 +41,7 @@ test("lists and numbers are read", () => {
   const options = parseOptions(["--only", "order,drain-1", "--only", "types", "--worker", "a=5"]);
   expect(options).toMatchObject({ only: ["order", "drain-1", "types"], numbers: { a: 5 } });
   expect(parseOptions(["--help"])).toBeNull();
+  expect(parseOptions(["plans", "--out", "here"])).toMatchObject({ command: "plans", out: "here" });
 });
 
 test.each([
@@ -50,6 +51,7 @@ test.each([
   [["--seconds", "soon"]],
   [["--worker", "claimBatchSize"]],
   [["--fast"]],
+  [["plans"]],
 ])("%j is refused", (argv) => {
   expect(() => parseOptions(argv)).toThrow(UsageError);
 });
