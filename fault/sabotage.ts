@@ -7,6 +7,7 @@ const fence: readonly Mutation[] = [
     in: "settle_succeeded",
     edits: [
       [" and r.claim = u.claim", ""],
+      [" and r.claim = v.claim", ""],
       [" and r.claim = p_claims[i]", ""],
     ],
   },
@@ -26,11 +27,8 @@ export const sabotages: Readonly<Record<string, readonly Mutation[]>> = {
   "lane-lock": [{ in: "admit", edits: [["order by id for update", "order by id"]] }],
   "order-head": [
     {
-      in: "admit",
-      edits: [
-        ["order by place, id limit", "order by place desc, id desc limit"],
-        ["order by h.place, h.id limit", "order by h.place desc, h.id desc limit"],
-      ],
+      in: "admit_order",
+      edits: [["order by place, id limit", "order by place desc, id desc limit"]],
     },
   ],
   "gate-cap": [

@@ -249,8 +249,6 @@ export class Crew {
 
   #abandon(run: Run): void {
     this.#strays.add(run);
-    // guard: a transaction of a run that was given up is cut off -> test/worker/transaction.test.ts: "a transaction whose connection went dead gives its place back when its lease is lost"
-    run.giveUp();
   }
 
   /** Whoever was told just now may still heed it. */
@@ -262,6 +260,8 @@ export class Crew {
   }
 
   #tellStray(run: Run): void {
+    // guard: a transaction of a run that was given up is cut off -> test/worker/transaction.test.ts: "a transaction whose connection went dead gives its place back when its lease is lost"
+    run.giveUp();
     this.#o.log.warn("a handler was told to stop and still runs; its task goes on without it", {
       task: run.claim.id,
       type: run.handler.contract.type,

@@ -42,14 +42,21 @@ export async function completeInTransaction<R>(
       return client.query(text, params);
     },
   };
+  const giveBack = (e?: Error): void => {
+    if (over) return;
+    over = true;
+    client.release(e);
+  };
   // A connection that breaks between two statements tells by an event; unheard, it ends the process.
   const hear = (e: Error): void => void (broken ??= e);
   client.on("error", hear);
-  // A connection that is dead and does not know it would keep its place in the pool for ever.
+  // Told to stop, and still at it: its connection may be dead without knowing it, or fn may never end. Both
+  // would keep a place in the pool for ever.
   let cut = false;
   const forget = run.whenGivenUp(() => {
     cut = true;
     destroy(client);
+    giveBack(run.aborted ?? new Error("given up"));
   });
   try {
     await inOurWords(client.query("begin isolation level read committed"));
@@ -67,12 +74,11 @@ export async function completeInTransaction<R>(
   } catch (e) {
     await client.query("rollback").catch((e2: unknown) => (broken = e2 as Error));
     if (isReadOnly(e)) broken ??= e as Error;
-    throw cut ? run.aborted : e;
+    throw cut ? (run.aborted ?? e) : e;
   } finally {
-    over = true;
     forget();
-    client.release(broken);
-    client.off("error", hear);
+    giveBack(broken);
+    if (!cut) client.off("error", hear);
   }
 }
 

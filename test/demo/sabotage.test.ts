@@ -36,11 +36,8 @@ async function sabotaged(mutations: readonly Mutation[], script = ""): Promise<S
 }
 
 const lastInFirstOut: Mutation = {
-  in: "admit",
-  edits: [
-    ["order by place, id limit", "order by place desc, id desc limit"],
-    ["order by h.place, h.id limit", "order by h.place desc, h.id desc limit"],
-  ],
+  in: "admit_order",
+  edits: [["order by place, id limit", "order by place desc, id desc limit"]],
 };
 const threeTimesTheSlots = `
   create function public.triple() returns trigger language plpgsql as $$

@@ -192,7 +192,12 @@ const mutants: readonly Mutant[] = [
   {
     guard: "a completion does not stay open",
     in: "settle_in_transaction",
-    edits: [["current_setting('idle_in_transaction_session_timeout') = '0'", "false"]],
+    edits: [
+      [
+        "'idle_in_transaction_session_timeout', '10s'",
+        "'idle_in_transaction_session_timeout', '0'",
+      ],
+    ],
     schedule: completionIsNotCommitted,
     seen: { before: "0", inside: "0" },
   },

@@ -31,6 +31,7 @@ test("dead rows are cleaned away once there are enough of them", async () => {
     [{ live: 1_000_000, dead: 99_999 }, 0],
     [{ live: 1_000_000, dead: 100_000 }, 1],
     [{ live: 0, dead: 1_000_001 }, 0],
+    [{ live: 2_000_001, dead: 900_000 }, 0],
   ] as const) {
     const { broom, vacuumed } = broomOver(rows, cleaned);
     await broom.sweep();

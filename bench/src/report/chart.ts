@@ -116,7 +116,7 @@ export function captionOf(about: About): string {
   ].join(" · ");
 }
 
-/** "15.18 (Debian 15.18-0)" -> "15.18" */
+/** "15.18 (Debian 15.18-0)" -> "15.18", "Redis 7.0.15: ..." -> "7.0.15" */
 function versionOf(text: string): string {
-  return text.split(" ")[0] ?? text;
+  return /\d[\w.]*/.exec(text)?.[0] ?? text;
 }

@@ -33,7 +33,7 @@ export async function startOwn(bin: string): Promise<Server> {
     const server = launch(bin, folder, who, port);
     const url = `postgres://postgres:${password}@127.0.0.1:${port}/postgres`;
     await ready(server, url, join(folder, "log"));
-    const about = `PostgreSQL from ${bin}`;
+    const about = "an ordinary PostgreSQL of this machine";
     return { url, about, pid: server.pid!, stop: () => halt(server).finally(remove) };
   } catch (e) {
     remove();

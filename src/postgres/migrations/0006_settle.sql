@@ -196,6 +196,6 @@ begin
   -- What comes now is the commit. If it does not, because the connection died and the server does not know
   -- it yet, the task and its slots must not stay in this transaction's hand for hours.
   -- guard: a completion does not stay open -> test/postgres/attacks.test.ts: "a completion that is never committed does not keep its task"
-  if current_setting('idle_in_transaction_session_timeout') = '0' then perform set_config('idle_in_transaction_session_timeout', '10s', true); end if;
+  if current_setting('idle_in_transaction_session_timeout') = '0' or current_setting('idle_in_transaction_session_timeout')::interval > interval '10 s' then perform set_config('idle_in_transaction_session_timeout', '10s', true); end if;
   return true;
 end $$;
