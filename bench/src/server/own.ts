@@ -1,26 +1,11 @@
-import { execFileSync, spawn, type ChildProcess, type StdioOptions } from "node:child_process";
+import { execFileSync, type StdioOptions } from "node:child_process";
 import { randomBytes } from "node:crypto";
-import {
-  chownSync,
-  closeSync,
-  mkdtempSync,
-  openSync,
-  readFileSync,
-  rmSync,
-  writeFileSync,
-} from "node:fs";
-import { createServer, type AddressInfo } from "node:net";
+import { chownSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import pg from "pg";
+import { freePort, halt, identity, launch, ready, type Identity } from "./child.js";
 import { SETTINGS, type Server } from "./settings.js";
-
-export interface Identity {
-  readonly uid?: number;
-  readonly gid?: number;
-}
-
-const READY_MS_MAX = 30_000;
 
 /** Starts an ordinary PostgreSQL in a temporary folder; stop() removes it. */
 export async function startOwn(bin: string): Promise<Server> {
@@ -30,30 +15,14 @@ export async function startOwn(bin: string): Promise<Server> {
   try {
     const password = initialise(bin, folder, who);
     const port = await freePort();
-    const server = launch(bin, folder, who, port);
+    const server = launch(join(bin, "postgres"), argumentsOf(folder, port), folder, who);
     const url = `postgres://postgres:${password}@127.0.0.1:${port}/postgres`;
-    await ready(server, url, join(folder, "log"));
+    await ready("PostgreSQL", server, folder, () => greet(url));
     const about = "an ordinary PostgreSQL of this machine";
-    return { url, about, pid: server.pid!, stop: () => halt(server).finally(remove) };
+    return { url, about, pid: server.pid!, stop: () => halt(server, "SIGQUIT").finally(remove) };
   } catch (e) {
     remove();
     throw e;
-  }
-}
-
-/** PostgreSQL refuses to run as root. */
-export function identity(): Identity {
-  if (process.getuid?.() !== 0) return {};
-  const name = ["postgres", "nobody"].find((user) => idOf(user, "-u") !== null);
-  if (name === undefined) throw new Error("root needs a user postgres or nobody to run PostgreSQL");
-  return { uid: idOf(name, "-u")!, gid: idOf(name, "-g")! };
-}
-
-function idOf(user: string, flag: "-u" | "-g"): number | null {
-  try {
-    return Number(execFileSync("id", [flag, user], { stdio: ["ignore", "pipe", "ignore"] }));
-  } catch {
-    return null;
   }
 }
 
@@ -69,7 +38,7 @@ function initialise(bin: string, folder: string, who: Identity): string {
   return password;
 }
 
-function launch(bin: string, folder: string, who: Identity, port: number): ChildProcess {
+function argumentsOf(folder: string, port: number): string[] {
   const settings = {
     ...SETTINGS,
     port: String(port),
@@ -78,49 +47,11 @@ function launch(bin: string, folder: string, who: Identity, port: number): Child
     logging_collector: "off",
   };
   const args = Object.entries(settings).flatMap(([name, value]) => ["-c", `${name}=${value}`]);
-  const log = openSync(join(folder, "log"), "a");
-  try {
-    return spawn(join(bin, "postgres"), ["-D", join(folder, "data"), ...args], {
-      ...who,
-      cwd: folder,
-      stdio: ["ignore", log, log],
-      // Ctrl-C must reach it through stop(), after the workers are gone.
-      detached: true,
-    });
-  } finally {
-    closeSync(log);
-  }
+  return ["-D", join(folder, "data"), ...args];
 }
 
-async function ready(server: ChildProcess, url: string, log: string): Promise<void> {
-  const until = Date.now() + READY_MS_MAX;
-  for (;;) {
-    const client = new pg.Client({ connectionString: url });
-    try {
-      await client.connect();
-      await client.end();
-      return;
-    } catch (e) {
-      if (server.exitCode !== null || Date.now() > until) {
-        throw new Error(`PostgreSQL did not start:\n${readFileSync(log, "utf8")}`, { cause: e });
-      }
-      await new Promise((resolve) => setTimeout(resolve, 100));
-    }
-  }
-}
-
-async function halt(server: ChildProcess): Promise<void> {
-  if (server.exitCode !== null || server.signalCode !== null) return;
-  const gone = new Promise((resolve) => server.once("exit", resolve));
-  // Immediate: the data is thrown away.
-  server.kill("SIGQUIT");
-  await gone;
-}
-
-export async function freePort(): Promise<number> {
-  const probe = createServer();
-  await new Promise<void>((resolve) => probe.listen(0, "127.0.0.1", resolve));
-  const { port } = probe.address() as AddressInfo;
-  await new Promise((resolve) => probe.close(resolve));
-  return port;
+async function greet(connectionString: string): Promise<void> {
+  const client = new pg.Client({ connectionString });
+  await client.connect();
+  await client.end();
 }

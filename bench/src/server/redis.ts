@@ -1,9 +1,9 @@
-import { execFileSync, spawn, type ChildProcess } from "node:child_process";
-import { chownSync, closeSync, mkdtempSync, openSync, readFileSync, rmSync } from "node:fs";
+import { execFileSync } from "node:child_process";
+import { chownSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { Redis } from "ioredis";
-import { freePort, identity, type Identity } from "./own.js";
+import { freePort, halt, identity, launch, ready } from "./child.js";
 
 /** A Redis of the bench's own. */
 export interface RedisServer {
@@ -15,7 +15,6 @@ export interface RedisServer {
 }
 
 const PROGRAM = "redis-server";
-const READY_MS_MAX = 10_000;
 
 /**
  * Everything is written to a log, which is flushed to disk once a second: what BullMQ's guide for
@@ -45,11 +44,17 @@ export async function startRedis(): Promise<RedisServer> {
   try {
     if (who.uid !== undefined) chownSync(folder, who.uid, who.gid!);
     const port = await freePort();
-    const server = launch(folder, who, port);
+    const server = launch(PROGRAM, argumentsOf(folder, port), folder, who);
     const url = `redis://127.0.0.1:${port}`;
-    await ready(server, url, join(folder, "log"));
+    await ready("Redis", server, folder, () => ping(url));
     const about = `Redis ${version}: ${ABOUT}`;
-    return { url, pid: server.pid!, version, about, stop: () => halt(server).finally(remove) };
+    return {
+      url,
+      pid: server.pid!,
+      version,
+      about,
+      stop: () => halt(server, "SIGKILL").finally(remove),
+    };
   } catch (e) {
     remove();
     throw e;
@@ -65,48 +70,19 @@ function installed(): string {
   }
 }
 
-function launch(folder: string, who: Identity, port: number): ChildProcess {
+function argumentsOf(folder: string, port: number): string[] {
   const settings = { ...SETTINGS, port: String(port), bind: "127.0.0.1", dir: folder };
-  const args = Object.entries(settings).flatMap(([name, value]) => [`--${name}`, value]);
-  const log = openSync(join(folder, "log"), "a");
+  return Object.entries(settings).flatMap(([name, value]) => [`--${name}`, value]);
+}
+
+async function ping(url: string): Promise<void> {
+  const client = new Redis(url, { lazyConnect: true, retryStrategy: () => null });
+  // The failure is the rejection of connect(); without a listener it would be printed as well.
+  client.on("error", () => {});
   try {
-    return spawn(PROGRAM, args, {
-      ...who,
-      cwd: folder,
-      stdio: ["ignore", log, log],
-      // Ctrl-C must reach it through stop(), after the workers are gone.
-      detached: true,
-    });
+    await client.connect();
+    await client.ping();
   } finally {
-    closeSync(log);
+    client.disconnect();
   }
-}
-
-async function ready(server: ChildProcess, url: string, log: string): Promise<void> {
-  const until = Date.now() + READY_MS_MAX;
-  for (;;) {
-    const client = new Redis(url, { lazyConnect: true, retryStrategy: () => null });
-    // The failure is the rejection of connect(); without a listener it would be printed as well.
-    client.on("error", () => {});
-    try {
-      await client.connect();
-      await client.ping();
-      return;
-    } catch (e) {
-      if (server.exitCode !== null || Date.now() > until) {
-        throw new Error(`Redis did not start:\n${readFileSync(log, "utf8")}`, { cause: e });
-      }
-      await new Promise((resolve) => setTimeout(resolve, 50));
-    } finally {
-      client.disconnect();
-    }
-  }
-}
-
-async function halt(server: ChildProcess): Promise<void> {
-  if (server.exitCode !== null || server.signalCode !== null) return;
-  const gone = new Promise((resolve) => server.once("exit", resolve));
-  // Killed: the data is thrown away.
-  server.kill("SIGKILL");
-  await gone;
 }

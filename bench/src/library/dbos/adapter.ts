@@ -1,12 +1,11 @@
 import { DBOS, type DBOSConfig } from "@dbos-inc/dbos-sdk";
-import pg from "pg";
 import type { Adapter, Consumer, Consumption, Input, Shape } from "../../adapter.js";
 import { askNumber } from "../ask.js";
+import { makeCallersTable } from "../callers-own.js";
 import { APPLICATION, clientOf, logger, QUEUE, WORKFLOW } from "./names.js";
 import { produceByClient, produceBySql } from "./produce.js";
 import type { Settings } from "./settings.js";
 
-const OWN_TABLE = "create table if not exists bench_own (n int not null)";
 const UNFINISHED = `select count(*)::int as n from (select from dbos.workflow_status
   where queue_name = '${QUEUE}' and status in ('ENQUEUED', 'PENDING', 'DELAYED') limit 1) x`;
 const SUCCEEDED = `select count(*)::int as n from dbos.workflow_status
@@ -31,10 +30,7 @@ async function install({ queue }: Settings, url: string, shape: Shape): Promise<
   await DBOS.launch();
   await DBOS.registerQueue(QUEUE, queue({ shape, permits: null, latency: false }));
   await DBOS.shutdown();
-  const client = new pg.Client({ connectionString: url });
-  await client.connect();
-  await client.query(OWN_TABLE);
-  await client.end();
+  await makeCallersTable(url);
 }
 
 /** Where to launch is to begin: it polls from then on. */

@@ -1,11 +1,9 @@
-import pg from "pg";
 import type { Input, Producer, Shape } from "../../adapter.js";
-import { timeOrderedIds } from "../pg-boss/time-ordered-ids.js";
+import { Caller } from "../callers-own.js";
+import { timeOrderedIds } from "../time-ordered-ids.js";
 import { APPLICATION, clientOf, QUEUE, WORKFLOW } from "./names.js";
 import { isPartitioned } from "./settings.js";
 
-const OWN_INSERT = "insert into bench_own (n) values ($1)";
-const TX_CONNECTIONS = 8;
 // As many as its pool has connections.
 const IN_FLIGHT = 10;
 const BULK_SIZE = 1_000;
@@ -16,7 +14,7 @@ const ENQUEUE = `select dbos.enqueue_workflow('${WORKFLOW}', '${QUEUE}', array[t
 /** With its client, one call for each task. */
 export async function produceByClient(url: string, shape: Shape): Promise<Producer> {
   const client = await clientOf(url);
-  const pool = poolOf(url);
+  const caller = new Caller(url);
   const optionsOf = ({ key }: Input) => ({
     queueName: QUEUE,
     workflowName: WORKFLOW,
@@ -30,9 +28,9 @@ export async function produceByClient(url: string, shape: Shape): Promise<Produc
     enqueueMany: (inputs) => inLanes(shape.ordered === true ? 1 : IN_FLIGHT, inputs, one),
     enqueueOne: one,
     enqueueWith: (input) =>
-      within(pool, input, (tx) => client.enqueueInTransaction(tx, optionsOf(input), input)),
+      caller.with(input.n, (tx) => client.enqueueInTransaction(tx, optionsOf(input), input)),
     close: async () => {
-      await pool.end();
+      await caller.close();
       await client.destroy();
     },
   };
@@ -40,7 +38,7 @@ export async function produceByClient(url: string, shape: Shape): Promise<Produc
 
 /** With the function that it installs in the database, many tasks in one statement. */
 export async function produceBySql(url: string, shape: Shape): Promise<Producer> {
-  const pool = poolOf(url);
+  const caller = new Caller(url);
   const nextId = timeOrderedIds();
   const keyed = isPartitioned(shape);
   const textOf = (inputs: readonly Input[]): string =>
@@ -50,21 +48,14 @@ export async function produceBySql(url: string, shape: Shape): Promise<Producer>
   return {
     enqueueMany: async (inputs) => {
       for (let from = 0; from < inputs.length; from += BULK_SIZE)
-        await pool.query(ENQUEUE, [textOf(inputs.slice(from, from + BULK_SIZE))]);
+        await caller.query(ENQUEUE, [textOf(inputs.slice(from, from + BULK_SIZE))]);
     },
     enqueueOne: async (input) => {
-      await pool.query(ENQUEUE, [textOf([input])]);
+      await caller.query(ENQUEUE, [textOf([input])]);
     },
-    enqueueWith: (input) => within(pool, input, (tx) => tx.query(ENQUEUE, [textOf([input])])),
-    close: () => pool.end(),
+    enqueueWith: (input) => caller.with(input.n, (tx) => tx.query(ENQUEUE, [textOf([input])])),
+    close: () => caller.close(),
   };
-}
-
-function poolOf(connectionString: string): pg.Pool {
-  const pool = new pg.Pool({ connectionString, max: TX_CONNECTIONS });
-  // A connection that breaks is told by the next query; without a listener it would end the process.
-  pool.on("error", () => {});
-  return pool;
 }
 
 async function inLanes(
@@ -77,20 +68,4 @@ async function inLanes(
     while (next < inputs.length) await send(inputs[next++]!);
   };
   await Promise.all(Array.from({ length: lanes }, lane));
-}
-
-async function within(
-  pool: pg.Pool,
-  { n }: Input,
-  enqueue: (tx: pg.PoolClient) => Promise<unknown>,
-): Promise<void> {
-  const tx = await pool.connect();
-  try {
-    await tx.query("begin");
-    await tx.query(OWN_INSERT, [n]);
-    await enqueue(tx);
-    await tx.query("commit");
-  } finally {
-    tx.release();
-  }
 }

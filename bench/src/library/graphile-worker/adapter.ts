@@ -1,15 +1,12 @@
 import { Logger, makeWorkerUtils, run, type Runner, type WorkerUtils } from "graphile-worker";
-import pg from "pg";
 import type { Adapter, Consumer, Consumption, Input, Producer, Shape } from "../../adapter.js";
 import { askNumber } from "../ask.js";
+import { Caller, makeCallersTable } from "../callers-own.js";
 import type { Settings } from "./settings.js";
 
 const TASK = "plain";
-const OWN_TABLE = "create table if not exists bench_own (n int not null)";
-const OWN_INSERT = "insert into bench_own (n) values ($1)";
 // What its docs advise where there is no worker's helper at hand: its SQL function.
 const ADD_JOB = "select graphile_worker.add_job($1, $2::json)";
-const TX_CONNECTIONS = 8;
 const JOBS = "select count(*)::int as n from (select from graphile_worker._private_jobs limit 1) x";
 // As ours: silent.
 const logger = new Logger(() => () => {});
@@ -29,23 +26,21 @@ async function install(url: string): Promise<void> {
   const utils = await makeWorkerUtils({ connectionString: url, logger });
   await utils.migrate();
   await utils.release();
-  const client = new pg.Client({ connectionString: url });
-  await client.connect();
-  await client.query(OWN_TABLE);
-  await client.end();
+  await makeCallersTable(url);
 }
 
 async function produce(settings: Settings, url: string, shape: Shape): Promise<Producer> {
   const utils = await makeWorkerUtils({ connectionString: url, logger });
-  const pool = new pg.Pool({ connectionString: url, max: TX_CONNECTIONS });
+  const caller = new Caller(url);
   return {
     enqueueMany: (inputs) => addAll(utils, settings, shape, inputs),
     enqueueOne: async (input) => {
       await utils.addJob(TASK, input, optionsOf(settings, shape, input));
     },
-    enqueueWith: (input) => addWith(pool, input),
+    enqueueWith: (input) =>
+      caller.with(input.n, (tx) => tx.query(ADD_JOB, [TASK, JSON.stringify(input)])),
     close: async () => {
-      await pool.end();
+      await caller.close();
       await utils.release();
     },
   };
@@ -74,18 +69,6 @@ function optionsOf({ spaced }: Settings, { ordered }: Shape, input: Input) {
   if (ordered !== true) return {};
   const runAt = spaced ? { runAt: new Date(EPOCH_MS + input.n) } : {};
   return { queueName: input.key!, ...runAt };
-}
-
-async function addWith(pool: pg.Pool, input: Input): Promise<void> {
-  const tx = await pool.connect();
-  try {
-    await tx.query("begin");
-    await tx.query(OWN_INSERT, [input.n]);
-    await tx.query(ADD_JOB, [TASK, JSON.stringify(input)]);
-    await tx.query("commit");
-  } finally {
-    tx.release();
-  }
 }
 
 async function consume(

@@ -1,16 +1,13 @@
 import { PgBoss, type ConstructorOptions, type JobInsert } from "pg-boss";
-import pg from "pg";
 import type { Adapter, Consumer, Consumption, Input, Producer, Shape } from "../../adapter.js";
 import { askNumber } from "../ask.js";
+import { Caller, makeCallersTable } from "../callers-own.js";
+import { timeOrderedIds } from "../time-ordered-ids.js";
 import type { Crew, Settings } from "./settings.js";
-import { timeOrderedIds } from "./time-ordered-ids.js";
 
 type Options = Pick<JobInsert, "id" | "singletonKey" | "group">;
 
 const QUEUE = "plain";
-const OWN_TABLE = "create table if not exists bench_own (n int not null)";
-const OWN_INSERT = "insert into bench_own (n) values ($1)";
-const TX_CONNECTIONS = 8;
 const EVERYONE = "everyone";
 // Of a process that only sends, its docs advise to leave the upkeep to others.
 const SENDER: ConstructorOptions = { supervise: false, schedule: false, migrate: false };
@@ -36,15 +33,13 @@ async function install({ queue }: Settings, url: string, { ordered }: Shape): Pr
   const boss = await started({ connectionString: url, supervise: false, schedule: false });
   const policy = ordered === true ? { policy: "key_strict_fifo" } : {};
   await boss.createQueue(QUEUE, { ...queue, ...policy });
-  await boss.getDb().executeSql(OWN_TABLE);
   await boss.stop();
+  await makeCallersTable(url);
 }
 
 async function produce(settings: Settings, url: string, shape: Shape): Promise<Producer> {
   const boss = await started({ connectionString: url, ...SENDER });
-  const pool = new pg.Pool({ connectionString: url, max: TX_CONNECTIONS });
-  // A connection that breaks is told by the next query; without a listener it would end the process.
-  pool.on("error", () => {});
+  const caller = new Caller(url);
   const nextId = settings.ownIds ? timeOrderedIds() : null;
   const optionsOf = (input: Input): Options => ({
     ...(nextId === null ? {} : { id: nextId() }),
@@ -55,9 +50,13 @@ async function produce(settings: Settings, url: string, shape: Shape): Promise<P
     enqueueOne: async (input) => {
       await boss.send(QUEUE, input, optionsOf(input));
     },
-    enqueueWith: (input) => sendWith(pool, boss, input, optionsOf(input)),
+    enqueueWith: (input) =>
+      caller.with(input.n, (tx) => {
+        const db = { executeSql: (text: string, values?: unknown[]) => tx.query(text, values) };
+        return boss.send(QUEUE, input, { ...optionsOf(input), db });
+      }),
     close: async () => {
-      await pool.end();
+      await caller.close();
       await boss.stop();
     },
   };
@@ -84,24 +83,6 @@ async function insertAll(
       QUEUE,
       some.map((data) => ({ data, ...optionsOf(data) })),
     );
-  }
-}
-
-async function sendWith(
-  pool: pg.Pool,
-  boss: PgBoss,
-  input: Input,
-  options: Options,
-): Promise<void> {
-  const tx = await pool.connect();
-  try {
-    await tx.query("begin");
-    await tx.query(OWN_INSERT, [input.n]);
-    const db = { executeSql: (text: string, values?: unknown[]) => tx.query(text, values) };
-    await boss.send(QUEUE, input, { ...options, db });
-    await tx.query("commit");
-  } finally {
-    tx.release();
   }
 }
 

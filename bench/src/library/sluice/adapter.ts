@@ -1,9 +1,9 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import pg from "pg";
 import { Sluice, type TaskHandler } from "../../../../src/index.js";
 import type { Adapter, Consumer, Consumption, Input, Producer, Shape } from "../../adapter.js";
 import { askNumber } from "../ask.js";
-import { contractOf, type Contract } from "./contract.js";
+import { Caller, makeCallersTable } from "../callers-own.js";
+import { contractOf } from "./contract.js";
 import { withPermits, type Numbers } from "./numbers.js";
 import { playOf, type Piece } from "./scene.js";
 
@@ -13,11 +13,6 @@ export interface Settings {
   readonly numbers: Numbers;
 }
 
-// What the caller of enqueueWith inserts, beside the task.
-const OWN_TABLE = "create table if not exists bench_own (n int not null)";
-const OWN_INSERT = "insert into bench_own (n) values ($1)";
-// As many as there are clients, so that none waits for a connection.
-const TX_CONNECTIONS = 8;
 const HANG_MS = 600_000;
 
 // Not through the public door: counting cheaply what is not yet recorded needs a look at the one
@@ -41,15 +36,12 @@ export function adapterOf(settings: Settings): Adapter {
 async function install(url: string): Promise<void> {
   const sluice = await Sluice.connect({ url, listen: false });
   await sluice.close();
-  const client = new pg.Client({ connectionString: url });
-  await client.connect();
-  await client.query(OWN_TABLE);
-  await client.end();
+  await makeCallersTable(url);
 }
 
 async function produce(url: string, shape: Shape): Promise<Producer> {
   const sluice = await Sluice.connect({ url, migrate: false, listen: false });
-  const pool = new pg.Pool({ connectionString: url, max: TX_CONNECTIONS });
+  const caller = new Caller(url);
   const contract = contractOf(shape);
   return {
     enqueueMany: async (inputs) => {
@@ -57,29 +49,12 @@ async function produce(url: string, shape: Shape): Promise<Producer> {
       else await playOf(shape.scene).fill(sluice, inputs, shape.scene.beside);
     },
     enqueueOne: async (input) => void (await sluice.enqueue(contract, input)),
-    enqueueWith: (input) => enqueueWith(sluice, pool, contract, input),
+    enqueueWith: (input) => caller.with(input.n, (tx) => sluice.enqueue(contract, input, { tx })),
     close: async () => {
-      await pool.end();
+      await caller.close();
       await sluice.close();
     },
   };
-}
-
-async function enqueueWith(
-  sluice: Sluice,
-  pool: pg.Pool,
-  contract: Contract,
-  input: Input,
-): Promise<void> {
-  const tx = await pool.connect();
-  try {
-    await tx.query("begin");
-    await tx.query(OWN_INSERT, [input.n]);
-    await sluice.enqueue(contract, input, { tx });
-    await tx.query("commit");
-  } finally {
-    tx.release();
-  }
 }
 
 async function consume(
