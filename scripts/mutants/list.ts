@@ -48,7 +48,7 @@ export const mutants: readonly Mutant[] = [
   },
   {
     guard: "what waits to be recorded is lost with its lease",
-    from: "dropped + this.#outbox.forget(session)",
+    from: "dropped + outbox.forget(session)",
     to: "dropped",
     dies: /an outcome was sent for a session that was lost/,
   },
@@ -84,7 +84,7 @@ export const mutants: readonly Mutant[] = [
   },
   {
     guard: "an outcome that waits is not unknown",
-    from: "[...session.tokens(), ...this.#outbox.tokens(session)]",
+    from: "[...session.tokens(), ...outbox.tokens(session)]",
     to: "session.tokens()",
     dies: /in hand was handed back as unknown/,
   },
@@ -132,8 +132,8 @@ export const mutants: readonly Mutant[] = [
   },
   {
     guard: "nothing is claimed beside a suspect",
-    from: "this.#suspecting = true;\n    parts.claimer.pause();",
-    to: "this.#suspecting = true;",
+    from: "this.#busy = true;\n    parts.claimer.pause();",
+    to: "this.#busy = true;",
     dies: /a suspect was not alone/,
   },
   {

@@ -1,0 +1,83 @@
+import type { Clock, Logger } from "../core/ports.js";
+import { isReplyLost } from "../postgres/fault.js";
+import type { Claimer } from "./claim.js";
+import type { Crew } from "./crew.js";
+import type { Heart } from "./heartbeat.js";
+import type { Permits } from "./permits.js";
+import type { Session } from "./session.js";
+import { within } from "./within.js";
+
+interface SuspectOptions {
+  readonly leaseMs: number;
+  readonly permits: Permits;
+  readonly clock: Clock;
+  readonly log: Logger;
+  /** Whether the worker is neither starting nor stopping. */
+  readonly running: () => boolean;
+  /** Late, because they know each other. */
+  readonly parts: () => {
+    readonly crew: Crew;
+    readonly heart: Heart;
+    readonly claimer: Claimer;
+  } | null;
+}
+
+// A worker that does not get empty in this time leaves the suspect to others, for so long.
+const EMPTYING_LEASES = 2;
+const NO_SUSPECTS_LEASES = 10;
+
+/** Runs tasks that were in hand at three crashes, each with nothing beside it. */
+export class Suspects {
+  readonly #o: SuspectOptions;
+  #busy = false;
+  #notBeforeMs = Number.NEGATIVE_INFINITY;
+
+  constructor(options: SuspectOptions) {
+    this.#o = options;
+  }
+
+  /** Whether the worker empties itself for one, or runs it. */
+  get busy(): boolean {
+    return this.#busy;
+  }
+
+  /** Empties the worker, then runs the suspect with nothing beside it. */
+  async run(session: Session, id: string): Promise<void> {
+    const { running, clock, leaseMs } = this.#o;
+    const parts = this.#o.parts();
+    if (parts === null || !running() || this.#busy) return;
+    if (clock.now() < this.#notBeforeMs) return parts.heart.releaseSuspect(session);
+    // guard: nothing is claimed beside a suspect -> test/worker/properties.test.ts: "a suspect runs alone, and others go on after it"
+    this.#busy = true;
+    parts.claimer.pause();
+    try {
+      if (!(await within(parts.claimer.settled(), EMPTYING_LEASES * leaseMs))) {
+        this.#notBeforeMs = clock.now() + NO_SUSPECTS_LEASES * leaseMs;
+        return await parts.heart.releaseSuspect(session);
+      }
+      if (session.lost || session.doubtful || !running()) return;
+      await this.#alone(parts, session, id);
+    } finally {
+      this.#busy = false;
+      if (running()) parts.claimer.resume();
+    }
+  }
+
+  async #alone(
+    { crew, heart, claimer }: NonNullable<ReturnType<SuspectOptions["parts"]>>,
+    session: Session,
+    id: string,
+  ): Promise<void> {
+    const { permits, log } = this.#o;
+    permits.take(1);
+    const task = await heart.claimSuspect(session, id).catch((e: unknown) => {
+      // We may hold it without knowing: as with any claim, this session ends then.
+      if (isReplyLost(e)) heart.doubt(session);
+      return null;
+    });
+    if (task === null || session.lost) return permits.give(1);
+    log.warn("running a task alone: it was in hand at three crashes", { task: id });
+    crew.start(task, session);
+    await claimer.settled();
+  }
+}
