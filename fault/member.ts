@@ -34,6 +34,10 @@ export class WorkerMember implements Member {
     return this.#child.news.rssBytes ?? 0;
   }
 
+  get metricsUrl(): string | undefined {
+    return this.#child.news.metricsUrl;
+  }
+
   get ended(): number {
     return this.#child.news.ended ?? 0;
   }

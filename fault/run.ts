@@ -13,6 +13,7 @@ import type { Options } from "./options.js";
 import { randomOf } from "./random.js";
 import { lookAtRest, putBack, untilOver } from "./rest.js";
 import { Sampler, type Sample } from "./samples.js";
+import { Scraper } from "./scraper.js";
 import type { Screen } from "./screen.js";
 import type { Stage } from "./stage.js";
 import { whyStuck } from "./stuck.js";
@@ -56,6 +57,7 @@ class Performance {
   readonly #wrong: string[] = [];
   readonly #fleet: WorkerFleet;
   readonly #sampler: Sampler;
+  readonly #scraper: Scraper;
   #crowd: Crowd | undefined;
 
   constructor(theatre: Theatre, options: Options, screen: Screen, interrupted: AbortSignal) {
@@ -73,6 +75,7 @@ class Performance {
       onWrong: (what) => this.#tellWrong(what),
     });
     this.#sampler = new Sampler(this.#fleet, theatre.sql, (backlog) => this.#crowd?.hold(backlog));
+    this.#scraper = new Scraper(this.#fleet, theatre.log);
   }
 
   async play(): Promise<Played> {
@@ -82,6 +85,7 @@ class Performance {
     try {
       await this.#fleet.start();
       this.#sampler.start();
+      this.#scraper.start();
       this.#crowd = new Crowd(this.#theatre, this.#options, (what) => this.#tellWrong(what));
       await this.#untilWork();
       const playing = conductor.play(workers);
@@ -100,6 +104,7 @@ class Performance {
     } finally {
       this.#over.abort();
       this.#sampler.stop();
+      await this.#scraper.stop();
       this.#crowd?.kill();
       await this.#fleet.kill();
     }
@@ -158,6 +163,7 @@ class Performance {
     }
     await this.#fleet.stop();
     this.#sampler.stop();
+    await this.#scraper.stop();
     await lookAtRest(this.#theatre);
   }
 

@@ -76,7 +76,7 @@ async function build(
   await log.create();
   const sql = poolOf(server.url);
   closers.push(() => sql.end());
-  const sluice = await Sluice.connect({ url: server.url, apiConnections: 4, logger: silent });
+  const sluice = await Sluice.connect({ url: server.url, apiConnections: 5, logger: silent });
   closers.push(() => sluice.close());
   await prepare(sql, sluice, options);
   const producers = await WireProxy.start(server.url);

@@ -62,6 +62,9 @@ export function figuresOf(options: Options, played: Played): Figures {
       count === 0 ? [] : [`${what}: ${count}, first ${first.join("; ")}`],
     ),
     ...tooDoubtful(report),
+    ...(report.counted.ended > 0 && report.counted.scrapes > report.counted.ended
+      ? []
+      : ["no metrics of a worker were held against the audit"]),
     ...limits.flatMap(({ limit, slots, peak }) =>
       peak >= slots ? [] : [`limit ${limit} was never full: ${peak} of ${slots}`],
     ),
@@ -138,6 +141,13 @@ export function table(figures: Figures): string {
     row("runs", figures.runs),
     row("tasks/s", figures.tasksPerSecond),
     row("deaths", audit.deaths),
+    row(
+      "scrapes, workers, ended",
+      audit.counted.scrapes,
+      audit.counted.workers,
+      audit.counted.ended,
+    ),
+    row("counted, unconfirmed", audit.counted.completed, audit.counted.unconfirmed),
     row("runs of zombies", zombies.runs),
     row("leases lost by themselves", audit.leasesLost),
     row("runs, starts in doubt", audit.doubtful.runs, audit.doubtful.starts),

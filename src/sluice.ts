@@ -1,5 +1,6 @@
 import { Client } from "./client/client.js";
 import { open } from "./client/connect.js";
+import { apiShare } from "./config/connections.js";
 import type { ConnectOptions } from "./client/settings.js";
 import { Worker, type WorkerOptions } from "./worker/worker.js";
 
@@ -15,9 +16,12 @@ export class Sluice extends Client {
   worker(options: WorkerOptions): Worker {
     this.checkOpen();
     const { listener, logger, log, settings } = this.connection;
-    const { history, resultBytesMax } = settings;
+    const { history, resultBytesMax, layers } = settings;
+    const apiConnections = apiShare(settings);
     const onStopped = (): void => void this.#workers.delete(worker);
-    const desk = { ...this.desk, listener, logger, log, history, resultBytesMax, onStopped };
+    const mine = { listener, logger, log, history, resultBytesMax, layers, apiConnections };
+    const first = this.#workers.size === 0;
+    const desk = { ...this.desk, ...mine, first, onStopped };
     const worker = new Worker(desk, options);
     this.#workers.add(worker);
     return worker;

@@ -4,7 +4,9 @@ import type { Entrant } from "./workload.js";
 /** Who may take part. */
 export interface Cast {
   /** Our own in this variant. */
-  sluice(variant: "history on" | "history off" | "default"): Entrant;
+  sluice(
+    variant: "history on" | "history off" | "default" | "metrics off" | "metrics read",
+  ): Entrant;
   /** What bounds us; which: all its variants, or the one that is nearest to a worker. */
   pureSql(which: "all" | "one"): readonly Entrant[];
   /** Every peer; which: all variants, or the best tuned, and further ones of this name. */

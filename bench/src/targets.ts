@@ -35,6 +35,8 @@ export const targets: readonly Target[] = [
   atMost("latency-p99", DEFAULT, "bestPostgresPeer", 1.0),
   atMost("permits", ON, "base", 1.5),
   atMost("in-flight", ON, "value", 400),
+  atLeast("metrics", "metrics on", "base", 0.97),
+  atLeast("metrics", "metrics on, read each second", "base", 0.97),
   ...["order", "order-contiguous"].flatMap((workload) => [
     atLeast(workload, ON, "bestPeer", 1.5),
     atMost(workload, ON, "inversions", 0),

@@ -24,8 +24,8 @@ declare
   v_others text := format('%I, %I, %I', v_producer, v_worker, v_reader);
 
   producer_doors text[] := '{enqueue, enqueue_many, cancel, fill_limit}';
-  worker_doors text[] := '{register, beat, retire, survived, step, settle, settle_in_transaction, release_unknown,
-    claim_suspect, release_suspect, reap, due, keep_lanes, prune_done, prune_notes, set_stream_gate,
+  worker_doors text[] := '{register, connections, beat, retire, survived, step, settle, settle_in_transaction, release_unknown,
+    claim_suspect, release_suspect, reap, due, keep_lanes, prune_done, prune_notes, set_stream_gate, limit_slots,
     set_schedule, due_schedules, fire_schedule}';
   -- Run as whoever calls them, with the rights on tables given below.
   declaring text[] := '{declare_limit, declare_contract, declare_use, declare_stream, gate_of, barrier_alone, refuse}';

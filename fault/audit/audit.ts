@@ -2,6 +2,7 @@
 import { acceptedTwice } from "./accepted.js";
 import { attemptsBurnt } from "./attempts.js";
 import type { Case } from "./case.js";
+import { miscounted } from "./counted.js";
 import { doubledRuns } from "./doubled.js";
 import { early } from "./early.js";
 import { neverEnqueued } from "./enqueued.js";
@@ -40,6 +41,7 @@ export function audit(lines: readonly Line[], terms: Terms): Report {
   const whilePausing = pausedStarts(on);
   atRest(on);
   const recovered = recovery(on);
+  const counted = miscounted(on);
   const doubtful = { ...doubtsOf(trial), lateStarts: aboveLowered + whilePausing };
   return {
     violations: findings.total,
@@ -53,6 +55,7 @@ export function audit(lines: readonly Line[], terms: Terms): Report {
     zombies: zombies(on),
     leasesLost: trial.leasesLost,
     doubtful,
+    counted,
   };
 }
 

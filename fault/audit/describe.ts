@@ -21,6 +21,7 @@ const WORDS: Record<Violation, string> = {
   heldAtRest: "limits with slots held at rest",
   wrong: "wrong at rest",
   slowRecovery: "recovered too late",
+  miscounted: "scrapes that do not fit what was recorded",
 };
 
 /** `each`: how many findings of a kind are told in words. */

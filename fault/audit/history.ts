@@ -42,6 +42,7 @@ export interface Past {
   readonly windows: Window[];
   /** When a handler said that the lease was lost. */
   readonly leasesLost: number[];
+  readonly scrapes: Of<"scraped">[];
   lastSaid: number;
   awakeSince: number;
 }
@@ -137,6 +138,8 @@ class Book implements History {
         return void this.held.push(line);
       case "wrong":
         return void this.wrong.push(line);
+      case "scraped":
+        return void this.#past(line.process).scrapes.push(line);
       default:
         return this.#fate(line);
     }
@@ -222,6 +225,7 @@ class Book implements History {
       terminating: [],
       windows: [],
       leasesLost: [],
+      scrapes: [],
       lastSaid: never,
       awakeSince: never,
     };

@@ -65,6 +65,11 @@ export type Line = { readonly at: number; readonly process: string } & (
       /** Of a failure: why, as the database says. `poisoned`: in hand at four crashes, the last time alone. */
       readonly code?: string | null;
     }
+  /**
+   * What a worker says of itself, as it serves it to Prometheus: the counters of completions. `last`: it
+   * has stopped in good order, and this is the end of its count.
+   */
+  | { readonly kind: "scraped"; readonly text: string; readonly last: boolean }
   /** The process is known to be gone. */
   | { readonly kind: "dead" }
   /** It was told to stop in good order, and has ended. */

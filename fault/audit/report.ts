@@ -21,6 +21,7 @@ export const VIOLATIONS = [
   "heldAtRest",
   "wrong",
   "slowRecovery",
+  "miscounted",
 ] as const;
 
 export type Violation = (typeof VIOLATIONS)[number];
@@ -80,6 +81,18 @@ export interface Doubts {
   readonly lateStarts: number;
 }
 
+/** What workers counted themselves, against what was recorded. */
+export interface Counted {
+  readonly scrapes: number;
+  /** Processes that were ever heard. */
+  readonly workers: number;
+  /** Of those: ended in good order and told their last numbers. */
+  readonly ended: number;
+  /** By the last scrape of each. */
+  readonly completed: number;
+  readonly unconfirmed: number;
+}
+
 export interface Report {
   /** All violations together. */
   readonly violations: number;
@@ -105,4 +118,5 @@ export interface Report {
   /** Leases that were lost although nothing disturbed their process: a starved machine. */
   readonly leasesLost: number;
   readonly doubtful: Doubts;
+  readonly counted: Counted;
 }

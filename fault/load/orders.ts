@@ -41,6 +41,8 @@ export interface News {
   /** Warnings and errors it has logged, in all. */
   readonly logLines?: number;
   readonly rssBytes?: number;
+  /** Where a worker serves its metrics. */
+  readonly metricsUrl?: string;
   /** Tasks that were acknowledged, in all. */
   readonly produced?: number;
   /** All that was asked for is done. */

@@ -1,5 +1,5 @@
 // A worker process of the load. It is killed, frozen and cut off; what it saw is in the log.
-import { Sluice, type Logger } from "../../src/index.js";
+import { Sluice, type Logger, type Worker } from "../../src/index.js";
 import { LogWriter } from "../log.js";
 import { handle } from "./handler.js";
 import {
@@ -9,6 +9,7 @@ import {
   type ToProcess,
   type WorkerOrders,
 } from "./orders.js";
+import { counters } from "../scraper.js";
 import { patiently } from "./patiently.js";
 import { contracts, LEASE_MS, typeNames } from "./terms.js";
 
@@ -18,6 +19,7 @@ const NEWS_MS = 1_000;
 const orders = JSON.parse(ordersText()) as WorkerOrders;
 const reporter = new Reporter();
 let [inHand, ended, logLines] = [0, 0, 0];
+let worker: Worker | null = null;
 
 const nothing = (): void => {};
 const count = (message: string, fields?: object): void => {
@@ -28,7 +30,7 @@ const count = (message: string, fields?: object): void => {
 };
 const logger: Logger = { debug: nothing, info: nothing, warn: count, error: count };
 
-function workerOf(sluice: Sluice, log: LogWriter) {
+function workerOf(sluice: Sluice, log: LogWriter): Worker {
   const handlers = typeNames.map((name) =>
     contracts[name].handle(async (work, ctx) => {
       reporter.tell({ inHand: ++inHand });
@@ -46,7 +48,8 @@ function workerOf(sluice: Sluice, log: LogWriter) {
     maxConcurrentTasks: orders.tasksMax,
     claimBatchSize: 10,
     pollIntervalMs: 100,
-    dbConnections: 7,
+    dbConnections: 9,
+    metrics: { port: 0 },
   });
 }
 
@@ -69,12 +72,18 @@ process.once("SIGTERM", () => {
   reporter.tell({ stoppedWith: inHand });
   void (async () => {
     await sluice.close({ graceMs: GRACE_MS });
+    if (worker !== null)
+      await log.write([{ kind: "scraped", text: counters(await worker.metrics()), last: true }]);
     await log.close();
     process.exit(0);
   })();
 });
 
 // One that could not start has stopped for good: each time another.
-await patiently(() => workerOf(sluice, log).start());
-reporter.tell({ ready: true });
+worker = await patiently(async () => {
+  const started = workerOf(sluice, log);
+  await started.start();
+  return started;
+});
+reporter.tell({ ready: true, metricsUrl: worker.metricsUrl! });
 setInterval(() => reporter.tell({ rssBytes: process.memoryUsage.rss() }), NEWS_MS).unref();

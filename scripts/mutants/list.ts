@@ -42,7 +42,7 @@ export const mutants: readonly Mutant[] = [
   },
   {
     guard: "nothing is recorded after a lost lease",
-    from: "if (this.#leave(run)) this.#abandon(run);",
+    from: 'if (this.#leave(run, "lost")) this.#abandon(run);',
     to: "this.#abandon(run);",
     dies: /for a lost lease was recorded|for a session that was lost/,
   },
@@ -182,6 +182,24 @@ export const mutants: readonly Mutant[] = [
     guard: "who was cut off did not die",
     from: "if (!this.#stoodStill(session)) this.#cutOff.push(session.id);",
     to: "",
+    dies: /AssertionError/,
+  },
+  {
+    guard: "nothing listens beyond loopback without a token",
+    from: "serve.token === null && !isLoopback(host)",
+    to: "serve.token === null && host === null",
+    dies: /expected 'accepted' to be 'invalid_option'/,
+  },
+  {
+    guard: "a completion whose reply was lost is in doubt",
+    from: "else for (const item of items) this.#doubted.add(item);",
+    to: "",
+    dies: /Property failed/,
+  },
+  {
+    guard: "what was refused is not completed",
+    from: "meter.completed(parcel.items.length - refused);",
+    to: "meter.completed(parcel.items.length);",
     dies: /AssertionError/,
   },
 ];

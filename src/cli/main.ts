@@ -2,7 +2,9 @@
 import { readFileSync } from "node:fs";
 import { Command, CommanderError } from "commander";
 import { isSluiceError, type ErrorCode } from "../core/error.js";
+import { configCommand } from "./config.js";
 import { migrateCommand } from "./migrate.js";
+import { planCommand } from "./plan.js";
 import { printError } from "./print.js";
 
 const USAGE_EXIT = 2;
@@ -17,6 +19,8 @@ const program = new Command("sluice")
   .description("A durable task queue on PostgreSQL.")
   .version(version)
   .addCommand(migrateCommand())
+  .addCommand(configCommand())
+  .addCommand(planCommand())
   .addHelpText(
     "after",
     `

@@ -1,15 +1,15 @@
 import { Command } from "commander";
-import pc from "picocolors";
 import { connected } from "../postgres/connected.js";
 import { Database } from "../postgres/database.js";
 import { migrate, type MigrateReport } from "../postgres/migrate.js";
 import { SCHEMA_VERSION } from "../postgres/version.js";
+import { green } from "./colors.js";
 import { databaseSettings } from "./database.js";
 import { printResult } from "./print.js";
 
 interface MigrateFlags {
   readonly url?: string;
-  readonly schema: string;
+  readonly schema?: string;
   readonly json?: boolean;
 }
 
@@ -22,7 +22,10 @@ export function migrateCommand(): Command {
         "Any number of processes may run it at once: one applies, the others wait and find nothing to do.",
     )
     .option("--url <url>", "the database, postgres://...; default: DATABASE_URL")
-    .option("--schema <name>", "the schema that holds everything", "sluice")
+    .option(
+      "--schema <name>",
+      'the schema that holds everything; default: SLUICE_SCHEMA, else "sluice"',
+    )
     .option("--json", "print one line of JSON")
     .addHelpText(
       "after",
@@ -37,8 +40,8 @@ or, on the error output: {"error":{"code":"database_unavailable","message":"..."
     .action(runMigrate);
 }
 
-async function runMigrate({ url, schema, json = false }: MigrateFlags): Promise<void> {
-  const db = new Database(databaseSettings(url, schema));
+async function runMigrate({ json = false, ...flags }: MigrateFlags): Promise<void> {
+  const db = new Database(await databaseSettings(flags));
   try {
     const report = await connected(db, (client) => migrate(client, { schema: db.schema }));
     printResult(report, linesOf(report), json);
@@ -48,7 +51,7 @@ async function runMigrate({ url, schema, json = false }: MigrateFlags): Promise<
 }
 
 function linesOf({ schema, applied, version }: MigrateReport): string[] {
-  if (applied.length === 0) return [`${pc.green("up to date")}: schema ${schema} is at ${version}`];
-  const done = `${pc.green("done")}: schema ${schema} is at ${version} now`;
+  if (applied.length === 0) return [`${green("up to date")}: schema ${schema} is at ${version}`];
+  const done = `${green("done")}: schema ${schema} is at ${version} now`;
   return [...applied.map((name) => `applied ${name}`), done];
 }

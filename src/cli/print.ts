@@ -1,5 +1,5 @@
-import pc from "picocolors";
 import { isSluiceError } from "../core/error.js";
+import { onError } from "./colors.js";
 
 /** Says what went wrong: a line for people, or with json an object for programs. Both carry the code. */
 export function printError(e: unknown, json: boolean): void {
@@ -7,7 +7,7 @@ export function printError(e: unknown, json: boolean): void {
   const message = e instanceof Error ? e.message : String(e);
   const line = json
     ? JSON.stringify({ error: { code, message } })
-    : `${pc.red("error")} ${pc.bold(code)}: ${message}`;
+    : `${onError.red("error")} ${onError.bold(code)}: ${message}`;
   process.stderr.write(`${line}\n`);
 }
 

@@ -38,8 +38,8 @@ export class Client {
       (use) => this.#ask(() => use(db)),
       (limit) => this.declarations.limit(limit),
     );
-    const { payloadBytesMax, idempotencyMs } = settings;
-    this.desk = { db, declarations: this.declarations, payloadBytesMax, idempotencyMs };
+    const { payloadBytesMax, idempotencyMs, tracing } = settings;
+    this.desk = { db, declarations: this.declarations, payloadBytesMax, idempotencyMs, tracing };
     this.schedules = new Schedules(
       (use) => this.#ask(() => use(this.desk)),
       (id) => this.task(id),

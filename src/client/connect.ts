@@ -1,4 +1,6 @@
 import type pg from "pg";
+import { apiShare } from "../config/connections.js";
+import { readConfigFile } from "../config/file.js";
 import { SluiceError } from "../core/error.js";
 import {
   oncePerSecond,
@@ -11,6 +13,7 @@ import { Database } from "../postgres/database.js";
 import { checkIsolation } from "../postgres/isolation.js";
 import { Listener } from "../postgres/listen.js";
 import { checkVersion, migrate } from "../postgres/migrate.js";
+import { loadApi } from "../trace/api.js";
 import { settingsOf, type ConnectOptions, type Settings } from "./settings.js";
 
 /** An open connection's parts, as `open` makes them. */
@@ -32,18 +35,20 @@ export async function open(
   options: ConnectOptions,
   startServer: StartServer = refuseEmbedded,
 ): Promise<Connection> {
-  const settings = settingsOf(options, process.env);
+  const layers = { env: process.env, file: await readConfigFile(options.config, process.env) };
+  const settings = settingsOf(options, layers);
+  if (settings.tracing) await loadApi();
   const embedded = options.embedded === true ? await startServer() : null;
   const url = embedded?.url ?? settings.url;
-  const { prepare, logger = standardErrorLogger } = options;
-  const { schema, apiConnections } = settings;
+  const { logger = standardErrorLogger } = options;
+  const { schema, prepare, listen, listenUrl } = settings;
   const pool = options.pool as pg.Pool | undefined;
+  const apiConnections = apiShare(settings) - (listen ? 1 : 0);
   const db = new Database({ url, pool, schema, prepare, apiConnections });
   try {
-    await bringUpToDate(db, options.migrate ?? true);
+    await bringUpToDate(db, settings.migrate);
     const log = oncePerSecond(logger);
-    const listener =
-      options.listen === false ? null : new Listener(db, { url: options.listenUrl, log });
+    const listener = listen ? new Listener(db, { url: listenUrl, log }) : null;
     await listener?.start();
     return {
       db,

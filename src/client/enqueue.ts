@@ -5,6 +5,7 @@ import type { Queryable } from "../core/ports.js";
 import type { TaskTerms } from "../core/terms.js";
 import type { Database } from "../postgres/database.js";
 import { enqueue as insert, type EnqueueBatch, type Enqueued } from "../postgres/enqueue.js";
+import { traceEnqueue } from "../trace/enqueue.js";
 import type { Declarations } from "./declarations.js";
 import { idempotencyKeyOf, prepare, shared, type Prepared, type Shared } from "./prepare.js";
 import { checkTx } from "./tx.js";
@@ -15,12 +16,16 @@ export interface Desk {
   readonly declarations: Declarations;
   readonly payloadBytesMax: number;
   readonly idempotencyMs: number;
+  /** Whether spans are made, where an SDK is registered. */
+  readonly tracing: boolean;
 }
 
 /** Tasks that share stream, limits and options: one statement. */
 interface Batch {
   readonly items: readonly Prepared[];
   readonly idempotency: readonly string[];
+  /** The span that enqueues them. */
+  readonly trace: string | null;
 }
 
 /** Enqueues one task: checked here, inserted in one statement. */
@@ -34,8 +39,28 @@ export async function enqueueOne(
   const idempotency = [idempotencyKeyOf(options.idempotencyKey)];
   const tx = checkTx(options.tx);
   const item = await prepare(terms, input, desk.payloadBytesMax);
-  const done = await send(desk, terms, common, { items: [item], idempotency }, tx);
+  const done = await sendOne(desk, terms, common, { items: [item], idempotency }, tx);
   return { id: done.ids[0]!, existed: done.existed?.[0] ?? false };
+}
+
+/** Sends one task, in a span. */
+export function sendOne(
+  desk: Desk,
+  terms: TaskTerms<never>,
+  common: Shared,
+  item: Omit<Batch, "trace">,
+  tx?: Queryable,
+): Promise<Enqueued> {
+  const { type, queue } = terms;
+  return traceEnqueue(desk.tracing, {
+    type,
+    queue,
+    work: (trace) => send(desk, terms, common, { ...item, trace }, tx),
+    made: ({ ids, existed }) => ({
+      "messaging.message.id": ids[0]!,
+      ...(existed?.[0] === true ? { "messaging.sluice.existed": true } : {}),
+    }),
+  });
 }
 
 /** Sends a batch whose items all have the same limits. */
@@ -65,7 +90,7 @@ async function batchOf(
   desk: Desk,
   terms: TaskTerms<never>,
   common: Shared,
-  { items, idempotency }: Batch,
+  { items, idempotency, trace }: Batch,
   stream: number,
 ): Promise<EnqueueBatch> {
   const placed = items[0]!.limits;
@@ -84,6 +109,7 @@ async function batchOf(
     delayMs: common.delayMs,
     idempotency: idempotency.some((k) => k !== "") ? idempotency : null,
     idempotencyMs: desk.idempotencyMs,
+    trace,
   };
 }
 

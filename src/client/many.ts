@@ -3,18 +3,11 @@ import { isSluiceError, SluiceError } from "../core/error.js";
 import { checkFunction, checkOptions } from "../core/option.js";
 import { quote } from "../core/quote.js";
 import { ask } from "../core/place.js";
-import type { Queryable } from "../core/ports.js";
 import type { TaskTerms } from "../core/terms.js";
 import type { Enqueued } from "../postgres/enqueue.js";
+import { traceEnqueue } from "../trace/enqueue.js";
 import { send, type Desk } from "./enqueue.js";
-import {
-  ENQUEUE_OPTIONS,
-  idempotencyKeyOf,
-  prepare,
-  shared,
-  type Prepared,
-  type Shared,
-} from "./prepare.js";
+import { ENQUEUE_OPTIONS, idempotencyKeyOf, prepare, shared, type Prepared } from "./prepare.js";
 import { checkTx } from "./tx.js";
 
 /** Options of a bulk enqueue; an idempotency key is read from each input. */
@@ -90,13 +83,31 @@ export async function enqueueMany<Input>(
   checkInputs(inputs);
   const common = shared(terms, rest);
   const tx = checkTx(options.tx);
+  const { type, queue } = terms;
+  return traceEnqueue(desk.tracing, {
+    type,
+    queue,
+    work: (trace) =>
+      sendAll(chunks(desk, terms, inputs, idempotencyKey), (chunk) =>
+        send(desk, terms, common, { ...chunk, trace }, tx),
+      ),
+    made: ({ count }) => ({ "messaging.batch.message_count": count }),
+  });
+}
+
+/** Sends chunk after chunk; while one is on its way, the next is made. */
+async function sendAll(
+  chunks: AsyncIterable<Chunk>,
+  sendChunk: (chunk: Chunk) => Promise<Enqueued>,
+): Promise<EnqueuedMany> {
   const many = new EnqueuedMany();
+  const sendOnto = async (chunk: Chunk): Promise<void> => many.add(await sendChunk(chunk));
   let sending: Promise<unknown> = Promise.resolve();
   try {
     try {
-      for await (const chunk of chunks(desk, terms, inputs, idempotencyKey)) {
+      for await (const chunk of chunks) {
         await sending;
-        sending = sendChunk(desk, terms, common, chunk, tx, many);
+        sending = sendOnto(chunk);
         // It is awaited in the next turn or below; until then a failure must not count as unhandled.
         sending.catch(() => {});
       }
@@ -135,17 +146,6 @@ function checkInputs(inputs: unknown): void {
       details: { option: "inputs" },
     },
   );
-}
-
-async function sendChunk(
-  desk: Desk,
-  terms: TaskTerms<never>,
-  common: Shared,
-  chunk: Chunk,
-  tx: Queryable | undefined,
-  many: EnqueuedMany,
-): Promise<void> {
-  many.add(await send(desk, terms, common, chunk, tx));
 }
 
 async function* chunks<Input>(

@@ -1,7 +1,6 @@
-import { resolveApiConnections } from "../core/config.js";
+import { resolveSection, resolveWithin, type Layers } from "../config/resolve.js";
+import { namesOf, type Values } from "../config/table.js";
 import { SluiceError } from "../core/error.js";
-import { checkSchemaName } from "../core/name.js";
-import { checkInteger } from "../core/number.js";
 import { checkOptions } from "../core/option.js";
 import type { Logger, Queryable } from "../core/ports.js";
 import { quote } from "../core/quote.js";
@@ -22,8 +21,13 @@ export interface PoolLike extends Queryable {
   readonly options: object;
 }
 
-/** How a client connects. One of url, pool or the environment's DATABASE_URL is needed. */
+/**
+ * How a client connects. One of url, pool or the environment's DATABASE_URL is needed. What is left out
+ * comes from the environment, then from sluice.toml, then from the default.
+ */
 export interface ClientOptions {
+  /** The config file; default: SLUICE_CONFIG, else sluice.toml in the working directory. false: none. */
+  readonly config?: string | false;
   readonly url?: string;
   /** A pool of yours for enqueue and queries; it is left open by close(). Workers open their own connections. */
   readonly pool?: PoolLike;
@@ -45,8 +49,10 @@ export interface ClientOptions {
   readonly resultBytesMax?: number;
   /** How long an idempotency key is remembered, default one day. */
   readonly idempotencyMs?: number;
-  /** Connections for enqueue and queries; default from the environment's API_BUFFER, else 7. */
+  /** Connections for enqueue and queries, one of them to listen; default 7. */
   readonly apiConnections?: number;
+  /** false: no spans and no stored trace context, also where an OpenTelemetry SDK is registered; default true. */
+  readonly tracing?: boolean;
 }
 
 /** How to connect. One of url, pool, embedded or the environment's DATABASE_URL is needed. */
@@ -55,86 +61,51 @@ export interface ConnectOptions extends ClientOptions {
   readonly embedded?: boolean;
 }
 
-type Environment = Readonly<Record<string, string | undefined>>;
-
 /** What connect's options come to: checked, and with what was left out filled in. */
-export interface Settings {
-  readonly url: string | undefined;
-  readonly schema: string;
-  readonly history: Required<HistoryOptions>;
-  readonly payloadBytesMax: number;
-  readonly resultBytesMax: number;
-  readonly idempotencyMs: number;
-  readonly apiConnections: number;
+export interface Settings extends Values<"client"> {
+  readonly history: Values<"history">;
+  /** Where it came from, for a worker's settings. */
+  readonly layers: Layers;
 }
 
-const OPTIONS = [
-  "url",
-  "pool",
-  "embedded",
-  "schema",
-  "migrate",
-  "listen",
-  "listenUrl",
-  "prepare",
-  "logger",
-  "history",
-  "payloadBytesMax",
-  "resultBytesMax",
-  "idempotencyMs",
-  "apiConnections",
-];
-const DAY_MS = 24 * 3_600_000;
-const AGE_RANGE = { min: 0, max: 3650 * DAY_MS };
-const BYTES_RANGE = { min: 1, max: 64 * 1024 * 1024 };
-const BYTES = 1024 * 1024;
+const OPTIONS = [...namesOf("client"), "config", "pool", "embedded", "logger", "history"];
 
 /** Checks every option before anything is opened that would have to be closed again. */
-export function settingsOf(options: ConnectOptions, env: Environment): Settings {
+export function settingsOf(options: ConnectOptions, layers: Layers): Settings {
   checkOptions("connect", options, OPTIONS);
   checkPool(options.pool);
   checkLogger(options.logger);
-  const bytes = (name: "payloadBytesMax" | "resultBytesMax"): number =>
-    checkInteger(name, options[name] ?? BYTES, BYTES_RANGE);
-  checkUrl("listenUrl", options.listenUrl);
+  const { values } = resolveSection("client", options, foreign(options, layers));
+  const history = resolveWithin("history", options.history, layers);
+  return { ...values, url: urlOf(options, values.url), history, layers };
+}
+
+/** Who brings a database of his own has no use for an address that stands elsewhere, nor for its faults. */
+function foreign({ pool, embedded }: ConnectOptions, layers: Layers): Layers {
+  if (pool === undefined && embedded !== true) return layers;
+  const values = new Map(layers.file?.values);
+  values.delete("client.url");
   return {
-    url: urlOf(options, env),
-    schema: checkSchemaName(options.schema ?? "sluice"),
-    history: historyOf(options.history ?? {}),
-    payloadBytesMax: bytes("payloadBytesMax"),
-    resultBytesMax: bytes("resultBytesMax"),
-    idempotencyMs: checkInteger("idempotencyMs", options.idempotencyMs ?? DAY_MS, AGE_RANGE),
-    apiConnections: resolveApiConnections(options.apiConnections, env),
+    env: { ...layers.env, DATABASE_URL: undefined },
+    file: layers.file === null ? null : { path: layers.file.path, values },
   };
 }
 
-function historyOf(history: HistoryOptions): Settings["history"] {
-  const names = ["succeededMs", "failedMs", "cancelledMs"] as const;
-  checkOptions("history", history, names);
-  const age = (name: (typeof names)[number], defaultMs: number): number =>
-    checkInteger(`history.${name}`, history[name] ?? defaultMs, AGE_RANGE);
-  return {
-    succeededMs: age("succeededMs", DAY_MS),
-    failedMs: age("failedMs", 7 * DAY_MS),
-    cancelledMs: age("cancelledMs", 7 * DAY_MS),
-  };
-}
-
-function urlOf({ url, pool, embedded }: ConnectOptions, env: Environment): string | undefined {
+function urlOf(
+  { url, pool, embedded }: ConnectOptions,
+  found: string | undefined,
+): string | undefined {
   if (embedded === true) {
     if (url === undefined && pool === undefined) return undefined;
     throw new SluiceError("invalid_option", "embedded is a database of its own: no url or pool");
   }
-  const found = url ?? (pool === undefined ? env["DATABASE_URL"] : undefined);
-  // An empty variable is how many a shell says "not set"; the driver would take it for localhost.
-  if (found === undefined || found === "") {
-    if (pool !== undefined) return undefined;
-    throw new SluiceError(
-      "missing_url",
-      "Sluice needs a database: pass url or pool, set DATABASE_URL, or ask for embedded: true",
-    );
-  }
-  return checkUrl(url === undefined ? "DATABASE_URL" : "url", found);
+  // The driver would take an empty text for localhost.
+  if (found !== undefined && found !== "") return found;
+  if (pool !== undefined) return undefined;
+  throw new SluiceError(
+    "missing_url",
+    "Sluice needs a database: pass url or pool, set DATABASE_URL, or ask for embedded: true",
+  );
 }
 
 /** Anything else would look like a database that is gone, or fail later and far from here. */
@@ -160,20 +131,5 @@ function checkLogger(logger: unknown): void {
     "invalid_option",
     `logger must have the functions debug, info, warn and error; it lacks ${missing.join(", ")}`,
     { details: { option: "logger" } },
-  );
-}
-
-/** The driver takes any text for an address and then looks for a host named "base". */
-function checkUrl(option: string, url: unknown): string | undefined {
-  if (
-    url === undefined ||
-    (typeof url === "string" && /^(postgres(ql)?:\/\/|socket:|\/)/.test(url))
-  )
-    return url;
-  // Not the text itself: it may hold a password.
-  throw new SluiceError(
-    "invalid_option",
-    `${option} must be text that begins with postgres:// or postgresql://${typeof url === "string" ? "" : `, not ${quote(url)}`}`,
-    { details: { option } },
   );
 }

@@ -36,6 +36,8 @@ export type ErrorCode =
   | "isolation_level"
   | "not_permitted"
   | "prepare_unsupported"
+  | "connections_exceeded"
+  | "port_unavailable"
   | "database_unavailable"
   | "database_busy"
   | "embedded_unsupported"

@@ -37,7 +37,8 @@ export class Database {
   readonly aside: pg.Pool;
   readonly #config: pg.ClientConfig;
   readonly #ownsPool: boolean;
-  readonly #prepare: boolean;
+  /** @internal Whether statements are named; false behind a pooler in transaction mode. */
+  readonly prepared: boolean;
   readonly #texts = new Map<string, string>();
   readonly #prefix: string;
 
@@ -45,7 +46,7 @@ export class Database {
   constructor(options: DatabaseOptions) {
     this.schema = checkSchemaName(options.schema ?? "sluice");
     this.#prefix = this.schema.length > 32 ? md5(this.schema) : this.schema;
-    this.#prepare = options.prepare ?? true;
+    this.prepared = options.prepare ?? true;
     this.#config = clientConfig(options);
     this.#ownsPool = options.pool === undefined;
     const max = options.apiConnections ?? 7;
@@ -80,7 +81,7 @@ export class Database {
   /** @internal A query with a name, so that the server plans it once per connection. */
   named(s: AnyStatement, values: unknown[]): pg.QueryConfig {
     const text = this.text(s);
-    return this.#prepare ? { name: `${this.#prefix}.${s.name}`, text, values } : { text, values };
+    return this.prepared ? { name: `${this.#prefix}.${s.name}`, text, values } : { text, values };
   }
 
   /** @internal A connection outside every pool. Statements sent meanwhile do not wait for the one under way. */
@@ -92,6 +93,12 @@ export class Database {
   /** @internal A pool outside `api`, for what handlers do in transactions. */
   pool(max: number): pg.Pool {
     return openPool({ ...this.#config, max });
+  }
+
+  /** @internal How many connections for enqueue and queries are open. */
+  get apiOpen(): number {
+    const aside = this.#ownsPool ? 0 : this.aside.totalCount;
+    return this.api.totalCount + aside;
   }
 
   async close(): Promise<void> {

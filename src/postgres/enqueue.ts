@@ -22,6 +22,8 @@ export interface EnqueueBatch {
   /** Per task, its idempotency key or ''; null if none has one. */
   readonly idempotency: readonly string[] | null;
   readonly idempotencyMs: number;
+  /** Who enqueues, as W3C trace context; null if nobody traces. */
+  readonly trace: string | null;
 }
 
 /** The ids in the order of the inputs; existed: found under its idempotency key instead of made. */
@@ -34,7 +36,7 @@ export interface Enqueued {
 const enqueueMany = statement<{ ids: string; existed: string | null }>({
   name: "enqueue_many",
   text: `select e.ids::text as ids, e.existed::text as existed
-    from sluice.enqueue_many($1, $2, $3, $4, $5::text::int[], $6, $7, $8, $9, $10, $11, $12) e`,
+    from sluice.enqueue_many($1, $2, $3, $4, $5::text::int[], $6, $7, $8, $9, $10, $11, $12, $13) e`,
   params: [
     "int4",
     "int4",
@@ -48,6 +50,7 @@ const enqueueMany = statement<{ ids: string; existed: string | null }>({
     "text",
     "int8",
     "int8",
+    "text",
   ],
   columns: ["ids", "existed"],
 });
@@ -83,6 +86,7 @@ function valuesOf(batch: EnqueueBatch): unknown[] {
     batch.idempotency === null ? null : batch.idempotency.join(RECORD),
     batch.idempotencyMs,
     batch.delayMs,
+    batch.trace,
   ];
 }
 

@@ -1,4 +1,5 @@
 import { issueClaim } from "../core/claim.js";
+import type { PressureState } from "../core/pressure.js";
 import type { Line } from "./line.js";
 import { statement } from "./statement.js";
 import type { ClaimedTask } from "./step.js";
@@ -8,12 +9,14 @@ export interface Registration {
   readonly streams: readonly number[];
   readonly leaseMs: number;
   readonly capacity: number;
+  /** The most that its process may open. */
+  readonly connections: number;
 }
 
 const registerStatement = statement<{ id: string }>({
   name: "register",
-  text: "select sluice.register($1, $2::text::int[], $3, $4)::text as id",
-  params: ["text", "text", "int4", "int4"],
+  text: "select sluice.register($1, $2::text::int[], $3, $4, $5)::text as id",
+  params: ["text", "text", "int4", "int4", "int4"],
   columns: ["id"],
 });
 
@@ -24,6 +27,7 @@ export async function register(line: Line, r: Registration): Promise<string> {
     `{${r.streams.join(",")}}`,
     r.leaseMs,
     r.capacity,
+    r.connections,
   ]);
   return row!.id;
 }
@@ -32,6 +36,8 @@ interface Beat {
   readonly availableCapacity: number;
   readonly memoryUsage: number;
   readonly draining: boolean;
+  /** Normal if it is not told. */
+  readonly pressure?: PressureState;
 }
 
 /** What comes back with a heartbeat. */
@@ -50,8 +56,8 @@ const beatStatement = statement<{
 }>({
   name: "beat",
   text: `select alive, stops::text[] as stops, stop_reasons, suspect::text as suspect
-    from sluice.beat($1, $2, $3, $4)`,
-  params: ["int8", "int4", "int8", "bool"],
+    from sluice.beat($1, $2, $3, $4, $5, $6::text::text[])`,
+  params: ["int8", "int4", "int8", "bool", "text", "text"],
   columns: ["alive", "stops", "stop_reasons", "suspect"],
 });
 
@@ -62,6 +68,8 @@ export async function beat(line: Line, worker: string, b: Beat): Promise<BeatRep
     b.availableCapacity,
     b.memoryUsage,
     b.draining,
+    b.pressure?.state ?? "normal",
+    `{${b.pressure?.reasons.join(",") ?? ""}}`,
   ]);
   const stops = (row?.stops ?? []).map((id, i) => ({ id, reason: row?.stop_reasons?.[i] ?? null }));
   return { alive: row?.alive ?? false, stops, suspect: row?.suspect ?? null };
@@ -121,11 +129,12 @@ const claimSuspectStatement = statement<{
   stream: number;
   attempt: number;
   input: unknown;
+  trace: string | null;
 }>({
   name: "claim_suspect",
-  text: "select id::text as id, stream, attempt, input from sluice.claim_suspect($1, $2, $3)",
+  text: "select id::text as id, stream, attempt, input, trace from sluice.claim_suspect($1, $2, $3)",
   params: ["int8", "int8", "int8"],
-  columns: ["id", "stream", "attempt", "input"],
+  columns: ["id", "stream", "attempt", "input", "trace"],
 });
 
 /** Claims a reserved suspect, alone. Null if it is gone or its limits are full just now. */
@@ -143,6 +152,7 @@ export async function claimSuspect(
     // It runs alone, so nobody has to make room for it.
     inputLength: 0,
     holds: SLOTS_MAX,
+    trace: row.trace,
   };
 }
 

@@ -13,6 +13,8 @@ export interface ClaimedTask {
   readonly inputLength: number;
   /** Slots of limits and order that it holds, at most. */
   readonly holds: number;
+  /** Who enqueued it, as W3C trace context; null where nobody traced. */
+  readonly trace: string | null;
 }
 
 /** A success to be recorded: result is JSON text, or '' for none. */
@@ -59,6 +61,8 @@ export interface StepReply {
   /** Successes that were no longer ours to record. */
   readonly refused: number;
   readonly look: Look | null;
+  /** For how long one of these, the first of its stream, had been due; null if it was tried before. */
+  readonly waited: { readonly stream: number; readonly ms: number } | null;
 }
 
 const stepStatement = statement<{
@@ -67,13 +71,25 @@ const stepStatement = statement<{
   attempt: number;
   input: unknown;
   holds: number;
+  trace: string | null;
+  wait_ms: number | null;
 }>({
   name: "step",
-  text: `select id::text as id, stream, attempt, input, holds
+  text: `select id::text as id, stream, attempt, input, holds, trace, wait_ms
     from sluice.step($1, $2, $3::text::int[], $4, $5::text::bigint[], $6::text::bigint[], $7, $8, $9, $10, $11::text::sluice.spot[])`,
   params: ["int8", "int8", "text", "int4", "text", "text", "text", "bool", "int4", "bool", "text"],
-  columns: ["id", "stream", "attempt", "input", "holds"],
+  columns: ["id", "stream", "attempt", "input", "holds", "trace", "wait_ms"],
 });
+
+type StepRow = [
+  id: string | null,
+  stream: number | null,
+  attempt: number | null,
+  input: string,
+  holds: number,
+  trace: string | null,
+  waitMs: number | null,
+];
 
 const RECORD = "\u001e";
 
@@ -83,18 +99,20 @@ export async function step(line: Line, call: StepCall): Promise<StepReply> {
   const claimed: ClaimedTask[] = [];
   let refused = 0;
   let look: Look | null = null;
-  for (const row of rows as [string | null, number | null, number | null, string, number][]) {
-    const [id, stream, attempt, text, holds] = row;
+  let waited: StepReply["waited"] = null;
+  for (const row of rows as StepRow[]) {
+    const [id, stream, attempt, text, holds, trace, waitMs] = row;
     if (id === null || stream === null || attempt === null) {
       if (stream === null) refused = attempt ?? 0;
       else look = lookOf(stream, text);
       continue;
     }
+    if (typeof waitMs === "number") waited = { stream, ms: waitMs };
     const claim = issueClaim(id, call.token);
     const input: unknown = JSON.parse(text);
-    claimed.push({ claim, stream, attempt, input, inputLength: text.length, holds });
+    claimed.push({ claim, stream, attempt, input, inputLength: text.length, holds, trace });
   }
-  return { claimed, refused, look };
+  return { claimed, refused, look, waited };
 }
 
 function lookOf(ms: number, text: string | null): Look {

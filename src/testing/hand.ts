@@ -78,7 +78,13 @@ export class Hand {
 
   /** Registers, as a new process would. */
   async begin(): Promise<void> {
-    const registration = { name: "drain", streams: this.#streams, leaseMs: LEASE_MS, capacity: 1 };
+    const registration = {
+      name: "drain",
+      streams: this.#streams,
+      leaseMs: LEASE_MS,
+      capacity: 1,
+      connections: 1,
+    };
     const id = await register(this.#o.line, registration);
     this.#session = new Session(id, Number.POSITIVE_INFINITY);
   }

@@ -1,45 +1,41 @@
-import type { Declarations } from "../client/declarations.js";
-import type { Desk } from "../client/enqueue.js";
-import type { resolveWorkerOptions } from "../core/config.js";
+import type pg from "pg";
+import type { ConnectionShares } from "../config/connections.js";
+import type { Values } from "../config/table.js";
 import { SluiceError } from "../core/error.js";
-import type { Clock, Logger } from "../core/ports.js";
-import { Keeper, type History } from "../keeper/keeper.js";
-import type { Database } from "../postgres/database.js";
+import type { Clock } from "../core/ports.js";
+import { Keeper } from "../keeper/keeper.js";
 import { Line } from "../postgres/line.js";
-import type { Listener } from "../postgres/listen.js";
 import { endPool } from "../postgres/part.js";
+import { onWait } from "../postgres/waits.js";
 import { Claimer } from "./claim.js";
 import { Crew } from "./crew.js";
 import { contextDesk } from "./desk.js";
 import { Heart } from "./heartbeat.js";
+import { noMeter, type Meter } from "./meter.js";
 import type { Outbox } from "./outbox.js";
 import { Payloads } from "./payloads.js";
 import type { Permits } from "./permits.js";
+import { heardBy } from "./pressure/hear.js";
+import { payloadBytesFor } from "./pressure/memory.js";
+import { resolvePressure, type PressureThresholds } from "./pressure/options.js";
+import { Pressure } from "./pressure/pressure.js";
+import { checkRoom, mayOpen } from "./room.js";
 import type { AnyHandler } from "./run.js";
 import type { Session } from "./session.js";
 import { Suspects } from "./suspect.js";
-
-/** What a worker needs from the Sluice it belongs to. */
-export interface WorkerDesk extends Desk {
-  readonly db: Database;
-  readonly declarations: Declarations;
-  readonly listener: Listener | null;
-  readonly logger: Logger;
-  /** At most a line a second about the same trouble. */
-  readonly log: Logger;
-  readonly history: History;
-  readonly resultBytesMax: number;
-  /** It has stopped, or could not start. */
-  readonly onStopped: () => void;
-}
+import type { WorkerDesk } from "./worker-desk.js";
 
 interface AssembleOptions {
   readonly desk: WorkerDesk;
-  readonly numbers: ReturnType<typeof resolveWorkerOptions>["values"];
+  readonly numbers: Values<"worker">;
+  readonly shares: ConnectionShares;
   readonly name: string;
   readonly permits: Permits;
   readonly outbox: Outbox;
   readonly clock: Clock;
+  /** Who wants to know what happens. */
+  readonly meter?: Meter;
+  readonly thresholds?: PressureThresholds;
   /** Whether the worker is neither starting nor stopping. */
   readonly running: () => boolean;
 }
@@ -50,12 +46,15 @@ export interface Parts {
   readonly heart: Heart;
   readonly claimer: Claimer;
   readonly keeper: Keeper;
+  readonly pressure: Pressure;
+  readonly suspects: Suspects;
+  /** For transactions of handlers. */
+  readonly pool: pg.Pool;
+  /** Throws if the server cannot have the worker's connections. */
+  checkRoom(): Promise<void>;
   close(): Promise<void>;
 }
 
-// While one statement of a loop is being answered, Node prepares the other.
-export const LINES_PER_LOOP = 2;
-export const OTHER_LINES = 2;
 const SWEEP_MS = 50;
 // What the keeper asks for is done in bounded steps. If it waited longer, a half-open connection
 // would hold up the recovery of what dead workers held.
@@ -63,20 +62,32 @@ const KEEP_REPLY_MS_MAX = 5_000;
 
 /** Makes the parts of a worker and joins them; nothing runs yet. */
 export function assemble(handlers: ReadonlyMap<number, AnyHandler>, o: AssembleOptions): Parts {
-  const { desk, numbers, name, permits, outbox, clock } = o;
+  const { desk, numbers, shares, name, permits, outbox, clock, meter = noMeter } = o;
   const { db, listener, history, resultBytesMax, log } = desk;
-  const { claimLoops, claimBatchSize, pollIntervalMs, dbConnections, leaseMs } = numbers;
-  const payloads = new Payloads(numbers.payloadBytesInFlightMax);
+  const { claimBatchSize, pollIntervalMs, leaseMs } = numbers;
+  const { thresholds = resolvePressure() } = o;
+  const bytesMax = numbers.payloadBytesInFlightMax;
+  // Who does not want memory looked at decides alone.
+  const bounded = thresholds.memoryPercentMax !== null;
+  const payloads = new Payloads(bounded ? payloadBytesFor(bytesMax) : bytesMax);
   const replyMsMax = Math.max(1_000, Math.min(10_000, leaseMs * 0.8));
-  const lines = Array.from({ length: claimLoops * LINES_PER_LOOP }, () => new Line(db, replyMsMax));
+  const lines = Array.from({ length: shares.lines }, () => new Line(db, replyMsMax));
   const [beatLine, keepLine] = [
     new Line(db, Math.max(500, leaseMs * 0.4)),
     new Line(db, KEEP_REPLY_MS_MAX),
   ];
-  const pool = db.pool(dbConnections - lines.length - OTHER_LINES);
+  const pool = db.pool(shares.handlers);
+  if (meter !== noMeter) onWait(pool, (ms) => meter.waited("handlers", ms));
   const keep = history.succeededMs > 0;
   const streams = [...handlers.keys()];
 
+  const pressure = new Pressure({
+    thresholds,
+    clock,
+    log,
+    stops: () => claimer.stops,
+    onRelief: () => claimer.wake(),
+  });
   const crew: Crew = new Crew({
     handlers,
     outbox,
@@ -89,10 +100,12 @@ export function assemble(handlers: ReadonlyMap<number, AnyHandler>, o: AssembleO
       log,
       clock,
       onRecorded: (run) => crew.recorded(run),
+      onUnconfirmed: () => outbox.unconfirmed++,
     }),
     clock,
     log,
     resultBytesMax,
+    meter: heardBy(pressure, meter),
     onOutcome: () => claimer.schedule(),
     onRecorded: () => {
       permits.give(1);
@@ -117,8 +130,15 @@ export function assemble(handlers: ReadonlyMap<number, AnyHandler>, o: AssembleO
   });
   const heart: Heart = new Heart({
     line: beatLine,
-    registration: { name, streams, leaseMs, capacity: permits.max },
+    registration: {
+      name,
+      streams,
+      leaseMs,
+      capacity: permits.max,
+      connections: mayOpen(desk, shares),
+    },
     free: () => (suspects.busy ? 0 : claimer.room),
+    pressure: () => pressure.state,
     clock,
     log,
     // guard: an outcome that waits is not unknown -> test/worker/properties.test.ts: "a lost claim reply is handed back and is no crash"
@@ -136,11 +156,13 @@ export function assemble(handlers: ReadonlyMap<number, AnyHandler>, o: AssembleO
     outbox,
     crew,
     batchMax: claimBatchSize,
+    pressed: () => pressure.pressed,
     pollIntervalMs,
     keep,
     bell: listener !== null,
     clock,
     log,
+    meter,
     current: () => heart.current,
     onDoubt: (session) => heart.doubt(session),
     onLost: (session) => heart.lose(session),
@@ -162,10 +184,21 @@ export function assemble(handlers: ReadonlyMap<number, AnyHandler>, o: AssembleO
   });
   const close = async (): Promise<void> => {
     clearInterval(sweep);
+    pressure.stop();
     hush?.();
     await Promise.all([...lines, beatLine, keepLine].map((line) => line.close()));
     await endPool(pool);
   };
-  const parts: Parts = { crew, heart, claimer, keeper, close };
+  const parts: Parts = {
+    crew,
+    heart,
+    claimer,
+    keeper,
+    pressure,
+    suspects,
+    pool,
+    checkRoom: () => checkRoom(keepLine, desk, shares),
+    close,
+  };
   return parts;
 }

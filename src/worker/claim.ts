@@ -2,10 +2,12 @@ import { isSluiceError } from "../core/error.js";
 import { isReplyLost, tellTrouble } from "../postgres/fault.js";
 import type { Line } from "../postgres/line.js";
 import { settle, type Settlement } from "../postgres/settle.js";
-import { step, type Spot, type StepReply, type Success } from "../postgres/step.js";
+import { step, type Spot, type StepReply } from "../postgres/step.js";
 import type { ClaimerOptions } from "./claimer-options.js";
-import type { Parcel } from "./outbox.js";
-import { claimSize } from "./permits.js";
+import { noMeter, tellReply, type Meter } from "./meter.js";
+import type { Completion, Parcel } from "./outbox.js";
+import { Valve } from "./pressure/valve.js";
+import { Rack } from "./rack.js";
 import type { Session } from "./session.js";
 import { Shares } from "./shares.js";
 import { Spots } from "./spots.js";
@@ -32,10 +34,12 @@ const RISE = 8;
  */
 export class Claimer {
   readonly #o: ClaimerOptions;
-  readonly #idleLines: Line[];
+  readonly #rack: Rack;
   readonly #trouble = new Trouble();
   readonly #spots: Spots;
   readonly #shares = new Shares(SETTLE_MAX);
+  readonly #meter: Meter;
+  readonly #valve: Valve;
   #feast = false;
   #curious = true;
   #announced = 0;
@@ -44,9 +48,8 @@ export class Claimer {
   #asleep = false;
   #drowsy = false;
   #telling = false;
-  /** Claims under way, and how many tasks they ask for. */
+  /** Claims under way. */
   #claiming = 0;
-  #asked = 0;
   #accepting = false;
   #stopped = false;
   #settlingOthers = false;
@@ -65,7 +68,9 @@ export class Claimer {
 
   constructor(options: ClaimerOptions) {
     this.#o = options;
-    this.#idleLines = [...options.lines];
+    this.#meter = options.meter ?? noMeter;
+    this.#valve = new Valve(options);
+    this.#rack = new Rack({ ...options, meter: this.#meter });
     this.#spots = new Spots(options.clock, () => this.wake());
   }
 
@@ -95,6 +100,7 @@ export class Claimer {
     if (this.#blockedUntil !== null) clearTimeout(this.#blockedUntil);
     this.#poll = this.#blockedUntil = null;
     this.#spots.stop();
+    this.#o.outbox.giveUp();
   }
 
   /** There may be something to claim. */
@@ -136,14 +142,15 @@ export class Claimer {
   pump(): void {
     if (this.#stopped || this.#blockedUntil !== null) return;
     if (this.#o.outbox.others > 0 && !this.#settlingOthers) this.#settleOthers();
-    while (this.#idleLines.length > 0 && this.#stepOnce());
+    while (this.#rack.idle > 0 && this.#stepOnce());
+    if (this.#o.outbox.size > 0) this.#rack.want();
     if (this.#quiet()) for (const tell of this.#waiters.splice(0)) tell();
   }
 
   #quiet(): boolean {
     return (
       this.#o.outbox.size === 0 &&
-      this.#idleLines.length === this.#o.lines.length &&
+      this.#rack.full &&
       !this.#settlingOthers &&
       this.#o.permits.inUse === 0
     );
@@ -151,15 +158,15 @@ export class Claimer {
 
   /** Sends one step if there is a reason to. */
   #stepOnce(): boolean {
-    const { permits, current } = this.#o;
+    const { current } = this.#o;
     const parcel = this.#nextParcel();
     const session = parcel?.session ?? current();
     if (session === null) return false;
     const settling = parcel?.items.length ?? 0;
     const claiming = this.#accepting && session === current();
     const errand = this.#onErrand();
-    const most = claiming ? this.#appetite(parcel, errand) : 0;
-    let want = claimSize(permits.free, settling, most);
+    const most = this.#appetite(parcel, errand);
+    let want = claiming ? Math.min(most, this.#valve.size(settling)) : 0;
     const spots = want > 0 ? this.#spots.next() : [];
     if (spots === null) want = 0;
     if (settling === 0 && want === 0) return false;
@@ -172,29 +179,34 @@ export class Claimer {
   }
 
   /** The most to ask for: in place of what is settled, and more. */
-  #appetite(parcel: Parcel<Success> | null, errand: boolean): number {
+  #appetite(parcel: Parcel<Completion> | null, errand: boolean): number {
     if (parcel === null && !this.#mayClaim()) return 0;
     // Awake, more than is settled, so that the reply tells whether there is more. On an errand just what
     // was announced, and what a settle of ours may let through.
     const more = errand ? this.#announced : Math.max(this.#pace, this.#announced);
     const items = parcel?.items ?? [];
     const instead = errand ? items.reduce((sum, { holds }) => sum + holds, 0) : items.length;
-    return Math.min(this.#o.batchMax, instead + more, this.#payloadRoom());
+    return instead + more;
+  }
+
+  get lines(): { readonly active: number; readonly idle: number } {
+    const { idle } = this.#rack;
+    return { active: this.#o.lines.length - idle, idle };
   }
 
   /** How many more tasks fit, by permits and by bytes. */
   get room(): number {
-    return Math.min(this.#o.permits.free, this.#payloadRoom());
+    return this.#valve.room;
   }
 
-  #payloadRoom(): number {
-    const { payloads, crew, outbox } = this.#o;
-    return payloads.room(crew.inputLength + outbox.resultLength, this.#asked);
+  /** What stops claims just now. */
+  get stops(): Valve["stops"] {
+    return this.#valve.stops;
   }
 
-  #nextParcel(): Parcel<Success> | null {
+  #nextParcel(): Parcel<Completion> | null {
     const { outbox } = this.#o;
-    const share = this.#shares.of(outbox.successes, this.#idleLines.length);
+    const share = this.#shares.of(outbox.successes, this.#rack.idle);
     return share === 0 ? null : outbox.takeSuccesses(share);
   }
 
@@ -211,27 +223,28 @@ export class Claimer {
   /** Whether a claim of this size says, by coming back short or not, if we sleep. */
   #tells(want: number, extra: number): boolean {
     if (want === 0 || !this.#o.bell || this.#telling) return false;
-    return this.#asleep ? extra >= RISE || extra === this.room : this.#drowsy;
+    return this.#asleep ? extra >= RISE || this.#valve.shutAfter(extra) : this.#drowsy;
   }
 
   async #send(
     session: Session,
-    parcel: Parcel<Success> | null,
+    parcel: Parcel<Completion> | null,
     { want, errand, spots }: { want: number; errand: boolean; spots: readonly Spot[] },
   ): Promise<void> {
     const { permits } = this.#o;
-    const line = this.#idleLines.pop()!;
+    const line = this.#rack.take()!;
     const settling = parcel?.items.length ?? 0;
     const extra = Math.max(0, want - settling);
     const tells = this.#tells(want, extra);
     if (tells) this.#telling = true;
     if (want > 0) this.#claiming++;
-    this.#asked += want;
+    this.#valve.asked += want;
     permits.take(extra);
     let reply: StepReply | null = null;
     const token = newToken();
     session.asking.add(token);
     if (parcel !== null) session.sent.add(parcel.items);
+    const sentMs = this.#o.clock.now();
     try {
       const call = { worker: session.id, token, claim: want, from: this.#nextFrom() };
       const { streams, keep } = this.#o;
@@ -248,12 +261,16 @@ export class Claimer {
     }
     if (tells) this.#telling = false;
     if (want > 0) this.#claiming--;
-    this.#asked -= want;
+    this.#valve.asked -= want;
     session.asking.delete(token);
     if (parcel !== null) session.sent.delete(parcel.items);
     if (reply !== null && want > 0) this.#spots.learn(spots, reply, want);
+    if (reply !== null) {
+      this.#o.outbox.answered(parcel?.items ?? [], reply.refused);
+      tellReply(this.#meter, reply, { want, parcel, sentMs, nowMs: this.#o.clock.now() });
+    }
     if (reply !== null) this.#received(session, reply, { want, settling, extra, tells, errand });
-    this.#idleLines.push(line);
+    this.#rack.put(line);
     // Not at once: tasks that take no time end in this turn, and go into one statement with what waits.
     this.schedule();
   }
@@ -306,8 +323,10 @@ export class Claimer {
     }
   }
 
-  #failed(session: Session, parcel: Parcel<Success> | null, want: number, e: unknown): void {
+  #failed(session: Session, parcel: Parcel<Completion> | null, want: number, e: unknown): void {
     const { outbox, log } = this.#o;
+    this.#meter.stepFailed();
+    if (parcel !== null && isReplyLost(e)) outbox.doubt(parcel.items);
     // guard: an outcome leaves when its statement was answered -> test/worker/properties.test.ts: "every claimed task is settled, released or lost with its lease, and none twice under one claim"
     if (parcel !== null) this.#keepOrForget(parcel, () => outbox.putBackSuccesses(parcel));
     if (isSluiceError(e, "lease_lost")) return this.#o.onLost(session);
@@ -323,6 +342,7 @@ export class Claimer {
   #keepOrForget(parcel: Parcel<unknown>, putBack: () => void): void {
     // guard: what was being recorded is lost with its lease -> test/worker/properties.test.ts: "a run aborted for a lost lease records nothing, and is aborted before its lease runs out"
     if (!parcel.session.lost) return putBack();
+    this.#o.outbox.answered(parcel.items, parcel.items.length);
     parcel.session.settling -= parcel.items.length;
     this.#o.permits.give(parcel.items.length);
   }
@@ -336,13 +356,13 @@ export class Claimer {
   }
 
   #settleOthers(): void {
-    const line = this.#idleLines.pop();
-    if (line === undefined) return;
+    if (this.#rack.idle === 0) return;
+    const line = this.#rack.take()!;
     const parcel = this.#o.outbox.takeOthers(SETTLE_MAX)!;
     this.#settlingOthers = true;
     void this.#sendOthers(line, parcel).finally(() => {
       this.#settlingOthers = false;
-      this.#idleLines.push(line);
+      this.#rack.put(line);
       // A failure may have handed its slots to a waiter of ours.
       this.wake();
     });
@@ -355,11 +375,13 @@ export class Claimer {
     try {
       const refused = await settle(line, session.id, items);
       this.refused += refused;
+      if (refused > 0) this.#meter.refused(refused);
       session.settling -= items.length;
       permits.give(items.length);
     } catch (e) {
       // guard: any other outcome leaves when its statement was answered -> test/worker/properties.test.ts: "every claimed task is settled, released or lost with its lease, and none twice under one claim"
       this.#keepOrForget(parcel, () => outbox.putBackOthers(parcel));
+      this.#meter.stepFailed();
       if (isSluiceError(e, "lease_lost")) return this.#o.onLost(session);
       if (this.#stopped) return;
       tellTrouble(log, "the database did not take an outcome", e);

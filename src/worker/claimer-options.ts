@@ -1,9 +1,11 @@
 import type { Clock, Logger } from "../core/ports.js";
 import type { Line } from "../postgres/line.js";
 import type { Crew } from "./crew.js";
+import type { Meter } from "./meter.js";
 import type { Outbox } from "./outbox.js";
 import type { Payloads } from "./payloads.js";
 import type { Permits } from "./permits.js";
+import type { Pressed } from "./pressure/size.js";
 import type { Session } from "./session.js";
 
 /** What a claimer works with. */
@@ -16,12 +18,16 @@ export interface ClaimerOptions {
   readonly outbox: Outbox;
   readonly crew: Crew;
   readonly batchMax: number;
+  /** What makes claims smaller just now; nothing if it is not given. */
+  readonly pressed?: () => Pressed;
   readonly pollIntervalMs: number;
   readonly keep: boolean;
   /** Whether a bell can wake us, so that it is worth telling that we sleep. */
   readonly bell: boolean;
   readonly clock: Clock;
   readonly log: Logger;
+  /** Who wants to know what happens; nobody by default. */
+  readonly meter?: Meter;
   /** The session that claims, or null while there is none. */
   readonly current: () => Session | null;
   /** A reply was lost; the session may hold what we have never seen. */

@@ -10,6 +10,8 @@ import type { Run } from "./run.js";
 
 /** What a context needs from its worker. */
 export interface ContextDesk {
+  /** Whether a run has a span, where an SDK is registered. */
+  readonly tracing: boolean;
   readonly log: Logger;
   now(): number;
   /** Runs fn and completes the task in one transaction. */

@@ -6,7 +6,9 @@ import { delayFor } from "../core/retry.js";
 import { tellTrouble } from "../postgres/fault.js";
 import type { Settlement } from "../postgres/settle.js";
 import type { ClaimedTask } from "../postgres/step.js";
+import { RunSpan } from "../trace/run.js";
 import { RunContext, type ContextDesk } from "./context.js";
+import { noMeter, type Ending, type Meter } from "./meter.js";
 import type { Outbox } from "./outbox.js";
 import { resultText } from "./result.js";
 import { perform, Run, type AnyHandler } from "./run.js";
@@ -19,6 +21,8 @@ interface CrewOptions {
   readonly clock: Clock;
   readonly log: Logger;
   readonly resultBytesMax: number;
+  /** Who wants to know what happens; nobody by default. */
+  readonly meter?: Meter;
   /** Something was put into the outbox. */
   readonly onOutcome: () => void;
   /** A permit came back without an outcome to record: the transaction had recorded it. */
@@ -34,6 +38,7 @@ const ABORT_GRACE_MS = 1_000;
  */
 export class Crew {
   readonly #o: CrewOptions;
+  readonly #meter: Meter;
   readonly #runs = new Set<Run>();
   readonly #abortedAt = new Map<Run, number>();
   /** Handlers that were told to stop and still run, although their task goes on without them. */
@@ -46,6 +51,7 @@ export class Crew {
 
   constructor(options: CrewOptions) {
     this.#o = options;
+    this.#meter = options.meter ?? noMeter;
   }
 
   get size(): number {
@@ -74,11 +80,15 @@ export class Crew {
     session.runs.set(run.claim.id, run);
     this.#runs.add(run);
     this.inputLength += run.inputLength;
+    this.#meter.started(run.stream, run.startedMs);
+    if (this.#o.desk.tracing) run.span = RunSpan.begin(task, handler.contract);
     const ctx = new RunContext(run, this.#o.desk);
     try {
       const out = perform(run, task.input, ctx as never);
       if (isThenable(out)) {
-        out.then(
+        // A promise of our own: another's may call back in the handler's asynchronous context, and so would
+        // all that follows, up to the next task's handler.
+        Promise.resolve(out).then(
           (value) => this.#returned(run, ctx, value),
           (e: unknown) => this.#threw(run, ctx, e),
         );
@@ -130,8 +140,9 @@ export class Crew {
     const runs = [...session.runs.values()];
     for (const run of runs) {
       run.abort(reason);
+      run.span?.failed(reason);
       // guard: nothing is recorded after a lost lease -> test/worker/properties.test.ts: "a run aborted for a lost lease records nothing, and is aborted before its lease runs out"
-      if (this.#leave(run)) this.#abandon(run);
+      if (this.#leave(run, "lost")) this.#abandon(run);
     }
     this.#tellStraysLater();
     return runs.length;
@@ -172,17 +183,19 @@ export class Crew {
       ctx.complete(value).catch((e: unknown) => this.#fail(run, e));
       return;
     }
-    if (!this.#leave(run)) return;
+    if (!this.#leave(run, "succeeded")) return;
     this.completed++;
     const result = resultText(run, value, this.#o);
-    const { claim, holds } = run;
-    this.#o.outbox.addSuccess(run.session, { claim, result, holds });
+    const { claim, holds, startedMs } = run;
+    this.#o.outbox.addSuccess(run.session, { claim, result, holds, startedMs });
     this.#o.onOutcome();
   }
 
   /** The run's own transaction has committed: it is recorded already. */
   recorded(run: Run): void {
-    if (!this.#leave(run)) return this.#late(run);
+    this.#meter.completed(1);
+    this.#meter.answered([run], this.#o.clock.now());
+    if (!this.#leave(run, "succeeded")) return this.#late(run);
     this.completed++;
     this.#o.onRecorded(run);
   }
@@ -205,6 +218,7 @@ export class Crew {
     if (thrown.kind === "cancel") return cancelled(thrown.reason);
     this.failed++;
     const error = aborted ?? thrown.error;
+    run.span?.failed(error);
     const described = describeError(error);
     this.#tellFailure(run, error, described);
     return {
@@ -233,13 +247,15 @@ export class Crew {
   }
 
   #other(run: Run, settlement: Omit<Settlement, "claim">): void {
-    if (!this.#leave(run)) return;
+    if (!this.#leave(run, endingOf(run, settlement.kind))) return;
     this.#o.outbox.addOther(run.session, { claim: run.claim, ...settlement });
     this.#o.onOutcome();
   }
 
-  #leave(run: Run): boolean {
+  #leave(run: Run, ending: Ending): boolean {
     if (!run.finish()) return false;
+    this.#meter.ended(run.stream, ending, run.startedMs, this.#o.clock.now());
+    run.span?.end(ending);
     this.#runs.delete(run);
     this.inputLength -= run.inputLength;
     this.#abortedAt.delete(run);
@@ -284,6 +300,18 @@ export class Crew {
 
 function cancelled(reason: string | null): Omit<Settlement, "claim"> {
   return { kind: "cancel", delayMs: 0, outcome: storable({ reason }, 4096) };
+}
+
+const ENDINGS = {
+  fail: "failed",
+  cancel: "cancelled",
+  snooze: "snoozed",
+  release: "released",
+} as const;
+
+function endingOf(run: Run, kind: Settlement["kind"]): Ending {
+  if (kind !== "retry") return ENDINGS[kind];
+  return run.attempt >= run.handler.contract.attempts ? "failed" : "retried";
 }
 
 function isThenable(value: unknown): value is PromiseLike<unknown> {

@@ -1,8 +1,10 @@
+import { AsyncResource } from "node:async_hooks";
 import type pg from "pg";
-import { send, type Desk } from "../client/enqueue.js";
+import { sendOne, type Desk } from "../client/enqueue.js";
 import { idempotencyKeyOf, prepare, shared } from "../client/prepare.js";
 import { describeError } from "../core/json.js";
 import type { Clock, Logger } from "../core/ports.js";
+import { boundHere } from "../trace/enqueue.js";
 import type { ContextDesk } from "./context.js";
 import type { Run } from "./run.js";
 import { completeInTransaction } from "./transaction.js";
@@ -18,18 +20,24 @@ interface DeskOptions {
   readonly clock: Clock;
   /** A transaction has committed, and with it the completion of its run. */
   readonly onRecorded: (run: Run) => void;
+  /** The answer to a commit was lost: nobody knows whether the run is completed. */
+  readonly onUnconfirmed?: () => void;
 }
 
 /** What a handler's context asks of the worker it runs in. */
 export function contextDesk(o: DeskOptions): ContextDesk {
+  // A handler waits for its transaction, but what the worker does next is not done in the handler's
+  // asynchronous context: it would reach the handlers of the tasks that are claimed then.
+  const recorded = AsyncResource.bind(o.onRecorded);
   return {
+    tracing: o.desk.tracing,
     log: o.logger,
     now: () => o.clock.now(),
     async transaction(run, pending, fn) {
-      const { pool, keep, resultBytesMax, desk, log } = o;
-      const connections = { db: desk.db, pool, keep, resultBytesMax, log };
+      const { pool, keep, resultBytesMax, desk, log, onUnconfirmed } = o;
+      const connections = { db: desk.db, pool, keep, resultBytesMax, log, onUnconfirmed };
       const result = await completeInTransaction(connections, run, pending, fn);
-      o.onRecorded(run);
+      recorded(run);
       return result;
     },
     async prepare(terms, input, options) {
@@ -37,8 +45,10 @@ export function contextDesk(o: DeskOptions): ContextDesk {
       const idempotency = [idempotencyKeyOf(options.idempotencyKey)];
       const item = await prepare(terms, input, o.desk.payloadBytesMax);
       await o.desk.declarations.stream(terms);
-      return async (tx) =>
-        void (await send(o.desk, terms, common, { items: [item], idempotency }, tx));
+      // It is sent at the completion, which is no part of the handler.
+      return boundHere(o.desk.tracing, async (tx) => {
+        await sendOne(o.desk, terms, common, { items: [item], idempotency }, tx);
+      });
     },
     late({ claim, handler }, e) {
       const about = { task: claim.id, type: handler.contract.type };

@@ -1,3 +1,4 @@
+import type { PressureState } from "../core/pressure.js";
 import type { Clock, Logger } from "../core/ports.js";
 import {
   beat,
@@ -22,6 +23,8 @@ interface HeartOptions {
   readonly registration: Registration;
   /** How many more tasks we would take. */
   readonly free: () => number;
+  /** How the worker stands; normal if it is not given. */
+  readonly pressure?: () => PressureState;
   readonly clock: Clock;
   readonly log: Logger;
   /** The tokens under which a session holds something, as far as we know. */
@@ -45,7 +48,7 @@ const STALLED_SHARE = 0.25;
 const LATE_MS_MIN = 150;
 // What was cut off is told again until it is heard, but not for ever.
 const CUT_OFF_MAX = 100;
-// Full or free again is told at once, so that others know where a slot is of use; but not more often.
+// Full or free again, or under pressure, is told at once, so that others know where a slot is of use; but not more often.
 const NEWS_MS_MIN = 250;
 
 /**
@@ -65,6 +68,7 @@ export class Heart {
   #stopped = false;
   #draining = false;
   #wasFull = false;
+  #toldState: PressureState["state"] = "normal";
   #toldMs = Number.NEGATIVE_INFINITY;
   #watchedMs = Number.POSITIVE_INFINITY;
   /** Sessions that were lost only because the database could not be reached. */
@@ -231,10 +235,13 @@ export class Heart {
   async #beat(session: Session): Promise<boolean> {
     const sentMs = this.#o.clock.now();
     this.#toldMs = sentMs;
+    const pressure = this.#o.pressure?.();
+    this.#toldState = pressure?.state ?? "normal";
     const reply = await beat(this.#o.line, session.id, {
       availableCapacity: this.#o.free(),
       memoryUsage: process.memoryUsage.rss(),
       draining: this.#draining || session.doubtful,
+      ...(pressure !== undefined && { pressure }),
     });
     if (session.lost) return true;
     if (!reply.alive) {
@@ -271,7 +278,9 @@ export class Heart {
 
   #news(now: number): void {
     const full = this.#o.free() === 0;
-    if (full === this.#wasFull || now - this.#toldMs < NEWS_MS_MIN) return;
+    const state = this.#o.pressure?.().state ?? "normal";
+    const same = full === this.#wasFull && state === this.#toldState;
+    if (same || now - this.#toldMs < NEWS_MS_MIN) return;
     this.#wasFull = full;
     this.#schedule(0);
   }

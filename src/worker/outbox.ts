@@ -1,6 +1,10 @@
 import type { Settlement } from "../postgres/settle.js";
 import type { Success } from "../postgres/step.js";
+import type { Begun } from "./meter.js";
 import type { Session } from "./session.js";
+
+/** A success on its way to the database. */
+export interface Completion extends Success, Begun {}
 
 /** Outcomes of one session, on their way to the database. Each still holds its permit. */
 export interface Parcel<T> {
@@ -32,10 +36,15 @@ function fitting(items: readonly Success[], max: number): number {
  * form by themselves under load and an idle system waits for no timer.
  */
 export class Outbox {
-  readonly #successes = new Shelf<Success>();
+  readonly #successes = new Shelf<Completion>();
   readonly #others = new Shelf<Settlement>();
   /** What the results that wait here take, as JSON text. */
   resultLength = 0;
+  /** Completions of which nobody will know whether the database took them. */
+  unconfirmed = 0;
+  /** Sent, and no answer came: the database may have taken them. */
+  readonly #doubted = new Set<unknown>();
+  #over = false;
 
   get size(): number {
     return this.#successes.size + this.#others.size;
@@ -49,7 +58,7 @@ export class Outbox {
     return this.#others.size;
   }
 
-  addSuccess(session: Session, success: Success): void {
+  addSuccess(session: Session, success: Completion): void {
     this.#successes.add(session, success);
     this.resultLength += success.result.length;
   }
@@ -58,7 +67,7 @@ export class Outbox {
     this.#others.add(session, settlement);
   }
 
-  takeSuccesses(max: number): Parcel<Success> | null {
+  takeSuccesses(max: number): Parcel<Completion> | null {
     const parcel = this.#successes.take((items) => fitting(items, max));
     if (parcel !== null) this.resultLength -= lengthOf(parcel.items);
     return parcel;
@@ -69,13 +78,35 @@ export class Outbox {
   }
 
   /** The statement did not go through: its outcomes go to the front again. */
-  putBackSuccesses(parcel: Parcel<Success>): void {
+  putBackSuccesses(parcel: Parcel<Completion>): void {
     this.#successes.putBack(parcel);
     this.resultLength += lengthOf(parcel.items);
   }
 
   putBackOthers(parcel: Parcel<Settlement>): void {
     this.#others.putBack(parcel);
+  }
+
+  /** No answer came to the statement of these: they are sent again, or lost. */
+  doubt(items: readonly Completion[]): void {
+    // guard: a completion whose reply was lost is in doubt -> test/metrics/counts.test.ts: "completed is at most what the database took, and that at most completed and unconfirmed"
+    if (this.#over) this.unconfirmed += items.length;
+    else for (const item of items) this.#doubted.add(item);
+  }
+
+  /** These are settled, or given up. What was refused may have been taken when it was sent before. */
+  answered(items: readonly unknown[], refused: number): void {
+    if (this.#doubted.size === 0) return;
+    let doubted = 0;
+    for (const item of items) if (this.#doubted.delete(item)) doubted++;
+    this.unconfirmed += Math.min(doubted, refused);
+  }
+
+  /** Nothing is sent any more: what is in doubt stays so. */
+  giveUp(): void {
+    this.#over = true;
+    this.unconfirmed += this.#doubted.size;
+    this.#doubted.clear();
   }
 
   /** The claims of what waits here for a session. */
@@ -85,7 +116,9 @@ export class Outbox {
 
   /** Forgets what a session without a lease can no longer record; returns how many that were. */
   forget(session: Session): number {
-    this.resultLength -= lengthOf(this.#successes.of(session));
+    const successes = this.#successes.of(session);
+    this.resultLength -= lengthOf(successes);
+    this.answered(successes, successes.length);
     return this.#successes.forget(session) + this.#others.forget(session);
   }
 }

@@ -29,8 +29,3 @@ export class Permits {
     this.#inUse -= n;
   }
 }
-
-/** How many tasks to ask for. Permits of what is being settled in the same statement count as free. */
-export function claimSize(freePermits: number, settling: number, batchMax: number): number {
-  return Math.max(0, Math.min(freePermits + settling, batchMax));
-}

@@ -2,6 +2,7 @@ import type { Claim } from "../core/claim.js";
 import type { SluiceError } from "../core/error.js";
 import type { TaskHandler } from "../core/task.js";
 import type { ClaimedTask } from "../postgres/step.js";
+import type { RunSpan } from "../trace/run.js";
 import type { Session } from "./session.js";
 
 /** Any handler: its types matter only where it is declared. */
@@ -13,6 +14,7 @@ export type AnyHandler = TaskHandler<never, never>;
  */
 export class Run {
   readonly claim: Claim;
+  readonly stream: number;
   readonly attempt: number;
   readonly holds: number;
   readonly inputLength: number;
@@ -23,6 +25,8 @@ export class Run {
   deadlineMs: number;
   /** Why it was told to stop, once it was. */
   aborted: SluiceError | null = null;
+  /** Null while nobody traces. */
+  span: RunSpan | null = null;
   #controller: AbortController | null = null;
   #finished = false;
   /** Connections of its transactions; most runs have none. */
@@ -30,6 +34,7 @@ export class Run {
 
   constructor(task: ClaimedTask, handler: AnyHandler, session: Session, nowMs: number) {
     this.claim = task.claim;
+    this.stream = task.stream;
     this.attempt = task.attempt;
     this.holds = task.holds;
     this.inputLength = task.inputLength;
@@ -81,6 +86,11 @@ export class Run {
 
 /** Calls the handler on its parsed input. Synchronous as far as schema and handler are. */
 export function perform(run: Run, input: unknown, ctx: never): unknown {
+  if (run.span === null) return performHere(run, input, ctx);
+  return run.span.within(() => performHere(run, input, ctx));
+}
+
+function performHere(run: Run, input: unknown, ctx: never): unknown {
   const { contract } = run.handler;
   const parsed: unknown = contract.parse(input);
   if (parsed instanceof Promise)

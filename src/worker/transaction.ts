@@ -2,7 +2,7 @@ import type pg from "pg";
 import { SluiceError } from "../core/error.js";
 import type { Logger, Queryable } from "../core/ports.js";
 import type { Database } from "../postgres/database.js";
-import { isReadOnly, toSluiceError } from "../postgres/fault.js";
+import { isReadOnly, isReplyLost, toSluiceError } from "../postgres/fault.js";
 import { destroy } from "../postgres/part.js";
 import { settleInTransaction } from "../postgres/settle.js";
 import type { PendingEnqueue } from "./context.js";
@@ -15,6 +15,7 @@ interface TransactionDesk {
   readonly keep: boolean;
   readonly resultBytesMax: number;
   readonly log: Logger;
+  readonly onUnconfirmed?: (() => void) | undefined;
 }
 
 /**
@@ -53,6 +54,7 @@ export async function completeInTransaction<R>(
   // Told to stop, and still at it: its connection may be dead without knowing it, or fn may never end. Both
   // would keep a place in the pool for ever.
   let cut = false;
+  let committing = false;
   const forget = run.whenGivenUp(() => {
     cut = true;
     destroy(client);
@@ -69,9 +71,11 @@ export async function completeInTransaction<R>(
       result: resultText(run, result, desk),
       keep: desk.keep,
     });
+    committing = true;
     await inOurWords(client.query("commit"));
     return result;
   } catch (e) {
+    if (committing && isReplyLost(e)) desk.onUnconfirmed?.();
     await client.query("rollback").catch((e2: unknown) => (broken = e2 as Error));
     if (isReadOnly(e)) broken ??= e as Error;
     throw cut ? (run.aborted ?? e) : e;

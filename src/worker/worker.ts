@@ -1,24 +1,45 @@
 import { hostname } from "node:os";
-import { resolveWorkerOptions, type WorkerNumbers } from "../core/config.js";
+import { connectionsOf, type ConnectionShares } from "../config/connections.js";
+import type { PresetName } from "../config/presets.js";
+import { resolvePreset, resolveSection } from "../config/resolve.js";
+import { namesOf, type Some, type Values } from "../config/table.js";
 import { SluiceError } from "../core/error.js";
 import { checkName } from "../core/name.js";
 import { checkInteger } from "../core/number.js";
 import { checkOptions } from "../core/option.js";
+import { pressureOf, type PressureState } from "../core/pressure.js";
 import type { TaskHandler } from "../core/task.js";
+import { checkMetrics, type MetricsOptions } from "../metrics/options.js";
 import { monotonicClock, type Clock } from "../core/ports.js";
-import { assemble, LINES_PER_LOOP, OTHER_LINES, type Parts, type WorkerDesk } from "./assemble.js";
+import { assemble, type Parts } from "./assemble.js";
+import { WorkerMetrics } from "./metrics.js";
 import { Outbox } from "./outbox.js";
 import { Permits } from "./permits.js";
+import {
+  resolvePressure,
+  type PressureOptions,
+  type PressureThresholds,
+} from "./pressure/options.js";
 import type { AnyHandler } from "./run.js";
 import { within } from "./within.js";
+import type { WorkerDesk } from "./worker-desk.js";
 
-/** What a worker is made of; numbers not given come from the environment, then from the defaults. */
-export interface WorkerOptions extends WorkerNumbers {
+/**
+ * What a worker is made of. What is not given comes from the environment, then from sluice.toml, then
+ * from the preset, then from the default.
+ */
+export interface WorkerOptions extends Some<"worker"> {
   /** One for each type it serves: `contract.handle(fn)`. */
   // oxlint-disable-next-line typescript/no-explicit-any -- of any input and output, which only `any` can say
   readonly handlers: readonly TaskHandler<any, any, any>[];
   /** For people; default: host and process id. */
   readonly name?: string;
+  /** Claim loops, permits and connections that fit together. */
+  readonly preset?: PresetName;
+  /** From which values on claims get smaller. */
+  readonly pressure?: PressureOptions;
+  /** What is counted, and where it is served. */
+  readonly metrics?: MetricsOptions;
 }
 
 /** A worker's state at a moment. */
@@ -35,19 +56,11 @@ export interface WorkerStatus {
   readonly refused: number;
   /** Handlers that ignored their signal and still run. */
   readonly abandoned: number;
+  /** What makes claims smaller just now, or stops them. */
+  readonly pressure: PressureState;
 }
 
-const OPTIONS = [
-  "handlers",
-  "name",
-  "maxConcurrentTasks",
-  "claimBatchSize",
-  "pollIntervalMs",
-  "claimLoops",
-  "dbConnections",
-  "payloadBytesInFlightMax",
-  "leaseMs",
-];
+const OPTIONS = ["handlers", "name", "preset", "pressure", "metrics", ...namesOf("worker")];
 const FLUSH_MS_MAX = 5_000;
 const GRACE_RANGE = { min: 0, max: 24 * 3_600_000 };
 
@@ -55,11 +68,14 @@ const GRACE_RANGE = { min: 0, max: 24 * 3_600_000 };
 export class Worker {
   readonly #desk: WorkerDesk;
   readonly #handlers: readonly AnyHandler[];
-  readonly #numbers: ReturnType<typeof resolveWorkerOptions>["values"];
+  readonly #numbers: Values<"worker">;
+  readonly #shares: ConnectionShares;
   readonly #name: string;
   readonly #clock: Clock = monotonicClock;
   readonly #permits: Permits;
+  readonly #thresholds: PressureThresholds;
   readonly #outbox = new Outbox();
+  readonly #metrics: WorkerMetrics;
   #parts: Parts | null = null;
   #state: "new" | "running" | "stopping" | "stopped" = "new";
   #starting: Promise<void> | null = null;
@@ -69,16 +85,24 @@ export class Worker {
     checkOptions("worker", options, OPTIONS);
     this.#desk = desk;
     this.#handlers = checkHandlers(options.handlers);
-    this.#numbers = resolveWorkerOptions(options, process.env).values;
+    const preset = resolvePreset(options.preset, desk.layers).value;
+    this.#numbers = resolveSection("worker", options, desk.layers, preset).values;
+    this.#shares = checkShares({ ...this.#numbers, apiConnections: desk.apiConnections });
     this.#name = checkName("worker", options.name ?? `${hostname().slice(0, 80)}:${process.pid}`);
     this.#permits = new Permits(this.#numbers.maxConcurrentTasks);
-    const linesMin = this.#numbers.claimLoops * LINES_PER_LOOP + OTHER_LINES + 1;
-    if (this.#numbers.dbConnections < linesMin) {
-      throw new SluiceError(
-        "invalid_option",
-        `dbConnections must be at least ${linesMin}: ${LINES_PER_LOOP} per claim loop, one to beat, one to keep, one for transactions of handlers`,
-      );
-    }
+    this.#thresholds = resolvePressure(options.pressure, desk.layers);
+    this.#metrics = new WorkerMetrics({
+      settings: checkMetrics(options.metrics, desk.layers),
+      name: this.#name,
+      leaseMs: this.#numbers.leaseMs,
+      db: desk.db,
+      permits: this.#permits,
+      outbox: this.#outbox,
+      clock: this.#clock,
+      parts: () => this.#parts,
+      state: () => this.#state,
+      status: () => this.status(),
+    });
   }
 
   /** Registers and begins to claim. Throws if the database cannot be reached. */
@@ -97,22 +121,29 @@ export class Worker {
     try {
       for (const h of this.#handlers)
         streams.set(await this.#desk.declarations.stream(h.contract), h);
+      await this.#metrics.open(streams);
       this.#parts = assemble(streams, {
         desk: this.#desk,
         numbers: this.#numbers,
+        shares: this.#shares,
         name: this.#name,
         permits: this.#permits,
         outbox: this.#outbox,
         clock: this.#clock,
+        meter: this.#metrics.meter,
+        thresholds: this.#thresholds,
         running: () => this.#state === "running",
       });
+      await this.#parts.checkRoom();
       await this.#parts.heart.start();
     } catch (e) {
       this.#state = "stopped";
       await this.#parts?.close();
+      await this.#metrics.close();
       this.#desk.onStopped();
       throw e;
     }
+    this.#parts.pressure.start();
     this.#parts.keeper.start();
     this.#parts.claimer.start();
   }
@@ -128,8 +159,18 @@ export class Worker {
     return this.#stopping;
   }
 
+  /** Everything it counts and how it stands, in Prometheus' text format. Also when it has stopped. */
+  metrics(): Promise<string> {
+    return this.#metrics.text();
+  }
+
+  /** Where /metrics, /health, /live and /ready are served; null without a port, and before start. */
+  get metricsUrl(): string | null {
+    return this.#metrics.url;
+  }
+
   status(): WorkerStatus {
-    const { claimer, crew, heart } = this.#parts ?? {};
+    const { claimer, crew, heart, pressure } = this.#parts ?? {};
     return {
       id: heart?.current?.id ?? null,
       inFlight: crew?.size ?? 0,
@@ -141,6 +182,7 @@ export class Worker {
       acquired: claimer?.acquired ?? 0,
       refused: claimer?.refused ?? 0,
       abandoned: crew?.abandoned ?? 0,
+      pressure: pressure?.state ?? pressureOf([]),
     };
   }
 
@@ -166,9 +208,17 @@ export class Worker {
       this.#desk.logger.info("the worker has stopped", { name: this.#name, handedBack });
     }
     await parts?.close();
+    await this.#metrics.close();
     this.#state = "stopped";
     this.#desk.onStopped();
   }
+}
+
+function checkShares(numbers: Parameters<typeof connectionsOf>[0]): ConnectionShares {
+  const shares = connectionsOf(numbers);
+  if (shares.problem === null) return shares;
+  const details = { option: "dbConnections", ...shares };
+  throw new SluiceError("invalid_option", shares.problem, { details });
 }
 
 function checkHandlers(handlers: unknown): readonly AnyHandler[] {

@@ -1,30 +1,17 @@
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
 import pg from "pg";
 import { SCHEMA_VERSION } from "../../src/postgres/version.js";
 import { freshDatabase, type TestDatabase } from "../support/database.js";
-import { spawnTs } from "../support/process.js";
+import { run as sluice } from "./run.js";
 
 let database: TestDatabase;
 beforeAll(async () => {
   database = await freshDatabase();
 });
 afterAll(() => database.drop());
-
-interface Said {
-  readonly code: number | null;
-  readonly out: string;
-  readonly err: string;
-}
-
-/** What the command says and how it ends, with no DATABASE_URL unless it is given. */
-async function sluice(args: readonly string[], env: NodeJS.ProcessEnv = {}): Promise<Said> {
-  const quiet = { DATABASE_URL: undefined, NO_COLOR: "1", ...env };
-  const { child, exit } = spawnTs("src/cli/main.ts", args, quiet);
-  let [out, err] = ["", ""];
-  child.stdout!.on("data", (chunk: Buffer) => (out += chunk.toString()));
-  child.stderr!.on("data", (chunk: Buffer) => (err += chunk.toString()));
-  return { code: await exit, out, err };
-}
 
 async function versionOf(schema: string): Promise<number> {
   const client = new pg.Client(database.url);
@@ -59,6 +46,20 @@ describe("sluice migrate", () => {
     expect(reports.filter(({ applied }) => applied.length > 0)).toHaveLength(1);
     const version = await versionOf("at_once");
     expect(reports.every((report) => report.version === version)).toBe(true);
+  });
+
+  test("finds the database and the schema in the config file", async () => {
+    const folder = mkdtempSync(join(tmpdir(), "sluice-migrate-"));
+    onTestFinished(() => rmSync(folder, { recursive: true }));
+    const file = join(folder, "sluice.toml");
+    writeFileSync(file, `[client]\nurl = "${database.url}"\nschema = "in_file"`);
+    const env = { SLUICE_CONFIG: file };
+    expect(JSON.parse((await sluice(["migrate", "--json"], env)).out)).toMatchObject({
+      schema: "in_file",
+      version: await versionOf("in_file"),
+    });
+    const other = await sluice(["migrate", "--json", "--schema", "by_flag"], env);
+    expect(JSON.parse(other.out)).toMatchObject({ schema: "by_flag" });
   });
 
   const nowhere = "postgres://127.0.0.1:1/x";

@@ -19,6 +19,7 @@ export interface Packed {
 /** What stands in package.json, as far as tests look at it. */
 export interface Manifest {
   readonly dependencies: Readonly<Record<string, string>>;
+  readonly peerDependencies: Readonly<Record<string, string>>;
   readonly exports: Readonly<Record<string, string | { types: string; default: string }>>;
 }
 

@@ -44,7 +44,9 @@ describe("the tarball", () => {
 
 describe.each(doors)("$name", ({ types, default: code }) => {
   test("loads nothing that is not a dependency", () => {
-    const known = Object.keys(manifest().dependencies);
+    // An optional peer is looked for, and nothing is amiss without it: the quickstart runs without.
+    const { dependencies, peerDependencies } = manifest();
+    const known = Object.keys({ ...dependencies, ...peerDependencies });
     const { packages } = graphOf(packed.folder, code);
     expect(packages.filter((name) => !name.startsWith("node:") && !known.includes(name))).toEqual(
       [],
@@ -65,6 +67,17 @@ test("a producer loads no worker, keeper, server or command line", () => {
   // The walk does see what it looks for.
   const whole = graphOf(packed.folder, "dist/index.js").files;
   expect(whole.filter((path) => notForProducers.test(path)).length).toBeGreaterThan(20);
+});
+
+test("what reads sluice.toml is loaded only where there is one", () => {
+  const { files } = graphOf(packed.folder, "dist/index.js");
+  const readers = files.filter((path) =>
+    readFileSync(join(packed.folder, path), "utf8").includes('"smol-toml"'),
+  );
+  expect(readers).toEqual(["dist/config/file.js"]);
+  const reader = readFileSync(join(packed.folder, "dist/config/file.js"), "utf8");
+  expect(reader).toContain('await import("smol-toml")');
+  expect(reader).not.toMatch(/from\s*"smol-toml"/);
 });
 
 test("the whole loads the server only when it is asked for", () => {

@@ -30,6 +30,7 @@ const senders: Record<string, readonly Role[]> = {
   await: producers,
 
   register: workers,
+  connections: workers,
   beat: workers,
   retire: workers,
   survived: workers,
@@ -44,6 +45,7 @@ const senders: Record<string, readonly Role[]> = {
   keep_lanes: workers,
   prune_done: workers,
   prune_notes: workers,
+  limit_slots: workers,
   set_schedule: workers,
   due_schedules: workers,
   fire_schedule: workers,

@@ -5,8 +5,11 @@ import { filesBelow, partsOf, textOf } from "./source.js";
 // From the top of the house down: a room imports from itself and from rooms above it.
 const rooms = [
   "core",
+  "config",
+  "trace",
   "tx",
   "metrics",
+  "plan",
   "postgres",
   "s3",
   "embedded",

@@ -24,7 +24,15 @@ test("a task that arrives after all were handed back is handed back too", () => 
   const session = new Session("1", Number.POSITIVE_INFINITY);
   crew.release(new SluiceError("stopped", "the worker is shutting down"));
   crew.start(
-    { claim: issueClaim("7", "70"), stream: 1, attempt: 1, input: null, inputLength: 0, holds: 0 },
+    {
+      claim: issueClaim("7", "70"),
+      stream: 1,
+      attempt: 1,
+      input: null,
+      inputLength: 0,
+      holds: 0,
+      trace: null,
+    },
     session,
   );
   expect(runs).toBe(0);

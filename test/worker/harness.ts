@@ -4,6 +4,7 @@ import { silentLogger } from "../../src/core/ports.js";
 import type { Line } from "../../src/postgres/line.js";
 import type { AnyStatement } from "../../src/postgres/statement.js";
 import { Claimer } from "../../src/worker/claim.js";
+import { noMeter, type Meter } from "../../src/worker/meter.js";
 import { Crew } from "../../src/worker/crew.js";
 import { Outbox } from "../../src/worker/outbox.js";
 import { Payloads } from "../../src/worker/payloads.js";
@@ -138,6 +139,7 @@ export interface WorldOptions {
   readonly fates: readonly Fate[];
   /** Which runs throw, by turns. */
   readonly throws: readonly boolean[];
+  readonly meter?: Meter;
 }
 
 /** Permits, outbox, claimer and crew as a worker puts them together, on a database that is made up. */
@@ -171,6 +173,7 @@ export class World {
       clock: { now: () => 0 },
       log: silentLogger,
       resultBytesMax: 1_000,
+      meter: options.meter ?? noMeter,
       onOutcome: () => this.claimer.schedule(),
       onRecorded: () => {},
     });
@@ -187,6 +190,7 @@ export class World {
       bell: false,
       clock: { now: () => 0 },
       log: silentLogger,
+      meter: options.meter ?? noMeter,
       current: () => this.#current,
       onDoubt: (session) => this.#doubt(session),
       onLost: (session) => this.#lose(session),

@@ -40,7 +40,7 @@ async function begin(answer: Answer, leaseMs: number): Promise<{ told: Told; hea
   };
   const begun = new Heart({
     line: line as unknown as Line,
-    registration: { name: "w", streams: [1], leaseMs, capacity: 1 },
+    registration: { name: "w", streams: [1], leaseMs, capacity: 1, connections: 1 },
     free: () => 1,
     clock: { now },
     log: silentLogger,

@@ -5,8 +5,25 @@ import { scene, until } from "../flow/scene.js";
 
 const KB = 1_024;
 
-test("with nothing known, only permits and the batch decide", () => {
-  expect(new Payloads(1_000).room(0, 0)).toBe(1_000);
+test("with nothing known a few fit, and after small ones as many as their sum allows", () => {
+  const payloads = new Payloads(1_000);
+  expect(payloads.room(0, 0)).toBe(8);
+  expect(payloads.room(0, 8)).toBe(0);
+  payloads.learn([{ inputLength: 1 }]);
+  expect(payloads.room(0, 0)).toBe(1_000);
+});
+
+test.each([
+  { what: "it was not full", was: false, here: 950, asked: 0, full: false },
+  { what: "it was full, and 5 % are free", was: true, here: 950, asked: 0, full: true },
+  { what: "it was full, and 10 % are free", was: true, here: 900, asked: 0, full: false },
+  { what: "what is under way counts", was: true, here: 890, asked: 2, full: true },
+  { what: "nothing fits", was: false, here: 995, asked: 0, full: true },
+  { what: "nothing is here", was: true, here: 0, asked: 0, full: false },
+])("a bound of 1000 for inputs of 10 is full: $full, when $what", ({ was, here, asked, full }) => {
+  const payloads = new Payloads(1_000);
+  payloads.learn([{ inputLength: 10 }]);
+  expect(payloads.full(was, here, asked)).toBe(full);
 });
 
 test.each([

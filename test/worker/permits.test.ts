@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { task, type } from "../../src/index.js";
-import { claimSize, Permits } from "../../src/worker/permits.js";
+import { Permits } from "../../src/worker/permits.js";
 import { scene, until } from "../flow/scene.js";
 import { World, type Fate, type WorldOptions } from "./harness.js";
 
@@ -41,16 +41,6 @@ test("a permit that nobody holds cannot be given back", () => {
   const permits = new Permits(2);
   permits.take(1);
   expect(() => permits.give(2)).toThrow("2 permits given back, 1 in use");
-});
-
-test.each([
-  { free: 10, settling: 0, batch: 50, size: 10 },
-  { free: 100, settling: 0, batch: 50, size: 50 },
-  { free: 0, settling: 5, batch: 50, size: 5 },
-  { free: 3, settling: 5, batch: 6, size: 6 },
-  { free: 0, settling: 0, batch: 50, size: 0 },
-])("$free free and $settling to settle ask for $size", ({ free, settling, batch, size }) => {
-  expect(claimSize(free, settling, batch)).toBe(size);
 });
 
 describe("whatever the order in which statements arrive, are lost, or come too late", () => {

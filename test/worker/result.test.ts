@@ -162,6 +162,7 @@ test("large results go to the database a few at a time, and one that is too larg
       claim: issueClaim(String(i), "1"),
       result: "x".repeat(mib * MIB),
       holds: 0,
+      startedMs: 0,
     });
   const parcels = [];
   while (outbox.size > 0) parcels.push(outbox.takeSuccesses(3)!.items.map((s) => s.claim.id));

@@ -120,7 +120,7 @@ test("a claimer that was stopped sends nothing more and tells of nothing more", 
     throw new SluiceError("stopped", "this connection was closed");
   };
   permits.take(1);
-  outbox.addSuccess(session, { claim: issueClaim("1", "1"), result: "", holds: 0 });
+  outbox.addSuccess(session, { claim: issueClaim("1", "1"), result: "", holds: 0, startedMs: 0 });
   const claimer = new Claimer({
     lines: [{ rows } as never],
     streams: [1],

@@ -258,7 +258,7 @@ test("more handlers than connections want a transaction, and all of them get it"
   const s = await withEffects();
   const job = task("job", { input: type<number>(), retry: { attempts: 1 } });
   await s.worker({
-    dbConnections: 5,
+    handlerConnections: 1,
     handlers: [
       job.handle((n, ctx) =>
         ctx.transaction(async (tx) => {
@@ -285,8 +285,7 @@ test("a transaction whose connection went dead gives its place back when its lea
   let runs = 0;
   const worker = behind.worker({
     leaseMs: LEASE_MS,
-    // One of them for the transactions of handlers.
-    dbConnections: 5,
+    handlerConnections: 1,
     handlers: [
       job.handle((_, ctx) =>
         ctx.transaction(async (tx) => {

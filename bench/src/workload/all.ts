@@ -4,6 +4,7 @@ import { deep } from "./deep.js";
 import { drains } from "./drain.js";
 import { enqueues } from "./enqueue.js";
 import { limits, neverBinds } from "./limits.js";
+import { metrics } from "./metrics.js";
 import { mission, types } from "./mission.js";
 import { orders } from "./order.js";
 import { latency, sustained } from "./paced.js";
@@ -18,6 +19,7 @@ export function workloadsOf(cast: Cast, quick: boolean): Workload[] {
     latency(cast),
     permits(cast),
     inFlight(cast),
+    metrics(cast),
     ...orders(cast),
     ...neverBinds(cast),
     ...limits(cast),

@@ -84,7 +84,9 @@ create table sluice.gate_set (
 create sequence sluice.task_id;
 
 -- lanes ascend by (level, id). lane_limits: the limit of each lane; for an order key 0, or -1
--- when a final failure blocks the key. lane_keys: the names, for people.
+-- when a final failure blocks the key. lane_keys: the names, for people. trace: who enqueued it, as W3C
+-- trace context, for the runs to link to; null where nobody traces. due_at: when it was first to run, if that
+-- was later than its enqueue.
 create table sluice.task (
   id bigint primary key,
   stream int not null,
@@ -95,7 +97,9 @@ create table sluice.task (
   lane_limits int[],
   lane_keys text[],
   input json not null,
-  created_at timestamptz not null default sluice.clock()
+  created_at timestamptz not null default sluice.clock(),
+  trace text,
+  due_at timestamptz
 );
 
 -- attempt: attempts used so far. Only in run does it include the one under way.
@@ -219,12 +223,16 @@ create table sluice.credit (
 );
 create index credit_gate on sluice.credit (gate);
 
--- The id is random: after a failover that loses sequence values no zombie shares it.
+-- The id is random: after a failover that loses sequence values no zombie shares it. connections: the
+-- most that its process may open, for those who start later and look whether there is room. pressure: what
+-- makes its claims smaller or stops them, as of its last heartbeat.
 create table sluice.worker (
   id bigint primary key, name text not null, streams int[] not null, lease_ms int not null,
   expires_at timestamptz not null, started_at timestamptz not null default sluice.clock(),
+  connections int not null,
   capacity_max int not null, capacity_available int not null, memory_bytes bigint not null default 0,
-  asleep boolean not null default false, draining boolean not null default false
+  asleep boolean not null default false, draining boolean not null default false,
+  pressure text not null default 'normal' check (pressure in ('normal', 'reduced', 'stopped')), pressure_reasons text[] not null default '{}'
 ) with (fillfactor = 50);
 
 -- Small tables that churn: vacuum early and without pausing, or claims walk dead rows.

@@ -4,11 +4,12 @@
 -- Lists of texts arrive as one string, records split by U+001E and fields by U+001F, which neither
 -- JSON text nor a checked key can contain: three times cheaper than an array in the driver.
 -- p_limits: the limits of every task here, in order. p_keys: per task, a key for each of those
--- limits that has a per-key part. p_orders, p_idempotency: '' for a task without.
+-- limits that has a per-key part. p_orders, p_idempotency: '' for a task without. p_trace: of all of them.
 create function sluice.enqueue_many(
   p_stream int, p_priority int, p_attempts int, p_inputs text,
   p_limits int[] default null, p_keys text default null, p_orders text default null, p_order_blocks boolean default false,
   p_run_at timestamptz default null, p_idempotency text default null, p_idempotency_ms bigint default 86400000, p_delay_ms bigint default null,
+  p_trace text default null,
   out ids bigint[], out existed boolean[])
 language plpgsql set plan_cache_mode = force_generic_plan set jit = off as $$
 declare
@@ -31,15 +32,15 @@ begin
     existed := array(select not f from unnest(v_fresh) f);
   end if;
   if p_limits is null and p_orders is null then
-    perform sluice.insert_plain(p_stream, v_rank, p_attempts::smallint, ids, v_inputs, 0, v_later, v_fresh);
+    perform sluice.insert_plain(p_stream, v_rank, p_attempts::smallint, ids, v_inputs, 0, v_later, v_fresh, p_trace);
   else
-    perform sluice.insert_placed(p_stream, v_rank, p_attempts::smallint, ids, v_inputs, p_limits, p_keys, p_orders, p_order_blocks, v_later, v_fresh);
+    perform sluice.insert_placed(p_stream, v_rank, p_attempts::smallint, ids, v_inputs, p_limits, p_keys, p_orders, p_order_blocks, v_later, v_fresh, p_trace);
   end if;
   if exists (select from sluice.worker where asleep) then perform sluice.ring(array[p_stream], v_count); end if;
 end $$;
 
 create function sluice.insert_plain(
-  p_stream int, p_rank smallint, p_attempts smallint, p_ids bigint[], p_inputs json[], p_gate int, p_later timestamptz, p_fresh boolean[])
+  p_stream int, p_rank smallint, p_attempts smallint, p_ids bigint[], p_inputs json[], p_gate int, p_later timestamptz, p_fresh boolean[], p_trace text)
 returns void language plpgsql set plan_cache_mode = force_generic_plan set jit = off as $$
 begin
   if p_fresh is not null then
@@ -47,8 +48,8 @@ begin
     from unnest(p_ids, p_inputs, p_fresh) u(id, input, fresh) where fresh;
     if p_ids is null then return; end if;
   end if;
-  insert into sluice.task (id, stream, rank, attempts_max, gate, input)
-  select id, p_stream, p_rank, p_attempts, p_gate, input from unnest(p_ids, p_inputs) u(id, input);
+  insert into sluice.task (id, stream, rank, attempts_max, gate, input, trace, due_at)
+  select id, p_stream, p_rank, p_attempts, p_gate, input, p_trace, p_later from unnest(p_ids, p_inputs) u(id, input);
   if p_later is not null then
     insert into sluice.scheduled (id, run_at, attempt, held) select id, p_later, 0, 0 from unnest(p_ids) id;
   elsif p_gate = 0 then
@@ -61,7 +62,7 @@ end $$;
 -- Tasks with an order key or limits. Keys become lanes, totals become the gate.
 create function sluice.insert_placed(
   p_stream int, p_rank smallint, p_attempts smallint, p_ids bigint[], p_inputs json[], p_limits int[], p_keys text, p_orders text,
-  p_order_blocks boolean, p_later timestamptz, p_fresh boolean[])
+  p_order_blocks boolean, p_later timestamptz, p_fresh boolean[], p_trace text)
 returns void language plpgsql set plan_cache_mode = force_generic_plan set jit = off as $$
 declare
   v_secret text := (select value from sluice.setting where name = 'lane_secret');
@@ -82,17 +83,17 @@ begin
   -- Ignored, it would let the task past a limit that its sender believes in.
   if v_keyed is null and v_keys is not null then perform sluice.refuse('limit_shape', 'a key was given, but none of the limits is per key'); end if;
   if v_keyed is null and v_orders is null then
-    perform sluice.insert_plain(p_stream, p_rank, p_attempts, p_ids, p_inputs, v_gate, p_later, p_fresh);
+    perform sluice.insert_plain(p_stream, p_rank, p_attempts, p_ids, p_inputs, v_gate, p_later, p_fresh, p_trace);
     return;
   end if;
   perform sluice.insert_laned(p_stream, p_rank, p_attempts, v_gate, p_ids, p_inputs, p_later, p_fresh, v_orders, v_keys,
     v_keyed, case when p_order_blocks then -1 else 0 end, v_secret,
-    (select unserved from sluice.stream where id = p_stream));
+    (select unserved from sluice.stream where id = p_stream), p_trace);
 end $$;
 
 create function sluice.insert_laned(
   p_stream int, p_rank smallint, p_attempts smallint, p_gate int, p_ids bigint[], p_inputs json[], p_later timestamptz, p_fresh boolean[],
-  p_orders text[], p_keys text[], p_keyed int[], p_order_limit int, p_secret text, p_unserved boolean)
+  p_orders text[], p_keys text[], p_keyed int[], p_order_limit int, p_secret text, p_unserved boolean, p_trace text)
 returns void language plpgsql set plan_cache_mode = force_generic_plan set jit = off as $$
 begin
   with item as materialized (
@@ -115,9 +116,9 @@ begin
     insert into sluice.park (id, stream, attempt, held) select id, p_stream, 0, 0 from item
     where p_later is null and p_unserved and lanes[1] >> 60 > 1
   ), tasks as (
-    insert into sluice.task (id, stream, rank, attempts_max, gate, lanes, lane_limits, lane_keys, input)
+    insert into sluice.task (id, stream, rank, attempts_max, gate, lanes, lane_limits, lane_keys, input, trace, due_at)
     select id, p_stream, p_rank, p_attempts, p_gate, lanes, lane_limits, lane_keys,
-      case when bad then sluice.refuse_keys() else input end from item
+      case when bad then sluice.refuse_keys() else input end, p_trace, p_later from item
   ), later as (
     insert into sluice.scheduled (id, run_at, attempt, held) select id, p_later, 0, 0 from item where p_later is not null
   ), readies as (
@@ -185,10 +186,12 @@ end $$;
 
 -- The door for triggers and other languages:
 --   select sluice.enqueue('send-invoice', '{"id": 7}', order_key => 'account-1', keys => '{"tenant": "acme"}');
--- It knows which keys the type needs and refuses when one is missing.
+-- It knows which keys the type needs and refuses when one is missing. traceparent: a W3C trace context for the
+-- runs to link to; one that is none is left out, because a trace is never worth a task.
 create function sluice.enqueue(
   type text, input json default 'null', order_key text default null, keys jsonb default '{}', queue text default null,
-  priority int default null, run_at timestamptz default null, idempotency_key text default null)
+  priority int default null, run_at timestamptz default null, idempotency_key text default null,
+  traceparent text default null)
 returns bigint language plpgsql as $$
 #variable_conflict use_variable
 declare v sluice.contract; v_stream int; v_keys text; v_missing text; v_unknown text; v_name text;
@@ -221,5 +224,6 @@ begin
   from unnest(v.limit_ids) with ordinality u(id, n) join sluice.limits l on l.id = u.id where l.per_key_declared is not null;
   return (select (e.ids)[1] from sluice.enqueue_many(v_stream, coalesce(priority, v.priority), v.attempts_max, input::text,
     nullif(v.limit_ids, '{}'), v_keys, case when v.ordered then coalesce(v.order_scope || E'\x1f', '') || order_key end,
-    v.order_blocks, run_at, idempotency_key) e);
+    v.order_blocks, run_at, idempotency_key,
+    p_trace => case when traceparent ~ '^00-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}$' then traceparent end) e);
 end $$;

@@ -226,6 +226,11 @@ end $$;
 create function sluice.slots_held(p_lanes bigint[], p_gate int, p_stream_gate int) returns smallint language sql immutable as
 $$ select (coalesce(cardinality(p_lanes), 0) + case when p_gate > 0 then 1 when p_gate < 0 then 8 else 0 end + case when p_stream_gate <> 0 then 1 else 0 end)::smallint $$;
 
+create function sluice.ms_since(p_at timestamptz) returns int language plpgsql as $$
+begin
+  return greatest(0, least(2147483647, extract(epoch from sluice.clock() - p_at) * 1000))::int;
+end $$;
+
 -- p_claim: the token of what this call claims, random and chosen by the caller, who therefore knows
 -- it even when the reply is lost. p_from: the stream to begin with. p_tells: note that the worker
 -- sleeps, if it got fewer than it asked for, or that it is awake.
@@ -233,10 +238,12 @@ $$ select (coalesce(cardinality(p_lanes), 0) + case when p_gate > 0 then 1 when 
 -- A first row with a null id tells how many settles were refused, in attempt, if any was. Another, for who
 -- gave p_spots, if the look took long or began at spots, tells in stream how many milliseconds it took, and in input where the
 -- heads were. holds: how many slots a task holds, and so how many others its end may let through, at most.
+-- trace: who enqueued it, or null. wait_ms: of the first task of the first source alone, for how long it had been due, unless it
+-- was tried before: one look at the time per claim is enough to know how long tasks wait.
 create function sluice.step(p_worker bigint, p_claim bigint, p_streams int[], p_n int,
   p_ids bigint[] default null, p_claims bigint[] default null, p_results text default null, p_keep boolean default true,
   p_from int default 1, p_tells boolean default false, p_spots sluice.spot[] default null)
-returns table (id bigint, stream int, attempt smallint, input json, holds smallint)
+returns table (id bigint, stream int, attempt smallint, input json, holds smallint, trace text, wait_ms int)
 -- A run row in the hand of a user's transaction that does not end must not hold up the barrier: the
 -- step fails, its outcomes are sent again.
 language plpgsql set lock_timeout = '2s' set enable_seqscan = off set enable_bitmapscan = off set plan_cache_mode = force_generic_plan set jit = off as $$
@@ -245,7 +252,7 @@ declare
   v record; v_note record; g record; s sluice.source; v_sources sluice.source[]; v_others sluice.source[];
   v_lanes bigint[]; v_lanes_n int[]; v_own_gates int[]; v_own_n int[]; v_joined bigint[]; v_joined_limits int[]; v_take int;
   v_gates int[]; v_wants int[]; v_want_gates int[]; v_want_n int[]; v_gate_wants int[]; v_gate_own int[]; v_rivals int[];
-  v_refused int; v_claimed int := 0; v_plain int; v_alive boolean; v_lowered boolean; v_dirty boolean; v_noted boolean; v_look timestamptz; v_look_ms int;
+  v_refused int; v_head bigint; v_claimed int := 0; v_plain int; v_alive boolean; v_lowered boolean; v_dirty boolean; v_noted boolean; v_look timestamptz; v_look_ms int;
 begin
   perform sluice.barrier_shared();
   -- All that a step asks before it begins, in one statement: each costs more to start than to run.
@@ -257,7 +264,7 @@ begin
     select * into v from sluice.settle_succeeded(p_ids, p_claims, p_results, p_keep, v_noted);
     v_lanes := v.lanes; v_own_gates := v.gates; v_own_n := v.gates_n;
     v_refused := cardinality(p_ids) - coalesce(cardinality(v.settled), 0);
-    if v_refused > 0 then return query select null::bigint, null::int, least(v_refused, 32767)::smallint, null::json, null::smallint; end if;
+    if v_refused > 0 then return query select null::bigint, null::int, least(v_refused, 32767)::smallint, null::json, null::smallint, null::text, null::int; end if;
   end if;
 
   -- guard: one pass -> test/postgres/attacks.test.ts: "attack 4: a step admits in one ascending pass"
@@ -282,10 +289,11 @@ begin
     v_look_ms := extract(epoch from sluice.clock() - v_look) * 1000;
     if p_spots <> '{}' or p_spots = '{}' and v_look_ms >= 3 then
       return query select null::bigint, v_look_ms, null::smallint,
-        (select json_agg(json_build_array(x.stream, x.gate, x.rank, x.id::text)) from unnest(v_sources) x), null::smallint;
+        (select json_agg(json_build_array(x.stream, x.gate, x.rank, x.id::text)) from unnest(v_sources) x), null::smallint, null::text, null::int;
     end if;
   end if;
 
+  v_head := v_sources[1].id;
   -- The short ways: one source, and no counter to change. Either it has no gate, so that limits
   -- elsewhere cost it nothing, or the slots that this step has freed are exactly those it may use
   -- again, and the counter was only read. (One of the two gates is 0, so their sum is the other.)
@@ -319,8 +327,9 @@ begin
         insert into sluice.run (id, claim, worker, attempt, started_at, gate, stream_gate, lanes)
         select id, p_claim, p_worker, attempt + 1, sluice.clock(), 0, s.stream_gate, lanes from taken
       )
-      select c.id, c.stream, (c.attempt + 1)::smallint, t.input, sluice.slots_held(c.lanes, 0, s.stream_gate) from taken c
-      cross join lateral (select k.input from sluice.task k where k.id = c.id limit 1) t;
+      select c.id, c.stream, (c.attempt + 1)::smallint, t.input, sluice.slots_held(c.lanes, 0, s.stream_gate), t.trace,
+        case when c.id = v_head and c.attempt = 0 then sluice.ms_since(coalesce(t.due_at, t.created_at)) end from taken c
+      cross join lateral (select k.input, k.trace, k.due_at, k.created_at from sluice.task k where k.id = c.id limit 1) t;
     else
       return query
       with taken as (
@@ -332,8 +341,9 @@ begin
         insert into sluice.run (id, claim, worker, attempt, started_at, gate, stream_gate, lanes)
         select id, p_claim, p_worker, attempt + 1, sluice.clock(), s.gate, s.stream_gate, lanes from taken
       )
-      select c.id, c.stream, (c.attempt + 1)::smallint, t.input, sluice.slots_held(c.lanes, s.gate, s.stream_gate) from taken c
-      cross join lateral (select k.input from sluice.task k where k.id = c.id limit 1) t;
+      select c.id, c.stream, (c.attempt + 1)::smallint, t.input, sluice.slots_held(c.lanes, s.gate, s.stream_gate), t.trace,
+        case when c.id = v_head and c.attempt = 0 then sluice.ms_since(coalesce(t.due_at, t.created_at)) end from taken c
+      cross join lateral (select k.input, k.trace, k.due_at, k.created_at from sluice.task k where k.id = c.id limit 1) t;
     end if;
     get diagnostics v_claimed = row_count;
     if v_claimed < v_own_n[1] then perform sluice.give_back(v_own_gates, array[v_own_n[1] - v_claimed]); end if;
@@ -406,8 +416,9 @@ begin
     ), credited as (
       insert into sluice.credit (gate, n) select gate, -n from change where not locked and n < 0
     )
-    select c.id, c.stream, (c.attempt + 1)::smallint, t.input, sluice.slots_held(c.lanes, c.gate, c.stream_gate) from taken c
-    cross join lateral (select k.input from sluice.task k where k.id = c.id limit 1) t;
+    select c.id, c.stream, (c.attempt + 1)::smallint, t.input, sluice.slots_held(c.lanes, c.gate, c.stream_gate), t.trace,
+        case when c.id = v_head and c.attempt = 0 then sluice.ms_since(coalesce(t.due_at, t.created_at)) end from taken c
+    cross join lateral (select k.input, k.trace, k.due_at, k.created_at from sluice.task k where k.id = c.id limit 1) t;
     get diagnostics v_claimed = row_count;
   end if;
   if p_tells then

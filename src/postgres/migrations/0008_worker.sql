@@ -1,24 +1,37 @@
 -- Workers: one lease for all that a worker holds, renewed by one heartbeat, by the database's clock.
 
-create function sluice.register(p_name text, p_streams int[], p_lease_ms int, p_capacity int) returns bigint language plpgsql as $$
+create function sluice.register(p_name text, p_streams int[], p_lease_ms int, p_capacity int, p_connections int default 0) returns bigint language plpgsql as $$
 declare v_id bigint := ('x' || substr(md5(gen_random_uuid()::text), 1, 15))::bit(60)::bigint;
 begin
-  insert into sluice.worker (id, name, streams, lease_ms, expires_at, capacity_max, capacity_available)
-  values (v_id, p_name, p_streams, p_lease_ms, sluice.clock() + p_lease_ms * interval '1 millisecond', p_capacity, p_capacity);
+  insert into sluice.worker (id, name, streams, lease_ms, expires_at, connections, capacity_max, capacity_available)
+  values (v_id, p_name, p_streams, p_lease_ms, sluice.clock() + p_lease_ms * interval '1 millisecond', p_connections, p_capacity, p_capacity);
   -- Whoever changes several streams locks them in the order of their ids first: two would wait for each other.
   update sluice.stream set unserved = false where id = any (array(
     select s.id from sluice.stream s where s.id = any (p_streams) and s.unserved order by s.id for update));
   return v_id;
 end $$;
 
+-- How many connections the server has, and who has a claim on them. The kind of a backend is hidden from
+-- whoever is not its user, but one with a user and a database is a client's, nearly always.
+create function sluice.connections(out server_max int, out reserved int, out in_use int, out workers int, out registered int) language sql as $$
+  select current_setting('max_connections')::int,
+    current_setting('superuser_reserved_connections')::int + coalesce(current_setting('reserved_connections', true)::int, 0),
+    (select count(*)::int from pg_stat_activity a
+      where a.usesysid is not null and a.datid is not null and coalesce(a.backend_type, 'client backend') = 'client backend'),
+    count(*)::int, coalesce(sum(w.connections), 0)::int
+  from sluice.worker w where w.expires_at > sluice.clock()
+$$;
+
 -- alive is false when the lease has run out, even if nobody has reaped it yet: then all is lost.
 create function sluice.beat(p_worker bigint, p_available int, p_memory bigint, p_draining boolean,
+  p_pressure text default 'normal', p_pressure_reasons text[] default '{}',
   out alive boolean, out stops bigint[], out stop_reasons text[], out suspect bigint)
 language plpgsql as $$
 declare v_streams int[];
 begin
   update sluice.worker set expires_at = sluice.clock() + lease_ms * interval '1 millisecond',
-    capacity_available = p_available, memory_bytes = p_memory, draining = p_draining
+    capacity_available = p_available, memory_bytes = p_memory, draining = p_draining,
+    pressure = p_pressure, pressure_reasons = p_pressure_reasons
   where id = p_worker and expires_at > sluice.clock() returning streams into v_streams;
   alive := found;
   if not alive then return; end if;
@@ -47,7 +60,7 @@ end $$;
 
 -- The worker holds nothing else now. Takes the suspect if its gates have room, else returns nothing.
 create function sluice.claim_suspect(p_worker bigint, p_claim bigint, p_id bigint)
-returns table (id bigint, stream int, attempt smallint, input json) language plpgsql as $$
+returns table (id bigint, stream int, attempt smallint, input json, trace text) language plpgsql as $$
 #variable_conflict use_column
 declare v_gates int[]; v_task sluice.task; v_stream_gate int;
 begin
@@ -77,7 +90,7 @@ begin
   ), counted as (
     update sluice.gate g set used = used + 1 where g.id = any (v_gates) and exists (select from taken)
   )
-  select t.id, t.stream, (t.attempt + 1)::smallint, v_task.input from taken t;
+  select t.id, t.stream, (t.attempt + 1)::smallint, v_task.input, v_task.trace from taken t;
 end $$;
 
 -- Everything a worker holds under claims it does not know of: replies that were lost. Called again

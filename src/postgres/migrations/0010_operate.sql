@@ -142,3 +142,35 @@ create view sluice.violation as
     select (select count(*) from sluice.run where g.id = any (sluice.gates_of(run.gate) || stream_gate)) + coalesce((select sum(n) from sluice.credit c where c.gate = g.id), 0) as n) r where g.used <> r.n
   union all select 'task in two states', id, null, null, count(*) from place group by id having count(*) > 1
   union all select 'task in no state', t.id, null, null, 0 from sluice.task t where not exists (select from place p where p.id = t.id);
+
+-- The slots of limits, for metrics: at most p_max limits, those named first. A limit per key is told under name/*, by
+-- the key that has the most. slots: null while lifted. waiting: tasks that stand before a limit that is full, counted
+-- up to 1,000, so that a million of them cost no more to look at.
+create function sluice.limit_slots(p_names text[], p_max int) returns table (name text, slots int, used int, waiting int)
+language sql stable set enable_seqscan = off set enable_bitmapscan = off set jit = off as $$
+  with chosen as materialized (
+    select l.*, coalesce(total_override, total_declared) as total, coalesce(per_key_override, per_key_declared) as per_key
+    from sluice.limits l order by l.name = any (p_names) desc, l.name limit p_max
+  ), member as materialized (
+    select x.gate, s.id from (select id, gates from sluice.gate_set order by id desc limit 1000) s cross join lateral unnest(s.gates) x(gate)
+  )
+  select l.name, nullif(l.total, 2147483647), g.used,
+    case when g.used < l.total then 0 else (select count(*) from (
+      select from sluice.gate_stream st
+      cross join lateral (select l.id as gate union all select m.id from member m where m.gate = l.id) t
+      cross join lateral (select from sluice.gated w where w.stream = st.stream and w.gate = t.gate limit 1000) w
+      where st.gate = l.id
+      union all
+      select from sluice.stream st cross join lateral (select from sluice.ready r where r.stream = st.id limit 1000) r where st.gate = l.id
+      limit 1000) w) end::int
+  from chosen l cross join lateral (
+    select (k.used - coalesce((select sum(c.n) from sluice.credit c where c.gate = k.id), 0))::int as used from sluice.gate k where k.id = l.id) g
+  where l.total is not null
+  union all
+  select l.name || '/*', nullif(l.per_key, 2147483647),
+    coalesce((select max(n.used) from (select n.used from sluice.lane n where n.limit_id = l.id and n.limit_id > 0 limit 10000) n), 0)::int,
+    (select count(*) from (
+      select from (select n.id from sluice.lane n where n.limit_id = l.id and n.limit_id > 0 and n.used >= n.cap limit 1000) n
+      cross join lateral (select from sluice.wait w where w.lane = n.id limit 1000) w limit 1000) w)::int
+  from chosen l where l.per_key is not null
+$$;

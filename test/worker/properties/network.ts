@@ -57,6 +57,9 @@ export class Network {
     const database = {
       named: (s: AnyStatement, values: unknown[]) => ({ name: s.name, values }),
       client: () => new Connection(this),
+      // A pool of the caller's, and ours beside it: nobody asks them anything here.
+      api: { totalCount: 0, idleCount: 0 },
+      aside: {},
       pool: () => ({ connect: () => this.#connect(), end: async () => {} }),
       run: (s: AnyStatement, values: unknown[], on: { query(q: Query): Promise<unknown> }) =>
         on.query({ name: s.name, values }),

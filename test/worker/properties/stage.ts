@@ -157,6 +157,9 @@ export class Stage {
       resultBytesMax: 1_000,
       payloadBytesMax: 1_000,
       idempotencyMs: 1_000,
+      layers: { env: {}, file: null },
+      apiConnections: 7,
+      first: true,
       onStopped: () => {},
     };
     return new Worker(desk as never, {
@@ -164,9 +167,11 @@ export class Stage {
       maxConcurrentTasks: permits,
       claimBatchSize: batchMax,
       claimLoops: loops,
-      dbConnections: 10,
+      dbConnections: 17,
       pollIntervalMs: 50,
       leaseMs: LEASE_MS,
+      // What this machine's memory and CPU do is no part of the script.
+      pressure: { memoryPercentMax: false, eventLoopDelayMsMax: false },
     });
   }
 

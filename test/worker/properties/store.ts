@@ -102,9 +102,9 @@ export class Store {
     const ours = claims.filter(([id, claim]) => this.#take(id, claim));
     for (const [id] of ours) this.#end(id);
     const ready = [...this.tasks.values()].filter((t) => t.state === "ready").slice(0, n);
-    const rows: unknown[][] = ready.map((t) => [...this.#claim(t, worker, token), 0]);
+    const rows: unknown[][] = ready.map((t) => [...this.#claim(t, worker, token), 0, null]);
     const refused = claims.length - ours.length;
-    return refused === 0 ? rows : [[null, null, refused, null, null], ...rows];
+    return refused === 0 ? rows : [[null, null, refused, null, null, null], ...rows];
   }
 
   settle(worker: string, outcomes: readonly (readonly [string, string, string, number])[]): Row[] {
@@ -170,7 +170,7 @@ export class Store {
     const task = this.tasks.get(id);
     if (task?.state !== "suspect" || task.reservedBy !== worker) return [];
     const [, stream, attempt, input] = this.#claim(task, worker, token);
-    return [{ id, stream, attempt, input }];
+    return [{ id, stream, attempt, input, trace: null }];
   }
 
   releaseSuspect(worker: string): void {

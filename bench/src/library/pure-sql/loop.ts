@@ -30,7 +30,13 @@ export async function consume(
   const lines = Array.from({ length: connections }, () => new Line(db, REPLY_MS_MAX));
   const stream = await askNumber(url, `select id as n from sluice.stream where type = '${TYPE}'`);
   const claim = numbers?.["claimBatchSize"] ?? TUNED.claimBatchSize;
-  const registration = { name: "pure-sql", streams: [stream], leaseMs: LEASE_MS, capacity: 1_000 };
+  const registration = {
+    name: "pure-sql",
+    streams: [stream],
+    leaseMs: LEASE_MS,
+    capacity: 1_000,
+    connections: lines.length,
+  };
   const worker = await register(lines[0]!, registration);
   const call = { worker, streams: [stream], claim, keep: keepHistory, from: 1 };
   const stop = new AbortController();

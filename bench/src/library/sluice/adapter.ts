@@ -11,6 +11,8 @@ import { playOf, type Piece } from "./scene.js";
 export interface Settings {
   readonly keepHistory: boolean;
   readonly numbers: Numbers;
+  /** How often somebody asks for the metrics. */
+  readonly readMetricsMs?: number;
 }
 
 const HANG_MS = 600_000;
@@ -58,7 +60,7 @@ async function produce(url: string, shape: Shape): Promise<Producer> {
 }
 
 async function consume(
-  { keepHistory, numbers }: Settings,
+  { keepHistory, numbers, readMetricsMs }: Settings,
   url: string,
   { shape, permits, work, numbers: overridden }: Consumption,
 ): Promise<Consumer> {
@@ -73,10 +75,16 @@ async function consume(
     ...overridden,
     handlers: pieces.map((piece) => handlerOf(piece, work)),
   });
+  let reading: NodeJS.Timeout | undefined;
   return {
-    start: () => worker.start(),
+    start: async () => {
+      await worker.start();
+      if (readMetricsMs !== undefined)
+        reading = setInterval(() => void worker.metrics(), readMetricsMs);
+    },
     claims: () => worker.status().claims,
     stop: async () => {
+      clearInterval(reading);
       await worker.stop({ graceMs: 0 });
       await sluice.close();
     },

@@ -21,6 +21,15 @@ export const sluice: Library = {
       keepHistory: true,
       numbers: {},
     }),
+    variant("metrics off", `${TUNED_CONFIG}; nothing is counted`, {
+      keepHistory: true,
+      numbers: { ...TUNED, metrics: { enabled: false } },
+    }),
+    variant("metrics read", `${TUNED_CONFIG}; all metrics are read once a second`, {
+      keepHistory: true,
+      numbers: TUNED,
+      readMetricsMs: 1_000,
+    }),
   ],
 };
 

@@ -1,0 +1,56 @@
+// Reads the metrics of the workers while faults happen to them, as a Prometheus would.
+import type { WorkerFleet } from "./fleet.js";
+import type { WorkerMember } from "./member.js";
+import type { Log } from "./stage.js";
+
+const PERIOD_MS = 1_000;
+const ANSWER_MS_MAX = 900;
+
+export class Scraper {
+  readonly #fleet: WorkerFleet;
+  readonly #log: Log;
+  #timer: NodeJS.Timeout | undefined;
+  readonly #asking = new Set<Promise<void>>();
+
+  constructor(fleet: WorkerFleet, log: Log) {
+    this.#fleet = fleet;
+    this.#log = log;
+  }
+
+  start(): void {
+    this.#timer = setInterval(() => this.#ask(), PERIOD_MS);
+  }
+
+  /** What was asked is written down. */
+  async stop(): Promise<void> {
+    clearInterval(this.#timer);
+    await Promise.all(this.#asking);
+  }
+
+  #ask(): void {
+    for (const member of this.#fleet.living()) {
+      const asked = this.#scrape(member).finally(() => this.#asking.delete(asked));
+      this.#asking.add(asked);
+    }
+  }
+
+  async #scrape({ metricsUrl, name }: WorkerMember): Promise<void> {
+    if (metricsUrl === undefined) return;
+    try {
+      const signal = AbortSignal.timeout(ANSWER_MS_MAX);
+      const response = await fetch(`${metricsUrl}/metrics`, { signal });
+      const text = counters(await response.text());
+      await this.#log.write([{ kind: "scraped", process: name, text, last: false }]);
+    } catch {
+      // Killed, frozen, or blocked: what it said before is what counts.
+    }
+  }
+}
+
+/** What the audit reads of a scrape; the rest would be most of the log. */
+export function counters(text: string): string {
+  return text
+    .split("\n")
+    .filter((line) => /^sluice_worker_tasks_(completed|unconfirmed)_total /.test(line))
+    .join("\n");
+}

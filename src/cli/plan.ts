@@ -1,0 +1,211 @@
+import { readFileSync, statSync } from "node:fs";
+import { availableParallelism } from "node:os";
+import { Command } from "commander";
+import { presetNames } from "../config/presets.js";
+import { table } from "../config/table.js";
+import { SluiceError } from "../core/error.js";
+import { checkInteger, checkNumber, type Range } from "../core/number.js";
+import { checkOneOf } from "../core/option.js";
+import { quote } from "../core/quote.js";
+import {
+  constantDurations,
+  exponentialDurations,
+  sampledDurations,
+  type Durations,
+} from "../plan/durations.js";
+import { planDefaults, planRanges, type PlanInput } from "../plan/input.js";
+import { linesOf } from "../plan/lines.js";
+import { planFor, secondsFor, simulationOf } from "../plan/plan.js";
+import { parseDuration, parseRate } from "../plan/quantity.js";
+import { parseSamples } from "../plan/samples.js";
+import { simulate } from "../plan/simulate/simulate.js";
+import { bold, green, red } from "./colors.js";
+import { printResult } from "./print.js";
+
+/** As they stand on the command line: texts, and switches. */
+type PlanFlags = Readonly<Record<string, string | boolean | undefined>>;
+
+const FILE_BYTES_MAX = 64 * 1024 * 1024;
+const PROGRESS_AFTER_MS = 1_000;
+const PROGRESS_EVERY_MS = 200;
+
+const ink = { title: bold, good: green, bad: red };
+
+/** `sluice plan`: which setting carries a workload, why, and what comes of it in a simulation. */
+export function planCommand(): Command {
+  return new Command("plan")
+    .summary("recommend and simulate a setting for a workload")
+    .description(
+      "Recommends processes, permits, claim loops and connections for a workload.\n" +
+        "Shows the arithmetic, and simulates it. Needs no database.",
+    )
+    .requiredOption("--rate <rate>", "tasks that arrive, per second or as 12000/min")
+    .option("--duration <time>", "how long a task takes: 80ms, 1.5s, 2min")
+    .option("--duration-file <file>", "measured durations: ms per line, or JSON with durationMs")
+    .option("--spread <kind>", "constant, or exponential around --duration", "constant")
+    .option("--io <share>", "share of the duration spent waiting, 0 to 1")
+    .option("--io-bound", "the same as --io 1")
+    .option("--cpu-bound", "the same as --io 0")
+    .option("--cores <n>", "cores for the workers; default: those of this machine")
+    .option("--steady", "tasks arrive in even steps, not at random")
+    .option("--utilisation <share>", "how busy things are meant to be", "0.7")
+    .option("--batch <n>", "tasks per claim", String(table.worker.claimBatchSize.default))
+    .option("--claim-ms <ms>", "round trip of a claim", String(planDefaults.claimMs))
+    .option(
+      "--engine-ms <ms>",
+      "JavaScript per task besides its handler",
+      String(planDefaults.engineMs),
+    )
+    .option(
+      "--api-buffer <n>",
+      "connections for enqueue and queries",
+      String(table.client.apiConnections.default),
+    )
+    .option(
+      "--handler-connections <n>",
+      "connections for transactions of handlers",
+      String(planDefaults.handlerConnections),
+    )
+    .option(
+      "--max-connections <n>",
+      "max_connections of the server",
+      String(planDefaults.maxConnections),
+    )
+    .option("--preset <name>", `look at a preset: ${presetNames.join(", ")}`)
+    .option("--permits <n>", "look at so many permits for each process")
+    .option("--loops <n>", "look at so many claim loops for each process")
+    .option("--connections <n>", "look at so many connections for each process")
+    .option("--processes <n>", "plan for so many processes")
+    .option("--seconds <n>", "how long to simulate; default: 60, more for long tasks")
+    .option("--seed <n>", "the same seed gives the same run", String(planDefaults.seed))
+    .option("--json", "print one line of JSON")
+    .addHelpText(
+      "after",
+      `
+Examples:
+  $ sluice plan --rate 200 --duration 80ms --io 0.9 --cores 4
+  $ sluice plan --rate 12000/min --duration-file samples.txt --io-bound --permits 20 --json
+
+The JSON: {"inputs":{...},"recommendation":{"processes":...,"permits":...},"arithmetic":[...],
+"nearestPreset":{...},"setting":{...},"capacity":{...},"warnings":[...],"simulation":{...}}`,
+    )
+    .action(runPlan);
+}
+
+function runPlan(flags: PlanFlags): void {
+  const input = inputOf(flags);
+  const plan = planFor(input);
+  const seconds = optional(flags, "seconds", planRanges.seconds, checkNumber) ?? secondsFor(input);
+  const seed = required(flags, "seed", planRanges.seed, checkInteger);
+  const asked = simulationOf(input, plan.setting, { seconds, seed });
+  const progress = progressOn(process.stderr);
+  const simulation = simulate(asked, progress.tell);
+  progress.end();
+  const { durations, ...rest } = input;
+  const { draw: _, ...duration } = durations;
+  const result = { inputs: { ...rest, duration, seconds, seed }, ...plan, simulation };
+  printResult(result, linesOf(input, plan, simulation, ink), flags["json"] === true);
+}
+
+function inputOf(flags: PlanFlags): PlanInput {
+  const { worker, client } = table;
+  const given = {
+    permits: optional(flags, "permits", worker.maxConcurrentTasks, checkInteger),
+    claimLoops: optional(flags, "loops", worker.claimLoops, checkInteger),
+    connections: optional(flags, "connections", worker.dbConnections, checkInteger),
+    processes: optional(flags, "processes", planRanges.processes, checkInteger),
+  };
+  const preset = flags["preset"];
+  return {
+    ratePerSecond: parseRate("--rate", flags["rate"] as string),
+    steady: flags["steady"] === true,
+    durations: durationsOf(flags),
+    ioShare: ioShareOf(flags),
+    cores: optional(flags, "cores", planRanges.cores, checkInteger) ?? availableParallelism(),
+    batch: required(flags, "batch", worker.claimBatchSize, checkInteger),
+    claimMs: required(flags, "claimMs", planRanges.claimMs, checkNumber),
+    engineMs: required(flags, "engineMs", planRanges.engineMs, checkNumber),
+    utilisation: required(flags, "utilisation", planRanges.utilisation, checkNumber),
+    apiConnections: required(flags, "apiBuffer", client.apiConnections, checkInteger),
+    handlerConnections: required(
+      flags,
+      "handlerConnections",
+      planRanges.handlerConnections,
+      checkInteger,
+    ),
+    maxConnections: required(flags, "maxConnections", planRanges.maxConnections, checkInteger),
+    given: Object.fromEntries(Object.entries(given).filter(([, n]) => n !== undefined)),
+    preset: preset === undefined ? null : checkOneOf("--preset", preset, presetNames),
+  };
+}
+
+type Check = (option: string, value: unknown, range: Range) => number;
+
+function required(flags: PlanFlags, flag: string, range: Range, check: Check): number {
+  const text = flags[flag] as string;
+  const option = `--${flag.replaceAll(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)}`;
+  // What is no number is shown as it was written.
+  return check(option, /^\d{1,15}(\.\d{1,9})?$/.test(text) ? Number(text) : text, range);
+}
+
+function optional(flags: PlanFlags, flag: string, range: Range, check: Check): number | undefined {
+  return flags[flag] === undefined ? undefined : required(flags, flag, range, check);
+}
+
+function durationsOf({ duration, durationFile, spread }: PlanFlags): Durations {
+  const kind = checkOneOf("--spread", spread, ["constant", "exponential"]);
+  if ((duration === undefined) === (durationFile === undefined))
+    throw usage("say how long a task takes, either by --duration or by --duration-file");
+  if (durationFile !== undefined) {
+    if (kind !== "constant") throw usage("--spread goes with --duration: samples have a spread");
+    return sampledDurations(parseSamples(durationFile as string, textOf(durationFile as string)));
+  }
+  const ms = parseDuration("--duration", duration as string);
+  return kind === "constant" ? constantDurations(ms) : exponentialDurations(ms);
+}
+
+function ioShareOf(flags: PlanFlags): number {
+  const { io, ioBound, cpuBound } = flags;
+  const said = [io, ioBound, cpuBound].filter((flag) => flag !== undefined);
+  if (said.length !== 1)
+    throw usage("say what a task spends its time with: one of --io, --io-bound and --cpu-bound");
+  if (io === undefined) return ioBound === true ? 1 : 0;
+  return required(flags, "io", planRanges.ioShare, checkNumber);
+}
+
+function textOf(file: string): string {
+  let problem: string;
+  try {
+    if (statSync(file).size <= FILE_BYTES_MAX) return readFileSync(file, "utf8");
+    problem = `it has more than ${FILE_BYTES_MAX} bytes`;
+  } catch (e) {
+    problem = (e as Error).message;
+  }
+  throw usage(`--duration-file ${quote(file)} cannot be read: ${problem}`);
+}
+
+function usage(message: string): SluiceError {
+  return new SluiceError("invalid_option", message);
+}
+
+interface Progress {
+  tell(this: void, share: number): void;
+  end(): void;
+}
+
+/** A line that is written over, once it takes longer than one likes to wait without a word. */
+function progressOn(out: NodeJS.WriteStream): Progress {
+  let nextMs = performance.now() + PROGRESS_AFTER_MS;
+  let told = false;
+  return {
+    tell(share) {
+      if (!out.isTTY || performance.now() < nextMs) return;
+      nextMs = performance.now() + PROGRESS_EVERY_MS;
+      told = true;
+      out.write(`\rsimulating: ${Math.floor(share * 100)} %`);
+    },
+    end() {
+      if (told) out.write("\r\u001b[K");
+    },
+  };
+}

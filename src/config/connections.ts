@@ -1,0 +1,122 @@
+/** What decides how many connections a process with one worker opens. */
+interface ConnectionNumbers {
+  readonly claimLoops: number;
+  /** All of them: the worker's and those for enqueue and queries. */
+  readonly dbConnections: number;
+  /** For enqueue, queries and the listener: the API buffer. */
+  readonly apiConnections: number;
+  /** For transactions of handlers; not given: what the others leave. */
+  readonly handlerConnections?: number | undefined;
+}
+
+/** Who gets which connections, and whether they are enough. */
+export interface ConnectionShares {
+  /** To claim and settle. */
+  readonly lines: number;
+  /** To renew the lease. */
+  readonly beat: number;
+  /** To do what must happen without anyone asking: due, reap, prune. */
+  readonly keep: number;
+  /** For transactions of handlers. */
+  readonly handlers: number;
+  /** For enqueue, queries and the listener. */
+  readonly api: number;
+  /** What there is: dbConnections. */
+  readonly total: number;
+  /** The sum of the shares. */
+  readonly needed: number;
+  readonly ok: boolean;
+  /** What is wrong, with every summand; null if nothing is. */
+  readonly problem: string | null;
+}
+
+// While one statement is being answered, Node prepares the next: with one line it would wait.
+const LINES_MIN = 2;
+const BEAT = 1;
+const KEEP = 1;
+// `ctx.transaction` would wait for ever without one.
+const HANDLERS_MIN = 1;
+
+/** What a client opens at most. One of them listens, if it does; then it needs another for the rest. */
+export function apiShare(o: { readonly apiConnections: number; readonly listen: boolean }): number {
+  return o.listen ? Math.max(2, o.apiConnections) : o.apiConnections;
+}
+
+/**
+ * The connections of a process with one worker:
+ * dbConnections >= claim lines + beat + keep + handlers' transactions + API buffer.
+ */
+export function connectionsOf(n: ConnectionNumbers): ConnectionShares {
+  const lines = Math.max(LINES_MIN, n.claimLoops);
+  const rest = n.dbConnections - lines - BEAT - KEEP - n.apiConnections;
+  const handlers = n.handlerConnections ?? Math.max(HANDLERS_MIN, rest);
+  const needed = lines + BEAT + KEEP + handlers + n.apiConnections;
+  const ok = needed <= n.dbConnections;
+  const shares = { lines, beat: BEAT, keep: KEEP, handlers, api: n.apiConnections };
+  return {
+    ...shares,
+    total: n.dbConnections,
+    needed,
+    ok,
+    problem: ok ? null : problemOf(shares, n.dbConnections, needed),
+  };
+}
+
+type Shares = Pick<ConnectionShares, "lines" | "beat" | "keep" | "handlers" | "api">;
+
+function problemOf(s: Shares, total: number, needed: number): string {
+  return (
+    `dbConnections (MAX_DB_CONNECTIONS) is ${total}, but ${needed} are needed: ${sumOf(s)}. ` +
+    "Raise dbConnections, or lower claimLoops, handlerConnections or apiConnections"
+  );
+}
+
+/** The sum in words: "2 to claim and settle + 1 to beat + ...". */
+export function sumOf(s: Shares): string {
+  return [
+    `${s.lines} to claim and settle`,
+    `${s.beat} to beat`,
+    `${s.keep} to keep`,
+    `${s.handlers} for transactions of handlers`,
+    `${s.api} for enqueue and queries (API buffer)`,
+  ].join(" + ");
+}
+
+/** What a server says about its connections. */
+export interface ServerConnections {
+  /** max_connections. */
+  readonly max: number;
+  /** Those kept for superusers and the like. */
+  readonly reserved: number;
+  readonly inUse: number;
+  /** Live workers, and the most that they may open together. */
+  readonly workers: number;
+  readonly registered: number;
+}
+
+/** Whether what a worker may open fits beside what is there. */
+interface Fit {
+  /** It could not open all of them even if it were alone. */
+  readonly impossible: string | null;
+  /** It could not open all of them as things are. */
+  readonly tight: string | null;
+}
+
+/** `may` is the most that the worker may open, `open` how many of those it has already. */
+export function fitOf(
+  { may, open }: { readonly may: number; readonly open: number },
+  s: ServerConnections,
+): Fit {
+  const room = s.max - s.reserved;
+  const has = `the server has ${room} (max_connections ${s.max} - ${s.reserved} reserved)`;
+  if (may > room)
+    return { impossible: `this worker may open ${may} connections, but ${has}`, tight: null };
+  // What others have open and what other workers may still open overlap, by how much nobody knows.
+  const others = Math.max(0, s.inUse - open);
+  const wanted = may + Math.max(others, s.registered);
+  if (wanted <= room) return { impossible: null, tight: null };
+  const tight =
+    `this worker may open ${may} connections; others have ${others} open now, and ${s.workers} other ` +
+    `workers may open ${s.registered}: together ${wanted}, but ${has}`;
+  return { impossible: null, tight };
+}

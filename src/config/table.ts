@@ -1,0 +1,272 @@
+import { checkSchemaName } from "../core/name.js";
+import { checkHost, checkToken } from "./checks.js";
+import type { Setting, ValueOf } from "./kinds.js";
+import { presetNames } from "./presets.js";
+import { checkUrl, maskUrl } from "./url.js";
+
+const DAY_MS = 24 * 3_600_000;
+const MIB = 1024 * 1024;
+const AGE = { kind: "integer", min: 0, max: 3650 * DAY_MS } as const;
+const BYTES = { kind: "integer", min: 1, max: 64 * MIB } as const;
+const ADDRESS = { kind: "text", default: null, check: checkUrl, mask: maskUrl } as const;
+
+/** Stands alone at the top of sluice.toml: it decides several settings of a worker at once. */
+export const presetSetting = {
+  kind: "choice",
+  env: "SLUICE_PRESET",
+  words: presetNames,
+  default: "default",
+  help: "claim loops, permits and connections that fit together",
+} as const satisfies Setting;
+
+/**
+ * Every setting there is. A section is a section of sluice.toml, where the names are written in
+ * snake_case. In code "client" is what connect takes, "worker" what a worker takes, and the others
+ * are objects within those.
+ */
+export const table = {
+  client: {
+    url: {
+      ...ADDRESS,
+      env: "DATABASE_URL",
+      // An empty text is how many a shell says "not set"; who needs an address will say so.
+      check: (label, url) => url === "" || checkUrl(label, url),
+      help: "the database, postgres://...",
+    },
+    listenUrl: {
+      ...ADDRESS,
+      env: "SLUICE_LISTEN_URL",
+      help: "where to listen for wake-ups, if url leads to a pooler",
+    },
+    schema: {
+      kind: "text",
+      env: "SLUICE_SCHEMA",
+      default: "sluice",
+      check: (_, name) => checkSchemaName(name),
+      help: "the schema that holds everything",
+    },
+    migrate: {
+      kind: "boolean",
+      env: "SLUICE_MIGRATE",
+      default: true,
+      help: "run missing migrations on connecting; false only checks the schema's version",
+    },
+    listen: {
+      kind: "boolean",
+      env: "SLUICE_LISTEN",
+      default: true,
+      help: "listen for wake-ups on a connection of its own; without it polling does all",
+    },
+    prepare: {
+      kind: "boolean",
+      env: "SLUICE_PREPARE",
+      default: true,
+      help: "use named statements; false for a pooler in transaction mode",
+    },
+    tracing: {
+      kind: "boolean",
+      env: "SLUICE_TRACING",
+      default: true,
+      help: "make spans where an OpenTelemetry SDK is registered",
+    },
+    apiConnections: {
+      kind: "integer",
+      env: "API_BUFFER",
+      default: 7,
+      min: 1,
+      max: 1000,
+      help: "connections for enqueue, queries and the listener",
+    },
+    payloadBytesMax: {
+      ...BYTES,
+      env: "MAX_PAYLOAD_BYTES",
+      default: MIB,
+      help: "the largest input of a task",
+    },
+    resultBytesMax: {
+      ...BYTES,
+      env: "MAX_RESULT_BYTES",
+      default: MIB,
+      help: "the largest result; a larger one is stored truncated",
+    },
+    idempotencyMs: {
+      ...AGE,
+      env: "IDEMPOTENCY_MS",
+      default: DAY_MS,
+      help: "how long an idempotency key is remembered",
+    },
+  },
+  worker: {
+    maxConcurrentTasks: {
+      kind: "integer",
+      env: "MAX_CONCURRENT_TASKS",
+      default: 1000,
+      min: 1,
+      max: 100_000,
+      help: "tasks in flight in this process: its permits",
+    },
+    claimBatchSize: {
+      kind: "integer",
+      env: "CLAIM_BATCH_SIZE",
+      default: 50,
+      min: 1,
+      max: 1000,
+      help: "tasks per claim: 10 to 50 spreads them evenly, more gives throughput",
+    },
+    pollIntervalMs: {
+      kind: "integer",
+      env: "POLL_INTERVAL_MS",
+      default: 100,
+      min: 10,
+      max: 60_000,
+      help: "how often an idle worker looks for tasks that nobody woke it for",
+    },
+    claimLoops: {
+      kind: "integer",
+      env: "NUM_WORKERS",
+      default: 1,
+      min: 1,
+      max: 64,
+      help: "claims under way at once; 1 is enough where claims are batched",
+    },
+    dbConnections: {
+      kind: "integer",
+      env: "MAX_DB_CONNECTIONS",
+      default: 17,
+      min: 1,
+      max: 10_000,
+      help: "all connections of a process with one worker, the API buffer among them",
+    },
+    handlerConnections: {
+      kind: "integer",
+      env: "HANDLER_DB_CONNECTIONS",
+      default: null,
+      min: 1,
+      max: 10_000,
+      help: "connections for transactions of handlers; not set: what the others leave",
+    },
+    payloadBytesInFlightMax: {
+      kind: "integer",
+      env: "MAX_PAYLOAD_BYTES_IN_FLIGHT",
+      default: 64 * MIB,
+      min: 1024,
+      max: 1024 ** 4,
+      help: "inputs and results in this process, as JSON text; no more are claimed than fit",
+    },
+    leaseMs: {
+      kind: "integer",
+      env: "LEASE_MS",
+      default: 15_000,
+      min: 500,
+      max: 3_600_000,
+      help: "a worker that is silent for so long is dead, and its tasks run elsewhere",
+    },
+  },
+  pressure: {
+    memoryPercentMax: {
+      kind: "integer",
+      env: "PRESSURE_MEMORY_PERCENT_MAX",
+      default: 80,
+      min: 1,
+      max: 99,
+      off: true,
+      help: "memory in use, in percent of its limit, above which claims are halved",
+    },
+    taskDurationP99MsMax: {
+      kind: "integer",
+      env: "PRESSURE_TASK_DURATION_P99_MS_MAX",
+      default: 30_000,
+      min: 1,
+      max: 86_400_000,
+      off: true,
+      help: "p99 of how long tasks take, above which claims are 0.7 of their size",
+    },
+    eventLoopDelayMsMax: {
+      kind: "integer",
+      env: "PRESSURE_EVENT_LOOP_DELAY_MS_MAX",
+      default: 200,
+      min: 10,
+      max: 60_000,
+      off: true,
+      help: "how late the event loop may come round before claims are 0.7 of their size",
+    },
+  },
+  metrics: {
+    enabled: {
+      kind: "boolean",
+      env: "METRICS_ENABLED",
+      default: true,
+      help: "count what happens; /health, /live and /ready answer also without",
+    },
+    port: {
+      kind: "integer",
+      env: "METRICS_PORT",
+      default: null,
+      min: 0,
+      max: 65_535,
+      help: "serve /metrics, /health, /live and /ready there; 0: any that is free; not set: no server",
+    },
+    host: {
+      kind: "text",
+      env: "METRICS_HOST",
+      default: "127.0.0.1",
+      check: checkHost,
+      help: "where that server listens; beyond loopback a token is needed",
+    },
+    token: {
+      kind: "text",
+      env: "METRICS_TOKEN",
+      default: null,
+      check: checkToken,
+      mask: () => "***",
+      help: "what every request to it must carry: authorization: Bearer <token>",
+    },
+  },
+  history: {
+    succeededMs: {
+      ...AGE,
+      env: "HISTORY_SUCCEEDED_MS",
+      default: DAY_MS,
+      help: "how long a success is kept; 0 deletes at once",
+    },
+    failedMs: {
+      ...AGE,
+      env: "HISTORY_FAILED_MS",
+      default: 7 * DAY_MS,
+      help: "how long a failure is kept",
+    },
+    cancelledMs: {
+      ...AGE,
+      env: "HISTORY_CANCELLED_MS",
+      default: 7 * DAY_MS,
+      help: "how long a cancelled task is kept",
+    },
+  },
+} as const satisfies Readonly<Record<string, Readonly<Record<string, Setting>>>>;
+
+export type Section = keyof typeof table;
+/** The name of a setting in code. */
+export type Name<S extends Section> = keyof (typeof table)[S] & string;
+/** The effective values of a section. */
+export type Values<S extends Section> = {
+  readonly [N in Name<S>]: (typeof table)[S][N] extends infer T extends Setting
+    ? ValueOf<T>
+    : never;
+};
+/** Some values of a section, as code gives them. */
+export type Some<S extends Section> = { readonly [N in Name<S>]?: Values<S>[N] | undefined };
+
+export const sections = Object.keys(table) as Section[];
+
+export function namesOf<S extends Section>(section: S): Name<S>[] {
+  return Object.keys(table[section]) as Name<S>[];
+}
+
+export function settingOf<S extends Section>(section: S, name: Name<S>): Setting {
+  return table[section][name] as Setting;
+}
+
+/** As it is written in sluice.toml: maxConcurrentTasks is max_concurrent_tasks. */
+export function snakeCase(name: string): string {
+  return name.replaceAll(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
+}

@@ -1,0 +1,119 @@
+import { table } from "../config/table.js";
+import type { Sum } from "./arithmetic.js";
+import type { PlanInput, Setting } from "./input.js";
+import type { Plan } from "./plan.js";
+import type { Simulation } from "./simulate/simulate.js";
+import { count, number, percent, time } from "./words.js";
+
+/** How words are set off; without a terminal they are not. */
+interface Ink {
+  title(text: string): string;
+  good(text: string): string;
+  bad(text: string): string;
+}
+
+/** A plan for people: what was asked, how it adds up, what to set, and what came of it when tried. */
+export function linesOf(input: PlanInput, plan: Plan, simulation: Simulation, ink: Ink): string[] {
+  return [
+    ink.title(`Plan for ${workload(input)}`),
+    "",
+    ...arithmetic(plan.arithmetic),
+    "",
+    ...recommendation(input, plan, ink),
+    "",
+    ...simulated(input, plan, simulation, ink),
+    ...plan.warnings.map(({ message }) => `${ink.bad("warning")} ${message}`),
+  ];
+}
+
+function workload({ ratePerSecond, durations, ioShare, cores, steady }: PlanInput): string {
+  const how = {
+    constant: time(durations.meanMs),
+    exponential: `${time(durations.meanMs)} on average, exponentially spread`,
+    samples: `${time(durations.meanMs)} on average, p99 ${time(durations.p99Ms)} (${count(durations.samples, "sample")})`,
+  }[durations.kind];
+  const rate = `${number(ratePerSecond)} tasks/s${steady ? " in even steps" : ""}`;
+  return `${rate} of ${how}, ${percent(ioShare)} I/O, on ${count(cores, "core")}`;
+}
+
+function arithmetic(sums: readonly Sum[]): string[] {
+  const results = sums.map(({ value, unit }) =>
+    unit === "ms" ? time(value) : `${number(value)} ${unit}`.trimEnd(),
+  );
+  return columns(sums.map(({ name, formula }, at) => [`  ${name}`, results[at]!, `= ${formula}`]));
+}
+
+function recommendation(input: PlanInput, plan: Plan, ink: Ink): string[] {
+  const { recommendation, nearestPreset } = plan;
+  const { name, differences } = nearestPreset;
+  const unlike = differences.length === 0 ? "the same" : differences.join(", ");
+  return [
+    ink.title(`Recommended: ${settingWords(recommendation)}`),
+    ...columns([
+      ["  set", environment(input, recommendation)],
+      ["  nearest preset", `${name}: ${unlike}`],
+      [
+        "  rule of thumb",
+        "claim loops: 1/2 to 1/3 of the permits if a claim takes one task; 1 if batched",
+      ],
+    ]),
+  ];
+}
+
+function settingWords({ processes, permits, claimLoops, connections }: Setting): string {
+  const parts = [
+    count(permits, "permit"),
+    count(claimLoops, "claim loop"),
+    count(connections, "connection"),
+  ];
+  const each = processes === 1 ? " with" : ", each with";
+  return `${count(processes, "process", "processes")}${each} ${parts.join(", ")}`;
+}
+
+function environment(input: PlanInput, { permits, claimLoops, connections }: Setting): string {
+  const { env, default: usual } = table.client.apiConnections;
+  const api = input.apiConnections === usual ? [] : [`${env}=${input.apiConnections}`];
+  const { maxConcurrentTasks, claimBatchSize, claimLoops: loops, dbConnections } = table.worker;
+  return [
+    `${maxConcurrentTasks.env}=${permits}`,
+    `${claimBatchSize.env}=${input.batch}`,
+    `${loops.env}=${claimLoops}`,
+    `${dbConnections.env}=${connections}`,
+    ...api,
+  ].join(" ");
+}
+
+function simulated(input: PlanInput, plan: Plan, s: Simulation, ink: Ink): string[] {
+  const { setting, recommendation, capacity } = plan;
+  const asRecommended = JSON.stringify(setting) === JSON.stringify(recommendation);
+  const what = asRecommended ? "as recommended" : `with ${settingWords(setting)}`;
+  const verdict = s.stable
+    ? ink.good("stable")
+    : ink.bad(
+        `UNSTABLE: the backlog grows by ${number(s.backlogGrowthPerSecond)} tasks/s, ${number(s.waiting)} wait at the end`,
+      );
+  return [
+    ink.title(`Simulated ${what}: ${number(s.seconds)} s, seed ${s.seed}`),
+    ...columns([
+      ["  load", verdict],
+      [
+        "  throughput",
+        `${number(s.throughputPerSecond)} tasks/s of ${number(input.ratePerSecond)}; at most ${number(capacity.perSecond)} by ${capacity.bottleneck === "cpu" ? "CPU" : capacity.bottleneck}`,
+      ],
+      ["  queue wait", `p50 ${time(s.queueWaitMs.p50)}, p99 ${time(s.queueWaitMs.p99)}`],
+      ["  in flight", `${number(s.inFlight.mean)} on average, ${number(s.inFlight.max)} at most`],
+      [
+        "  utilisation",
+        `permits ${percent(s.permitUtilisation)}, event loops ${percent(s.loopUtilisation)}, cores ${percent(s.coreUtilisation)}`,
+      ],
+    ]),
+  ];
+}
+
+/** Cells under each other; the last of a row takes what it needs. */
+function columns(rows: readonly (readonly string[])[]): string[] {
+  const widths = rows[0]!.map((_, at) => Math.max(...rows.map((row) => row[at]!.length)));
+  return rows.map((row) =>
+    row.map((cell, at) => (at === row.length - 1 ? cell : cell.padEnd(widths[at]!))).join("  "),
+  );
+}

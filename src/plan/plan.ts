@@ -1,0 +1,70 @@
+import { arithmeticOf, type Sum } from "./arithmetic.js";
+import { capacityOf, linesOf, type Capacity } from "./capacity.js";
+import type { PlanInput, Setting } from "./input.js";
+import { eachOf, nearestPreset, type Likeness } from "./nearest.js";
+import { connectionsFor, recommend } from "./recommend.js";
+import type { SimulationInput } from "./simulate/simulate.js";
+import { warningsOf, type Warning } from "./warnings.js";
+
+/** What is recommended for a workload and why, and what is to be said about the setting that is looked at. */
+export interface Plan {
+  readonly recommendation: Setting;
+  readonly arithmetic: readonly Sum[];
+  readonly nearestPreset: Likeness;
+  /** What was given, by number or by preset; the rest as recommended. */
+  readonly setting: Setting;
+  readonly capacity: Capacity;
+  readonly warnings: readonly Warning[];
+}
+
+/** Plans for a workload. Simulates nothing yet. */
+export function planFor(input: PlanInput): Plan {
+  const recommendation = recommend(input);
+  const setting = settingOf(input, recommendation);
+  const capacity = capacityOf(input, setting);
+  return {
+    recommendation,
+    arithmetic: arithmeticOf(input, recommendation),
+    nearestPreset: nearestPreset(recommendation, input.cores),
+    setting,
+    capacity,
+    warnings: warningsOf(input, setting, capacity),
+  };
+}
+
+/** A number before a preset before the recommendation. */
+function settingOf(input: PlanInput, recommendation: Setting): Setting {
+  const preset = input.preset === null ? {} : eachOf(input.preset, input.cores);
+  const chosen = { ...recommendation, ...preset, ...input.given };
+  const open = input.preset === null && input.given.connections === undefined;
+  return open ? { ...chosen, connections: connectionsFor(input, chosen.claimLoops) } : chosen;
+}
+
+// So many durations show more than how a worker fills.
+const DURATIONS_SIMULATED = 20;
+const SECONDS_MIN = 60;
+
+/** How long to simulate where nothing is said: long tasks need longer. */
+export function secondsFor({ durations }: PlanInput): number {
+  return Math.max(SECONDS_MIN, Math.ceil((DURATIONS_SIMULATED * durations.meanMs) / 1000));
+}
+
+/** The workload on the setting, for the simulation. */
+export function simulationOf(
+  input: PlanInput,
+  { processes, permits, claimLoops }: Setting,
+  { seconds, seed }: { readonly seconds: number; readonly seed: number },
+): SimulationInput {
+  const { durations, ratePerSecond, steady, ioShare, cores, batch, claimMs, engineMs } = input;
+  const workload = { ratePerSecond, steady, ioShare, cores, batch, claimMs, engineMs };
+  return {
+    ...workload,
+    processes,
+    permits,
+    lines: linesOf(claimLoops),
+    meanMs: durations.meanMs,
+    durationMs: durations.draw,
+    seconds,
+    seed,
+  };
+}

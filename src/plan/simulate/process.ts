@@ -1,0 +1,152 @@
+import type { Agenda } from "./agenda.js";
+import { Appetite, type Claim } from "./appetite.js";
+import type { Ledger } from "./ledger.js";
+import type { Market, Seat } from "./market.js";
+import type { Random } from "./random.js";
+import type { Thread } from "./thread.js";
+
+const SETTLE_MAX = 500;
+const TOGETHER = 20;
+
+/** What a process is made of. */
+export interface ProcessNumbers {
+  readonly permits: number;
+  /** Statements that may be under way at once. */
+  readonly lines: number;
+  readonly batch: number;
+  readonly claimMs: number;
+  readonly engineMs: number;
+  readonly pollIntervalMs: number;
+  /** The share of a task's duration in which it waits for something else than the processor. */
+  readonly ioShare: number;
+  readonly durationMs: (random: Random) => number;
+}
+
+interface Surroundings {
+  readonly agenda: Agenda;
+  readonly market: Market;
+  readonly thread: Thread;
+  readonly ledger: Ledger;
+  readonly random: Random;
+}
+
+/** One worker in one Node process: a permit, a step, a run, and the step that settles it. */
+export class Process {
+  readonly #n: ProcessNumbers;
+  readonly #s: Surroundings;
+  readonly #appetite: Appetite;
+  readonly #seat: Seat;
+  #free: number;
+  #idleLines: number;
+  /** Those that have ended and are not on their way to the database yet. */
+  #ended = 0;
+  #scheduled = false;
+
+  constructor(numbers: ProcessNumbers, surroundings: Surroundings) {
+    this.#n = numbers;
+    this.#s = surroundings;
+    this.#appetite = new Appetite(numbers);
+    this.#free = numbers.permits;
+    this.#idleLines = numbers.lines;
+    this.#seat = { ring: (tasks) => this.#ring(tasks) };
+    this.#poll();
+  }
+
+  #poll(): void {
+    const { agenda, random, thread } = this.#s;
+    agenda.after(this.#n.pollIntervalMs * (0.9 + random() * 0.2), () => this.#poll());
+    thread.push(0, () => {
+      this.#appetite.wake();
+      this.#pump();
+    });
+  }
+
+  /** The bell takes as long as half a round trip. */
+  #ring(tasks: number): void {
+    this.#s.agenda.after(this.#n.claimMs / 2, () =>
+      this.#s.thread.push(0, () => {
+        this.#appetite.ring(tasks);
+        this.#pump();
+      }),
+    );
+  }
+
+  /** One pump for all that ends at the same moment. */
+  #schedule(): void {
+    if (this.#scheduled) return;
+    this.#scheduled = true;
+    this.#s.agenda.after(0, () =>
+      this.#s.thread.push(0, () => {
+        this.#scheduled = false;
+        this.#pump();
+      }),
+    );
+  }
+
+  #pump(): void {
+    while (this.#idleLines > 0 && this.#stepOnce());
+  }
+
+  #stepOnce(): boolean {
+    const settling = this.#share();
+    const claim = this.#appetite.next(settling, this.#free);
+    if (settling === 0 && claim.want === 0) return false;
+    this.#send(settling, claim);
+    return true;
+  }
+
+  /** What has ended is spread over the free lines; tasks that end in the turn they began in stay together. */
+  #share(): number {
+    const share = Math.ceil(this.#ended / this.#idleLines);
+    const most = this.#n.ioShare === 0 ? Math.max(share, TOGETHER) : share;
+    return Math.min(most, this.#ended, SETTLE_MAX);
+  }
+
+  /** The database does its part halfway through the round trip. */
+  #send(settling: number, claim: Claim): void {
+    const { agenda, market, ledger, thread } = this.#s;
+    const extra = Math.max(0, claim.want - settling);
+    this.#idleLines--;
+    this.#ended -= settling;
+    this.#free -= extra;
+    ledger.permits(extra);
+    agenda.after(this.#n.claimMs / 2, () => {
+      const claimed = market.claim(this.#seat, claim.want, claim.tells);
+      ledger.exchanged(settling, claimed.length);
+      agenda.after(this.#n.claimMs / 2, () =>
+        thread.push(0, () => this.#received(settling + extra, claim, claimed)),
+      );
+    });
+  }
+
+  #received(held: number, claim: Claim, claimed: readonly number[]): void {
+    this.#free += held - claimed.length;
+    this.#s.ledger.permits(claimed.length - held);
+    this.#appetite.learn(claim, claimed.length);
+    for (const arrivedMs of claimed) this.#start(arrivedMs);
+    this.#idleLines++;
+    this.#schedule();
+  }
+
+  /** Half of the JavaScript runs before what it waits for, half after; all at once if it waits for nothing. */
+  #start(arrivedMs: number): void {
+    const { agenda, thread, ledger, random } = this.#s;
+    const { ioShare, engineMs } = this.#n;
+    const durationMs = this.#n.durationMs(random);
+    const pieceMs = ((1 - ioShare) * durationMs + engineMs) / 2;
+    const began = (atMs: number): void => ledger.began(atMs - arrivedMs);
+    const end = (): void => this.#end();
+    if (ioShare === 0) return thread.push(2 * pieceMs, end, began);
+    thread.push(
+      pieceMs,
+      () => agenda.after(ioShare * durationMs, () => thread.push(pieceMs, end)),
+      began,
+    );
+  }
+
+  #end(): void {
+    this.#s.ledger.ended();
+    this.#ended++;
+    this.#schedule();
+  }
+}

@@ -1,0 +1,89 @@
+import { connectionsOf } from "../config/connections.js";
+import type { Capacity } from "./capacity.js";
+import { demandOf } from "./demand.js";
+import type { PlanInput, Setting } from "./input.js";
+import { permitsInAll } from "./recommend.js";
+import { count, number, percent } from "./words.js";
+
+/** Something that will not work, or only just. */
+export interface Warning {
+  readonly code: "too_slow" | "tight" | "cores" | "connections" | "server_connections";
+  readonly message: string;
+}
+
+// PostgreSQL keeps some of max_connections for superusers.
+const RESERVED_CONNECTIONS = 3;
+
+/** What is wrong with a setting for a workload, and by how much. */
+export function warningsOf(input: PlanInput, setting: Setting, capacity: Capacity): Warning[] {
+  const slow = tooSlow(input, setting, capacity);
+  return [
+    slow,
+    // Told already, if the processor is what makes it too slow.
+    slow !== null && capacity.bottleneck === "cpu" ? null : coresOf(input),
+    connectionsEach(input, setting),
+    connectionsInAll(input, setting),
+  ].filter((warning) => warning !== null);
+}
+
+function tooSlow(input: PlanInput, setting: Setting, capacity: Capacity): Warning | null {
+  const { ratePerSecond, utilisation } = input;
+  const busy = ratePerSecond / capacity.perSecond;
+  const holder = holderOf(input, setting, capacity);
+  const rate = number(ratePerSecond);
+  if (busy > 1) {
+    const missing = percent(1 - 1 / busy);
+    const message = `cannot keep up: ${holder} ${number(capacity.perSecond)} of ${rate} tasks/s, ${missing} too few; the backlog grows by ${number(ratePerSecond - capacity.perSecond)} tasks/s${remedy(input, setting, capacity)}`;
+    return { code: "too_slow", message };
+  }
+  // A setting that was recommended is at its target up to rounding.
+  if (busy <= Math.max(utilisation, 0.9)) return null;
+  const message = `${holder} ${number(capacity.perSecond)} tasks/s at most: ${rate} is ${percent(busy)} of that, and waits will be long`;
+  return { code: "tight", message };
+}
+
+function holderOf(input: PlanInput, setting: Setting, { bottleneck }: Capacity): string {
+  const { processes, permits, claimLoops } = setting;
+  if (bottleneck === "permits") return `${number(processes * permits)} permits in all carry`;
+  if (bottleneck === "claims") return `${count(processes * claimLoops, "claim loop")} in all carry`;
+  const running = Math.min(processes, input.cores);
+  return `${count(processes, "process", "processes")} on ${count(input.cores, "core")} (${number(running)} at a time) carry`;
+}
+
+function remedy(input: PlanInput, { processes }: Setting, { bottleneck }: Capacity): string {
+  if (bottleneck === "permits") {
+    const each = Math.ceil(permitsInAll(input, processes) / processes);
+    return `; ${number(each)} permits each would do`;
+  }
+  if (bottleneck === "claims") return "; raise the batch or the claim loops";
+  const needed = Math.ceil(demandOf(input).cores / input.utilisation);
+  return `; ${count(needed, "process", "processes")} on as many cores would do`;
+}
+
+function coresOf(input: PlanInput): Warning | null {
+  const { cores, utilisation } = input;
+  const demand = demandOf(input);
+  if (demand.cores <= cores * utilisation) return null;
+  const needed = Math.ceil(demand.cores / utilisation);
+  const message = `JavaScript takes ${number(demand.cores)} of ${count(cores, "core")}, over ${percent(utilisation)}: ${count(needed, "core")} would do`;
+  return { code: "cores", message };
+}
+
+function connectionsEach(input: PlanInput, setting: Setting): Warning | null {
+  const { claimLoops, connections } = setting;
+  const { apiConnections, handlerConnections } = input;
+  const numbers = { claimLoops, dbConnections: connections, apiConnections, handlerConnections };
+  const { problem } = connectionsOf(numbers);
+  return problem === null ? null : { code: "connections", message: problem };
+}
+
+function connectionsInAll(
+  { maxConnections }: PlanInput,
+  { processes, connections }: Setting,
+): Warning | null {
+  const usable = Math.max(0, maxConnections - RESERVED_CONNECTIONS);
+  const inAll = processes * connections;
+  if (inAll <= usable) return null;
+  const message = `${number(inAll)} connections in all, but the server takes ${number(usable)} (max_connections ${maxConnections}, ${RESERVED_CONNECTIONS} for superusers): ${number(inAll - usable)} too many; raise max_connections or put a pooler between`;
+  return { code: "server_connections", message };
+}

@@ -1,0 +1,34 @@
+import type { Database } from "./database.js";
+import { statement } from "./statement.js";
+
+/** The slots of a limit at a moment; a limit per key is `name/*`, by the key that has the most. */
+export interface GroupSlots {
+  readonly group: string;
+  /** null while it is lifted. */
+  readonly slots: number | null;
+  readonly used: number;
+  /** Tasks before it, if it is full; counted up to 1,000. */
+  readonly waiting: number;
+}
+
+const slotsStatement = statement<{
+  name: string;
+  slots: number | null;
+  used: number;
+  waiting: number;
+}>({
+  name: "limit_slots",
+  text: "select name, slots, used, waiting from sluice.limit_slots($1::text[], $2)",
+  params: ["_text", "int4"],
+  columns: ["name", "slots", "used", "waiting"],
+});
+
+/** At most max limits, those named first. Not on the callers' own connections: they may wait for us. */
+export async function readSlots(
+  db: Database,
+  names: readonly string[],
+  max: number,
+): Promise<GroupSlots[]> {
+  const rows = await db.run(slotsStatement, [[...names], max], db.aside);
+  return rows.map(({ name, slots, used, waiting }) => ({ group: name, slots, used, waiting }));
+}

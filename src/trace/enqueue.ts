@@ -1,0 +1,60 @@
+import type { Attributes, Span } from "@opentelemetry/api";
+import type { Api } from "./api.js";
+import { attributesOf, recordError } from "./attributes.js";
+import type { Destination } from "./destination.js";
+import { quietly } from "./quietly.js";
+import { traceText } from "./stored.js";
+import { tracingNow } from "./tracer.js";
+
+interface Enqueue<T> extends Destination {
+  /** Inserts; what it is given is stored with every task. */
+  readonly work: (trace: string | null) => Promise<T>;
+  /** What the span says about what was made. */
+  readonly made: (done: T) => Attributes;
+}
+
+/**
+ * Enqueues within a span of its own, whose context is stored with the tasks. Its kind is PRODUCER because
+ * the runs link to it: one span for a whole batch, so a million tasks are not a million spans.
+ */
+export async function traceEnqueue<T>(on: boolean, enqueue: Enqueue<T>): Promise<T> {
+  const begun = on ? begin(enqueue) : null;
+  if (begun === null) return enqueue.work(null);
+  const { span, api } = begun;
+  const { context } = api;
+  const stored = quietly(() => traceText(api, span.spanContext())) ?? null;
+  try {
+    const done = await context.with(
+      api.trace.setSpan(context.active(), span),
+      enqueue.work,
+      undefined,
+      stored,
+    );
+    quietly(() => span.setAttributes(enqueue.made(done)));
+    return done;
+  } catch (e) {
+    quietly(() => recordError(span, e));
+    throw e;
+  } finally {
+    quietly(() => span.end());
+  }
+}
+
+/** For what is done later and elsewhere: it runs as if it were done here and now. */
+export function boundHere<A extends unknown[], R>(
+  on: boolean,
+  work: (...args: A) => R,
+): (...args: A) => R {
+  const context = on ? tracingNow()?.api.context : undefined;
+  return context === undefined ? work : context.bind(context.active(), work);
+}
+
+function begin(to: Destination): { readonly span: Span; readonly api: Api } | null {
+  const tracing = tracingNow();
+  if (tracing === null) return null;
+  const { api, tracer } = tracing;
+  const attributes = attributesOf(to, { name: "enqueue", type: "send" });
+  const options = { kind: api.SpanKind.PRODUCER, attributes };
+  const span = quietly(() => tracer.startSpan(`enqueue ${to.type}`, options));
+  return span === undefined ? null : { span, api };
+}

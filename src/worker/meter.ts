@@ -1,0 +1,76 @@
+import type { StepReply } from "../postgres/step.js";
+
+/** How a run came to its end, as far as the worker knows: what of it the database took is told apart. */
+export type Ending =
+  "succeeded" | "retried" | "failed" | "cancelled" | "snoozed" | "released" | "lost";
+
+/** Whose connections: claims and settles, transactions of handlers, enqueue and queries. */
+type Pool = "claim" | "handlers" | "api";
+
+/** Something that a handler has begun: by the clock of the worker. */
+export interface Begun {
+  readonly startedMs: number;
+}
+
+/**
+ * What claimer and crew tell while they work: metrics count it, pressure watches it. Called on the hot
+ * path: every argument is a number, a constant or a list that is there anyway, and whoever listens makes
+ * nothing anew per task and never throws. All times are by the worker's monotonic clock.
+ */
+export interface Meter {
+  /** A claim was answered. */
+  claimed(asked: number, got: number, tookMs: number): void;
+  /** A task of the stream, the first of its claim, had been due for so long. At most one per claim. */
+  queued(stream: number, waitMs: number): void;
+  /** A claim, or the recording of outcomes, got no answer or an error. */
+  stepFailed(): void;
+  /** Somebody had to wait so long for a connection of the pool. */
+  waited(pool: Pool, ms: number): void;
+  /** A handler is about to be called for a task of the stream. */
+  started(stream: number, nowMs: number): void;
+  /** A run has ended, for whatever reason: each that was started ends once. */
+  ended(stream: number, ending: Ending, startedMs: number, nowMs: number): void;
+  /** The database took so many completions. */
+  completed(tasks: number): void;
+  /** The database refused outcomes: their claims were lost. */
+  refused(tasks: number): void;
+  /** These were answered by the database, whatever it said. */
+  answered(items: readonly Begun[], nowMs: number): void;
+}
+
+/** Tells what a step's reply says: what it claimed, and that all but those refused were taken. */
+export function tellReply(
+  meter: Meter,
+  { claimed, refused, waited }: StepReply,
+  step: {
+    readonly want: number;
+    readonly parcel: { readonly items: readonly Begun[] } | null;
+    readonly sentMs: number;
+    readonly nowMs: number;
+  },
+): void {
+  const { want, parcel, sentMs, nowMs } = step;
+  if (parcel !== null) {
+    // guard: what was refused is not completed -> test/metrics/counts.test.ts: "what the database refused is not completed"
+    meter.completed(parcel.items.length - refused);
+    if (refused > 0) meter.refused(refused);
+    meter.answered(parcel.items, nowMs);
+  }
+  if (want > 0) meter.claimed(want, claimed.length, nowMs - sentMs);
+  if (waited !== null) meter.queued(waited.stream, waited.ms);
+}
+
+function nothing(): void {}
+
+/** For whoever does not want to know. */
+export const noMeter: Meter = Object.freeze({
+  claimed: nothing,
+  queued: nothing,
+  stepFailed: nothing,
+  waited: nothing,
+  started: nothing,
+  ended: nothing,
+  completed: nothing,
+  refused: nothing,
+  answered: nothing,
+});

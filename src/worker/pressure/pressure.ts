@@ -1,0 +1,188 @@
+import { pressureOf, type PressureReason, type PressureState } from "../../core/pressure.js";
+import type { Clock, Logger } from "../../core/ports.js";
+import { Durations } from "./durations.js";
+import { LoopDelay } from "./loop.js";
+import { memoryReader, type MemoryUse } from "./memory.js";
+import type { PressureThresholds } from "./options.js";
+import { nextSignal, quietSignal, type Signal } from "./signal.js";
+import type { Pressed } from "./size.js";
+
+interface PressureReaders {
+  readonly memory: () => MemoryUse;
+  readonly loopDelayMs: () => number;
+}
+
+interface WatchOptions {
+  readonly thresholds: PressureThresholds;
+  readonly clock: Clock;
+  readonly log: Logger;
+  /** What stops claims just now. */
+  readonly stops: () => readonly ("permits" | "payload")[];
+  /** Claims may be larger again. */
+  readonly onRelief: () => void;
+  /** For tests; else the process itself is looked at. */
+  readonly readers?: PressureReaders;
+}
+
+const SAMPLE_MS = 250;
+// Below these shares of its threshold a signal is over: 75 % of memory where 80 % is too much.
+const MEMORY_LOW = 0.9375;
+const OTHERS_LOW = 0.8;
+// It has to stay there for a second.
+const OFF_AFTER = 4;
+// Memory and durations change slowly and count at once. One late turn of the event loop, which two samples
+// see, is a garbage collection; three in a row make it a busy loop. What stops claims does so at once and
+// often for a moment only: it is worth a line if it lasts for a second.
+const ON_AFTER: Readonly<Record<PressureReason, number>> = {
+  memory: 1,
+  task_duration: 1,
+  event_loop_delay: 3,
+  permits: 4,
+  payload: 4,
+};
+
+/** What was measured last; null: turned off, or nothing to measure yet. */
+interface PressureMeasures {
+  readonly memory: MemoryUse | null;
+  readonly taskDurationP99Ms: number | null;
+  readonly eventLoopDelayMs: number | null;
+}
+
+type Reduces = "memory" | "task_duration" | "event_loop_delay";
+
+/**
+ * Looks four times a second how the process stands. Tells the claimer what is too much, and everybody else
+ * what the state is: it is logged when it changes, goes with every heartbeat, and metrics read it.
+ */
+export class Pressure {
+  readonly #o: WatchOptions;
+  readonly #durations: Durations;
+  readonly #signals = new Map<PressureReason, Signal>();
+  #loop: LoopDelay | null = null;
+  #readers: PressureReaders | null;
+  #timer: NodeJS.Timeout | null = null;
+  #told: readonly PressureReason[] = [];
+  #pressed: Pressed = { memory: false, taskDuration: false, eventLoopDelay: false };
+  #measures: PressureMeasures = { memory: null, taskDurationP99Ms: null, eventLoopDelayMs: null };
+
+  constructor(options: WatchOptions) {
+    this.#o = options;
+    this.#durations = new Durations(options.clock.now());
+    this.#readers = options.readers ?? null;
+  }
+
+  start(): void {
+    this.#readers ??= this.#ofThisProcess();
+    this.#timer ??= setInterval(() => this.sample(), SAMPLE_MS).unref();
+  }
+
+  stop(): void {
+    if (this.#timer !== null) clearInterval(this.#timer);
+    this.#loop?.stop();
+    this.#timer = this.#loop = this.#readers = null;
+  }
+
+  /** A task has ended, after so long. */
+  ended(tookMs: number): void {
+    this.#durations.add(tookMs);
+  }
+
+  /** The signals that make claims smaller. */
+  get pressed(): Pressed {
+    return this.#pressed;
+  }
+
+  get state(): PressureState {
+    return pressureOf([...this.#o.stops(), ...this.#reducing()]);
+  }
+
+  /** Measures once. Never throws: what cannot be measured is no pressure. */
+  sample(): void {
+    this.#measures = this.#measure();
+    const { memory, taskDurationP99Ms, eventLoopDelayMs } = this.#measures;
+    const t = this.#o.thresholds;
+    const before = this.#reducing().length;
+    this.#next("memory", memory?.percent ?? null, t.memoryPercentMax, MEMORY_LOW);
+    this.#next("task_duration", taskDurationP99Ms, t.taskDurationP99MsMax, OTHERS_LOW);
+    this.#next("event_loop_delay", eventLoopDelayMs, t.eventLoopDelayMsMax, OTHERS_LOW);
+    const stops = this.#o.stops();
+    for (const stop of ["permits", "payload"] as const)
+      this.#next(stop, stops.includes(stop) ? 1 : 0, 0.5, 1);
+    this.#pressed = {
+      memory: this.#isOn("memory"),
+      taskDuration: this.#isOn("task_duration"),
+      eventLoopDelay: this.#isOn("event_loop_delay"),
+    };
+    this.#tell();
+    if (this.#reducing().length < before) this.#o.onRelief();
+  }
+
+  #measure(): PressureMeasures {
+    const t = this.#o.thresholds;
+    const readers = this.#readers;
+    const tried = <T>(on: number | null, read: (() => T) | undefined): T | null => {
+      try {
+        return on === null || read === undefined ? null : read();
+      } catch {
+        return null;
+      }
+    };
+    return {
+      memory: tried(t.memoryPercentMax, readers?.memory),
+      taskDurationP99Ms: tried(t.taskDurationP99MsMax, () =>
+        this.#durations.p99Ms(this.#o.clock.now()),
+      ),
+      eventLoopDelayMs: tried(t.eventLoopDelayMsMax, readers?.loopDelayMs),
+    };
+  }
+
+  #next(reason: PressureReason, value: number | null, above: number | null, low: number): void {
+    const onAfter = ON_AFTER[reason];
+    const was = this.#signals.get(reason) ?? quietSignal;
+    const terms = { above: above ?? 0, below: (above ?? 0) * low, onAfter, offAfter: OFF_AFTER };
+    this.#signals.set(reason, nextSignal(was, above === null ? null : value, terms));
+  }
+
+  #isOn(reason: PressureReason): boolean {
+    return this.#signals.get(reason)?.on ?? false;
+  }
+
+  #reducing(): Reduces[] {
+    const all: Reduces[] = ["memory", "task_duration", "event_loop_delay"];
+    return all.filter((reason) => this.#isOn(reason));
+  }
+
+  /** Once per change. That all permits are in use is what they are for, and told only to who wants details. */
+  #tell(): void {
+    const now = [...this.#signals.keys()].filter((reason) => this.#isOn(reason));
+    const was = this.#told;
+    if (now.length === was.length && now.every((reason) => was.includes(reason))) return;
+    this.#told = now;
+    const { log } = this.#o;
+    const { memory, ...others } = this.#measures;
+    const fields = {
+      ...pressureOf(now),
+      memoryPercent: memory?.percent,
+      memoryOf: memory?.of,
+      ...others,
+    };
+    const [worries, worried] = [now, was].map((some) =>
+      some.filter((reason) => reason !== "permits"),
+    ) as [PressureReason[], PressureReason[]];
+    if (worries.some((reason) => !worried.includes(reason)))
+      log.warn("the worker is under pressure", fields);
+    else if (worries.length < worried.length) log.info("pressure on the worker went down", fields);
+    else log.debug("the worker's permits ran out or came back", fields);
+  }
+
+  #ofThisProcess(): PressureReaders {
+    const { memoryPercentMax, eventLoopDelayMsMax } = this.#o.thresholds;
+    const loop = (this.#loop = eventLoopDelayMsMax === null ? null : new LoopDelay());
+    // Looking up the control groups opens files: not for who does not ask.
+    const memory = memoryPercentMax === null ? null : memoryReader();
+    return {
+      memory: memory ?? (() => ({ percent: 0, of: "host" })),
+      loopDelayMs: () => loop?.readMs() ?? 0,
+    };
+  }
+}

@@ -1,0 +1,45 @@
+import type { Clock } from "../core/ports.js";
+import type { Line } from "../postgres/line.js";
+import type { Meter } from "./meter.js";
+
+interface RackOptions {
+  readonly lines: readonly Line[];
+  readonly clock: Clock;
+  readonly meter: Meter;
+}
+
+/** The lines that are idle, and how long outcomes waited for one of them. */
+export class Rack {
+  readonly #o: RackOptions;
+  readonly #idle: Line[];
+  #wantedMs: number | null = null;
+
+  constructor(options: RackOptions) {
+    this.#o = options;
+    this.#idle = [...options.lines];
+  }
+
+  get idle(): number {
+    return this.#idle.length;
+  }
+
+  get full(): boolean {
+    return this.#idle.length === this.#o.lines.length;
+  }
+
+  take(): Line | undefined {
+    if (this.#wantedMs !== null)
+      this.#o.meter.waited("claim", this.#o.clock.now() - this.#wantedMs);
+    this.#wantedMs = null;
+    return this.#idle.pop();
+  }
+
+  put(line: Line): void {
+    this.#idle.push(line);
+  }
+
+  /** Outcomes wait, and there may be no line for them. */
+  want(): void {
+    if (this.#idle.length === 0) this.#wantedMs ??= this.#o.clock.now();
+  }
+}

@@ -1,0 +1,32 @@
+import { fitOf, type ConnectionShares } from "../config/connections.js";
+import { SluiceError } from "../core/error.js";
+import { serverConnections } from "../postgres/connections.js";
+import type { Line } from "../postgres/line.js";
+import type { WorkerDesk } from "./worker-desk.js";
+
+/** The most that a worker may open. Those for enqueue and queries are counted by the first of a process. */
+export function mayOpen(desk: WorkerDesk, { needed, api }: ConnectionShares): number {
+  return desk.first ? needed : needed - api;
+}
+
+/**
+ * Looks whether the server has room for all that the worker may open. What it opens only later, under
+ * load, would else be refused when it is needed most.
+ */
+export async function checkRoom(
+  line: Line,
+  desk: WorkerDesk,
+  shares: ConnectionShares,
+): Promise<void> {
+  const { db, listener, first, logger } = desk;
+  // Behind a pooler it is the pooler who opens connections; how many it lets in nobody can ask it here.
+  if (!db.prepared) return;
+  const api = first ? db.apiOpen + (listener === null ? 0 : 1) : 0;
+  const may = mayOpen(desk, shares);
+  const server = await serverConnections(line);
+  // The line that asks is one of them.
+  const { impossible, tight } = fitOf({ may, open: api + 1 }, server);
+  const details = { may, ...server };
+  if (impossible !== null) throw new SluiceError("connections_exceeded", impossible, { details });
+  if (tight !== null) logger.warn(tight, details);
+}

@@ -1,0 +1,99 @@
+import { describe, expect, test } from "vitest";
+import { connectionsOf, fitOf } from "../../src/config/connections.js";
+import { presetNames, presetOf } from "../../src/config/presets.js";
+import { resolveSection } from "../../src/config/resolve.js";
+
+const nothing = { env: {}, file: null };
+
+describe("who gets which connections", () => {
+  test.each([
+    // loops, total, api, explicit | lines, handlers, needed
+    [1, 17, 7, undefined, 2, 6, 17],
+    [1, 12, 7, undefined, 2, 1, 12],
+    [2, 12, 7, undefined, 2, 1, 12],
+    [3, 15, 7, undefined, 3, 3, 15],
+    [5, 25, 7, undefined, 5, 11, 25],
+    [2, 15, 7, undefined, 2, 4, 15],
+    [5, 35, 7, undefined, 5, 21, 35],
+    [1, 17, 1, undefined, 2, 12, 17],
+    [1, 17, 7, 3, 2, 3, 14],
+    [1, 17, 7, 6, 2, 6, 17],
+    [64, 10_000, 1000, undefined, 64, 8934, 10_000],
+  ])("%i loops, %i in all, %i for the API, %s for handlers", (...row) => {
+    const [claimLoops, dbConnections, apiConnections, handlerConnections, lines, handlers, sum] =
+      row;
+    expect(
+      connectionsOf({ claimLoops, dbConnections, apiConnections, handlerConnections }),
+    ).toEqual({
+      lines,
+      beat: 1,
+      keep: 1,
+      handlers,
+      api: apiConnections,
+      total: dbConnections,
+      needed: sum,
+      ok: true,
+      problem: null,
+    });
+  });
+
+  test.each([
+    [1, 11, 7, undefined, 12, ["2 to claim", "1 to beat", "1 to keep", "1 for tra", "7 for enq"]],
+    [8, 17, 7, undefined, 18, ["8 to claim", "1 to beat", "1 to keep", "1 for tra", "7 for enq"]],
+    [1, 17, 20, undefined, 25, ["2 to claim", "1 to beat", "1 to keep", "1 for tra", "20 for enq"]],
+    [1, 17, 7, 7, 18, ["2 to claim", "1 to beat", "1 to keep", "7 for tra", "7 for enq"]],
+  ])("%i loops, %i in all, %i for the API, %s for handlers: too few", (...row) => {
+    const [claimLoops, dbConnections, apiConnections, handlerConnections, needed, summands] = row;
+    const shares = connectionsOf({ claimLoops, dbConnections, apiConnections, handlerConnections });
+    expect(shares).toMatchObject({ ok: false, needed, total: dbConnections });
+    expect(shares.problem).toContain(`is ${dbConnections}, but ${needed} are needed`);
+    for (const summand of summands) expect(shares.problem).toContain(summand);
+  });
+
+  test.each(presetNames)("the preset %s adds up", (preset) => {
+    const numbers = resolveSection("worker", {}, nothing, preset).values;
+    expect(connectionsOf({ ...numbers, apiConnections: 7 })).toMatchObject({
+      ok: true,
+      needed: numbers.dbConnections,
+    });
+  });
+});
+
+test.each([
+  ["dev", 8, [2, 3, 12]],
+  ["balanced", 8, [3, 5, 15]],
+  ["high", 8, [5, 10, 25]],
+  ["cpu", 1, [2, 1, 15]],
+  ["cpu", 4, [2, 4, 15]],
+  ["cpu", 64, [2, 4, 15]],
+  ["io", 8, [5, 20, 35]],
+] as const)("the preset %s on %i cores", (name, cores, expected) => {
+  const { claimLoops, maxConcurrentTasks, dbConnections } = presetOf(name, cores);
+  expect([claimLoops, maxConcurrentTasks, dbConnections]).toEqual(expected);
+});
+
+describe("whether the server has room", () => {
+  const server = { max: 100, reserved: 3, inUse: 0, workers: 0, registered: 0 };
+  test.each([
+    ["alone", { may: 17, open: 3 }, { inUse: 3 }, "fits"],
+    ["alone, to the last", { may: 97, open: 3 }, { inUse: 3 }, "fits"],
+    ["one too many, alone", { may: 98, open: 3 }, { inUse: 3 }, "impossible"],
+    ["beside what others have open", { may: 17, open: 3 }, { inUse: 83 }, "fits"],
+    ["one too many beside that", { may: 17, open: 3 }, { inUse: 84 }, "tight"],
+    ["beside other workers", { may: 17, open: 3 }, { workers: 2, registered: 80 }, "fits"],
+    ["one too many beside them", { may: 17, open: 3 }, { workers: 2, registered: 81 }, "tight"],
+    ["counted once", { may: 17, open: 3 }, { inUse: 60, workers: 2, registered: 60 }, "fits"],
+  ] as const)("%s", (_, mine, more, expected) => {
+    const { impossible, tight } = fitOf(mine, { ...server, ...more });
+    const found = impossible !== null ? "impossible" : tight !== null ? "tight" : "fits";
+    expect(found).toBe(expected);
+    if (found !== "fits")
+      expect(impossible ?? tight).toContain("97 (max_connections 100 - 3 reserved)");
+  });
+
+  test("the warning shows its arithmetic", () => {
+    const { tight } = fitOf({ may: 17, open: 3 }, { ...server, workers: 5, registered: 85 });
+    for (const part of ["may open 17", "5 other workers may open 85", "together 102"])
+      expect(tight).toContain(part);
+  });
+});

@@ -1,0 +1,99 @@
+import pg from "pg";
+import { expect, onTestFinished, test } from "vitest";
+import { task, type } from "../../src/index.js";
+import { unready } from "../../src/metrics/health.js";
+import type { GroupSlots } from "../../src/postgres/slots.js";
+import { onWait } from "../../src/postgres/waits.js";
+import { Looks } from "../../src/worker/looks.js";
+import { signal, until } from "../flow/scene.js";
+import { openRealm } from "../roles/realm.js";
+import { freshDatabase } from "../support/database.js";
+import { spawnTs } from "../support/process.js";
+import { valueOf } from "./scrape.js";
+
+test.each([
+  ["new", 0, false, ["starting"]],
+  ["running", 0, false, []],
+  ["running", 10_000, false, []],
+  ["running", 10_501, false, ["its last heartbeat is 10501 ms old"]],
+  ["running", null, false, ["it has no lease"]],
+  ["running", 0, true, ["it runs a suspect task alone"]],
+  ["stopping", 0, false, ["stopping"]],
+  ["stopped", null, false, ["stopped"]],
+] as const)("%s, with a heartbeat %s ms old: %s %j", (state, heartbeatAgeMs, suspecting, why) => {
+  expect(unready({ state, heartbeatAgeMs, leaseMs: 15_000, suspecting })).toEqual(why);
+});
+
+test("a long lease does not make an old heartbeat fresh", () => {
+  const about = { state: "running", suspecting: false, leaseMs: 3_600_000 } as const;
+  expect(unready({ ...about, heartbeatAgeMs: 11_000 })).toEqual([]);
+  expect(unready({ ...about, heartbeatAgeMs: 11_001 })).toHaveLength(1);
+});
+
+test("the database is asked for slots once a second at most, and once for all who ask", async () => {
+  let [asked, now] = [0, 0];
+  const replies = [signal<GroupSlots[]>(), signal<GroupSlots[]>()];
+  const looks = new Looks({ clock: { now: () => now }, read: () => replies[asked++]!.promise });
+  const group = { group: "mail", slots: 2, used: 2 };
+  const both = Promise.all([looks.slots(), looks.slots()]);
+  replies[0]!.resolve([{ ...group, waiting: 3 }]);
+  expect((await both).map(([first]) => first?.waiting)).toEqual([3, 3]);
+  now = 999;
+  expect(looks.full).toEqual(["mail"]);
+  await looks.slots();
+  expect(asked).toBe(1);
+  // A claim that came back short later asks again, and is not held up by it.
+  now = 1_500;
+  expect(looks.full).toEqual(["mail"]);
+  expect(asked).toBe(2);
+  // No answer: what is two seconds old says nothing any more about now.
+  now = 2_000;
+  expect(looks.full).toEqual([]);
+  replies[1]!.resolve([{ ...group, waiting: 0 }]);
+  await looks.slots();
+  expect(looks.full).toEqual([]);
+});
+
+test("who waits for a connection of a pool is timed, by whatever call", async () => {
+  const database = await freshDatabase();
+  const pool = new pg.Pool({ connectionString: database.url, max: 1 });
+  onTestFinished(async () => {
+    await pool.end();
+    await database.drop();
+  });
+  const waits: number[] = [];
+  const stop = onWait(pool, (ms) => waits.push(ms));
+  const holder = await pool.connect();
+  const queried = pool.query("select 1 as one");
+  await until("one to wait", () => pool.waitingCount === 1);
+  const waitedMs = performance.now();
+  await new Promise((resolve) => setTimeout(resolve, 20));
+  const heldMs = performance.now() - waitedMs;
+  holder.release();
+  expect((await queried).rows).toEqual([{ one: 1 }]);
+  expect(waits).toHaveLength(2);
+  expect(waits[1]).toBeGreaterThanOrEqual(heldMs);
+  stop();
+  await pool.query("select 1");
+  expect(waits).toHaveLength(2);
+});
+
+test("a worker that has only the rights of a worker sees the slots of limits", async () => {
+  const realm = await openRealm("jobs");
+  onTestFinished(() => realm.close());
+  const sluice = await realm.connect("worker");
+  const job = task("job", { input: type<number>(), concurrency: 7 });
+  const worker = sluice.worker({ handlers: [job.handle(() => {})] });
+  await worker.start();
+  await until(
+    "the limit to be told",
+    async () => (await valueOf(worker, 'concurrency_slots_limit{group="job"}')) === 7,
+  );
+  await worker.stop();
+});
+
+test("a server of metrics keeps no process alive, nor does a connection to it", async () => {
+  const alone = spawnTs("test/metrics/programs/alone.ts");
+  await alone.line((line) => line === "answered");
+  expect(await alone.exit).toBe(0);
+});

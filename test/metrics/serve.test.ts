@@ -1,0 +1,164 @@
+import { createServer, type AddressInfo } from "node:net";
+import { expect, onTestFinished, test } from "vitest";
+import { task, type } from "../../src/index.js";
+import { checkMetrics, type MetricsOptions } from "../../src/metrics/options.js";
+import { MetricsServer, type Pages } from "../../src/metrics/serve.js";
+import { codeOf } from "../client/house.js";
+import { scene, signal, until } from "../flow/scene.js";
+
+const TOKEN = "a-token-of-24-characters";
+
+async function serve(options: MetricsOptions, pages: Partial<Pages> = {}): Promise<string> {
+  const server = await MetricsServer.open(checkMetrics({ port: 0, ...options }).serve!, {
+    metrics: async () => "sluice_x 1\n",
+    health: () => ({ state: "running" }),
+    unready: () => [],
+    ...pages,
+  });
+  onTestFinished(() => server.close());
+  return server.url;
+}
+
+const bearer = (token: string): RequestInit => ({ headers: { authorization: `Bearer ${token}` } });
+
+test("metrics, health, live and ready are served, and nothing else", async () => {
+  const url = await serve({});
+  const metrics = await fetch(`${url}/metrics?x=1`);
+  expect(metrics.headers.get("content-type")).toBe("text/plain; version=0.0.4; charset=utf-8");
+  expect(await metrics.text()).toBe("sluice_x 1\n");
+  expect(await (await fetch(`${url}/health`)).json()).toEqual({ state: "running" });
+  expect(await (await fetch(`${url}/live`)).json()).toEqual({ live: true });
+  expect(await (await fetch(`${url}/ready`)).json()).toEqual({ ready: true, reasons: [] });
+  expect((await fetch(`${url}/`)).status).toBe(404);
+});
+
+test("HEAD has the headers alone, and every other method is refused", async () => {
+  const url = await serve({});
+  const head = await fetch(`${url}/metrics`, { method: "HEAD" });
+  expect([head.status, head.headers.get("content-length"), await head.text()]).toEqual([
+    200,
+    "11",
+    "",
+  ]);
+  for (const method of ["POST", "PUT", "DELETE", "OPTIONS"]) {
+    const refused = await fetch(`${url}/metrics`, { method });
+    expect([refused.status, refused.headers.get("allow")]).toEqual([405, "GET, HEAD"]);
+  }
+});
+
+test("what is not ready answers 503 with the reasons, and what throws 500", async () => {
+  const url = await serve(
+    {},
+    {
+      unready: () => ["it has no lease"],
+      metrics: () => Promise.reject(new Error("no numbers")),
+    },
+  );
+  const ready = await fetch(`${url}/ready`);
+  expect(ready.status).toBe(503);
+  expect(await ready.json()).toEqual({ ready: false, reasons: ["it has no lease"] });
+  const metrics = await fetch(`${url}/metrics`);
+  expect([metrics.status, await metrics.json()]).toEqual([500, { error: "no numbers" }]);
+});
+
+test("beyond loopback a token is wanted", async () => {
+  for (const host of ["0.0.0.0", "::", "10.0.0.1", "example.org", "128.0.0.1"])
+    expect(await codeOf(() => checkMetrics({ port: 0, host })), host).toBe("invalid_option");
+  expect(checkMetrics({ port: 0, host: "0.0.0.0", token: TOKEN }).serve?.token).toBe(TOKEN);
+  for (const host of ["127.0.0.1", "127.1.2.3", "::1", "localhost"])
+    expect(checkMetrics({ port: 0, host }).serve?.host).toBe(host);
+  // Nothing listens, so nothing is wanted.
+  expect(checkMetrics({ host: "0.0.0.0" }).serve).toBeNull();
+});
+
+test("with a token every page asks for it", async () => {
+  const url = await serve({ token: TOKEN });
+  for (const page of ["metrics", "health", "live", "ready", "other"]) {
+    const refused = await fetch(`${url}/${page}`);
+    expect([refused.status, refused.headers.get("www-authenticate")]).toEqual([401, "Bearer"]);
+    expect((await fetch(`${url}/${page}`, bearer(`${TOKEN}x`))).status).toBe(401);
+    expect((await fetch(`${url}/${page}`, bearer(TOKEN.slice(1)))).status).toBe(401);
+  }
+  expect((await fetch(`${url}/metrics`, bearer(TOKEN))).status).toBe(200);
+});
+
+test.each([
+  { port: 65_536 },
+  { port: "9464" },
+  { host: "" },
+  { host: "a b" },
+  { token: "short" },
+  { token: `${"x".repeat(20)}\n` },
+  { enabled: "yes" },
+  { registry: {} },
+  { ports: 1 },
+])("%j is refused at the door", async (options) => {
+  expect(await codeOf(() => checkMetrics(options as MetricsOptions))).toBe("invalid_option");
+});
+
+test("a port that is taken is told by a typed error, and the worker has not registered", async () => {
+  const s = await scene();
+  const other = createServer().listen(0, "127.0.0.1");
+  await new Promise((resolve) => other.once("listening", resolve));
+  onTestFinished(() => void other.close());
+  const { port } = other.address() as AddressInfo;
+  const handlers = [task("job", { input: type<number>() }).handle(() => {})];
+  const worker = s.sluice.worker({ handlers, metrics: { port } });
+  await expect(worker.start()).rejects.toMatchObject({
+    code: "port_unavailable",
+    details: { host: "127.0.0.1", port, reason: "EADDRINUSE" },
+  });
+  expect((await s.sql.query("select from sluice.worker")).rowCount).toBe(0);
+});
+
+test("a worker is ready while it claims, not while it stops, and is silent when it has stopped", async () => {
+  const s = await scene();
+  const [begun, finish] = [signal(), signal()];
+  const job = task("job", { input: type<number>() });
+  const handler = job.handle(async () => {
+    begun.resolve();
+    await finish.promise;
+  });
+  const worker = await s.worker({ handlers: [handler], metrics: { port: 0 } });
+  const url = worker.metricsUrl!;
+  expect(url).toMatch(/^http:\/\/127\.0\.0\.1:\d+$/);
+  expect((await fetch(`${url}/ready`)).status).toBe(200);
+  await s.sluice.enqueue(job, 1);
+  await begun.promise;
+  expect(await (await fetch(`${url}/health`)).json()).toMatchObject({
+    state: "running",
+    ready: true,
+    inFlight: 1,
+    pressure: { state: "normal" },
+  });
+  const stopped = worker.stop();
+  const ready = await until("stopping", async () => {
+    const response = await fetch(`${url}/ready`);
+    return response.status === 503 && response;
+  });
+  expect(await ready.json()).toEqual({ ready: false, reasons: ["stopping"] });
+  expect((await fetch(`${url}/live`)).status).toBe(200);
+  finish.resolve();
+  await stopped;
+  await expect(fetch(`${url}/live`)).rejects.toThrow();
+});
+
+test("a worker whose heartbeat is old, or that has no lease, is not ready", async () => {
+  const s = await scene();
+  const handlers = [task("job", { input: type<number>() }).handle(() => {})];
+  const worker = await s.worker({ handlers, leaseMs: 1_000, metrics: { port: 0 } });
+  const locker = await s.sql.connect();
+  // Heartbeats wait for this lock, and after the lease registrations do.
+  await locker.query("begin; lock table sluice.worker in access exclusive mode");
+  const reasons = await until("not ready", async () => {
+    const response = await fetch(`${worker.metricsUrl}/ready`);
+    return response.status === 503 && ((await response.json()) as { reasons: string[] }).reasons;
+  });
+  expect(reasons.join()).toMatch(/^(its last heartbeat is \d+ ms old|it has no lease)$/);
+  await locker.query("rollback");
+  locker.release();
+  await until(
+    "ready again",
+    async () => (await fetch(`${worker.metricsUrl}/ready`)).status === 200,
+  );
+});

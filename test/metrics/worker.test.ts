@@ -1,0 +1,224 @@
+import { Registry } from "prom-client";
+import { expect, test } from "vitest";
+import { cancel, limit, snooze, task, type } from "../../src/index.js";
+import { catalogue } from "../../src/metrics/catalogue.js";
+import { ended, scene, signal, until } from "../flow/scene.js";
+import { parsed, valueOf } from "./scrape.js";
+
+const names = Object.keys(catalogue).map((name) => `sluice_${name}`);
+
+test("a scrape has every metric of the catalogue and no other, before the start and after the end", async () => {
+  const s = await scene();
+  const job = task("job", { input: type<number>(), concurrency: 3 });
+  const worker = s.sluice.worker({ handlers: [job.handle(() => {})] });
+  const told = async (): Promise<string[]> =>
+    [...(await worker.metrics()).matchAll(/^# TYPE (\S+) /gm)].map(([, name]) => name!);
+  expect(await told()).toEqual(names);
+  await worker.start();
+  await s.sluice.enqueue(job, 1);
+  await ended(s, 1);
+  await worker.stop();
+  expect(await told()).toEqual(names);
+  expect(await valueOf(worker, "worker_tasks_completed_total")).toBe(1);
+  expect(await valueOf(worker, "worker_ready")).toBe(0);
+});
+
+test("each way in which a run can end is counted, and completions only if the database took them", async () => {
+  const s = await scene();
+  const once = { attempts: 1 };
+  const job = task("job", { input: type<string>(), retry: once });
+  const flaky = task("flaky", { input: type<string>(), retry: { attempts: 3 } });
+  let [snoozed, tried] = [false, false];
+  const worker = await s.worker({
+    handlers: [
+      job.handle(async (what, ctx) => {
+        if (what === "fails") throw new Error("no");
+        if (what === "cancels") throw cancel("no need");
+        if (what === "transacts") await ctx.transaction(async () => {});
+        if (what === "snoozes" && !snoozed) {
+          snoozed = true;
+          throw snooze(1);
+        }
+      }),
+      flaky.handle(() => {
+        if (tried) return;
+        tried = true;
+        throw new Error("again");
+      }),
+    ],
+  });
+  for (const what of ["succeeds", "transacts", "snoozes", "fails", "cancels"])
+    await s.sluice.enqueue(job, what);
+  await s.sluice.enqueue(flaky, "fails once");
+  await ended(s, 6);
+  await until("all to be told", () => worker.status().permitsInUse === 0);
+  const values = parsed(await worker.metrics());
+  const count = (type: string, outcome: string): number | undefined =>
+    values.get(`sluice_worker_tasks_ended_total{type="${type}",outcome="${outcome}"}`);
+  expect(["succeeded", "failed", "cancelled", "snoozed"].map((o) => count("job", o))).toEqual([
+    3, 1, 1, 1,
+  ]);
+  expect(["succeeded", "retried", "failed"].map((o) => count("flaky", o))).toEqual([1, 1, 0]);
+  expect(values.get("sluice_worker_tasks_completed_total")).toBe(4);
+  expect(values.get("sluice_worker_tasks_unconfirmed_total")).toBe(0);
+  expect(values.get("sluice_worker_tasks_refused_total")).toBe(0);
+  expect(values.get('sluice_worker_task_duration_seconds_count{type="job"}')).toBe(6);
+  expect(values.get("sluice_task_processing_latency_seconds_count")).toBe(4);
+  expect(values.get("sluice_worker_tasks_acquired_total")).toBe(8);
+  expect(values.get("sluice_worker_claim_size_sum")).toBe(8);
+  expect(values.get("sluice_worker_claims_total")).toBe(
+    values.get("sluice_worker_claim_size_count"),
+  );
+  expect(values.get('sluice_db_connections_wait_seconds_count{pool="handlers"}')).toBe(1);
+  expect(values.get('sluice_db_connections_wait_seconds_count{pool="api"}')).toBeGreaterThan(5);
+});
+
+test("what runs is in flight, holds permits, and is not idle", async () => {
+  const s = await scene();
+  const [begun, finish] = [signal(), signal()];
+  const job = task("job", { input: type<string>() });
+  let running = 0;
+  const worker = await s.worker({
+    maxConcurrentTasks: 4,
+    handlers: [
+      job.handle(async () => {
+        if (++running === 2) begun.resolve();
+        await finish.promise;
+      }),
+    ],
+  });
+  await s.sluice.enqueueMany(job, ["one", "two"]);
+  await begun.promise;
+  await until("two permits in use", () => worker.status().permitsInUse === 2);
+  const values = parsed(await worker.metrics());
+  expect(values.get("sluice_worker_in_flight_tasks")).toBe(2);
+  expect(values.get("sluice_semaphore_permits_in_use")).toBe(2);
+  expect(values.get("sluice_semaphore_permits_available")).toBe(2);
+  expect(values.get("sluice_worker_payload_bytes")).toBe(10);
+  expect(values.get("sluice_worker_busy_seconds_total")).toBeGreaterThan(0);
+  expect(values.get("sluice_worker_idle_ratio")).toBeLessThan(1);
+  expect(values.get('sluice_worker_pressure{state="normal"}')).toBe(1);
+  expect(values.get("sluice_worker_ready")).toBe(1);
+  expect(values.get("sluice_worker_heartbeat_age_seconds")).toBeLessThan(15);
+  finish.resolve();
+});
+
+test("how long tasks wait is counted from when they were due, not from their enqueue", async () => {
+  const s = await scene();
+  const job = task("job", { input: type<string>(), concurrency: 9 });
+  await s.sluice.enqueue(job, "later", { delayMs: 3_600_000 });
+  const waiting = await s.sluice.enqueue(job, "old");
+  // An hour goes by: both were enqueued then, and one is due since a moment.
+  await s.sql.query("update sluice.task set created_at = created_at - interval '1 hour'");
+  await s.sql.query("update sluice.task set due_at = clock_timestamp() where due_at is not null");
+  await s.sql.query("update sluice.scheduled set run_at = clock_timestamp()");
+  const worker = await s.worker({ handlers: [job.handle(() => {})], claimBatchSize: 1 });
+  await waiting.result({ timeoutMs: 20_000 });
+  await ended(s, 2);
+  await until("both claims to be told", () => worker.status().acquired === 2);
+  const values = parsed(await worker.metrics());
+  const hist = "sluice_task_queue_wait_seconds";
+  expect(values.get(`${hist}_count`)).toBe(2);
+  expect(values.get(`${hist}_bucket{le="1800"}`)).toBe(1);
+  expect(values.get(`${hist}_bucket{le="7200"}`)).toBe(2);
+  expect(values.get('sluice_concurrency_wait_seconds_count{group="job"}')).toBe(2);
+});
+
+test("a task that was tried before says nothing about the wait", async () => {
+  const s = await scene();
+  const job = task("job", { input: type<number>(), retry: { attempts: 2 } });
+  let runs = 0;
+  const handler = job.handle(() => {
+    if (++runs === 1) throw new Error("again");
+  });
+  const worker = await s.worker({ handlers: [handler] });
+  await s.sluice.enqueue(job, 1);
+  await ended(s, 1);
+  await until("both claims to be told", () => worker.status().acquired === 2);
+  expect(await valueOf(worker, "task_queue_wait_seconds_count")).toBe(1);
+});
+
+test("slots in use, their number and who waits come from the database; starts and refusals from the worker", async () => {
+  const s = await scene();
+  const finish = signal();
+  const mail = limit("mail", { total: 2 });
+  const tenant = limit("tenant", { perKey: 1 });
+  const send = task("send", {
+    input: type<string>(),
+    limits: [mail, { limit: tenant, key: (key) => key }],
+    concurrency: 50,
+  });
+  const worker = await s.worker({ handlers: [send.handle(() => finish.promise)] });
+  await s.sluice.enqueueMany(send, ["a", "a", "b", "c", "d"]);
+  await until("the limit to be full", () => worker.status().inFlight === 2);
+  const group = (name: string, of: string): Promise<number | undefined> =>
+    valueOf(worker, `concurrency_${name}{group="${of}"}`);
+  await until("the numbers to be looked at", async () => (await group("waiting", "mail")) === 2);
+  expect(await group("slots_active", "mail")).toBe(2);
+  expect(await group("slots_limit", "mail")).toBe(2);
+  expect(await group("slots_active", "send")).toBe(2);
+  expect(await group("slots_limit", "send")).toBe(50);
+  expect(await group("waiting", "send")).toBe(0);
+  // The second of tenant a waits for the first; b, c and d hold their key's slot and wait for mail.
+  expect(await group("slots_active", "tenant/*")).toBe(1);
+  expect(await group("slots_limit", "tenant/*")).toBe(1);
+  expect(await group("waiting", "tenant/*")).toBe(1);
+  const total = (result: string, of: string): Promise<number | undefined> =>
+    valueOf(worker, `concurrency_acquisition_total{group="${of}",result="${result}"}`);
+  // Polls come back with nothing, because the limit is full.
+  await until("a refusal", async () => ((await total("rejected", "mail")) ?? 0) > 0);
+  expect(await total("rejected", "send")).toBe(0);
+  expect(await total("acquired", "mail")).toBe(2);
+  await s.sluice.limits.set("mail", { total: null });
+  await until("it to be lifted", async () => (await group("slots_limit", "mail")) === Infinity);
+  finish.resolve();
+  await ended(s, 5);
+  await until("all to be told", () => worker.status().permitsInUse === 0);
+  for (const of of ["mail", "send", "tenant/*"]) expect(await total("acquired", of)).toBe(5);
+});
+
+test("a registry of the user's has the metrics while the worker lives, and of one worker only", async () => {
+  const s = await scene();
+  const registry = new Registry();
+  registry.setDefaultLabels({ app: "shop" });
+  const handlers = [task("job", { input: type<number>() }).handle(() => {})];
+  const worker = await s.worker({ handlers, metrics: { registry } });
+  expect(await registry.metrics()).toContain('sluice_worker_ready{app="shop"} 1');
+  const json = (await registry.getMetricsAsJSON()).map(({ name }) => name);
+  expect(json).toEqual(names);
+  const second = s.sluice.worker({ handlers, metrics: { registry } });
+  await expect(second.start()).rejects.toMatchObject({
+    code: "invalid_option",
+    details: { option: "metrics.registry" },
+  });
+  expect(registry.getMetricsAsArray()).toHaveLength(names.length);
+  await worker.stop();
+  expect(registry.getMetricsAsArray()).toHaveLength(0);
+});
+
+test("with metrics turned off nothing is counted, and ready still answers", async () => {
+  const s = await scene();
+  const handlers = [task("job", { input: type<number>() }).handle(() => {})];
+  const worker = await s.worker({ handlers, metrics: { enabled: false, port: 0 } });
+  expect(await worker.metrics()).toBe("");
+  expect(await (await fetch(`${worker.metricsUrl}/ready`)).json()).toEqual({
+    ready: true,
+    reasons: [],
+  });
+});
+
+test("a database that does not answer costs a scrape a second at most, and the rest of the numbers are there", async () => {
+  const s = await scene({ apiConnections: 2 });
+  const job = task("job", { input: type<number>(), concurrency: 2 });
+  const worker = await s.worker({ handlers: [job.handle(() => {})] });
+  const locker = await s.sql.connect();
+  await locker.query("begin; lock table sluice.limits in access exclusive mode");
+  const text = await worker.metrics();
+  expect(text).toMatch(/^sluice_semaphore_permits_available \d+$/m);
+  expect(text).not.toContain("sluice_concurrency_slots_active{");
+  await locker.query("rollback");
+  locker.release();
+  await until("the limit to be told", async () =>
+    (await worker.metrics()).includes('sluice_concurrency_slots_active{group="job"} 0'),
+  );
+});

@@ -1,0 +1,167 @@
+import { describe, expect, test } from "vitest";
+import { presetNames } from "../../src/config/presets.js";
+import { constantDurations, exponentialDurations } from "../../src/plan/durations.js";
+import { planDefaults, type PlanInput } from "../../src/plan/input.js";
+import { eachOf, nearestPreset } from "../../src/plan/nearest.js";
+import { planFor, secondsFor, simulationOf } from "../../src/plan/plan.js";
+import { simulate, type Simulation } from "../../src/plan/simulate/simulate.js";
+
+const { claimMs, utilisation, handlerConnections, maxConnections } = planDefaults;
+const web: PlanInput = {
+  ratePerSecond: 200,
+  steady: false,
+  durations: constantDurations(80),
+  ioShare: 0.9,
+  cores: 4,
+  batch: 50,
+  engineMs: 0.1,
+  apiConnections: 7,
+  given: {},
+  preset: null,
+  claimMs,
+  utilisation,
+  handlerConnections,
+  maxConnections,
+};
+
+function tried(input: PlanInput): Simulation {
+  const { setting } = planFor(input);
+  return simulate(simulationOf(input, setting, { seconds: secondsFor(input), seed: 1 }));
+}
+
+describe("the arithmetic", () => {
+  test("is Little's law, what the processor has to do, and the sum of the connections", () => {
+    const { arithmetic, recommendation } = planFor(web);
+    const value = Object.fromEntries(arithmetic.map((sum) => [sum.name, sum.value]));
+    expect(value["in flight"]).toBeCloseTo(200 * 0.08);
+    expect(value["CPU"]).toBeCloseTo(200 * (0.08 * 0.1 + 0.0001));
+    expect(value["processes"]).toBe(Math.ceil(1.62 / 0.7));
+    // 54 % of each of three loops: 8.1 ms of JavaScript wait 8.1 x 0.54 / (2 x 0.46) ms for their turn.
+    expect(value["permit held"]).toBeCloseTo(80 + 0.1 + 2 * 3 + (8.1 * 0.54) / 0.92);
+    expect(value["permits"]).toBeCloseTo((0.2 * value["permit held"]!) / 0.7);
+    expect(value["claims carry"]).toBeCloseTo((3 * 2 * 50) / 0.003);
+    expect(recommendation).toEqual({ processes: 3, permits: 9, claimLoops: 1, connections: 12 });
+    expect(value["connections"]).toBe(2 + 1 + 1 + 1 + 7);
+    expect(value["on the server"]).toBe(36);
+  });
+
+  test("says every number it counts with", () => {
+    const formulas = planFor(web).arithmetic.map(({ formula }) => formula);
+    expect(formulas).toContain("200/s x 80 ms");
+    expect(formulas).toContain("200/s x (80 ms x 10 % JavaScript + 0.1 ms engine)");
+    expect(formulas).toContain("2 claim and settle + 1 beat + 1 keep + 1 handlers + 7 API buffer");
+  });
+
+  test("of claims of one task has a loop for every third permit, and more where they are slow", () => {
+    const one = { ...web, ioShare: 1, batch: 1 };
+    expect(planFor(one).recommendation).toMatchObject({ permits: 25, claimLoops: 9 });
+    // 200 claims a second of 40 ms keep 8 lines busy, and at 70 % 12.
+    const slow = planFor({ ...one, claimMs: 40, durations: constantDurations(1) });
+    expect(slow.recommendation).toMatchObject({ permits: 24, claimLoops: 12 });
+    expect(planFor({ ...one, batch: 2 }).recommendation.claimLoops).toBe(1);
+  });
+
+  test("rounds 14.000000000000002 down to what it is", () => {
+    const even = { ...web, ioShare: 1, claimMs: 0, engineMs: 0, utilisation: 0.5 };
+    const setting = planFor({ ...even, ratePerSecond: 70, durations: constantDurations(100) });
+    expect(setting.recommendation.permits).toBe(14);
+  });
+});
+
+describe("what is recommended", () => {
+  test.each<[string, Partial<PlanInput>]>([
+    ["tasks that wait", { ioShare: 1 }],
+    ["tasks that wait and compute", {}],
+    ["tasks that compute", { ioShare: 0, ratePerSecond: 20, cores: 4 }],
+    ["many short tasks", { ratePerSecond: 3_000, durations: constantDurations(5), ioShare: 0.99 }],
+    ["few long tasks", { ratePerSecond: 0.05, durations: constantDurations(600_000), ioShare: 1 }],
+    ["tasks of any length", { durations: exponentialDurations(80) }],
+    ["claims of one task", { batch: 1, ratePerSecond: 500, ioShare: 1 }],
+  ])("carries %s at about the utilisation that was wanted", (_, change) => {
+    const input = { ...web, ...change };
+    expect(planFor(input).warnings).toEqual([]);
+    const said = tried(input);
+    expect(said.stable).toBe(true);
+    expect(said.loopUtilisation).toBeLessThan(utilisation + 0.05);
+    expect(said.permitUtilisation).toBeLessThan(0.85);
+    expect(Math.max(said.loopUtilisation, said.permitUtilisation)).toBeGreaterThan(0.4);
+  });
+});
+
+describe("a setting that is given", () => {
+  const codes = (input: PlanInput): string[] => planFor(input).warnings.map(({ code }) => code);
+
+  test("and cannot keep up is told so, with what it carries, what is missing and what would do", () => {
+    const input = { ...web, ioShare: 1, given: { permits: 9 } };
+    const { warnings, setting, recommendation } = planFor(input);
+    expect(setting).toEqual({ ...recommendation, permits: 9 });
+    expect(warnings.map(({ message }) => message)).toEqual([
+      "cannot keep up: 9 permits in all carry 108 of 200 tasks/s, 46 % too few; " +
+        "the backlog grows by 91.7 tasks/s; 25 permits each would do",
+    ]);
+    const said = tried(input);
+    expect(said.stable).toBe(false);
+    expect(said.throughputPerSecond / 108).toBeGreaterThan(0.97);
+    expect(said.throughputPerSecond / 108).toBeLessThan(1.03);
+  });
+
+  test("carries in the simulation what the arithmetic says, whatever holds it back", () => {
+    const flood = { ...web, ratePerSecond: 20_000 };
+    for (const [bottleneck, input] of [
+      ["permits", { ...flood, ioShare: 1, given: { permits: 50, processes: 2 } }],
+      ["cpu", { ...flood, ioShare: 0.5, given: { permits: 50, processes: 3 } }],
+      [
+        "claims",
+        { ...flood, ioShare: 1, batch: 1, given: { permits: 500, processes: 1, claimLoops: 3 } },
+      ],
+    ] as const) {
+      const { capacity, setting, warnings } = planFor(input);
+      expect(capacity.bottleneck).toBe(bottleneck);
+      expect(warnings[0]?.code).toBe("too_slow");
+      const said = simulate(simulationOf(input, setting, { seconds: 20, seed: 1 }));
+      expect(Math.abs(said.throughputPerSecond / capacity.perSecond - 1)).toBeLessThan(0.1);
+    }
+  });
+
+  test("has its connections counted, for each process and on the server", () => {
+    expect(codes({ ...web, given: { connections: 11 } })).toEqual(["connections"]);
+    expect(codes({ ...web, maxConnections: 39 })).toEqual([]);
+    expect(codes({ ...web, maxConnections: 38 })).toEqual(["server_connections"]);
+    expect(planFor({ ...web, given: { claimLoops: 6 } }).setting.connections).toBe(16);
+  });
+
+  test("is told of cores that are too few", () => {
+    expect(codes({ ...web, cores: 2 })).toEqual(["cores"]);
+    expect(codes({ ...web, cores: 1 })).toEqual(["too_slow"]);
+    expect(planFor({ ...web, cores: 1 }).warnings[0]?.message).toContain("3 processes on as many");
+  });
+
+  test("is told when it is only just enough", () => {
+    expect(codes({ ...web, ioShare: 1, given: { permits: 18 } })).toEqual(["tight"]);
+  });
+
+  test("may be a preset, of which single numbers are replaced", () => {
+    const { setting } = planFor({ ...web, preset: "io", given: { claimLoops: 2, processes: 5 } });
+    expect(setting).toEqual({ processes: 5, permits: 20, claimLoops: 2, connections: 35 });
+  });
+});
+
+test.each(presetNames)("the preset %s is nearest to itself", (name) => {
+  const cores = 2;
+  expect(nearestPreset({ processes: 1, ...eachOf(name, cores) }, cores)).toMatchObject({
+    name,
+    differences: [],
+  });
+});
+
+test("the nearest preset is told with its differences", () => {
+  const setting = { processes: 1, permits: 25, claimLoops: 1, connections: 12 };
+  expect(nearestPreset(setting, 4)).toMatchObject({
+    name: "io",
+    differences: [
+      "permits 20 instead of 25",
+      "claim loops 5 instead of 1",
+      "connections 35 instead of 12",
+    ],
+  });
+});

@@ -1,0 +1,86 @@
+import { expect, test } from "vitest";
+import { sampledDurations } from "../../src/plan/durations.js";
+import { planDefaults } from "../../src/plan/input.js";
+import {
+  simulate,
+  type Simulation,
+  type SimulationInput,
+} from "../../src/plan/simulate/simulate.js";
+import { observe, type Seen } from "./rig.js";
+
+const sleep = (ms: number) => () => new Promise<void>((resolve) => setTimeout(resolve, ms));
+const spin = (ms: number) => () => {
+  const untilMs = performance.now() + ms;
+  while (performance.now() < untilMs);
+};
+
+const FLOOD_PER_SECOND = 5_000;
+
+/** The same, simulated: with what tasks and steps really took on this machine. */
+function simulated(
+  seen: Seen,
+  options: Partial<SimulationInput> & { readonly permits: number },
+): Simulation {
+  const durations = sampledDurations(seen.durationsMs);
+  return simulate({
+    ratePerSecond: FLOOD_PER_SECOND,
+    steady: false,
+    ioShare: 1,
+    claimMs: seen.claimMs,
+    meanMs: durations.meanMs,
+    durationMs: durations.draw,
+    engineMs: planDefaults.engineMs,
+    processes: 1,
+    cores: 2,
+    lines: 2,
+    batch: 50,
+    seconds: 30,
+    seed: 1,
+    ...options,
+  });
+}
+
+function expectWithin(share: number, is: number, wanted: number): void {
+  expect(Math.abs(is / wanted - 1), `${is} against ${wanted}`).toBeLessThanOrEqual(share);
+}
+
+test("a worker whose permits are all taken does what the simulation says", async () => {
+  const seen = await observe({ permits: 20, tasks: 2_000, handler: sleep(25) });
+  const said = simulated(seen, { permits: 20 });
+  expectWithin(0.2, said.throughputPerSecond, seen.throughputPerSecond);
+  expectWithin(0.2, said.inFlight.mean, seen.inFlightMean);
+  expect(said.stable).toBe(false);
+});
+
+test("a worker at 60 % of its permits does what the simulation says", async () => {
+  const permits = 15;
+  // Long enough that a slow machine, whose round trips count too, is not brought to its limit by them.
+  const seen = await observe({ permits, tasks: 200, handler: sleep(400), ratePerSecond: 22 });
+  const said = simulated(seen, {
+    permits,
+    ratePerSecond: seen.arrivalsPerSecond,
+    seconds: 600,
+  });
+  expectWithin(0.2, said.throughputPerSecond, seen.throughputPerSecond);
+  expectWithin(0.2, said.inFlight.mean, seen.inFlightMean);
+  // A wait of some ms is a matter of round trips, which the machine has made longer or shorter.
+  const slackMs = Math.max(0.2 * seen.waitP50Ms, 5 + 2 * seen.claimMs);
+  expect(Math.abs(said.queueWaitMs.p50 - seen.waitP50Ms)).toBeLessThanOrEqual(slackMs);
+  expect(said.stable).toBe(true);
+});
+
+test("two workers that share a backlog do what the simulation says", async () => {
+  const seen = await observe({ workers: 2, permits: 8, tasks: 1_500, handler: sleep(25) });
+  const said = simulated(seen, { permits: 8, processes: 2 });
+  expectWithin(0.2, said.throughputPerSecond, seen.throughputPerSecond);
+  expectWithin(0.2, said.inFlight.mean, seen.inFlightMean);
+});
+
+test("a worker whose handlers keep the processor does what the simulation says", async () => {
+  // With a loop that is never free, a round trip cannot be told from the wait for an answer to be read.
+  const { claimMs } = await observe({ permits: 4, tasks: 200, handler: sleep(10) });
+  const seen = await observe({ permits: 4, tasks: 200, handler: spin(10) });
+  const said = simulated(seen, { permits: 4, ioShare: 0, claimMs });
+  expectWithin(0.2, said.throughputPerSecond, seen.throughputPerSecond);
+  expectWithin(0.2, said.inFlight.mean, 1);
+});

@@ -1,0 +1,170 @@
+import fc from "fast-check";
+import { describe, expect, test } from "vitest";
+import { claimSize, fewFree, type ClaimTerms } from "../../../src/worker/pressure/size.js";
+
+const NONE = { memory: false, taskDuration: false, eventLoopDelay: false };
+const ALL = { memory: true, taskDuration: true, eventLoopDelay: true };
+
+function size(max: number, free: number, terms: Partial<ClaimTerms> = {}): number {
+  return claimSize({
+    permitsMax: max,
+    permitsFree: free,
+    settling: 0,
+    batchMax: 50,
+    payloadRoom: Number.MAX_SAFE_INTEGER,
+    wasFew: false,
+    pressed: NONE,
+    ...terms,
+  });
+}
+
+describe("without pressure", () => {
+  test.each([
+    // With a maximum below 10 only 0 free stops claiming.
+    { max: 1, free: 0, asks: 0 },
+    { max: 1, free: 1, asks: 1 },
+    { max: 9, free: 0, asks: 0 },
+    { max: 9, free: 1, asks: 1 },
+    { max: 9, free: 9, asks: 9 },
+    // From 10 on, fewer than 10 % do.
+    { max: 10, free: 0, asks: 0 },
+    { max: 10, free: 1, asks: 1 },
+    { max: 10, free: 10, asks: 10 },
+    { max: 11, free: 1, asks: 0 },
+    { max: 11, free: 2, asks: 2 },
+    { max: 19, free: 1, asks: 0 },
+    { max: 20, free: 1, asks: 0 },
+    { max: 20, free: 2, asks: 2 },
+    { max: 1000, free: 0, asks: 0 },
+    { max: 1000, free: 1, asks: 0 },
+    { max: 1000, free: 99, asks: 0 },
+    { max: 1000, free: 100, asks: 50 },
+    { max: 1000, free: 1000, asks: 50 },
+  ])("$free of $max free permits ask for $asks", ({ max, free, asks }) => {
+    expect(size(max, free)).toBe(asks);
+  });
+
+  test("a batch larger than what is free asks for what is free", () => {
+    expect(size(1000, 300, { batchMax: 1000 })).toBe(300);
+  });
+
+  test("what does not fit by its bytes is not asked for", () => {
+    expect(size(1000, 1000, { payloadRoom: 7 })).toBe(7);
+    expect(size(1000, 1000, { payloadRoom: 0 })).toBe(0);
+  });
+});
+
+describe("permits of what is settled in the same statement", () => {
+  test.each([
+    { max: 9, free: 0, settling: 3, asks: 3 },
+    { max: 10, free: 0, settling: 3, asks: 3 },
+    { max: 1000, free: 95, settling: 10, asks: 50 },
+    // Few are free even with them: they are replaced, and nothing is claimed on those that are free.
+    { max: 20, free: 0, settling: 1, asks: 1 },
+    { max: 1000, free: 0, settling: 4, asks: 4 },
+    { max: 1000, free: 50, settling: 4, asks: 4 },
+    { max: 1000, free: 0, settling: 90, asks: 50 },
+  ])("$settling beside $free free of $max: asks for $asks", ({ max, free, settling, asks }) => {
+    expect(size(max, free, { settling })).toBe(asks);
+  });
+});
+
+describe("pressure", () => {
+  test.each([
+    { what: "memory", pressed: { ...NONE, memory: true }, of50: 25, of10: 5, of3: 1 },
+    { what: "durations", pressed: { ...NONE, taskDuration: true }, of50: 35, of10: 7, of3: 2 },
+    { what: "the loop", pressed: { ...NONE, eventLoopDelay: true }, of50: 35, of10: 7, of3: 2 },
+    { what: "both slow ones", pressed: { ...ALL, memory: false }, of50: 24, of10: 4, of3: 1 },
+    { what: "all at once", pressed: ALL, of50: 12, of10: 2, of3: 1 },
+    { what: "nothing any more", pressed: NONE, of50: 50, of10: 10, of3: 3 },
+  ])("of $what leaves $of50 of 50, $of10 of 10, $of3 of 3", ({ pressed, of50, of10, of3 }) => {
+    expect(size(1000, 1000, { pressed })).toBe(of50);
+    expect(size(10, 10, { pressed })).toBe(of10);
+    expect(size(9, 3, { pressed })).toBe(of3);
+  });
+
+  test.each([1, 9, 10, 1000])("never asks for less than one: a maximum of %i", (max) => {
+    const least = Math.max(1, Math.ceil(max / 10));
+    expect(size(max, least, { pressed: ALL, batchMax: 1 })).toBe(1);
+    expect(size(max, 0, { pressed: ALL })).toBe(0);
+  });
+
+  test("is exact: 245 of 1000, although 0.5 * 0.7 * 0.7 is a little less in floating point", () => {
+    expect(size(1000, 1000, { pressed: ALL, batchMax: 1000 })).toBe(245);
+  });
+
+  test("makes what is in hand shrink at full load: less comes than is settled", () => {
+    const pressed = { ...NONE, memory: true };
+    expect(size(1000, 0, { settling: 10, pressed })).toBe(5);
+  });
+});
+
+describe("hysteresis of the permits", () => {
+  test.each([
+    { max: 1, stops: 0, goesOn: 1 },
+    { max: 9, stops: 0, goesOn: 1 },
+    { max: 10, stops: 0, goesOn: 1 },
+    { max: 100, stops: 9, goesOn: 12 },
+    { max: 1000, stops: 99, goesOn: 125 },
+  ])("of $max: $stops free stop claims, $goesOn let them go on", ({ max, stops, goesOn }) => {
+    expect(fewFree(false, stops, max)).toBe(true);
+    expect(fewFree(false, stops + 1, max)).toBe(false);
+    expect(fewFree(true, goesOn - 1, max)).toBe(true);
+    expect(fewFree(true, goesOn, max)).toBe(false);
+  });
+
+  test("a stopped worker asks for nothing on its free permits until enough are", () => {
+    expect(size(1000, 110)).toBe(50);
+    expect(size(1000, 110, { wasFew: true })).toBe(0);
+    expect(size(1000, 125, { wasFew: true })).toBe(50);
+  });
+});
+
+test("at full load what is in hand stays where it is: claims do not start and stop", () => {
+  for (const max of [10, 20, 100, 1000]) {
+    let [inHand, wasFew, least] = [0, false, Number.POSITIVE_INFINITY];
+    for (let turn = 0; turn < 5_000; turn++) {
+      // From one to nine end at a time, and there is always more to claim.
+      const settling = Math.min(inHand, 1 + (turn % 9));
+      const free = max - inHand;
+      const asks = size(max, free, { settling, wasFew });
+      wasFew = fewFree(wasFew, free + settling, max);
+      inHand += asks - settling;
+      expect(inHand).toBeLessThanOrEqual(max);
+      if (turn > 1_000) least = Math.min(least, inHand);
+    }
+    expect(least / max, `of ${max}`).toBeGreaterThan(0.9);
+    expect(least).toBe(inHand);
+  }
+});
+
+test("whatever the terms: at most the permits, the batch and the bytes, and one if there is one", () => {
+  const natural = fc.nat({ max: 2_000 });
+  const pressed = fc.record({
+    memory: fc.boolean(),
+    taskDuration: fc.boolean(),
+    eventLoopDelay: fc.boolean(),
+  });
+  const terms = fc.record({
+    permitsMax: fc.integer({ min: 1, max: 2_000 }),
+    permitsFree: natural,
+    settling: natural,
+    batchMax: fc.integer({ min: 1, max: 1_000 }),
+    payloadRoom: natural,
+    wasFew: fc.boolean(),
+    pressed,
+  });
+  fc.assert(
+    fc.property(terms, (t) => {
+      const asks = claimSize(t);
+      const most = Math.min(t.permitsFree + t.settling, t.batchMax, t.payloadRoom);
+      expect(Number.isInteger(asks)).toBe(true);
+      expect(asks).toBeLessThanOrEqual(most);
+      expect(asks).toBeGreaterThanOrEqual(Math.min(1, t.settling, most));
+      // What is free does not add to what is in hand while it is few.
+      const few = fewFree(t.wasFew, t.permitsFree + t.settling, t.permitsMax);
+      if (few) expect(asks).toBeLessThanOrEqual(t.settling);
+      else expect(asks).toBeGreaterThanOrEqual(Math.min(1, most));
+    }),
+  );
+});
