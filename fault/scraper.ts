@@ -4,13 +4,15 @@ import type { WorkerMember } from "./member.js";
 import type { Log } from "./stage.js";
 
 const PERIOD_MS = 1_000;
-const ANSWER_MS_MAX = 900;
+// Longer than a worker waits for the database before it answers without the numbers of limits.
+const ANSWER_MS_MAX = 3_000;
 
 export class Scraper {
   readonly #fleet: WorkerFleet;
   readonly #log: Log;
   #timer: NodeJS.Timeout | undefined;
-  readonly #asking = new Set<Promise<void>>();
+  /** One at a time of each, so that what is written down of a member is in the order in which it was said. */
+  readonly #asking = new Map<WorkerMember, Promise<void>>();
 
   constructor(fleet: WorkerFleet, log: Log) {
     this.#fleet = fleet;
@@ -24,13 +26,14 @@ export class Scraper {
   /** What was asked is written down. */
   async stop(): Promise<void> {
     clearInterval(this.#timer);
-    await Promise.all(this.#asking);
+    await Promise.all(this.#asking.values());
   }
 
   #ask(): void {
     for (const member of this.#fleet.living()) {
-      const asked = this.#scrape(member).finally(() => this.#asking.delete(asked));
-      this.#asking.add(asked);
+      if (this.#asking.has(member)) continue;
+      const asked = this.#scrape(member).finally(() => this.#asking.delete(member));
+      this.#asking.set(member, asked);
     }
   }
 

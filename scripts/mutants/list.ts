@@ -192,7 +192,7 @@ export const mutants: readonly Mutant[] = [
   },
   {
     guard: "a completion whose reply was lost is in doubt",
-    from: "else for (const item of items) this.#doubted.add(item);",
+    from: "for (const item of items) this.#doubted.add(item);",
     to: "",
     dies: /Property failed/,
   },
@@ -201,5 +201,17 @@ export const mutants: readonly Mutant[] = [
     from: "meter.completed(parcel.items.length - refused);",
     to: "meter.completed(parcel.items.length);",
     dies: /AssertionError/,
+  },
+  {
+    guard: "who can take nothing is not asleep",
+    from: "this.#drowsy && !this.#valve.shutAfter(0)",
+    to: "this.#drowsy",
+    dies: /asleep/,
+  },
+  {
+    guard: "no look without anybody who looks",
+    from: "if (now - this.#askedMs > UNASKED_MS_MAX) return [];",
+    to: "",
+    dies: /expected \d+ to be \+?0/,
   },
 ];

@@ -20,9 +20,10 @@ export const presetSetting = {
 } as const satisfies Setting;
 
 /**
- * Every setting there is. A section is a section of sluice.toml, where the names are written in
- * snake_case. In code "client" is what connect takes, "worker" what a worker takes, and the others
- * are objects within those.
+ * Every setting there is. A variable is named SLUICE_..., so that it is no other program's, but for the
+ * numbers of a worker, API_BUFFER and DATABASE_URL, whose names are agreed upon. A section is a section of
+ * sluice.toml, where the names are written in snake_case. In code "client" is what connect takes, "worker"
+ * what a worker takes, and the others are objects within those.
  */
 export const table = {
   client: {
@@ -79,19 +80,19 @@ export const table = {
     },
     payloadBytesMax: {
       ...BYTES,
-      env: "MAX_PAYLOAD_BYTES",
+      env: "SLUICE_MAX_PAYLOAD_BYTES",
       default: MIB,
       help: "the largest input of a task",
     },
     resultBytesMax: {
       ...BYTES,
-      env: "MAX_RESULT_BYTES",
+      env: "SLUICE_MAX_RESULT_BYTES",
       default: MIB,
       help: "the largest result; a larger one is stored truncated",
     },
     idempotencyMs: {
       ...AGE,
-      env: "IDEMPOTENCY_MS",
+      env: "SLUICE_IDEMPOTENCY_MS",
       default: DAY_MS,
       help: "how long an idempotency key is remembered",
     },
@@ -127,7 +128,7 @@ export const table = {
       default: 1,
       min: 1,
       max: 64,
-      help: "claims under way at once; 1 is enough where claims are batched",
+      help: "claims and settles under way at once, at least two: 1 and 2 are the same, and enough where claims are batched",
     },
     dbConnections: {
       kind: "integer",
@@ -165,7 +166,7 @@ export const table = {
   pressure: {
     memoryPercentMax: {
       kind: "integer",
-      env: "PRESSURE_MEMORY_PERCENT_MAX",
+      env: "SLUICE_PRESSURE_MEMORY_PERCENT_MAX",
       default: 80,
       min: 1,
       max: 99,
@@ -174,7 +175,7 @@ export const table = {
     },
     taskDurationP99MsMax: {
       kind: "integer",
-      env: "PRESSURE_TASK_DURATION_P99_MS_MAX",
+      env: "SLUICE_PRESSURE_TASK_DURATION_P99_MS_MAX",
       default: 30_000,
       min: 1,
       max: 86_400_000,
@@ -183,7 +184,7 @@ export const table = {
     },
     eventLoopDelayMsMax: {
       kind: "integer",
-      env: "PRESSURE_EVENT_LOOP_DELAY_MS_MAX",
+      env: "SLUICE_PRESSURE_EVENT_LOOP_DELAY_MS_MAX",
       default: 200,
       min: 10,
       max: 60_000,
@@ -194,13 +195,13 @@ export const table = {
   metrics: {
     enabled: {
       kind: "boolean",
-      env: "METRICS_ENABLED",
+      env: "SLUICE_METRICS_ENABLED",
       default: true,
       help: "count what happens; /health, /live and /ready answer also without",
     },
     port: {
       kind: "integer",
-      env: "METRICS_PORT",
+      env: "SLUICE_METRICS_PORT",
       default: null,
       min: 0,
       max: 65_535,
@@ -208,14 +209,14 @@ export const table = {
     },
     host: {
       kind: "text",
-      env: "METRICS_HOST",
+      env: "SLUICE_METRICS_HOST",
       default: "127.0.0.1",
       check: checkHost,
       help: "where that server listens; beyond loopback a token is needed",
     },
     token: {
       kind: "text",
-      env: "METRICS_TOKEN",
+      env: "SLUICE_METRICS_TOKEN",
       default: null,
       check: checkToken,
       mask: () => "***",
@@ -225,19 +226,19 @@ export const table = {
   history: {
     succeededMs: {
       ...AGE,
-      env: "HISTORY_SUCCEEDED_MS",
+      env: "SLUICE_HISTORY_SUCCEEDED_MS",
       default: DAY_MS,
       help: "how long a success is kept; 0 deletes at once",
     },
     failedMs: {
       ...AGE,
-      env: "HISTORY_FAILED_MS",
+      env: "SLUICE_HISTORY_FAILED_MS",
       default: 7 * DAY_MS,
       help: "how long a failure is kept",
     },
     cancelledMs: {
       ...AGE,
-      env: "HISTORY_CANCELLED_MS",
+      env: "SLUICE_HISTORY_CANCELLED_MS",
       default: 7 * DAY_MS,
       help: "how long a cancelled task is kept",
     },

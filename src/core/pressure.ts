@@ -10,7 +10,10 @@ export const pressureReasons = [
 /** One of the reasons. */
 export type PressureReason = (typeof pressureReasons)[number];
 
-/** What pressure does to claims: nothing, smaller ones, or none. */
+/**
+ * What pressure does to claims: nothing; smaller ones; or none. Stopped for want of permits, a worker still
+ * replaces each task that ends by the next; for want of bytes not even that.
+ */
 export const pressureWords = ["normal", "reduced", "stopped"] as const;
 
 /** How a worker stands, and why. */
@@ -20,7 +23,7 @@ export interface PressureState {
   readonly reasons: readonly PressureReason[];
 }
 
-/** Permits and payload stop claims, everything else makes them smaller. */
+/** Permits and payload stop claims, each in its way; everything else makes them smaller. */
 export function pressureOf(reasons: readonly PressureReason[]): PressureState {
   const stopped = reasons.includes("permits") || reasons.includes("payload");
   return { state: stopped ? "stopped" : reasons.length > 0 ? "reduced" : "normal", reasons };

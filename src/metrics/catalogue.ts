@@ -9,7 +9,8 @@ export interface Definition {
 
 export const PREFIX = "sluice_";
 
-// A label has so many values at most; what comes after them is counted together.
+// A label has so many values of its own at most; what comes after them is counted together, as OTHER. Of
+// limits that are read from the database there are half as many, because each may be two groups.
 export const LABEL_VALUES_MAX = 100;
 export const OTHER = "_other";
 
@@ -62,7 +63,7 @@ export const catalogue = {
   },
   worker_tasks_ended_total: {
     kind: "counter",
-    help: "Runs that ended, by what the worker made of it; refused ones included.",
+    help: "Runs that ended, by what the worker made of it; refused ones included. Retried or failed: by the attempts of its own contract.",
     labels: ["type", "outcome"],
   },
   worker_task_duration_seconds: {
@@ -102,17 +103,17 @@ export const catalogue = {
   },
   worker_pressure: {
     kind: "gauge",
-    help: "1 for the state the worker is in: normal, reduced (claims less) or stopped (claims nothing).",
+    help: "1 for the state the worker is in: normal, reduced (claims less) or stopped (claims nothing, or for want of permits only in place of what ends).",
     labels: ["state"],
   },
   worker_pressure_reason: {
     kind: "gauge",
-    help: "1 for each signal that makes the worker claim less.",
+    help: "1 for each signal that makes the worker claim less, or not at all.",
     labels: ["reason"],
   },
   semaphore_permits_available: {
     kind: "gauge",
-    help: "Tasks that the worker could take yet.",
+    help: "Permits that nothing uses. With a maximum of 10 or more claims on them stop at a tenth.",
   },
   semaphore_permits_in_use: {
     kind: "gauge",
@@ -166,12 +167,12 @@ export const catalogue = {
   },
   concurrency_acquisition_total: {
     kind: "counter",
-    help: "acquired: tasks of the limit that this worker started. rejected: claims of it that came back short while the limit was full and tasks stood before it.",
+    help: "acquired: tasks of the limit that this worker started. rejected, an approximation: claims of it that came back short while the limit was full and tasks stood before it.",
     labels: ["group", "result"],
   },
   concurrency_wait_seconds: {
     kind: "histogram",
-    help: "From when a task of the limit was due to its claim: the sample of task_queue_wait_seconds.",
+    help: "From when a task of the limit was due to its claim, at the limit or not: the sample of task_queue_wait_seconds.",
     labels: ["group"],
     buckets: WAIT_SECONDS,
   },

@@ -30,7 +30,7 @@ export class Exposition {
     this.#metrics = NAMES.map((name) => metric(name, readers[name]));
   }
 
-  /** Puts the metrics into a registry of the user's as well. */
+  /** Puts the metrics into a registry of the user's as well: all of them, or none if it refuses one. */
   join(theirs: RegistryLike): void {
     if (NAMES.some((name) => theirs.getSingleMetric(PREFIX + name) !== undefined))
       throw new SluiceError(
@@ -38,8 +38,13 @@ export class Exposition {
         "this registry has the metrics of another worker already: give each its own",
         { details: { option: "metrics.registry" } },
       );
-    for (const m of this.#metrics) theirs.registerMetric(m);
     this.#theirs = theirs;
+    try {
+      for (const m of this.#metrics) theirs.registerMetric(m);
+    } catch (e) {
+      this.withdraw();
+      throw e;
+    }
   }
 
   /** In Prometheus' text format. Those who ask at the same time get the same answer. */

@@ -1,5 +1,11 @@
 import { createHash, timingSafeEqual } from "node:crypto";
-import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
+import {
+  createServer,
+  type IncomingMessage,
+  type Server,
+  type ServerOptions,
+  type ServerResponse,
+} from "node:http";
 import type { AddressInfo } from "node:net";
 import { SluiceError } from "../core/error.js";
 import { CONTENT_TYPE } from "./text.js";
@@ -24,9 +30,11 @@ interface Page {
   readonly body: string;
 }
 
-const LIMITS = { maxHeaderSize: 8 * 1024, headersTimeout: 5_000, requestTimeout: 5_000 };
+const HEADER_BYTES_MAX = 8 * 1024;
+const PATIENCE_MS = 5_000;
 const KEEP_ALIVE_MS = 5_000;
 const CONNECTIONS_MAX = 64;
+const LOOPBACK = /^(localhost|127(\.\d{1,3}){3}|\[::1\])(:\d{1,5})?$/i;
 const CLOSE_MS_MAX = 500;
 
 /** A small HTTP server of one worker. It keeps no process alive. */
@@ -39,11 +47,15 @@ export class MetricsServer {
     this.url = url;
   }
 
-  /** Throws `port_unavailable` if the port is taken, or cannot be had. */
-  static async open(address: Address, pages: Pages): Promise<MetricsServer> {
-    const allowed = allows(address.token);
-    const server = createServer({ ...LIMITS, keepAliveTimeout: KEEP_ALIVE_MS }, (req, res) => {
-      void answer(req, res, allowed, pages);
+  /** Throws `port_unavailable` if the port is taken, or cannot be had. A request must come whole in `patienceMs`. */
+  static async open(
+    address: Address,
+    pages: Pages,
+    patienceMs = PATIENCE_MS,
+  ): Promise<MetricsServer> {
+    const refused = refuses(address.token);
+    const server = createServer(limits(patienceMs), (req, res) => {
+      void answer(req, res, refused, pages);
     });
     server.maxConnections = CONNECTIONS_MAX;
     server.on("connection", (socket) => socket.unref());
@@ -61,6 +73,17 @@ export class MetricsServer {
     await closed;
     clearTimeout(late);
   }
+}
+
+function limits(patienceMs: number): ServerOptions {
+  return {
+    maxHeaderSize: HEADER_BYTES_MAX,
+    headersTimeout: patienceMs,
+    requestTimeout: patienceMs,
+    // guard: half a request holds its connection no longer -> test/metrics/serve.test.ts: "connections that ask for nothing do not keep out those that do"
+    connectionsCheckingInterval: patienceMs / 5,
+    keepAliveTimeout: KEEP_ALIVE_MS,
+  };
 }
 
 function listening(server: Server, { port, host }: Address): Promise<void> {
@@ -86,14 +109,17 @@ function listening(server: Server, { port, host }: Address): Promise<void> {
 async function answer(
   req: IncomingMessage,
   res: ServerResponse,
-  allowed: (header: string | undefined) => boolean,
+  refused: (req: IncomingMessage) => 401 | 403 | null,
   pages: Pages,
 ): Promise<void> {
   req.resume();
   let page: Page;
-  if (!allowed(req.headers.authorization)) {
+  const refusal = refused(req);
+  if (refusal === 401) {
     res.setHeader("www-authenticate", "Bearer");
     page = json(401, { error: "a token is needed" });
+  } else if (refusal === 403) {
+    page = json(403, { error: "without a token only requests to localhost are answered" });
   } else if (req.method !== "GET" && req.method !== "HEAD") {
     res.setHeader("allow", "GET, HEAD");
     page = json(405, { error: "only GET and HEAD" });
@@ -124,11 +150,21 @@ function json(status: number, value: object): Page {
   return { status, type: "application/json; charset=utf-8", body: `${JSON.stringify(value)}\n` };
 }
 
-/** Digests have one length, and so the comparison takes one time, whatever was sent. */
-function allows(token: string | null): (header: string | undefined) => boolean {
-  if (token === null) return () => true;
+/**
+ * With a token: whoever does not carry it. Digests have one length, and so the comparison takes one time,
+ * whatever was sent.
+ *
+ * Without one: whoever asks for another host than this. A page in a browser on this machine can have its own
+ * name resolve to 127.0.0.1, and then read what we answer; but its requests carry that name.
+ */
+function refuses(token: string | null): (req: IncomingMessage) => 401 | 403 | null {
+  // guard: without a token only loopback is answered -> test/metrics/serve.test.ts: "without a token only requests to a loopback host are answered"
+  if (token === null) return ({ headers }) => (LOOPBACK.test(headers.host ?? "") ? null : 403);
   const wanted = digest(`Bearer ${token}`);
-  return (header = "") => timingSafeEqual(digest(header.replace(/^bearer /i, "Bearer ")), wanted);
+  return ({ headers: { authorization = "" } }) => {
+    const sent = digest(authorization.replace(/^bearer /i, "Bearer "));
+    return timingSafeEqual(sent, wanted) ? null : 401;
+  };
 }
 
 function digest(text: string): Buffer {

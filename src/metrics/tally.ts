@@ -71,6 +71,8 @@ export class Tally {
   #running = 0;
   #busyMs = 0;
   #busyAtMs = 0;
+  /** The limits that tasks of this worker pass, as far as their contracts say. */
+  groups: ReadonlySet<string> = new Set();
   claims = 0;
   acquired = 0;
   completions = 0;
@@ -90,6 +92,7 @@ export class Tally {
       groups: [...new Set(counted)],
       started: 0,
     });
+    this.groups = new Set(this.#groups.keys());
   }
 
   claimed(asked: number, got: number, tookMs: number): void {
@@ -143,11 +146,6 @@ export class Tally {
   rejected(group: string): void {
     const tally = this.#groups.get(group);
     if (tally !== undefined) tally.rejected++;
-  }
-
-  /** The limits that tasks of this worker pass, as far as their contracts say. */
-  get groups(): ReadonlySet<string> {
-    return new Set(this.#groups.keys());
   }
 
   /** The time of all tasks in flight so far, added up. */

@@ -1,7 +1,7 @@
 import { connectionsOf } from "../config/connections.js";
+import { enoughFree } from "../core/claim-size.js";
 import { demandOf } from "./demand.js";
 import type { PlanInput, Setting } from "./input.js";
-import { enoughFree } from "./simulate/appetite.js";
 
 /** What a setting can carry at the most, in tasks per second (infinite where it takes no time), and what holds it there. */
 export interface Capacity {

@@ -1,5 +1,5 @@
 import { connectionsOf } from "../config/connections.js";
-import type { Capacity } from "./capacity.js";
+import { linesOf, type Capacity } from "./capacity.js";
 import { demandOf } from "./demand.js";
 import type { PlanInput, Setting } from "./input.js";
 import { permitsInAll } from "./recommend.js";
@@ -45,17 +45,21 @@ function tooSlow(input: PlanInput, setting: Setting, capacity: Capacity): Warnin
 function holderOf(input: PlanInput, setting: Setting, { bottleneck }: Capacity): string {
   const { processes, permits, claimLoops } = setting;
   if (bottleneck === "permits") return `${number(processes * permits)} permits in all carry`;
-  if (bottleneck === "claims") return `${count(processes * claimLoops, "claim loop")} in all carry`;
+  if (bottleneck === "claims")
+    return `${count(processes * linesOf(claimLoops), "claim line")} in all carry`;
   const running = Math.min(processes, input.cores);
   return `${count(processes, "process", "processes")} on ${count(input.cores, "core")} (${number(running)} at a time) carry`;
 }
 
-function remedy(input: PlanInput, { processes }: Setting, { bottleneck }: Capacity): string {
+function remedy(input: PlanInput, setting: Setting, { bottleneck }: Capacity): string {
+  const { processes, claimLoops } = setting;
   if (bottleneck === "permits") {
     const each = Math.ceil(permitsInAll(input, processes) / processes);
     return `; ${number(each)} permits each would do`;
   }
-  if (bottleneck === "claims") return "; raise the batch or the claim loops";
+  // A process has two lines at least: with one claim loop a second would change nothing.
+  if (bottleneck === "claims")
+    return `; raise the batch, or the claim loops above ${linesOf(claimLoops)}`;
   const needed = Math.ceil(demandOf(input).cores / input.utilisation);
   return `; ${count(needed, "process", "processes")} on as many cores would do`;
 }

@@ -2,6 +2,7 @@ import type { Attributes, Span } from "@opentelemetry/api";
 import type { Api } from "./api.js";
 import { attributesOf, recordError } from "./attributes.js";
 import type { Destination } from "./destination.js";
+import { inside } from "./inside.js";
 import { quietly } from "./quietly.js";
 import { traceText } from "./stored.js";
 import { tracingNow } from "./tracer.js";
@@ -21,14 +22,13 @@ export async function traceEnqueue<T>(on: boolean, enqueue: Enqueue<T>): Promise
   const begun = on ? begin(enqueue) : null;
   if (begun === null) return enqueue.work(null);
   const { span, api } = begun;
-  const { context } = api;
   const stored = quietly(() => traceText(api, span.spanContext())) ?? null;
   try {
-    const done = await context.with(
-      api.trace.setSpan(context.active(), span),
-      enqueue.work,
-      undefined,
-      stored,
+    const done = await inside(
+      api,
+      span,
+      () => api.context.active(),
+      () => enqueue.work(stored),
     );
     quietly(() => span.setAttributes(enqueue.made(done)));
     return done;
@@ -46,15 +46,17 @@ export function boundHere<A extends unknown[], R>(
   work: (...args: A) => R,
 ): (...args: A) => R {
   const context = on ? tracingNow()?.api.context : undefined;
-  return context === undefined ? work : context.bind(context.active(), work);
+  if (context === undefined) return work;
+  return quietly(() => context.bind(context.active(), work)) ?? work;
 }
 
 function begin(to: Destination): { readonly span: Span; readonly api: Api } | null {
   const tracing = tracingNow();
   if (tracing === null) return null;
   const { api, tracer } = tracing;
-  const attributes = attributesOf(to, { name: "enqueue", type: "send" });
-  const options = { kind: api.SpanKind.PRODUCER, attributes };
-  const span = quietly(() => tracer.startSpan(`enqueue ${to.type}`, options));
+  const span = quietly(() => {
+    const attributes = attributesOf(to, { name: "enqueue", type: "send" });
+    return tracer.startSpan(`enqueue ${to.type}`, { kind: api.SpanKind.PRODUCER, attributes });
+  });
   return span === undefined ? null : { span, api };
 }

@@ -2,6 +2,7 @@ import type { Span } from "@opentelemetry/api";
 import type { Api } from "./api.js";
 import { attributesOf, recordError } from "./attributes.js";
 import type { Destination } from "./destination.js";
+import { inside } from "./inside.js";
 import { quietly } from "./quietly.js";
 import { spanContextOf } from "./stored.js";
 import { tracingNow } from "./tracer.js";
@@ -29,10 +30,16 @@ export class RunSpan {
   }
 
   /** Null while nobody traces. */
-  static begin(task: TracedTask, { type, queue }: Destination): RunSpan | null {
+  static begin(task: TracedTask, to: Destination): RunSpan | null {
     const tracing = tracingNow();
-    if (tracing === null) return null;
-    const { api, tracer } = tracing;
+    return tracing === null ? null : (quietly(() => RunSpan.#make(tracing, task, to)) ?? null);
+  }
+
+  static #make(
+    { api, tracer }: NonNullable<ReturnType<typeof tracingNow>>,
+    task: TracedTask,
+    { type, queue }: Destination,
+  ): RunSpan {
     const enqueued = task.trace === null ? null : spanContextOf(api, task.trace);
     const options = {
       kind: api.SpanKind.CONSUMER,
@@ -43,15 +50,13 @@ export class RunSpan {
         "messaging.sluice.attempt": task.attempt,
       },
     };
-    const span = quietly(() => tracer.startSpan(`run ${type}`, options, api.ROOT_CONTEXT));
-    return span === undefined ? null : new RunSpan(api, span);
+    return new RunSpan(api, tracer.startSpan(`run ${type}`, options, api.ROOT_CONTEXT));
   }
 
   /** Calls fn so that the spans it makes, now or later, are children of this one. */
   within<T>(fn: () => T): T {
     // Not the context of whoever started the worker: a run has nothing to do with that.
-    const { context, trace, ROOT_CONTEXT } = this.#api;
-    return context.with(trace.setSpan(ROOT_CONTEXT, this.#span), fn);
+    return inside(this.#api, this.#span, () => this.#api.ROOT_CONTEXT, fn);
   }
 
   /** Why the attempt failed. */

@@ -25,12 +25,21 @@ let tracing: Tracing | null = null;
 export function tracingNow(): Tracing | null {
   const api = apiNow();
   if (api === null) return null;
+  try {
+    return lookUp(api);
+  } catch {
+    // Somebody else's provider: what goes wrong there is not worth a task.
+    return null;
+  }
+}
+
+function lookUp(api: Api): Tracing | null {
   const provider = api.trace.getTracerProvider();
   const behind = isProxy(provider) ? provider.getDelegate() : provider;
   if (behind !== known) {
-    known = behind;
     const tracer = isProxy(provider) ? provider.getDelegateTracer(NAME) : provider.getTracer(NAME);
     tracing = tracer === undefined ? null : { api, tracer };
+    known = behind;
   }
   return tracing;
 }

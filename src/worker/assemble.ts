@@ -100,7 +100,7 @@ export function assemble(handlers: ReadonlyMap<number, AnyHandler>, o: AssembleO
       log,
       clock,
       onRecorded: (run) => crew.recorded(run),
-      onUnconfirmed: () => outbox.unconfirmed++,
+      onUnconfirmed: () => outbox.commitDoubted(),
     }),
     clock,
     log,
@@ -125,6 +125,7 @@ export function assemble(handlers: ReadonlyMap<number, AnyHandler>, o: AssembleO
     permits,
     clock,
     log,
+    meter,
     running: o.running,
     parts: () => parts,
   });

@@ -13,10 +13,9 @@ import { Shares } from "./shares.js";
 import { Spots } from "./spots.js";
 import { newToken } from "./token.js";
 import { Trouble } from "./trouble.js";
+import { Turn } from "./turn.js";
 
 const SETTLE_MAX = 500;
-// A full turn of the streams takes some steps, so that slots freed by one step are used by the next.
-const STEPS_PER_TURN = 8;
 
 // A worker that gets this many at once has a backlog before it and needs no bell.
 const RISE = 8;
@@ -40,6 +39,7 @@ export class Claimer {
   readonly #shares = new Shares(SETTLE_MAX);
   readonly #meter: Meter;
   readonly #valve: Valve;
+  readonly #turn: Turn;
   #feast = false;
   #curious = true;
   #announced = 0;
@@ -59,8 +59,6 @@ export class Claimer {
   // Claims begin with one task and grow fourfold while they come back full: what arrives a few at a
   // time is shared among all who are awake, and a backlog gets full batches after three steps.
   #pace = 1;
-  #steps = 0;
-  #from = 1;
   #waiters: (() => void)[] = [];
   claims = 0;
   acquired = 0;
@@ -70,6 +68,7 @@ export class Claimer {
     this.#o = options;
     this.#meter = options.meter ?? noMeter;
     this.#valve = new Valve(options);
+    this.#turn = new Turn(options.streams.length);
     this.#rack = new Rack({ ...options, meter: this.#meter });
     this.#spots = new Spots(options.clock, () => this.wake());
   }
@@ -112,7 +111,9 @@ export class Claimer {
   /** The bell: so many tasks were enqueued for us. */
   ring(tasks: number): void {
     // Anybody may notify: what is no number counts as one.
-    this.#announced += Number.isSafeInteger(tasks) && tasks > 0 ? tasks : 1;
+    const told = Number.isSafeInteger(tasks) && tasks > 0 ? tasks : 1;
+    // One full claim tells whether there is more.
+    this.#announced = Math.min(this.#announced + told, this.#o.batchMax);
     this.pump();
   }
 
@@ -143,7 +144,7 @@ export class Claimer {
     if (this.#stopped || this.#blockedUntil !== null) return;
     if (this.#o.outbox.others > 0 && !this.#settlingOthers) this.#settleOthers();
     while (this.#rack.idle > 0 && this.#stepOnce());
-    if (this.#o.outbox.size > 0) this.#rack.want();
+    this.#rack.wanted(this.#o.outbox.size > 0);
     if (this.#quiet()) for (const tell of this.#waiters.splice(0)) tell();
   }
 
@@ -189,9 +190,8 @@ export class Claimer {
     return instead + more;
   }
 
-  get lines(): { readonly active: number; readonly idle: number } {
-    const { idle } = this.#rack;
-    return { active: this.#o.lines.length - idle, idle };
+  get lines(): Rack["use"] {
+    return this.#rack.use;
   }
 
   /** How many more tasks fit, by permits and by bytes. */
@@ -223,7 +223,9 @@ export class Claimer {
   /** Whether a claim of this size says, by coming back short or not, if we sleep. */
   #tells(want: number, extra: number): boolean {
     if (want === 0 || !this.#o.bell || this.#telling) return false;
-    return this.#asleep ? extra >= RISE || this.#valve.shutAfter(extra) : this.#drowsy;
+    if (this.#asleep) return extra >= RISE || this.#valve.shutAfter(extra);
+    // guard: who can take nothing is not asleep -> test/worker/pressure/worker.test.ts: "a worker that can take nothing more lets the bell ring for others, without a poll"
+    return this.#drowsy && !this.#valve.shutAfter(0);
   }
 
   async #send(
@@ -246,7 +248,7 @@ export class Claimer {
     if (parcel !== null) session.sent.add(parcel.items);
     const sentMs = this.#o.clock.now();
     try {
-      const call = { worker: session.id, token, claim: want, from: this.#nextFrom() };
+      const call = { worker: session.id, token, claim: want, from: this.#turn.next() };
       const { streams, keep } = this.#o;
       const successes = parcel?.items ?? [];
       reply = await step(line, { ...call, streams, successes, keep, tells, spots });
@@ -264,12 +266,12 @@ export class Claimer {
     this.#valve.asked -= want;
     session.asking.delete(token);
     if (parcel !== null) session.sent.delete(parcel.items);
-    if (reply !== null && want > 0) this.#spots.learn(spots, reply, want);
     if (reply !== null) {
+      if (want > 0) this.#spots.learn(spots, reply, want);
       this.#o.outbox.answered(parcel?.items ?? [], reply.refused);
       tellReply(this.#meter, reply, { want, parcel, sentMs, nowMs: this.#o.clock.now() });
+      this.#received(session, reply, { want, settling, extra, tells, errand });
     }
-    if (reply !== null) this.#received(session, reply, { want, settling, extra, tells, errand });
     this.#rack.put(line);
     // Not at once: tasks that take no time end in this turn, and go into one statement with what waits.
     this.schedule();
@@ -349,6 +351,7 @@ export class Claimer {
 
   #block(): void {
     if (this.#stopped) return;
+    this.#rack.wanted(false);
     this.#blockedUntil ??= setTimeout(() => {
       this.#blockedUntil = null;
       this.wake();
@@ -389,11 +392,5 @@ export class Claimer {
     } finally {
       session.sent.delete(items);
     }
-  }
-
-  #nextFrom(): number {
-    if (++this.#steps % STEPS_PER_TURN === 0)
-      this.#from = 1 + Math.floor(Math.random() * this.#o.streams.length);
-    return this.#from;
   }
 }

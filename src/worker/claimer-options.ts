@@ -1,3 +1,4 @@
+import type { Pressed } from "../core/claim-size.js";
 import type { Clock, Logger } from "../core/ports.js";
 import type { Line } from "../postgres/line.js";
 import type { Crew } from "./crew.js";
@@ -5,7 +6,6 @@ import type { Meter } from "./meter.js";
 import type { Outbox } from "./outbox.js";
 import type { Payloads } from "./payloads.js";
 import type { Permits } from "./permits.js";
-import type { Pressed } from "./pressure/size.js";
 import type { Session } from "./session.js";
 
 /** What a claimer works with. */

@@ -279,7 +279,8 @@ export class Heart {
   #news(now: number): void {
     const full = this.#o.free() === 0;
     const state = this.#o.pressure?.().state ?? "normal";
-    const same = full === this.#wasFull && state === this.#toldState;
+    // What fills it stops it too, for moments: while full, its state is no news.
+    const same = full === this.#wasFull && (full || state === this.#toldState);
     if (same || now - this.#toldMs < NEWS_MS_MIN) return;
     this.#wasFull = full;
     this.#schedule(0);

@@ -58,7 +58,7 @@ export class WorkerMetrics {
       clock,
       read: async () => {
         const names = [...this.#tally.groups].map((group) => group.replace(/\/\*$/, ""));
-        return readSlots(db, names, LABEL_VALUES_MAX);
+        return readSlots(db, names, LABEL_VALUES_MAX / 2);
       },
     });
     this.#exposition = new Exposition(this.#readers());

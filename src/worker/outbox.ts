@@ -40,14 +40,18 @@ export class Outbox {
   readonly #others = new Shelf<Settlement>();
   /** What the results that wait here take, as JSON text. */
   resultLength = 0;
-  /** Completions of which nobody will know whether the database took them. */
-  unconfirmed = 0;
   /** Sent, and no answer came: the database may have taken them. */
   readonly #doubted = new Set<unknown>();
+  #unconfirmed = 0;
   #over = false;
 
   get size(): number {
     return this.#successes.size + this.#others.size;
+  }
+
+  /** Completions of which nobody will know whether the database took them. */
+  get unconfirmed(): number {
+    return this.#unconfirmed + (this.#over ? this.#doubted.size : 0);
   }
 
   get successes(): number {
@@ -90,8 +94,12 @@ export class Outbox {
   /** No answer came to the statement of these: they are sent again, or lost. */
   doubt(items: readonly Completion[]): void {
     // guard: a completion whose reply was lost is in doubt -> test/metrics/counts.test.ts: "completed is at most what the database took, and that at most completed and unconfirmed"
-    if (this.#over) this.unconfirmed += items.length;
-    else for (const item of items) this.#doubted.add(item);
+    for (const item of items) this.#doubted.add(item);
+  }
+
+  /** The commit of a transaction that completes a task got no answer. */
+  commitDoubted(): void {
+    this.#unconfirmed++;
   }
 
   /** These are settled, or given up. What was refused may have been taken when it was sent before. */
@@ -99,14 +107,12 @@ export class Outbox {
     if (this.#doubted.size === 0) return;
     let doubted = 0;
     for (const item of items) if (this.#doubted.delete(item)) doubted++;
-    this.unconfirmed += Math.min(doubted, refused);
+    this.#unconfirmed += Math.min(doubted, refused);
   }
 
   /** Nothing is sent any more: what is in doubt stays so. */
   giveUp(): void {
     this.#over = true;
-    this.unconfirmed += this.#doubted.size;
-    this.#doubted.clear();
   }
 
   /** The claims of what waits here for a session. */

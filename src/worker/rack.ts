@@ -27,6 +27,11 @@ export class Rack {
     return this.#idle.length === this.#o.lines.length;
   }
 
+  get use(): { readonly active: number; readonly idle: number } {
+    const idle = this.#idle.length;
+    return { active: this.#o.lines.length - idle, idle };
+  }
+
   take(): Line | undefined {
     if (this.#wantedMs !== null)
       this.#o.meter.waited("claim", this.#o.clock.now() - this.#wantedMs);
@@ -38,8 +43,9 @@ export class Rack {
     this.#idle.push(line);
   }
 
-  /** Outcomes wait, and there may be no line for them. */
-  want(): void {
-    if (this.#idle.length === 0) this.#wantedMs ??= this.#o.clock.now();
+  /** Whether outcomes wait, for which there may be no line. */
+  wanted(some: boolean): void {
+    if (!some) this.#wantedMs = null;
+    else if (this.#idle.length === 0) this.#wantedMs ??= this.#o.clock.now();
   }
 }

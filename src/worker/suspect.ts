@@ -3,6 +3,7 @@ import { isReplyLost } from "../postgres/fault.js";
 import type { Claimer } from "./claim.js";
 import type { Crew } from "./crew.js";
 import type { Heart } from "./heartbeat.js";
+import type { Meter } from "./meter.js";
 import type { Permits } from "./permits.js";
 import type { Session } from "./session.js";
 import { within } from "./within.js";
@@ -12,6 +13,7 @@ interface SuspectOptions {
   readonly permits: Permits;
   readonly clock: Clock;
   readonly log: Logger;
+  readonly meter: Meter;
   /** Whether the worker is neither starting nor stopping. */
   readonly running: () => boolean;
   /** Late, because they know each other. */
@@ -68,7 +70,8 @@ export class Suspects {
     session: Session,
     id: string,
   ): Promise<void> {
-    const { permits, log } = this.#o;
+    const { permits, log, meter, clock } = this.#o;
+    const askedMs = clock.now();
     permits.take(1);
     const task = await heart.claimSuspect(session, id).catch((e: unknown) => {
       // We may hold it without knowing: as with any claim, this session ends then.
@@ -76,6 +79,7 @@ export class Suspects {
       return null;
     });
     if (task === null || session.lost) return permits.give(1);
+    meter.claimed(1, 1, clock.now() - askedMs);
     log.warn("running a task alone: it was in hand at three crashes", { task: id });
     crew.start(task, session);
     await claimer.settled();

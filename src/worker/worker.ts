@@ -137,10 +137,7 @@ export class Worker {
       await this.#parts.checkRoom();
       await this.#parts.heart.start();
     } catch (e) {
-      this.#state = "stopped";
-      await this.#parts?.close();
-      await this.#metrics.close();
-      this.#desk.onStopped();
+      await this.#close();
       throw e;
     }
     this.#parts.pressure.start();
@@ -207,8 +204,12 @@ export class Worker {
       await within(parts.heart.stop(), FLUSH_MS_MAX);
       this.#desk.logger.info("the worker has stopped", { name: this.#name, handedBack });
     }
-    await parts?.close();
-    await this.#metrics.close();
+    await this.#close();
+  }
+
+  /** Lets go of everything, whatever of it fails; a database that hangs keeps no port. */
+  async #close(): Promise<void> {
+    await Promise.allSettled([this.#metrics.close(), this.#parts?.close()]);
     this.#state = "stopped";
     this.#desk.onStopped();
   }

@@ -64,11 +64,11 @@ describe("settings reach what they are for", () => {
     const worker = (await connect(h)).worker({ handlers });
     await worker.start();
     expect(worker.metricsUrl).toMatch(/^http:\/\/127\.0\.0\.1:\d+/);
-    setEnv("METRICS_HOST", "0.0.0.0");
+    setEnv("SLUICE_METRICS_HOST", "0.0.0.0");
     const sluice = await connect(h);
     expect(() => sluice.worker({ handlers })).toThrow("metrics.token is needed");
-    setEnv("METRICS_PORT", "five");
-    expect(() => sluice.worker({ handlers })).toThrow("METRICS_PORT must be an integer");
+    setEnv("SLUICE_METRICS_PORT", "five");
+    expect(() => sluice.worker({ handlers })).toThrow("SLUICE_METRICS_PORT must be an integer");
     expect(() => sluice.worker({ handlers, metrics: { prot: 5 } as never })).toThrow(
       'metrics has no option "prot"',
     );
@@ -90,7 +90,7 @@ describe("what is wrong is told before anything is opened", () => {
   test.each([
     ["API_BUFFER", "0"],
     ["SLUICE_MIGRATE", "maybe"],
-    ["HISTORY_FAILED_MS", "-1"],
+    ["SLUICE_HISTORY_FAILED_MS", "-1"],
     ["SLUICE_SCHEMA", "a; drop"],
     ["SLUICE_LISTEN_URL", "localhost"],
   ])("%s=%s", async (name, value) => {

@@ -85,7 +85,7 @@ describe("code comes before environment before file before preset before default
 
   test("for what a client and its history take", () => {
     const file = fileOf({ "client.schema": "infile", "history.failed_ms": 3 });
-    const env = { SLUICE_SCHEMA: "inenv", HISTORY_FAILED_MS: "2" };
+    const env = { SLUICE_SCHEMA: "inenv", SLUICE_HISTORY_FAILED_MS: "2" };
     const schema = (code: object, layers: object): string =>
       resolveSection("client", code, { ...nothing, ...layers }).values.schema;
     expect(schema({ schema: "incode" }, { env, file })).toBe("incode");
@@ -100,6 +100,22 @@ describe("code comes before environment before file before preset before default
 });
 
 describe("every setting", () => {
+  test("has a variable that is ours by its name, but for the few whose names are agreed upon", () => {
+    const others = all.map(({ env }) => env).filter((env) => !env.startsWith("SLUICE_"));
+    expect(others).toEqual([
+      "DATABASE_URL",
+      "API_BUFFER",
+      "MAX_CONCURRENT_TASKS",
+      "CLAIM_BATCH_SIZE",
+      "POLL_INTERVAL_MS",
+      "NUM_WORKERS",
+      "MAX_DB_CONNECTIONS",
+      "HANDLER_DB_CONNECTIONS",
+      "MAX_PAYLOAD_BYTES_IN_FLIGHT",
+      "LEASE_MS",
+    ]);
+  });
+
   test("has a variable and a key of its own", () => {
     const variables = all.map(({ env }) => env);
     expect(new Set(variables).size).toBe(variables.length);

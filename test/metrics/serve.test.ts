@@ -1,4 +1,6 @@
-import { createServer, type AddressInfo } from "node:net";
+import { once } from "node:events";
+import { get } from "node:http";
+import { connect, createServer, type AddressInfo } from "node:net";
 import { expect, onTestFinished, test } from "vitest";
 import { task, type } from "../../src/index.js";
 import { checkMetrics, type MetricsOptions } from "../../src/metrics/options.js";
@@ -8,13 +10,19 @@ import { scene, signal, until } from "../flow/scene.js";
 
 const TOKEN = "a-token-of-24-characters";
 
-async function serve(options: MetricsOptions, pages: Partial<Pages> = {}): Promise<string> {
-  const server = await MetricsServer.open(checkMetrics({ port: 0, ...options }).serve!, {
+async function serve(
+  options: MetricsOptions,
+  pages: Partial<Pages> = {},
+  patienceMs?: number,
+): Promise<string> {
+  const all = {
     metrics: async () => "sluice_x 1\n",
     health: () => ({ state: "running" }),
     unready: () => [],
     ...pages,
-  });
+  };
+  const address = checkMetrics({ port: 0, ...options }).serve!;
+  const server = await MetricsServer.open(address, all, patienceMs);
   onTestFinished(() => server.close());
   return server.url;
 }
@@ -81,6 +89,46 @@ test("with a token every page asks for it", async () => {
   }
   expect((await fetch(`${url}/metrics`, bearer(TOKEN))).status).toBe(200);
 });
+
+/** The answer to whoever asks for this host, as a browser does for the name in its address bar. */
+function statusFor(url: string, host: string, token = ""): Promise<number | undefined> {
+  const headers = { host, authorization: `Bearer ${token}` };
+  return new Promise((resolve, reject) => {
+    get(`${url}/metrics`, { headers, agent: false }, (response) => {
+      response.resume();
+      resolve(response.statusCode);
+    }).on("error", reject);
+  });
+}
+
+test("without a token only requests to a loopback host are answered", async () => {
+  const url = await serve({});
+  const { port } = new URL(url);
+  for (const host of ["localhost", "LocalHost:9464", `127.0.0.1:${port}`, "127.1.2.3", "[::1]:80"])
+    expect(await statusFor(url, host), host).toBe(200);
+  const strange = ["example.org", `rebound.example:${port}`, "localhost.example.org", "10.0.0.1"];
+  for (const host of [...strange, "127.0.0.1.example.org", "x127.0.0.1", "[::2]"])
+    expect(await statusFor(url, host), host).toBe(403);
+  // Whoever has the token may call it what he likes.
+  expect(await statusFor(await serve({ token: TOKEN }), "example.org", TOKEN)).toBe(200);
+});
+
+test("connections that ask for nothing do not keep out those that do", async () => {
+  const url = await serve({}, {}, 500);
+  const port = Number(new URL(url).port);
+  // As many as are let in: half of them say nothing, half of them not all.
+  const closed = Array.from({ length: 64 }, async (_, i) => {
+    const socket = connect(port, "127.0.0.1").resume();
+    onTestFinished(() => void socket.destroy());
+    // Whoever is put out while he writes is told by an error.
+    socket.on("error", () => {});
+    if (i % 2 === 0) socket.write("GET /ready HTTP/1.1\r\nhost: localhost\r\n");
+    await once(socket, "close");
+  });
+  // By itself Node looks for them every 30 s, which this test does not wait for.
+  await Promise.all(closed);
+  expect((await fetch(`${url}/ready`)).status).toBe(200);
+}, 8_000);
 
 test.each([
   { port: 65_536 },

@@ -48,6 +48,15 @@ test("types and groups beyond the maximum are counted together", () => {
   expect(groups.reduce((sum, { value }) => sum + value, 0)).toBe(many);
 });
 
+test("which limits there are is known without looking: every claim that comes back short asks", () => {
+  const tally = new Tally();
+  expect(tally.groups.size).toBe(0);
+  tally.serve(1, { type: "a", groups: ["mail", "tenant/*"] });
+  tally.serve(2, { type: "b", groups: ["mail"] });
+  expect([...tally.groups]).toEqual(["mail", "tenant/*"]);
+  expect(tally.groups).toBe(tally.groups);
+});
+
 test("the time of tasks in flight is added up, whoever begins and ends when", () => {
   const tally = new Tally();
   tally.started(1, 100);

@@ -1,7 +1,8 @@
 import { Registry } from "prom-client";
 import { expect, test } from "vitest";
 import { cancel, limit, snooze, task, type } from "../../src/index.js";
-import { catalogue } from "../../src/metrics/catalogue.js";
+import { catalogue, LABEL_VALUES_MAX } from "../../src/metrics/catalogue.js";
+import { Exposition, type Readers } from "../../src/metrics/expose.js";
 import { ended, scene, signal, until } from "../flow/scene.js";
 import { parsed, valueOf } from "./scrape.js";
 
@@ -194,6 +195,39 @@ test("a registry of the user's has the metrics while the worker lives, and of on
   expect(registry.getMetricsAsArray()).toHaveLength(names.length);
   await worker.stop();
   expect(registry.getMetricsAsArray()).toHaveLength(0);
+});
+
+test("a registry that refuses a metric is left as it was", () => {
+  const registry = new Registry();
+  const register = registry.registerMetric.bind(registry);
+  let left = 3;
+  registry.registerMetric = (metric) => {
+    if (left-- === 0) throw new Error("enough");
+    register(metric);
+  };
+  const readers = Object.fromEntries(Object.keys(catalogue).map((name) => [name, () => 0]));
+  const exposition = new Exposition(readers as unknown as Readers);
+  expect(() => exposition.join(registry)).toThrow("enough");
+  expect(registry.getMetricsAsArray()).toHaveLength(0);
+  left = names.length;
+  exposition.join(registry);
+  expect(registry.getMetricsAsArray()).toHaveLength(names.length);
+});
+
+test("however many limits there are, a scrape tells of a hundred groups, its own first", async () => {
+  const s = await scene();
+  const limits = Array.from({ length: 60 }, (_, i) => limit(`l${i}`, { total: 9, perKey: 3 }));
+  await Promise.all(limits.map((each) => s.sluice.limits.set(each, { total: 8 })));
+  const own = limits.at(-1)!;
+  const job = task("job", { input: type<string>(), limits: [{ limit: own, key: (key) => key }] });
+  const worker = await s.worker({ handlers: [job.handle(() => {})] });
+  const groups = await until("the slots to be told", async () => {
+    const text = await worker.metrics();
+    const told = [...text.matchAll(/^sluice_concurrency_slots_limit\{group="(.+)"\}/gm)];
+    return told.length > 0 && told.map(([, group]) => group!);
+  });
+  expect(groups).toHaveLength(LABEL_VALUES_MAX);
+  expect(groups).toEqual(expect.arrayContaining(["l59", "l59/*"]));
 });
 
 test("with metrics turned off nothing is counted, and ready still answers", async () => {

@@ -1,20 +1,5 @@
 import { expect, test } from "vitest";
-import { Appetite, enoughFree, fewFree } from "../../src/plan/simulate/appetite.js";
-import * as worker from "../../src/worker/pressure/size.js";
-
-test("few permits are few for the worker and for the simulation alike", () => {
-  const unlike: string[] = [];
-  for (let permits = 1; permits <= 300; permits++) {
-    for (let free = 0; free <= permits; free++) {
-      for (const was of [false, true]) {
-        const real = worker.fewFree(was, free, permits);
-        if (fewFree(was, free, permits) !== real) unlike.push(`${free} of ${permits}, ${was}`);
-        if (!was && free < enoughFree(permits) !== real) unlike.push(`${free} of ${permits}`);
-      }
-    }
-  }
-  expect(unlike).toEqual([]);
-});
+import { Appetite } from "../../src/plan/simulate/appetite.js";
 
 test("claims begin with one, grow fourfold while they come back full, and begin again", () => {
   const appetite = new Appetite({ permits: 1_000, batch: 50 });

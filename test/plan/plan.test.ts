@@ -123,6 +123,16 @@ describe("a setting that is given", () => {
     }
   });
 
+  test("has the lines counted that claims have, not the loops: one loop and two are the same", () => {
+    const flood = { ...web, ratePerSecond: 20_000, ioShare: 1, batch: 1 };
+    const told = (claimLoops: number): string | undefined =>
+      planFor({ ...flood, given: { permits: 500, processes: 2, claimLoops } }).warnings[0]?.message;
+    expect(told(1)).toContain("4 claim lines in all carry");
+    expect(told(1)).toContain("the claim loops above 2");
+    expect(told(2)).toBe(told(1));
+    expect(told(3)).toContain("6 claim lines in all carry");
+  });
+
   test("has its connections counted, for each process and on the server", () => {
     expect(codes({ ...web, given: { connections: 11 } })).toEqual(["connections"]);
     expect(codes({ ...web, maxConnections: 39 })).toEqual([]);

@@ -1,8 +1,9 @@
 import { createTraceState, SpanKind, SpanStatusCode, trace, context } from "@opentelemetry/api";
+import { AsyncLocalStorageContextManager } from "@opentelemetry/context-async-hooks";
 import pg from "pg";
 import { expect, onTestFinished, test } from "vitest";
 import { task, type } from "../../src/index.js";
-import { scene, type Scene } from "../flow/scene.js";
+import { scene, until, type Scene } from "../flow/scene.js";
 import { idsOf, registerSdk } from "./sdk.js";
 
 const mail = task("mail", { input: type<{ to: string }>(), queue: "post" });
@@ -161,4 +162,25 @@ test("sluice.enqueue takes a traceparent, and leaves out what is none", async ()
     await s.sql.query("select sluice.enqueue('mail', '{}', traceparent => $1)", [traceparent]);
   }
   expect(await stored(s)).toEqual([good, null, null, null, null]);
+});
+
+test("a provider and a context manager that throw cost no task, no permit and no line", async () => {
+  const broken = (): never => {
+    throw new Error("the SDK is broken");
+  };
+  const s = await scene();
+  const handlers = [mail.handle(() => "sent")];
+  const worker = await s.worker({ handlers, maxConcurrentTasks: 1 });
+  registerSdk();
+  const good = trace.getTracerProvider();
+  trace.disable();
+  trace.setGlobalTracerProvider({ getTracer: broken });
+  expect(await (await s.sluice.enqueue(mail, { to: "ada" })).result()).toBe("sent");
+  trace.disable();
+  trace.setGlobalTracerProvider(good);
+  context.disable();
+  const manager = new AsyncLocalStorageContextManager();
+  context.setGlobalContextManager(Object.assign(manager, { with: broken, active: broken }));
+  expect(await (await s.sluice.enqueue(mail, { to: "ada" })).result()).toBe("sent");
+  await until("all permits", () => worker.status().permitsInUse === 0);
 });

@@ -1,19 +1,8 @@
-// What this file decides repeats src/worker/claim.ts and src/worker/pressure/size.ts, which lie below this
-// room; test/plan/real.test.ts compares the two by what they do.
+import { fewFree } from "../../core/claim-size.js";
+
+// As in src/worker/claim.ts, which lies below this room and whose decisions this file repeats;
+// test/plan/real.test.ts compares the two by what they do.
 const RISE = 8;
-const TENTH_FROM = 10;
-
-/** With how many free permits a worker claims on them; with fewer it only replaces what it settles. */
-export function enoughFree(permits: number): number {
-  return permits < TENTH_FROM ? 1 : Math.ceil(permits / 10);
-}
-
-/** Whether too few are free: once it is so, it takes an eighth to be over. */
-export function fewFree(was: boolean, free: number, permits: number): boolean {
-  const enough = enoughFree(permits);
-  if (!was || permits < TENTH_FROM) return free < enough;
-  return free < Math.max(enough, Math.floor(permits / 8));
-}
 
 /** A claim on its way: what was asked for, and in which mood. */
 export interface Claim {

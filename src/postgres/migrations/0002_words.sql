@@ -101,6 +101,6 @@ end $$;
 create function sluice.ring(p_streams int[], p_tasks int) returns void language plpgsql as $$
 begin
   perform pg_notify('sluice', 'wake:' || w.id || ':' || ceil(p_tasks::numeric / count(*) over ()))
-  from (select id from sluice.worker where asleep and not draining and expires_at > sluice.clock() and streams && p_streams
+  from (select id from sluice.worker where asleep and capacity_available > 0 and not draining and expires_at > sluice.clock() and streams && p_streams
         order by random() limit 1 + p_tasks / 50) w;
 end $$;

@@ -145,7 +145,7 @@ create view sluice.violation as
 
 -- The slots of limits, for metrics: at most p_max limits, those named first. A limit per key is told under name/*, by
 -- the key that has the most. slots: null while lifted. waiting: tasks that stand before a limit that is full, counted
--- up to 1,000, so that a million of them cost no more to look at.
+-- up to 1,000; of a limit's keys 10,000 are looked at. So a million of either cost no more.
 create function sluice.limit_slots(p_names text[], p_max int) returns table (name text, slots int, used int, waiting int)
 language sql stable set enable_seqscan = off set enable_bitmapscan = off set jit = off as $$
   with chosen as materialized (
@@ -170,7 +170,7 @@ language sql stable set enable_seqscan = off set enable_bitmapscan = off set jit
   select l.name || '/*', nullif(l.per_key, 2147483647),
     coalesce((select max(n.used) from (select n.used from sluice.lane n where n.limit_id = l.id and n.limit_id > 0 limit 10000) n), 0)::int,
     (select count(*) from (
-      select from (select n.id from sluice.lane n where n.limit_id = l.id and n.limit_id > 0 and n.used >= n.cap limit 1000) n
+      select from (select n.id from (select n.id, n.used, n.cap from sluice.lane n where n.limit_id = l.id and n.limit_id > 0 limit 10000) n where n.used >= n.cap limit 1000) n
       cross join lateral (select from sluice.wait w where w.lane = n.id limit 1000) w limit 1000) w)::int
   from chosen l where l.per_key is not null
 $$;

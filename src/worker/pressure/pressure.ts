@@ -1,3 +1,4 @@
+import type { Pressed } from "../../core/claim-size.js";
 import { pressureOf, type PressureReason, type PressureState } from "../../core/pressure.js";
 import type { Clock, Logger } from "../../core/ports.js";
 import { Durations } from "./durations.js";
@@ -5,7 +6,6 @@ import { LoopDelay } from "./loop.js";
 import { memoryReader, type MemoryUse } from "./memory.js";
 import type { PressureThresholds } from "./options.js";
 import { nextSignal, quietSignal, type Signal } from "./signal.js";
-import type { Pressed } from "./size.js";
 
 interface PressureReaders {
   readonly memory: () => MemoryUse;

@@ -1,8 +1,8 @@
+import { claimSize, fewFree, type Pressed } from "../../core/claim-size.js";
 import type { Crew } from "../crew.js";
 import type { Outbox } from "../outbox.js";
 import type { Payloads } from "../payloads.js";
 import type { Permits } from "../permits.js";
-import { claimSize, fewFree, type Pressed } from "./size.js";
 
 interface ValveOptions {
   readonly permits: Permits;

@@ -53,8 +53,11 @@ describe("a worker whose tasks take too long", () => {
 });
 
 describe("a worker whose permits are nearly all in use", () => {
-  /** A worker of 40, and what lets its handlers go: so many of the first, or all. */
-  async function held(s: Scene): Promise<{
+  /** A worker of so many permits, and what lets its handlers go: so many of the first, or all. */
+  async function held(
+    s: Scene,
+    maxConcurrentTasks = 40,
+  ): Promise<{
     worker: Worker;
     started: () => number;
     release: (tasks: number) => void;
@@ -67,7 +70,7 @@ describe("a worker whose permits are nearly all in use", () => {
     });
     const worker = await s.worker({
       handlers: [handler],
-      maxConcurrentTasks: 40,
+      maxConcurrentTasks,
       pollIntervalMs: SLOW_POLL_MS,
     });
     const release = (tasks: number): void => {
@@ -109,6 +112,40 @@ describe("a worker whose permits are nearly all in use", () => {
     expect(started()).toBe(40);
     release(42);
     await allDone(s, 42);
+  });
+
+  test("a worker that can take nothing more lets the bell ring for others, without a poll", async () => {
+    const s = await scene();
+    const { worker, started, release } = await held(s, 80);
+    for (let n = 1; n <= 73; n++) {
+      await s.sluice.enqueue(job, n);
+      await until(`${n} in flight`, () => started() === n);
+    }
+    // Twice nothing comes in place of what ended, and still fewer than an eighth are free. Whoever could take something would go to sleep now.
+    for (const left of [72, 71]) {
+      release(1);
+      await until("it to be recorded", () => worker.status().permitsInUse === left);
+    }
+    const asleep = "select asleep from sluice.worker where id = $1";
+    const { rows } = await s.sql.query<{ asleep: boolean }>(asleep, [worker.status().id]);
+    expect(rows).toEqual([{ asleep: false }]);
+    // Nor does one who fell asleep before he was full hear of what he cannot take.
+    await s.sql.query("update sluice.worker set asleep = true");
+    let others = 0;
+    const other = await s.worker({
+      handlers: [job.handle(() => void others++)],
+      pollIntervalMs: SLOW_POLL_MS,
+    });
+    await until("the other to sleep", async () => {
+      const found = await s.sql.query<{ asleep: boolean }>(asleep, [other.status().id]);
+      return found.rows[0]!.asleep;
+    });
+    for (let n = 1; n <= 12; n++) {
+      await s.sluice.enqueue(job, n);
+      await until(`${n} with the other`, () => others === n);
+    }
+    release(80);
+    await allDone(s, 85);
   });
 });
 

@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { claimSize, fewFree, type ClaimTerms } from "../../../src/worker/pressure/size.js";
+import { claimSize, enoughFree, fewFree, type ClaimTerms } from "../../src/core/claim-size.js";
 
 const NONE = { memory: false, taskDuration: false, eventLoopDelay: false };
 const ALL = { memory: true, taskDuration: true, eventLoopDelay: true };
@@ -111,6 +111,13 @@ describe("hysteresis of the permits", () => {
     expect(fewFree(false, stops + 1, max)).toBe(false);
     expect(fewFree(true, goesOn - 1, max)).toBe(true);
     expect(fewFree(true, goesOn, max)).toBe(false);
+  });
+
+  test("few are fewer than enough, for whoever counts with that number", () => {
+    for (let max = 1; max <= 300; max++) {
+      expect(fewFree(false, enoughFree(max) - 1, max), `of ${max}`).toBe(true);
+      expect(fewFree(false, enoughFree(max), max), `of ${max}`).toBe(false);
+    }
   });
 
   test("a stopped worker asks for nothing on its free permits until enough are", () => {

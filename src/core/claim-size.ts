@@ -22,14 +22,18 @@ export interface ClaimTerms {
   readonly pressed: Pressed;
 }
 
+/** With how many free permits a worker claims on them; with fewer it only replaces what it settles. */
+export function enoughFree(max: number): number {
+  return max < TENTH_FROM ? 1 : Math.ceil(max / 10);
+}
+
 /**
  * Whether fewer than a tenth of the permits are free; where the maximum is below 10, whether none is.
  * Once it is so, it takes an eighth to be over, so that single permits that come and go do not start and
  * stop claims. A maximum so small that an eighth is not a whole permit more has no such gap.
  */
 export function fewFree(was: boolean, free: number, max: number): boolean {
-  if (max < TENTH_FROM) return free <= 0;
-  const enough = Math.ceil(max / 10);
+  const enough = enoughFree(max);
   return free < (was ? Math.max(enough, Math.floor(max / 8)) : enough);
 }
 

@@ -1,0 +1,19 @@
+// A full turn takes some steps, so that slots freed by one step are used by the next.
+const STEPS_PER_TURN = 8;
+
+/** With which of its streams a worker begins to look: each gets its turn. */
+export class Turn {
+  readonly #streams: number;
+  #steps = 0;
+  #from = 1;
+
+  constructor(streams: number) {
+    this.#streams = streams;
+  }
+
+  next(): number {
+    if (++this.#steps % STEPS_PER_TURN === 0)
+      this.#from = 1 + Math.floor(Math.random() * this.#streams);
+    return this.#from;
+  }
+}
