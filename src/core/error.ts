@@ -14,6 +14,7 @@ export type ErrorCode =
   | "unknown_schedule"
   | "invalid_cron"
   | "invalid_time_zone"
+  | "invalid_workflow"
   | "key_missing"
   | "limit_shape"
   | "duplicate_limit"
