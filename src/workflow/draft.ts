@@ -38,6 +38,8 @@ interface Written {
 interface Handle {
   readonly home: Home;
   readonly names: readonly string[];
+  /** Whether it is one node, whose failure can be watched. */
+  readonly single: boolean;
 }
 
 const handles = new WeakMap<object, Handle>();
@@ -100,8 +102,8 @@ export class Draft {
   }
 
   /** A thing that others can come after. */
-  handle<T extends object>(thing: T, names: readonly string[]): T {
-    handles.set(thing, { home: this.home, names });
+  handle<T extends object>(thing: T, names: readonly string[], single = false): T {
+    handles.set(thing, { home: this.home, names, single });
     return thing;
   }
 

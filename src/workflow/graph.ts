@@ -117,7 +117,7 @@ export function templatesOf(node: GraphNode): readonly TemplateData[] {
     case "task":
       return [node.input];
     case "each":
-      return [node.input, node.items];
+      return [node.items, node.input];
     case "when":
       return [node.ref];
     case "sleep":

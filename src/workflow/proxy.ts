@@ -18,13 +18,13 @@ export interface RefData {
 const known = new WeakMap<object, RefData>();
 
 // What the language itself asks for when a value is wanted. None of them can be a step of a path.
-const WANTS: Readonly<Record<string, string>> = {
-  then: "awaited",
-  toJSON: "turned into JSON",
-  toString: "turned into text",
-  toLocaleString: "turned into text",
-  valueOf: "used as a value",
-};
+const WANTS: ReadonlyMap<string, string> = new Map([
+  ["then", "awaited"],
+  ["toJSON", "turned into JSON"],
+  ["toString", "turned into text"],
+  ["toLocaleString", "turned into text"],
+  ["valueOf", "used as a value"],
+]);
 
 /** A reference: every member is one too, and whatever wants its value hears that there is none yet. */
 export function makeRef(data: RefData): object {
@@ -61,7 +61,8 @@ export function pathText({ root, path }: Pick<RefData, "root" | "path">): string
 }
 
 function step(data: RefData, key: string): object {
-  if (Object.hasOwn(WANTS, key)) throw misused(data, WANTS[key]!);
+  const used = WANTS.get(key);
+  if (used !== undefined) throw misused(data, used);
   return makeRef({ ...data, path: [...data.path, key] });
 }
 

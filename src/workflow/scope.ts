@@ -6,11 +6,18 @@ import type { Stored } from "./stored.js";
 import type { Template } from "./template.js";
 
 declare const node: unique symbol;
+declare const single: unique symbol;
 
 /** A part of a workflow that others can come after. */
 export interface Node {
   /** Only a type; nothing can be read here. */
   readonly [node]: true;
+}
+
+/** One node, whose failure can be watched. */
+export interface SingleNode extends Node {
+  /** Only a type; nothing can be read here. */
+  readonly [single]: true;
 }
 
 /** A dependency besides those that references make: a node whose success is waited for, or what of it. */
@@ -62,10 +69,10 @@ export interface ItemCounts {
 }
 
 /** A task, or an event that is waited for: itself a reference to its output. */
-export type OutputNode<T> = Ref<T> & Node;
+export type OutputNode<T> = Ref<T> & SingleNode;
 
 /** A fan-out. */
-export interface EachNode<Result> extends Node {
+export interface EachNode<Result> extends SingleNode {
   /** By the order of the items; with collect null for an item that failed. */
   readonly results: Ref<Result[]>;
   readonly errors: Ref<ItemError[]>;
@@ -150,7 +157,7 @@ export interface Scope {
 
   /** Nodes that run only if a node fails. With recover the run does not fail for it. */
   onFailure<R>(
-    failed: Node,
+    failed: SingleNode,
     write: (f: Scope, failure: Ref<Failure>) => R,
     options?: { readonly recover?: boolean },
   ): Group<Outside<R>>;
@@ -160,7 +167,7 @@ export interface Scope {
     name: string,
     time: number | { readonly until: Reference<string | number> },
     options?: NodeOptions,
-  ): Node;
+  ): SingleNode;
 
   /** Waits for an event that is sent to the run, and refers to its payload. Fails when the time is over. */
   waitFor<Payload = unknown>(

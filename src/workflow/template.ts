@@ -1,3 +1,4 @@
+import { isSluiceError } from "../core/error.js";
 import { encodeInput } from "../core/json.js";
 import { inPlace, invalidWorkflow } from "./fault.js";
 import { GRAPH_BYTES_MAX, type TemplateData } from "./graph.js";
@@ -38,8 +39,21 @@ interface TemplatePlace {
 
 /** A template of code as plain data. What it holds is copied: changing it later changes nothing. */
 export function templateData(value: unknown, place: TemplatePlace): TemplateData {
-  const written = write(value, place, []);
+  const written = guarded(place, () => write(value, place, []));
   return inPlace(place, () => JSON.parse(encodeInput(written, GRAPH_BYTES_MAX)) as TemplateData);
+}
+
+/** Getters and proxies may throw whatever they like. */
+function guarded<T>(place: TemplatePlace, look: () => T): T {
+  try {
+    return look();
+  } catch (cause) {
+    if (isSluiceError(cause)) throw cause;
+    throw invalidWorkflow("the input is not JSON: a getter or a proxy in it threw", {
+      ...place,
+      cause,
+    });
+  }
 }
 
 /** With each reference as `$ref`. What is neither a list nor a plain object is left to be judged as a value. */

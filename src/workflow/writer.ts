@@ -48,10 +48,16 @@ export class Writer {
     const { data, uses, literal } = this.#draft.template(input, name);
     if (literal) this.#checkLiteral(name, contract as TaskTerms, data);
     this.#add("task", name, { options, uses, said: { ...work, input: data } });
-    return this.#draft.handle(this.#draft.ref(name), [name]);
+    return this.#draft.handle(this.#draft.ref(name), [name], true);
   }
 
-  each(name: string, contract: unknown, items: unknown, input: unknown, options: Said): object {
+  each(
+    name: string,
+    contract: unknown,
+    items: unknown,
+    input: unknown,
+    options: Said = {},
+  ): object {
     this.#check(name, "each", options, [...WORK_OPTIONS, "window", "onError"]);
     const work = this.#work(name, contract, options);
     const list = this.#draft.template(items, name);
@@ -61,7 +67,7 @@ export class Writer {
     const said = { ...work, items: list.data, input: item.data, window, onError };
     this.#add("each", name, { options, said, uses: new Set([...list.uses, ...item.uses]) });
     const outputs = OUTPUTS.map((key) => [key, this.#draft.ref(name, [key])] as const);
-    return this.#draft.handle(Object.freeze(Object.fromEntries(outputs)), [name]);
+    return this.#draft.handle(Object.freeze(Object.fromEntries(outputs)), [name], true);
   }
 
   sequence(name: string, write: Write): object {
@@ -93,8 +99,9 @@ export class Writer {
   }
 
   onFailure(failed: unknown, write: Write, options: Said = {}): object {
-    const [node, ...more] = this.#draft.handleOf(failed).names;
-    if (node === undefined || more.length > 0) {
+    const { names, single } = this.#draft.handleOf(failed);
+    const [node] = names;
+    if (node === undefined || !single) {
       throw this.#fault("onFailure watches one node: a task, an each, a sleep or a waitFor");
     }
     this.#check(node, "onFailure", options, ["recover"]);
@@ -122,14 +129,14 @@ export class Writer {
       const { data, uses } = this.#draft.template((time as Said)["until"], name);
       this.#add("sleep", name, { options, uses, said: { until: data } });
     }
-    return this.#draft.handle(Object.freeze({}), [name]);
+    return this.#draft.handle(Object.freeze({}), [name], true);
   }
 
   waitFor(name: string, event: string, options: Said = {}): object {
     this.#check(name, "waitFor", options, ["after", "timeoutMs", "schema"]);
     this.#draft.event(event, options["schema"], name);
     this.#add("waitFor", name, { options, said: { event, timeoutMs: options["timeoutMs"] } });
-    return this.#draft.handle(this.#draft.ref(name), [name]);
+    return this.#draft.handle(this.#draft.ref(name), [name], true);
   }
 
   #place(node: string): { workflow: string; node: string } {

@@ -169,6 +169,8 @@ describe("kinds", () => {
       // @ts-expect-error a number that only a run has could be either, so it must be said
       w.sleep("u", approved.by);
       const chain = w.sequence("chain", (s) => s.task("one", tick));
+      // @ts-expect-error which of its nodes failed would have to be said
+      w.onFailure(chain, () => undefined);
       w.task("two", tick, undefined, { after: [chain, { node: approved, on: "end" }] });
     });
   });
