@@ -1,4 +1,4 @@
-import { edgeOf, type Graph, type GraphNode } from "./graph.js";
+import { edgeOf, type GraphNode } from "./graph.js";
 
 /**
  * How far each node is from the beginning: 0 for one without dependencies, else one more than the furthest
@@ -36,16 +36,6 @@ export function cycleIn(nodes: readonly GraphNode[]): string[] | null {
     at = namesBefore(stuck.get(at)!).find((name) => stuck.has(name));
   }
   return at === undefined ? null : [...trail.slice(trail.indexOf(at)), at].toReversed();
-}
-
-/** The nodes that none comes after: a branch for a failure does not count, nor is one part of it. */
-export function sinksOf({ nodes }: Pick<Graph, "nodes">): GraphNode[] {
-  const followed = new Set(
-    nodes.flatMap((node) =>
-      node.after.map(edgeOf).flatMap((e) => (e.on === "failure" ? [] : [e.node])),
-    ),
-  );
-  return nodes.filter((node) => !followed.has(node.name));
 }
 
 function namesBefore(node: GraphNode): string[] {
