@@ -142,6 +142,8 @@ begin
         or exists (select from json_array_elements_text(t -> 'nodes') n where n::int not between -2 and v_n) then
       perform sluice.refuse('invalid_workflow', 'a template has one part more than references, each to a node that exists'); end if;
   end loop;
+  if exists (select from json_array_elements(p_steps) s where (s.value ->> 'window')::int < 1 or (s.value ->> 'attempts')::int not between 1 and 32000 or (s.value ->> 'priority')::int not between -32000 and 32000) then
+    perform sluice.refuse('invalid_workflow', 'a window is at least 1, attempts are 1 to 32000, a priority is -32000 to 32000'); end if;
   v_left := array(select n from generate_series(1, v_n) n);
   while v_left <> '{}' loop
     v_next := array(select l from unnest(v_left) l where exists (select from json_array_elements(p_steps -> (l - 1) -> 'after') a where (a.value ->> 'node')::int = any (v_left)));
@@ -175,7 +177,7 @@ begin
     -(s.step ->> 'priority')::int, (s.step ->> 'attempts')::int,
     sluice.workflow_texts(s.step -> 'input' -> 'parts'), sluice.workflow_texts(s.step -> 'input' -> 'nodes')::smallint[], sluice.workflow_paths(s.step -> 'input' -> 'paths'),
     sluice.workflow_texts(x.t -> 'parts'), sluice.workflow_texts(x.t -> 'nodes')::smallint[], sluice.workflow_paths(x.t -> 'paths'),
-    greatest(1, (s.step ->> 'window')::int), case when k.kind = 't' then 't' when k.kind <> 'e' then '-' else case coalesce(s.step ->> 'onError', 'failFast') when 'finish' then 'n' when 'collect' then 'o' else 'a' end end,
+    (s.step ->> 'window')::int, case when k.kind = 't' then 't' when k.kind <> 'e' then '-' else case coalesce(s.step ->> 'onError', 'failFast') when 'finish' then 'n' when 'collect' then 'o' else 'a' end end,
     s.step ->> 'is', s.step -> 'value', coalesce((s.step ->> 'ms')::bigint, (s.step ->> 'timeoutMs')::bigint), s.step ->> 'event'
   from json_array_elements(p_steps) with ordinality s(step, n)
   cross join lateral (select case s.step ->> 'kind' when 'task' then 't' when 'each' then 'e' when 'when' then 'w' when 'sleep' then 's' when 'waitFor' then 'v' end::"char" as kind) k
