@@ -18,8 +18,8 @@ export type Json =
   string | number | boolean | null | readonly Json[] | { readonly [key: string]: Json };
 
 /**
- * JSON in which `{"$ref": [root, ...path]}` stands for a value of the run: of its input, of a node's output,
- * and in the input of an each of the item and its index. `{"$literal": value}` stands for the value itself,
+ * JSON in which `{"$ref": [root, ...path]}` stands for a value of the run: of its input, of a node's output
+ * (of one that failed there is only `error`), and in the input of an each of the item and its index. `{"$literal": value}` stands for the value itself,
  * whatever is in it.
  */
 export type TemplateData = Json;

@@ -5,7 +5,8 @@ import type { Edge, Graph, GraphNode, TemplateData } from "./graph.js";
 import { cycleIn } from "./order.js";
 import { partsOf, type Refer } from "./parts.js";
 
-const EACH_OUTPUTS = ["results", "errors", "counts"];
+const EACH_OUTPUTS = ["results", "errors", "counts", "error"];
+const SHOWN_MAX = 10;
 
 /** The nodes with a dependency for each reference: on its success, unless `after` says something else of it. */
 export function linked(workflow: string, nodes: readonly GraphNode[]): GraphNode[] {
@@ -35,7 +36,8 @@ export function checkLinks(graph: Graph): void {
   }
   const cycle = cycleIn(nodes);
   if (cycle !== null) {
-    const way = cycle.map((name) => quote(name)).join(" -> ");
+    const shown = cycle.length <= SHOWN_MAX ? cycle : [...cycle.slice(0, SHOWN_MAX), "…"];
+    const way = shown.map((name) => quote(name)).join(" -> ");
     throw invalidWorkflow(`it waits for itself: ${way}`, { workflow, node: cycle[0] });
   }
   checkResult(graph, byName);

@@ -47,9 +47,10 @@ export interface EachOptions<E extends OnError = OnError> extends TaskNodeOption
   readonly onError?: E;
 }
 
-/** An item that failed. */
+/** An item that did not succeed. */
 export interface ItemError {
   readonly index: number;
+  readonly state: "failed" | "cancelled";
   readonly error: Failure;
 }
 

@@ -61,9 +61,10 @@ export function workflow<R, In extends Schema<unknown, unknown> = Schema<undefin
   const graph = readGraph({
     version: GRAPH_VERSION,
     name,
-    nodes: draft.nodes.map(({ said, uses: _uses, part, ...node }) => ({
+    nodes: draft.nodes.map(({ said, uses: _uses, part, after, ...node }) => ({
       ...node,
       ...said,
+      after: after.map((edge) => (edge.on === "success" ? edge.node : edge)),
       ...(part.length === 0 ? {} : { part }),
     })),
     ...(out === undefined ? {} : { result: draft.template(out, undefined).data }),

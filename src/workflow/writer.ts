@@ -116,7 +116,7 @@ export class Writer {
       guards: [guard, ...this.#part.guards],
       failed: [...this.#part.failed, node],
     });
-    const out = this.#run(node, child, write, this.#failureOf(node));
+    const out = this.#run(node, child, write, this.#draft.ref(node, ["error"]));
     return this.#draft.handle(Object.freeze({ out }), endsOf(this.#draft, child.#made));
   }
 
@@ -194,12 +194,6 @@ export class Writer {
   #run(name: string, child: Writer, write: Write, ...more: unknown[]): unknown {
     inPlace(this.#place(name), () => checkFunction("callback", write));
     return this.#draft.writing(child, () => write(child, ...more), name);
-  }
-
-  /** What is kept of a node's failure: of an each that of its first failed item. */
-  #failureOf(name: string): object {
-    const kind = this.#draft.nodes.find((node) => node.name === name)?.kind;
-    return this.#draft.ref(name, kind === "each" ? ["errors", "0", "error"] : []);
   }
 
   #add(kind: GraphNode["kind"], name: string, node: Added): void {

@@ -87,7 +87,7 @@ test("every kind becomes a step with nodes by number and templates as parts", ()
       after: [{ node: 6, on: "failure", recovers: true }],
       type: "report",
       queue: "default",
-      input: { parts: ['{"why":', "}"], nodes: [6], paths: [["message"]] },
+      input: { parts: ['{"why":', "}"], nodes: [6], paths: [["error", "message"]] },
     },
   ]);
 });

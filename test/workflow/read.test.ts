@@ -44,7 +44,7 @@ test("with_items and concurrency are other names of items and window", () => {
 
 test("a dependency of another kind is not turned into one on success by a reference", () => {
   const after = [{ node: "a", on: "failure", recover: true }];
-  const { nodes } = readGraph(graph(a, { ...a, name: "b", after, input: ref("a", "message") }));
+  const { nodes } = readGraph(graph(a, { ...a, name: "b", after, input: ref("a", "error") }));
   expect(nodes[1]!.after).toEqual(after);
 });
 
