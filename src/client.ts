@@ -35,3 +35,18 @@ export type { TaskContext } from "./core/context.js";
 export type { EnqueueOptions } from "./core/enqueue.js";
 export type { Logger, Queryable } from "./core/ports.js";
 export type { TaskState } from "./core/state.js";
+
+export { workflow } from "./workflow/workflow.js";
+export type { Workflow, WorkflowOptions } from "./workflow/workflow.js";
+export type {
+  EachOptions,
+  Node as WorkflowNode,
+  Scope as WorkflowScope,
+} from "./workflow/scope.js";
+export type { Ref, Reference } from "./workflow/ref.js";
+export type { Template } from "./workflow/template.js";
+export { readGraph } from "./workflow/read.js";
+export { graphToMermaid } from "./workflow/mermaid.js";
+export { graphToSvg } from "./workflow/svg.js";
+export type { Graph, GraphNode } from "./workflow/graph.js";
+export type { GraphStatus, NodeState, NodeStatus } from "./workflow/picture.js";

@@ -14,7 +14,7 @@ export interface DraftEdge {
 }
 
 /** A node while its workflow is written. */
-export interface DraftNode {
+interface DraftNode {
   readonly name: string;
   readonly kind: GraphNode["kind"];
   /** What its kind has besides. */

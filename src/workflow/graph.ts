@@ -46,7 +46,7 @@ interface GuardedEdge {
 /** What becomes of an each when an item has failed for good. */
 export type OnError = "failFast" | "finish" | "collect";
 /** What a when asks of a value. */
-export type Is = "truthy" | "equals" | "differs" | "above" | "below" | "exists";
+type Is = "truthy" | "equals" | "differs" | "above" | "below" | "exists";
 
 interface NodeBase {
   readonly name: string;
@@ -64,11 +64,11 @@ interface Work {
   readonly attempts?: number;
 }
 
-export interface TaskData extends NodeBase, Work {
+interface TaskData extends NodeBase, Work {
   readonly kind: "task";
 }
 
-export interface EachData extends NodeBase, Work {
+interface EachData extends NodeBase, Work {
   readonly kind: "each";
   readonly items: TemplateData;
   readonly window: number;
@@ -82,14 +82,14 @@ export interface WhenData extends NodeBase {
   readonly value?: Json;
 }
 
-export interface SleepData extends NodeBase {
+interface SleepData extends NodeBase {
   readonly kind: "sleep";
   /** Either so long, or until a time: ISO text or ms since 1970. */
   readonly ms?: number;
   readonly until?: TemplateData;
 }
 
-export interface WaitForData extends NodeBase {
+interface WaitForData extends NodeBase {
   readonly kind: "waitFor";
   readonly event: string;
   readonly timeoutMs?: number;

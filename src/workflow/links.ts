@@ -44,7 +44,7 @@ export function checkLinks(graph: Graph): void {
 }
 
 /** The references of a template. */
-export function refersIn(
+function refersIn(
   template: TemplateData,
   place: { readonly workflow: string; readonly node?: string },
 ): readonly Refer[] {

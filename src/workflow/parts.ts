@@ -11,7 +11,7 @@ export interface Refer {
  * with the JSON text of the referred values it is the rendered JSON, which needs no recursion to render
  * and keeps numbers and text as they were stored.
  */
-export interface Parts {
+interface Parts {
   readonly parts: readonly string[];
   readonly refs: readonly Refer[];
 }

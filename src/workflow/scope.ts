@@ -15,22 +15,22 @@ export interface Node {
 }
 
 /** One node, whose failure can be watched. */
-export interface SingleNode extends Node {
+interface SingleNode extends Node {
   /** Only a type; nothing can be read here. */
   readonly [single]: true;
 }
 
 /** A dependency besides those that references make: a node whose success is waited for, or what of it. */
-export type After = Node | { readonly node: Node; readonly on: "success" | "failure" | "end" };
+type After = Node | { readonly node: Node; readonly on: "success" | "failure" | "end" };
 
 /** What can be said about every node. */
-export interface NodeOptions {
+interface NodeOptions {
   /** Comes after these, also if it refers to none of them. */
   readonly after?: readonly After[];
 }
 
 /** What can be said about a task of a workflow, instead of what its type says. */
-export interface TaskNodeOptions extends NodeOptions {
+interface TaskNodeOptions extends NodeOptions {
   readonly priority?: number;
   /** Attempts in all, the first included. */
   readonly attempts?: number;
@@ -48,7 +48,7 @@ export interface EachOptions<E extends OnError = OnError> extends TaskNodeOption
 }
 
 /** An item that did not succeed. */
-export interface ItemError {
+interface ItemError {
   readonly index: number;
   readonly state: "failed" | "cancelled";
   readonly error: Failure;
@@ -62,7 +62,7 @@ export interface Failure {
 }
 
 /** How the items of an each ended. */
-export interface ItemCounts {
+interface ItemCounts {
   readonly total: number;
   readonly succeeded: number;
   readonly failed: number;
@@ -70,10 +70,10 @@ export interface ItemCounts {
 }
 
 /** A task, or an event that is waited for: itself a reference to its output. */
-export type OutputNode<T> = Ref<T> & SingleNode;
+type OutputNode<T> = Ref<T> & SingleNode;
 
 /** A fan-out. */
-export interface EachNode<Result> extends SingleNode {
+interface EachNode<Result> extends SingleNode {
   /** By the order of the items; with collect null for an item that failed. */
   readonly results: Ref<Result[]>;
   readonly errors: Ref<ItemError[]>;
@@ -81,19 +81,19 @@ export interface EachNode<Result> extends SingleNode {
 }
 
 /** Nodes that were written in a callback: coming after it means after all that it ends with. */
-export interface Group<R> extends Node {
+interface Group<R> extends Node {
   /** What the callback returned. */
   readonly out: R;
 }
 
 /** Two branches. What they returned is null at a run if the other branch was taken. */
-export interface When<Yes, No> extends Node {
+interface When<Yes, No> extends Node {
   readonly yes: Outside<Yes>;
   readonly no: Outside<No>;
 }
 
 /** References seen from outside the branch that they were made in. */
-export type Outside<R> =
+type Outside<R> =
   R extends Reference<infer T>
     ? Ref<T | null>
     : R extends object
@@ -101,7 +101,7 @@ export type Outside<R> =
       : R;
 
 /** What a when asks of a value, if not whether it is truthy as in JavaScript. */
-export type Condition<T> =
+type Condition<T> =
   | "truthy"
   | "exists"
   | { readonly equals: T }
@@ -179,7 +179,7 @@ export interface Scope {
 }
 
 /** What can be said about waiting for an event. */
-export interface WaitOptions<Payload> extends NodeOptions {
+interface WaitOptions<Payload> extends NodeOptions {
   /** Without it there is no end to the waiting. */
   readonly timeoutMs?: number;
   /** What the payload must be. */
