@@ -1,17 +1,16 @@
 -- Advance: what ends makes its successors runnable, in the transaction in which it ends. Called by whatever
 -- ends tasks, after it has recorded the ends and before it locks lanes. See 0012 for the order of locks.
 
--- Creates the tasks of these nodes of one task each. Refuses if one cannot be rendered.
-create function sluice.workflow_make(p_runs bigint[], p_nodes smallint[], out tasks bigint[], out streams int[])
+-- Creates the tasks of these nodes of one task each, on the terms of their streams. Refuses if one cannot be rendered.
+create function sluice.workflow_make(p_runs bigint[], p_nodes smallint[], p_ranks smallint[], p_attempts smallint[], p_gates int[], out tasks bigint[])
 language plpgsql set enable_seqscan = off set enable_bitmapscan = off set plan_cache_mode = force_generic_plan set jit = off as $$
 begin
   with item as materialized (
-    select nextval('sluice.task_id') as id, u.run, u.node, s.stream, coalesce(s.rank, t.rank) as rank, coalesce(s.attempts, t.attempts) as attempts, t.gate,
+    select nextval('sluice.task_id') as id, u.n, u.run, u.node, s.stream, coalesce(s.rank, u.rank) as rank, coalesce(s.attempts, u.attempts) as attempts, u.gate,
       sluice.workflow_render(u.run, s.parts, s.ref_nodes, s.ref_paths, r.bytes_max)::json as input
-    from unnest(p_runs, p_nodes) u(run, node)
+    from unnest(p_runs, p_nodes, p_ranks, p_attempts, p_gates) with ordinality u(run, node, rank, attempts, gate, n)
     cross join lateral (select graph, bytes_max from sluice.workflow_run where id = u.run limit 1) r
     cross join lateral (select * from sluice.workflow_step k where k.graph = r.graph and k.node = u.node limit 1) s
-    cross join lateral sluice.workflow_terms(s.stream) t
   ), tasks as (
     insert into sluice.task (id, stream, rank, attempts_max, gate, input) select id, stream, rank, attempts, gate, input from item
   ), readies as (
@@ -21,26 +20,25 @@ begin
   ), members as (
     insert into sluice.workflow_task (id, run, node, item) select id, run, node, 0 from item
   )
-  select array_agg(i.id order by u.n), array_agg(i.stream order by u.n) into tasks, streams
-  from unnest(p_runs, p_nodes) with ordinality u(run, node, n) join item i on i.run = u.run and i.node = u.node;
+  select array_agg(id order by n) into tasks from item;
 end $$;
 
 -- The same, one after the other: those that cannot be rendered get null and say why.
-create function sluice.workflow_make_each(p_runs bigint[], p_nodes smallint[], out tasks bigint[], out streams int[], out errors json[]) language plpgsql as $$
-declare v record;
+create function sluice.workflow_make_each(p_runs bigint[], p_nodes smallint[], p_ranks smallint[], p_attempts smallint[], p_gates int[], out tasks bigint[], out errors json[]) language plpgsql as $$
+declare v_one bigint[];
 begin
   begin
-    select m.tasks, m.streams into tasks, streams from sluice.workflow_make(p_runs, p_nodes) m;
+    tasks := sluice.workflow_make(p_runs, p_nodes, p_ranks, p_attempts, p_gates);
     return;
   exception when sqlstate 'SLUIC' or data_exception or program_limit_exceeded then
-    tasks := '{}'; streams := '{}'; errors := '{}';
+    tasks := '{}'; errors := '{}';
   end;
   for i in 1..cardinality(p_runs) loop
     begin
-      select m.tasks, m.streams into v from sluice.workflow_make(p_runs[i:i], p_nodes[i:i]) m;
-      tasks := tasks || v.tasks; streams := streams || v.streams; errors := errors || null::json;
+      v_one := sluice.workflow_make(p_runs[i:i], p_nodes[i:i], p_ranks[i:i], p_attempts[i:i], p_gates[i:i]);
+      tasks := tasks || v_one; errors := errors || null::json;
     exception when sqlstate 'SLUIC' or data_exception or program_limit_exceeded then
-      tasks := tasks || null::bigint; streams := streams || null::int; errors := errors || sluice.workflow_caught(sqlstate, sqlerrm, p_runs[i]);
+      tasks := tasks || null::bigint; errors := errors || sluice.workflow_caught(sqlstate, sqlerrm, p_runs[i]);
     end;
   end loop;
 end $$;
@@ -189,14 +187,14 @@ create function sluice.workflow_go(p_runs bigint[], p_nodes smallint[], p_hits s
 language plpgsql set enable_seqscan = off set enable_bitmapscan = off set plan_cache_mode = force_generic_plan set jit = off as $$
 declare
   v_runs bigint[]; v_nodes smallint[]; v_left smallint[]; v_fates "char"[]; v_streams int[]; v_now timestamptz := sluice.clock();
-  v_task_runs bigint[]; v_task_nodes smallint[]; v_tasks bigint[]; v_task_streams int[]; v_errors json[]; v_state "char";
+  v_task_runs bigint[]; v_task_nodes smallint[]; v_ranks smallint[]; v_attempts smallint[]; v_gates int[]; v_in_code boolean; v_tasks bigint[]; v_errors json[]; v_state "char";
 begin
   made := 0; joined := false;
   -- A dependency fulfils, refuses (because it failed: bad, or because a condition says so: unmet) or is neutral:
   -- skipped by a condition, which counts as fulfilled only beside one that was.
   select array_agg(u.run), array_agg(u.node), array_agg(n.blocked - u.hits), array_agg(case
       when n.blocked > u.hits then 'b' when v.bad then 'k' when v.unmet or not v.met then 'x' when r.paused then 'h'
-      when s.kind = 't' and t.in_code then 'u' else s.kind end), array_agg(s.stream)
+      else s.kind end), array_agg(s.stream)
   into v_runs, v_nodes, v_left, v_fates, v_streams
   from unnest(p_runs, p_nodes, p_hits) u(run, node, hits)
   cross join lateral (select graph, paused from sluice.workflow_run where id = u.run limit 1) r
@@ -210,15 +208,27 @@ begin
         else case when k.state = 's' then case when (k.outcome::text = 'true') = (d.dep_on = 't') then 'met' else 'unmet' end when k.state = 'x' then 'unmet' else 'bad' end
       end as fate
       from unnest(s.deps, s.dep_on) d(node, dep_on) cross join lateral (select state, outcome from sluice.workflow_node k where k.run = u.run and k.node = d.node limit 1) k) x
-  ) v on n.blocked <= u.hits
-  left join lateral sluice.workflow_terms(s.stream) t on s.kind = 't' and n.blocked <= u.hits;
+  ) v on n.blocked <= u.hits;
   if v_runs is null then return; end if;
 
   if 't' = any (v_fates) then
-    select array_agg(u.run), array_agg(u.node) into v_task_runs, v_task_nodes from unnest(v_runs, v_nodes, v_fates) u(run, node, fate) where u.fate = 't';
-    select k.tasks, k.streams, k.errors into v_tasks, v_task_streams, v_errors from sluice.workflow_make_each(v_task_runs, v_task_nodes) k;
-    streams := array(select distinct x from unnest(v_task_streams) x where x is not null);
-    made := (select count(*) from unnest(v_tasks) x where x is not null);
+    -- The terms once per stream: nodes of many runs are mostly of a few types.
+    with t as materialized (
+      select x.stream, t.* from (select distinct y.stream from unnest(v_fates, v_streams) y(fate, stream) where y.fate = 't') x cross join lateral sluice.workflow_terms(x.stream) t
+    )
+    select array_agg(u.run) filter (where not t.in_code), array_agg(u.node) filter (where not t.in_code), array_agg(t.rank) filter (where not t.in_code),
+      array_agg(t.attempts) filter (where not t.in_code), array_agg(t.gate) filter (where not t.in_code), array_agg(distinct t.stream) filter (where not t.in_code), bool_or(t.in_code)
+    into v_task_runs, v_task_nodes, v_ranks, v_attempts, v_gates, streams, v_in_code
+    from unnest(v_runs, v_nodes, v_fates, v_streams) u(run, node, fate, stream)
+    join t on t.stream = u.stream where u.fate = 't';
+    if v_in_code then
+      v_fates := array(select case when u.fate = 't' and not exists (select from unnest(v_task_runs, v_task_nodes) k(run, node) where k.run = u.run and k.node = u.node) then 'u' else u.fate end
+        from unnest(v_runs, v_nodes, v_fates) with ordinality u(run, node, fate, n) order by u.n);
+    end if;
+    if v_task_runs is not null then
+      select k.tasks, k.errors into v_tasks, v_errors from sluice.workflow_make_each(v_task_runs, v_task_nodes, v_ranks, v_attempts, v_gates) k;
+      made := (select count(*) from unnest(v_tasks) x where x is not null);
+    end if;
   end if;
   update sluice.workflow_node n set blocked = c.left_over, task = c.task, outcome = c.error, stream = coalesce(c.stream, n.stream),
     state = c.state, total = case when c.task is not null or c.state = 'u' then 1 else n.total end,
@@ -251,6 +261,7 @@ end $$;
 create function sluice.workflow_verdict(p_run bigint, p_graph int) returns "char" language plpgsql stable as $$
 declare v_state "char";
 begin
+  if not exists (select from sluice.workflow_node n where n.run = p_run and n.state in ('f', 'c')) then return 's'; end if;
   select max(n.state::text) into v_state from sluice.workflow_node n where n.run = p_run and n.state in ('f', 'c')
     and not exists (select from sluice.workflow_step s cross join lateral unnest(s.deps, s.dep_on, s.dep_recovers) d(node, dep_on, recovers)
       join sluice.workflow_node x on x.run = p_run and x.node = s.node and x.state = 's'
