@@ -24,7 +24,7 @@ export function graphToSvg(graph: Graph, status: GraphStatus = {}): string {
     `<rect width="${width}" height="${height}" fill="#ffffff"/>`,
     ...layout.routes.map(drawRoute),
     ...graph.nodes.map((node) => drawNode(node, layout, ofNode(status, node))),
-    ...layout.routes.map(drawWord),
+    ...graph.nodes.flatMap(({ name }) => drawWords(name, layout.routes)),
     "</svg>",
     "",
   ].join("\n");
@@ -74,13 +74,17 @@ function drawRoute(route: Route): string {
   return `<path d="${path}" fill="none" stroke="${failure ? FAILURE_LINE : LINE}" stroke-width="1.5"${dashes} marker-end="url(#${failure ? "failure" : "arrow"})"/>`;
 }
 
-/** The word of an edge, near its end, where arrows are apart. */
-function drawWord(route: Route): string {
-  const word = EDGE_WORDS.get(route.on);
-  if (word === undefined) return "";
-  const { x, y } = pointsOf(route).at(-1)!;
-  const colour = route.on === "failure" ? FAILURE_LINE : "#57606a";
-  return `<text x="${x - 10}" y="${round(y - 6)}" text-anchor="end" font-size="11" fill="${colour}" stroke="#ffffff" stroke-width="3" paint-order="stroke">${word}</text>`;
+/** The words of the edges to a node, before it: there arrows are apart. */
+function drawWords(to: string, routes: readonly Route[]): string[] {
+  const worded = routes.filter((route) => route.to === to && EDGE_WORDS.has(route.on));
+  const [first] = worded;
+  if (first === undefined) return [];
+  const { x, y } = pointsOf(first).at(-1)!;
+  const words = [...new Set(worded.map((route) => EDGE_WORDS.get(route.on)))].join(", ");
+  const colour = first.on === "failure" ? FAILURE_LINE : "#57606a";
+  return [
+    `<text x="${x - 10}" y="${round(y - 6)}" text-anchor="end" font-size="11" fill="${colour}" stroke="#ffffff" stroke-width="3" paint-order="stroke">${words}</text>`,
+  ];
 }
 
 function drawNode(node: GraphNode, layout: Layout, status: NodeStatus | undefined): string {

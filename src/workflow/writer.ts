@@ -110,10 +110,12 @@ export class Writer {
       on: "failure",
       ...(options["recover"] === undefined ? {} : { recover: options["recover"] as boolean }),
     };
+    // A node of this branch fails only where the branch is taken.
+    const ours = this.#made.includes(node);
     const child = new Writer(this.#draft, {
       ...this.#part,
       chained: false,
-      guards: [guard, ...this.#part.guards],
+      guards: [guard, ...this.#part.guards.filter(({ on }) => on === "failure" || !ours)],
       failed: [...this.#part.failed, node],
     });
     const out = this.#run(node, child, write, this.#draft.ref(node, ["error"]));

@@ -192,6 +192,22 @@ describe("dependencies", () => {
   });
 });
 
+test("a failure that is watched from within a branch waits for both, unless the branch is the node's own", () => {
+  const after = afterOf((w) => {
+    const outer = w.task("outer", listAccounts, { region: "eu" });
+    w.when("c", outer.next, (b) => {
+      const inner = b.task("inner", tick);
+      b.onFailure(inner, (f) => void f.task("x", tick));
+      b.onFailure(outer, (f) => void f.task("y", tick));
+    });
+  });
+  expect(after["x"]).toEqual([{ node: "inner", on: "failure" }]);
+  expect(after["y"]).toEqual([
+    { node: "outer", on: "failure" },
+    { node: "c", on: "then" },
+  ]);
+});
+
 describe("kinds", () => {
   test("a when says its condition as data", () => {
     const { graph } = workflow("test", {}, (w) => {
