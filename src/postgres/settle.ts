@@ -4,15 +4,25 @@ import type { Database } from "./database.js";
 import type { Line } from "./line.js";
 import { statement } from "./statement.js";
 
-/** Any outcome but success. outcome: JSON text of the error or reason, '' for none. */
+/**
+ * Any outcome but success. outcome: JSON text of the error or reason, '' for none. wait: it sleeps until one of the
+ * runs in the list that is its outcome has ended, without its slots and without using up an attempt.
+ */
 export interface Settlement {
   readonly claim: Claim;
-  readonly kind: "retry" | "fail" | "cancel" | "snooze" | "release";
+  readonly kind: "retry" | "fail" | "cancel" | "snooze" | "release" | "wait";
   readonly delayMs: number;
   readonly outcome: string;
 }
 
-const LETTER = { retry: "r", fail: "f", cancel: "c", snooze: "z", release: "b" } as const;
+const LETTER = {
+  retry: "r",
+  fail: "f",
+  cancel: "c",
+  snooze: "z",
+  release: "b",
+  wait: "w",
+} as const;
 const RECORD = "\u001e";
 
 const settleStatement = statement<{ settled: string | null }>({

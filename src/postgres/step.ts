@@ -59,6 +59,8 @@ export interface StepReply {
   /** Successes that were no longer ours to record. */
   readonly refused: number;
   readonly look: Look | null;
+  /** Tasks of a run are to be placed: in streams of this worker, or many of them. */
+  readonly unplaced: boolean;
 }
 
 const stepStatement = statement<{
@@ -76,6 +78,8 @@ const stepStatement = statement<{
 });
 
 const RECORD = "\u001e";
+// In the place of a stream: a row that tells of tasks to be placed.
+const UNPLACED = -1;
 
 /** Settles what succeeded and claims more, in one round trip and one transaction. */
 export async function step(line: Line, call: StepCall): Promise<StepReply> {
@@ -83,10 +87,12 @@ export async function step(line: Line, call: StepCall): Promise<StepReply> {
   const claimed: ClaimedTask[] = [];
   let refused = 0;
   let look: Look | null = null;
+  let unplaced = false;
   for (const row of rows as [string | null, number | null, number | null, string, number][]) {
     const [id, stream, attempt, text, holds] = row;
     if (id === null || stream === null || attempt === null) {
       if (stream === null) refused = attempt ?? 0;
+      else if (stream === UNPLACED) unplaced = true;
       else look = lookOf(stream, text);
       continue;
     }
@@ -94,7 +100,7 @@ export async function step(line: Line, call: StepCall): Promise<StepReply> {
     const input: unknown = JSON.parse(text);
     claimed.push({ claim, stream, attempt, input, inputLength: text.length, holds });
   }
-  return { claimed, refused, look };
+  return { claimed, refused, look, unplaced };
 }
 
 function lookOf(ms: number, text: string | null): Look {

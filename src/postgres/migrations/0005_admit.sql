@@ -124,7 +124,8 @@ begin
       select coalesce(n.lane, f.lane) as lane, coalesce(f.n, 0) as freed, n.limit_id
       from unnest(v_new, v_new_limits) n(lane, limit_id) full join unnest(v_freed, v_freed_n) f(lane, n) on f.lane = n.lane
     ), locked as (
-      -- A window may have been shut by a failure in this very transaction.
+      -- A window may have been shut by a failure, in this very transaction too.
+      -- guard: a failure shuts the window -> test/postgres/workflow/races.test.ts: "after the first failure of a fail-fast fan-out none of the others starts"
       select id, case when v_level = 3 then sluice.lane_cap(id, limit_id) else cap end - used as room from sluice.lane
       where id = any (array(select lane from touched where lane <> all (coalesce(v_born, '{}')))) order by id for update
     ), held as (

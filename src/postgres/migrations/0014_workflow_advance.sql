@@ -387,6 +387,7 @@ begin
   end if;
   if p_slept is not null then
     -- A child that ended before this task went to sleep has not seen it: under the lock of its run we see it.
+    -- guard: a parent looks again -> test/postgres/workflow/races.test.ts: "a parent that goes to sleep beside its last child wakes"
     perform sluice.workflow_wake(array(select p.id from sluice.parent p where p.id = any (p_slept)
       and exists (select from sluice.workflow_run r where r.id = any (p.runs) and r.finished_at is not null)));
   end if;

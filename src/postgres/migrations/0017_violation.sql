@@ -22,7 +22,7 @@ create view sluice.violation as
     from sluice.lane l full join expected e on e.lane = l.id where coalesce(l.used, 0) <> coalesce(e.n, 0)
   union all select 'order key held twice', l.id, l.used, l.cap, null from sluice.lane l where l.id >> 60 = 1 and l.used > 1
   union all select 'waiter without a waker', w.lane, l.used, l.cap, null from (select distinct lane from sluice.wait) w left join sluice.lane l on l.id = w.lane
-    where (l.id is null or l.used < l.cap) and not exists (select from sluice.dirty d where d.lane = w.lane)
+    where (l.id is null or l.used < case when w.lane >> 60 = 3 then sluice.lane_cap(w.lane, -2) else l.cap end) and not exists (select from sluice.dirty d where d.lane = w.lane)
   union all select 'gate differs from holders', g.id, g.used, g.cap, r.n from sluice.gate g cross join lateral (
     select (select count(*) from sluice.run where g.id = any (sluice.gates_of(run.gate) || stream_gate)) + coalesce((select sum(n) from sluice.credit c where c.gate = g.id), 0) as n) r where g.used <> r.n
   union all select 'task in two states', id, null, null, count(*) from place group by id having count(*) > 1
@@ -43,5 +43,9 @@ create view sluice.violation as
     cross join lateral (select count(*) as n from sluice.workflow_node n where n.run = r.id and n.state in ('p', 'h', 'u', 'r')) x where x.n <> r.open
   union all select 'a run is over with tasks that are not', r.id, null, null, w.id from sluice.workflow_run r join sluice.workflow_task w on w.run = r.id
     where r.finished_at is not null and not exists (select from sluice.done d where d.id = w.id)
+  union all select 'items are given up and nobody cancels them', n.run, null, null, w.id from sluice.workflow_node n join sluice.workflow_task w on w.run = n.run and w.node = n.node
+    where n.failing and n.state = 'r' and not exists (select from sluice.workflow_halt h where h.run = n.run and h.node = n.node)
+      and not exists (select from sluice.done d where d.id = w.id) and not exists (select from sluice.run x where x.id = w.id)
+      and not exists (select from sluice.stop x where x.id = w.id)
   union all select 'a parent sleeps beside children that ended', p.id, null, null, r.id from sluice.parent p join sluice.workflow_run r on r.id = any (p.runs) where r.finished_at is not null
   union all select 'a parent sleeps without children', p.id, null, null, null from sluice.parent p where not exists (select from sluice.workflow_run r where r.id = any (p.runs));

@@ -77,3 +77,26 @@ export interface CompiledWorkflow {
   /** The result of a run; absent: an object of the outputs of the nodes that none comes after, by name. */
   readonly result?: CompiledTemplate;
 }
+
+const declareStatement = statement<{ graph: number }>({
+  name: "workflow_declare",
+  text: "select sluice.workflow_declare($1, $2, $3, $4, $5) as graph",
+  params: ["text", "text", "json", "json", "json"],
+  columns: ["graph"],
+});
+
+/** Stores a workflow unless it is stored already. Returns the number of its graph, by which runs are started. */
+export async function declareWorkflow(
+  db: Database,
+  { name, digest, graph, steps, result }: CompiledWorkflow,
+  tx?: Queryable,
+): Promise<number> {
+  const values = [
+    name,
+    digest,
+    JSON.stringify(graph),
+    JSON.stringify(steps),
+    result === undefined ? null : JSON.stringify(result),
+  ];
+  return (await db.one(declareStatement, values, tx)).graph;
+}

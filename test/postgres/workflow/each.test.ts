@@ -80,7 +80,14 @@ test("several complete in one settle: as many follow as the window lets through"
   await play.run(fan(3), { items: letters(10) });
   const first = await play.claim();
   expect(first.map(indexOf)).toEqual([0, 1, 2]);
-  expect((await play.step(9, first.map((t) => [t, 1]))).map(indexOf)).toEqual([3, 4, 5]);
+  expect(
+    (
+      await play.step(
+        9,
+        first.map((t) => [t, 1]),
+      )
+    ).map(indexOf),
+  ).toEqual([3, 4, 5]);
   await play.drain();
   expect(itemsStarted()).toEqual(numbers(10));
 });
@@ -100,19 +107,24 @@ test.each([
   [7, "no list"],
   [null, "leads nowhere"],
   [undefined, "leads nowhere"],
-])("items that are %j fail the node with a reason, and what follows its end runs", async (items, why) => {
-  await open();
-  const run = await play.run(fan(3), { items });
-  expect(await play.errorOf(run, "each")).toMatchObject({ code: "items_not_a_list" });
-  expect((await play.errorOf(run, "each"))?.message).toContain(why);
-  await play.drain();
-  expect(thens().length).toBe(1);
-  expect(await play.state(run)).toBe("failed");
-});
+])(
+  "items that are %j fail the node with a reason, and what follows its end runs",
+  async (items, why) => {
+    await open();
+    const run = await play.run(fan(3), { items });
+    expect(await play.errorOf(run, "each")).toMatchObject({ code: "items_not_a_list" });
+    expect((await play.errorOf(run, "each"))?.message).toContain(why);
+    await play.drain();
+    expect(thens().length).toBe(1);
+    expect(await play.state(run)).toBe("failed");
+  },
+);
 
 describe("when items fail:", () => {
   const some = (t: InHand): { result: unknown } | { fail: string } =>
-    t.type === "item" && [1, 3].includes(indexOf(t)) ? { fail: `no ${indexOf(t)}` } : { result: indexOf(t) };
+    t.type === "item" && [1, 3].includes(indexOf(t))
+      ? { fail: `no ${indexOf(t)}` }
+      : { result: indexOf(t) };
 
   test("finish lets the rest run, then fails", async () => {
     await open();
@@ -153,7 +165,12 @@ describe("when items fail:", () => {
     // One is asked while it fails and would be tried again, the other ends well.
     await play.settle(first!, "retry");
     await play.settle(third!, { result: 1 });
-    expect(await play.counts(run, "each")).toEqual({ total: 20, succeeded: 1, failed: 1, cancelled: 18 });
+    expect(await play.counts(run, "each")).toEqual({
+      total: 20,
+      succeeded: 1,
+      failed: 1,
+      cancelled: 18,
+    });
     await play.drain();
     expect(itemsStarted()).toEqual([0, 1, 2]);
     expect(await play.nodes(run)).toEqual({ each: "failed", then: "succeeded" });
@@ -170,7 +187,12 @@ describe("when items fail:", () => {
     expect(await play.claim()).toEqual([]);
     expect((await play.counts(run, "each"))["cancelled"]).toBeLessThan(1_500);
     await play.drain((t) => (t.type === "item" ? "cancel" : { result: 1 }));
-    expect(await play.counts(run, "each")).toEqual({ total: 3_000, succeeded: 4, failed: 1, cancelled: 2_995 });
+    expect(await play.counts(run, "each")).toEqual({
+      total: 3_000,
+      succeeded: 4,
+      failed: 1,
+      cancelled: 2_995,
+    });
     expect(itemsStarted().length).toBe(9);
     expect(thens().length).toBe(1);
   });
@@ -215,7 +237,10 @@ test("two fan-outs of one type have each their own window", async () => {
 
 test("an item's input that is too large fails the node, and none of its tasks exists", async () => {
   await open();
-  const run = await play.run(fan(3), { items: ["a", "x".repeat(1_000_000), "b"], same: "y".repeat(100_000) });
+  const run = await play.run(fan(3), {
+    items: ["a", "x".repeat(1_000_000), "b"],
+    same: "y".repeat(100_000),
+  });
   expect(await play.errorOf(run, "each")).toMatchObject({ code: "input_too_large" });
   await play.drain();
   expect((await play.members(run)).map((m) => m.node)).toEqual(["then"]);
@@ -225,9 +250,29 @@ test("the results of a nested list are the items of the next", async () => {
   await open();
   await play.run({
     list: ["task", { type: "list" }],
-    first: ["each", { type: "item", after: ["list"], items: ref("list", "ids"), input: { i: ref("index") }, window: 2 }],
-    second: ["each", { type: "after", after: ["first"], items: ref("first", "results"), input: ref("item", "n"), window: 2 }],
+    first: [
+      "each",
+      {
+        type: "item",
+        after: ["list"],
+        items: ref("list", "ids"),
+        input: { i: ref("index") },
+        window: 2,
+      },
+    ],
+    second: [
+      "each",
+      {
+        type: "after",
+        after: ["first"],
+        items: ref("first", "results"),
+        input: ref("item", "n"),
+        window: 2,
+      },
+    ],
   });
-  await play.drain((t) => ({ result: t.type === "list" ? { ids: [5, 6, 7] } : t.type === "item" ? { n: indexOf(t) * 10 } : 1 }));
+  await play.drain((t) => ({
+    result: t.type === "list" ? { ids: [5, 6, 7] } : t.type === "item" ? { n: indexOf(t) * 10 } : 1,
+  }));
   expect(thens().map((t) => t.input)).toEqual([0, 10, 20]);
 });

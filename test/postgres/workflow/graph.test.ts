@@ -76,7 +76,14 @@ test("both branches in one settle: the node after them begins once", async () =>
   await play.run(diamond);
   await play.settle((await play.claim())[0]!, { result: 1 });
   const both = await play.claim();
-  expect((await play.step(9, both.map((t) => [t, t.type]))).map((t) => t.type)).toEqual(["d"]);
+  expect(
+    (
+      await play.step(
+        9,
+        both.map((t) => [t, t.type]),
+      )
+    ).map((t) => t.type),
+  ).toEqual(["d"]);
   await play.drain();
 });
 
@@ -215,7 +222,10 @@ test("one bad input among many of one settle fails its own node and no other", a
 
 test("a retry of a task is no end of its node", async () => {
   await open();
-  const run = await play.run({ one: ["task", { type: "a" }], two: ["task", { type: "b", after: ["one"] }] });
+  const run = await play.run({
+    one: ["task", { type: "a" }],
+    two: ["task", { type: "b", after: ["one"] }],
+  });
   await play.settle((await play.claim())[0]!, "retry");
   expect(await play.nodes(run)).toEqual({ one: "running", two: "pending" });
   await play.drain();
@@ -234,7 +244,10 @@ test("a cancelled task ends its node; the run is cancelled if nothing failed", a
 
 test("a run keeps the graph it was started with", async () => {
   await open();
-  const old = await play.run({ one: ["task", { type: "a" }], two: ["task", { type: "b", after: ["one"] }] });
+  const old = await play.run({
+    one: ["task", { type: "a" }],
+    two: ["task", { type: "b", after: ["one"] }],
+  });
   await play.run({ one: ["task", { type: "a" }], two: ["task", { type: "c", after: ["one"] }] });
   await play.drain();
   expect(startedTypes().toSorted()).toEqual(["a", "a", "b", "c"]);
@@ -243,11 +256,14 @@ test("a run keeps the graph it was started with", async () => {
 
 test("the result is what the definition asks for", async () => {
   await open();
-  const graph = await play.declare({ one: ["task", { type: "a" }] }, {
-    parts: ['{"x":', "}"],
-    nodes: [1],
-    paths: [["deep"]],
-  });
+  const graph = await play.declare(
+    { one: ["task", { type: "a" }] },
+    {
+      parts: ['{"x":', "}"],
+      nodes: [1],
+      paths: [["deep"]],
+    },
+  );
   const [run] = await play.start(graph);
   await play.drain(() => ({ result: { deep: 7 } }));
   expect(await play.result(run!)).toEqual({ x: 7 });

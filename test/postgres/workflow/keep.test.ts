@@ -7,8 +7,7 @@ afterEach(async () => {
   await play.close();
 });
 
-const open = async (): Promise<void> =>
-  void (play = await Play.open({ a: {}, b: {}, item: {} }));
+const open = async (): Promise<void> => void (play = await Play.open({ a: {}, b: {}, item: {} }));
 const rows = (): Promise<number[]> =>
   play.db.value(
     `select array[(select count(*) from sluice.task), (select count(*) from sluice.done), (select count(*) from sluice.workflow_task),
@@ -18,7 +17,17 @@ const prune = (succeeded: number, failed: number, max = 1_000): Promise<number> 
   play.db.value("select sluice.workflow_prune($1, $2, $2, $3)", [succeeded, failed, max]);
 const nodes: Nodes = {
   one: ["task", { type: "a" }],
-  each: ["each", { type: "item", after: ["one"], items: ref("one"), input: ref("item"), window: 2, onError: "finish" }],
+  each: [
+    "each",
+    {
+      type: "item",
+      after: ["one"],
+      items: ref("one"),
+      input: ref("item"),
+      window: 2,
+      onError: "finish",
+    },
+  ],
   two: ["task", { type: "b", after: ["each"], input: [ref("one"), ref("each", "results")] }],
 };
 const ending = (t: { type: string; input: unknown }): { result: unknown } => ({
@@ -30,8 +39,16 @@ test("with history off the results of a run are kept while it lives", async () =
   play.keep = false;
   const run = await play.run(nodes);
   await play.drain(ending);
-  expect(play.started.at(-1)!.input).toEqual([[1, 2, 3], [1, 2, 3]]);
-  expect(await play.result(run)).toEqual({ two: [[1, 2, 3], [1, 2, 3]] });
+  expect(play.started.at(-1)!.input).toEqual([
+    [1, 2, 3],
+    [1, 2, 3],
+  ]);
+  expect(await play.result(run)).toEqual({
+    two: [
+      [1, 2, 3],
+      [1, 2, 3],
+    ],
+  });
   // Others leave no trace meanwhile.
   await play.db.enqueue(play.streamOf("a"));
   await play.drain(ending);
@@ -45,11 +62,15 @@ test("what belongs to a run is pruned with it and not before", async () => {
   await play.settle(first!, ending(first!));
   await play.scene.moveClock(3_600_000);
   play.worker = await play.db.register(play.worker.streams);
-  for (let i = 0; i < 3; i++) await play.db.rows("select sluice.prune_done(0, 0, 0)");
+  const sweep = async (): Promise<void> => {
+    await play.db.rows("delete from sluice.sweep");
+    await play.db.rows("insert into sluice.sweep values (0, 0, '-infinity')");
+    await play.db.rows("select sluice.prune_done(-1000, -1000, -1000)");
+  };
+  await sweep();
   expect(await prune(0, 0)).toBe(0);
   await play.drain(ending);
-  await play.db.rows("update sluice.sweep set turn_at = '-infinity', block = 0");
-  await play.db.rows("select sluice.prune_done(0, 0, 0)");
+  await sweep();
   expect(await rows()).toEqual([5, 5, 5, 3, 1]);
   expect(await prune(3_600_000, 0)).toBe(0);
   // In pieces of two.
@@ -74,8 +95,12 @@ test("a failed item that blocks its order key is let go from its run and stays",
   const run = await play.run({ one: ["task", { type: "a" }] });
   const [task] = await play.claim();
   await play.settle(task!, { fail: "x" });
-  await play.db.rows("insert into sluice.lane (id, limit_id, cap, used) values (1::bigint << 60 | 5, 0, 1, 1)");
-  await play.db.rows("insert into sluice.block (id, lane) values ($1, 1::bigint << 60 | 5)", [task!.id]);
+  await play.db.rows(
+    "insert into sluice.lane (id, limit_id, cap, used) values (1::bigint << 60 | 5, 0, 1, 1)",
+  );
+  await play.db.rows("insert into sluice.block (id, lane) values ($1, 1::bigint << 60 | 5)", [
+    task!.id,
+  ]);
   await play.scene.moveClock(10_000);
   await prune(0, 0);
   expect(await play.state(run)).toBeUndefined();

@@ -7,8 +7,7 @@ afterEach(async () => {
   await play.close();
 });
 
-const open = async (): Promise<void> =>
-  void (play = await Play.open({ a: {}, b: {}, item: {} }));
+const open = async (): Promise<void> => void (play = await Play.open({ a: {}, b: {}, item: {} }));
 const chain: Nodes = { one: ["task", { type: "a" }], two: ["task", { type: "b", after: ["one"] }] };
 
 test("a completion inside a transaction advances its run after the commit", async () => {
@@ -19,7 +18,11 @@ test("a completion inside a transaction advances its run after the commit", asyn
   await user.begin();
   await user.settleInTransaction(play.worker, task!);
   // The run is in nobody's hand meanwhile.
-  expect(await play.db.value("select count(*)::int from (select from sluice.workflow_run for update skip locked) x")).toBe(1);
+  expect(
+    await play.db.value(
+      "select count(*)::int from (select from sluice.workflow_run for update skip locked) x",
+    ),
+  ).toBe(1);
   await play.keeper();
   expect(await play.nodes(run)).toEqual({ one: "running", two: "pending" });
   await user.commit();
@@ -45,7 +48,10 @@ test("a completion that rolls back leaves no note and advances nothing", async (
 test("a cancel of single tasks in a user's transaction is counted after its commit", async () => {
   await open();
   const run = await play.run({
-    each: ["each", { type: "item", items: [0, 1, 2, 3, 4], input: ref("item"), window: 2, onError: "collect" }],
+    each: [
+      "each",
+      { type: "item", items: [0, 1, 2, 3, 4], input: ref("item"), window: 2, onError: "collect" },
+    ],
     two: ["task", { type: "b", after: ["each"], input: ref("each", "counts") }],
   });
   const ids = (await play.members(run)).map((m) => m.id);
@@ -66,7 +72,10 @@ test("a step takes notes along with what it settles, in one pass", async () => {
   await play.db.begin();
   await play.db.settleInTransaction(play.worker, three!);
   await play.db.commit();
-  const next = await play.step(9, [[one!, 1], [two!, 2]]);
+  const next = await play.step(9, [
+    [one!, 1],
+    [two!, 2],
+  ]);
   expect(next.map((t) => t.type)).toEqual(["b", "b", "b"]);
   play.hand = play.hand.filter((h) => h.id !== three!.id);
   await play.drain();
@@ -75,21 +84,32 @@ test("a step takes notes along with what it settles, in one pass", async () => {
 test("what a dead worker had in hand comes back; poisoned, it fails its node", async () => {
   await open();
   const run = await play.run({
-    each: ["each", { type: "item", items: [0, 1, 2], input: ref("item"), window: 2, onError: "finish" }],
+    each: [
+      "each",
+      { type: "item", items: [0, 1, 2], input: ref("item"), window: 2, onError: "finish" },
+    ],
   });
   for (let crash = 1; crash <= 3; crash++) {
     const worker = await play.db.register(play.worker.streams);
     const held = await play.db.claim(worker, 2);
     expect(held.length).toBe(2);
-    await play.db.rows("update sluice.worker set expires_at = sluice.clock() - interval '1 s' where id = $1", [worker.id]);
+    await play.db.rows(
+      "update sluice.worker set expires_at = sluice.clock() - interval '1 s' where id = $1",
+      [worker.id],
+    );
     await play.db.reap();
     expect(await play.counts(run, "each")).toMatchObject({ failed: 0 });
   }
   // Both are suspects now: a worker that holds nothing else dies with the first.
   const worker = await play.db.register(play.worker.streams);
-  const id = await play.db.value<string>("select suspect from sluice.beat($1, 1, 0, false)", [worker.id]);
+  const id = await play.db.value<string>("select suspect from sluice.beat($1, 1, 0, false)", [
+    worker.id,
+  ]);
   await play.db.rows("select from sluice.claim_suspect($1, 7, $2)", [worker.id, id]);
-  await play.db.rows("update sluice.worker set expires_at = sluice.clock() - interval '1 s' where id = $1", [worker.id]);
+  await play.db.rows(
+    "update sluice.worker set expires_at = sluice.clock() - interval '1 s' where id = $1",
+    [worker.id],
+  );
   await play.db.reap();
   expect(await play.counts(run, "each")).toMatchObject({ failed: 1 });
   await play.drain();

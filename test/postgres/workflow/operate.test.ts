@@ -26,10 +26,20 @@ const chain: Nodes = {
   two: ["task", { type: "b", after: ["one"] }],
   three: ["task", { type: "c", after: ["two"] }],
 };
-const fan = (n: number, window = 3, onError: "finish" | "failFast" | "collect" = "finish"): Nodes => ({
+const fan = (
+  n: number,
+  window = 3,
+  onError: "finish" | "failFast" | "collect" = "finish",
+): Nodes => ({
   each: [
     "each",
-    { type: "item", items: Array.from({ length: n }, (_, i) => i), input: ref("item"), window, onError },
+    {
+      type: "item",
+      items: Array.from({ length: n }, (_, i) => i),
+      input: ref("item"),
+      window,
+      onError,
+    },
   ],
   last: ["task", { type: "c", after: ["each"], input: ref("each", "results") }],
 });
@@ -42,7 +52,11 @@ describe("cancel", () => {
     expect(await cancel(run)).toBe("over");
     await play.drain();
     expect(play.started).toEqual([]);
-    expect(await play.nodes(run)).toEqual({ one: "cancelled", two: "cancelled", three: "cancelled" });
+    expect(await play.nodes(run)).toEqual({
+      one: "cancelled",
+      two: "cancelled",
+      three: "cancelled",
+    });
     expect(await play.state(run)).toBe("cancelled");
   });
 
@@ -149,7 +163,9 @@ describe("retry", () => {
     async (onError) => {
       await open();
       const run = await play.run(fan(6, 2, onError));
-      await play.drain((t) => (t.type === "item" && t.input === 1 ? { fail: "x" } : { result: t.input }));
+      await play.drain((t) =>
+        t.type === "item" && t.input === 1 ? { fail: "x" } : { result: t.input },
+      );
       expect(await play.state(run)).toBe("failed");
       const { succeeded } = await play.counts(run, "each");
       const before = play.started.length;

@@ -33,7 +33,12 @@ async function take(db: Session, types = ["coded"]): Promise<Taken | null> {
 }
 
 /** What a process does that knows the task: keys from inputs, all in one transaction, in pieces. */
-async function place(db: Session, limit: number, piece = 2, before?: () => Promise<void>): Promise<boolean> {
+async function place(
+  db: Session,
+  limit: number,
+  piece = 2,
+  before?: () => Promise<void>,
+): Promise<boolean> {
   await db.begin();
   const taken = await take(db);
   if (taken === null) {
@@ -107,7 +112,11 @@ test("a settle by a worker that does not know the next type keeps the step until
   const many = play.started.filter((t) => t.type === "coded").slice(1);
   expect(many.map((t) => t.input)).toHaveLength(5);
   // Strictly in order within a key, at most two at once, and the rest passes those that wait for their key.
-  expect(many.filter((t) => (t.input as { key: string }).key === "x").map((t) => (t.input as { n: number }).n)).toEqual([0, 1, 4]);
+  expect(
+    many
+      .filter((t) => (t.input as { key: string }).key === "x")
+      .map((t) => (t.input as { n: number }).n),
+  ).toEqual([0, 1, 4]);
   expect(play.peak.get("coded")).toBe(2);
 });
 
@@ -161,7 +170,10 @@ test("a run that is cancelled while its tasks are placed gets none", async () =>
 
 test("inputs that the task does not take fail the node", async () => {
   await open();
-  const run = await play.run({ one: ["task", { type: "coded" }], two: ["task", { type: "a", after: [{ node: "one", on: "failure" }] }] });
+  const run = await play.run({
+    one: ["task", { type: "coded" }],
+    two: ["task", { type: "a", after: [{ node: "one", on: "failure" }] }],
+  });
   const taken = await take(play.db);
   const error = { name: "SluiceError", code: "input_invalid", message: "no key" };
   expect(

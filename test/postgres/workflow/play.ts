@@ -3,7 +3,13 @@ import type {
   CompiledStep,
   CompiledTemplate,
 } from "../../../src/postgres/workflow/declare.js";
-import { Scene, type Held, type Session, type TestWorker, type TypeTerms } from "../../support/sql.js";
+import {
+  Scene,
+  type Held,
+  type Session,
+  type TestWorker,
+  type TypeTerms,
+} from "../../support/sql.js";
 
 /** What a task comes to: its result as a value, or how else it ends. */
 export type Ending =
@@ -36,7 +42,10 @@ export class Ref {
 
 export const ref = (root: string, ...path: string[]): Ref => new Ref(root, path);
 
-interface Node extends Omit<CompiledStep, "name" | "kind" | "after" | "input" | "items" | "ref" | "until"> {
+interface Node extends Omit<
+  CompiledStep,
+  "name" | "kind" | "after" | "input" | "items" | "ref" | "until"
+> {
   readonly after?: readonly (string | (Omit<CompiledEdge, "node"> & { readonly node: string }))[];
   readonly input?: unknown;
   readonly items?: unknown;
@@ -102,8 +111,11 @@ export class Play {
     this.db = db;
   }
 
-  static async open(types: Record<string, TypeTerms>, prepare?: (w: Session) => Promise<void>): Promise<Play> {
-    const scene = await Scene.open(prepare);
+  static async open(types: Record<string, TypeTerms>): Promise<Play> {
+    return Play.on(await Scene.open(), types);
+  }
+
+  static async on(scene: Scene, types: Record<string, TypeTerms>): Promise<Play> {
     const [db] = await scene.sessions(1);
     const play = new Play(scene, db);
     for (const [type, terms] of Object.entries(types))
@@ -142,20 +154,24 @@ export class Play {
 
   /** Settles these as successes and claims n more. */
   async step(n: number, done: readonly [InHand, unknown][] = []): Promise<InHand[]> {
-    const token = String(16 * (1_000_000 + this.started.length * 64 + Math.floor(performance.now() * 7)));
-    const rows = await this.db.rows<{ id: string | null; stream: number; attempt: number; input: unknown }>(
-      "select id, stream, attempt, input from sluice.step($1, $2, $3, $4, $5, $6, $7, $8)",
-      [
-        this.worker.id,
-        token,
-        this.worker.streams,
-        n,
-        done.length === 0 ? null : done.map(([h]) => h.id),
-        done.length === 0 ? null : done.map(([h]) => h.token),
-        done.map(([, x]) => (x === undefined ? "" : JSON.stringify(x))).join(RECORD) || null,
-        this.keep,
-      ],
+    const token = String(
+      16 * (1_000_000 + this.started.length * 64 + Math.floor(performance.now() * 7)),
     );
+    const rows = await this.db.rows<{
+      id: string | null;
+      stream: number;
+      attempt: number;
+      input: unknown;
+    }>("select id, stream, attempt, input from sluice.step($1, $2, $3, $4, $5, $6, $7, $8)", [
+      this.worker.id,
+      token,
+      this.worker.streams,
+      n,
+      done.length === 0 ? null : done.map(([h]) => h.id),
+      done.length === 0 ? null : done.map(([h]) => h.token),
+      done.map(([, x]) => (x === undefined ? "" : JSON.stringify(x))).join(RECORD) || null,
+      this.keep,
+    ]);
     const gone = new Set(done.map(([h]) => h.id));
     this.hand = this.hand.filter((h) => !gone.has(h.id));
     const claimed = rows

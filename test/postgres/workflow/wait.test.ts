@@ -10,12 +10,16 @@ afterEach(async () => {
 const open = async (): Promise<void> => void (play = await Play.open({ a: {}, b: {} }));
 const send = (run: number, name: string, payload: unknown): Promise<boolean> =>
   play.db.value("select sluice.workflow_send($1, $2, $3)", [run, name, JSON.stringify(payload)]);
-const nextMs = (): Promise<string | null> => play.db.value("select next_ms from sluice.workflow_keep(100)");
+const nextMs = (): Promise<string | null> =>
+  play.db.value("select next_ms from sluice.workflow_keep(100)");
 
 describe("sleep", () => {
   test("lasts as long as it was told to, and says when the next is over", async () => {
     await open();
-    const run = await play.run({ nap: ["sleep", { ms: 60_000 }], then: ["task", { type: "a", after: ["nap"] }] });
+    const run = await play.run({
+      nap: ["sleep", { ms: 60_000 }],
+      then: ["task", { type: "a", after: ["nap"] }],
+    });
     await play.drain();
     expect(play.started).toEqual([]);
     expect(Number(await nextMs())).toBeGreaterThan(50_000);
@@ -90,7 +94,10 @@ describe("waitFor", () => {
 
   test("two nodes that wait for one name take one event each", async () => {
     await open();
-    const run = await play.run({ one: ["waitFor", { event: "ok" }], two: ["waitFor", { event: "ok" }] });
+    const run = await play.run({
+      one: ["waitFor", { event: "ok" }],
+      two: ["waitFor", { event: "ok" }],
+    });
     await send(run, "ok", 1);
     await play.drain();
     expect(await play.nodes(run)).toEqual({ one: "succeeded", two: "running" });
