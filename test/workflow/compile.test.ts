@@ -109,6 +109,19 @@ test("a graph that went through a file is the same graph", () => {
   expect(compileGraph(read).digest).toBe(made.digest);
 });
 
+test("the order of keys makes no other graph, the order of a list does", () => {
+  const digest = (input: unknown): string =>
+    compileGraph(
+      readGraph({
+        version: 1,
+        name: "test",
+        nodes: [{ input, type: "t", kind: "task", name: "a" }],
+      }),
+    ).digest;
+  expect(digest({ x: 1, y: [1, 2] })).toBe(digest({ y: [1, 2], x: 1 }));
+  expect(digest({ x: 1, y: [1, 2] })).not.toBe(digest({ x: 1, y: [2, 1] }));
+});
+
 describe("rendering", () => {
   const key = fc.constantFrom("a", "b", "0", "1", "$ref", "$literal", "__proto__", 'ä\n"');
   const refer = fc
