@@ -54,11 +54,12 @@ interface ItemError {
   readonly error: Failure;
 }
 
-/** What is kept of a failure. */
+/** What is kept of a failure, which has a message, or of a cancellation, which may have a reason. */
 export interface Failure {
-  readonly name: string;
-  readonly message: string;
+  readonly name?: string;
+  readonly message?: string;
   readonly code?: string;
+  readonly reason?: string;
 }
 
 /** How the items of an each ended. */

@@ -46,7 +46,9 @@ const charge = task("charge", {
   input: z.object({ order: z.string(), approvedBy: z.string().nullable() }),
   output: type<{ receipt: string }>(),
 });
-const release = task("release", { input: z.object({ reservation: z.string(), why: z.string() }) });
+const release = task("release", {
+  input: z.object({ reservation: z.string(), why: z.string().nullable() }),
+});
 const pack = task("pack", { input: z.object({ parcel: z.string(), index: z.number() }) });
 const ship = task("ship", { input: z.object({ order: z.string() }) });
 
