@@ -6,11 +6,12 @@ import { statement } from "./statement.js";
 
 /**
  * Any outcome but success. outcome: JSON text of the error or reason, '' for none. wait: it sleeps until one of the
- * runs in the list that is its outcome has ended, without its slots and without using up an attempt.
+ * runs in the list that is its outcome has ended, without its slots and without using up an attempt. invalid: its
+ * input is not what it takes, which is a retry, unless a workflow has rendered it: then it has failed.
  */
 export interface Settlement {
   readonly claim: Claim;
-  readonly kind: "retry" | "fail" | "cancel" | "snooze" | "release" | "wait";
+  readonly kind: "retry" | "fail" | "cancel" | "snooze" | "release" | "wait" | "invalid";
   readonly delayMs: number;
   readonly outcome: string;
 }
@@ -22,6 +23,7 @@ const LETTER = {
   snooze: "z",
   release: "b",
   wait: "w",
+  invalid: "i",
 } as const;
 const RECORD = "\u001e";
 

@@ -117,7 +117,8 @@ end $$;
 
 -- Every other outcome, one letter each: r retry after p_delays ms, f final failure, c cancelled,
 -- z snooze (no attempt used), b handed back (no attempt used), w waits for its children: its outcome is the list
--- of their runs (no attempt used). A retry or snooze keeps the slot of
+-- of their runs (no attempt used), i its input is not what it takes: a retry, but for good if the input was
+-- rendered from the outputs of others, which stay what they are. A retry or snooze keeps the slot of
 -- its order key and gives the others back; a task handed back keeps all its narrow slots.
 -- Returns the ids that were still ours.
 create function sluice.settle(p_worker bigint, p_ids bigint[], p_claims bigint[], p_kinds text[], p_delays bigint[], p_outcomes text)
@@ -145,7 +146,9 @@ language plpgsql set enable_seqscan = off set enable_bitmapscan = off set plan_c
 declare v_outcomes text[] := string_to_array(p_outcomes, E'\x1e', ''); v_back int[]; v_now timestamptz := sluice.clock();
 begin
   with outcome as materialized (
-    select distinct on (u.id) u.id, u.kind, u.delay_ms, u.outcome::json, x.tid from unnest(p_ids, p_claims, p_kinds, p_delays, v_outcomes) u(id, claim, kind, delay_ms, outcome)
+    select distinct on (u.id) u.id, case when u.kind <> 'i' then u.kind
+        when exists (select from sluice.workflow_task w join sluice.workflow_run k on k.id = w.run and k.graph is not null where w.id = u.id) then 'f' else 'r' end as kind,
+      u.delay_ms, u.outcome::json, x.tid from unnest(p_ids, p_claims, p_kinds, p_delays, v_outcomes) u(id, claim, kind, delay_ms, outcome)
     cross join lateral (select r.ctid as tid from sluice.run r where r.id = u.id and r.claim = u.claim limit 1) x
   ), gone as (
     delete from sluice.run where ctid = any (array(select tid from outcome)) returning *

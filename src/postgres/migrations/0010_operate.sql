@@ -106,6 +106,7 @@ begin
   )
   select array_agg(distinct stream) into v_streams from back;
   perform sluice.ring(v_streams, cardinality(v_ids));
+  if exists (select from sluice.workflow_run r where r.parent = any (v_ids) and r.state in ('f', 'c')) then perform sluice.workflow_map_again(v_ids); end if;
   return cardinality(v_ids);
 end $$;
 

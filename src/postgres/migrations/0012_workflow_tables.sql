@@ -109,9 +109,11 @@ create table sluice.workflow_unplaced (
 );
 create index workflow_unplaced_next on sluice.workflow_unplaced (in_code, stream, run, node);
 
--- Nodes whose tasks are being cancelled, and up to which item that was done. again: some could not be.
+-- Nodes whose tasks are being cancelled, and up to which item that was done; null: to the last. pending: those
+-- that could not be, because they run or somebody had them in hand. They are asked again until they are over: one
+-- that was asked to stop while it ran, and was handed back at that moment, would wait at a shut window for ever.
 create table sluice.workflow_halt (
-  run bigint not null, node smallint not null, item int not null default -1, again boolean not null default false, reason text, primary key (run, node)
+  run bigint not null, node smallint not null, item int default -1, pending bigint[] not null default '{}', reason text, primary key (run, node)
 );
 
 do $$

@@ -240,7 +240,12 @@ begin
     cross join lateral (select ctid as tid, state from sluice.workflow_node y where y.run = u.run and y.node = u.node limit 1) x
     left join unnest(v_task_runs, v_task_nodes, v_tasks, v_errors) k(run, node, task, error) on k.run = u.run and k.node = u.node
   ) c where n.ctid = c.tid;
-  insert into sluice.workflow_unplaced (run, node, stream, in_code) select run, node, stream, true from unnest(v_runs, v_nodes, v_fates, v_streams) u(run, node, fate, stream) where fate = 'u';
+  if 'u' = any (v_fates) then
+    insert into sluice.workflow_unplaced (run, node, stream, in_code) select run, node, stream, true from unnest(v_runs, v_nodes, v_fates, v_streams) u(run, node, fate, stream) where fate = 'u';
+    -- Counted as made: who is rung to claim them finds that they are to be placed.
+    streams := streams || array(select distinct stream from unnest(v_fates, v_streams) u(fate, stream) where fate = 'u');
+    made := made + (select count(*) from unnest(v_fates) f where f = 'u');
+  end if;
 
   select array_agg(u.run), array_agg(u.node) into over_runs, over_nodes from (
     select run, node from unnest(v_runs, v_nodes, v_fates) u(run, node, fate) where fate in ('k', 'x')
@@ -250,6 +255,8 @@ begin
     v_state := case when v_fates[i] = 'e' then sluice.workflow_begin_each(v_runs[i], v_nodes[i]) else sluice.workflow_begin(v_runs[i], v_nodes[i]) end;
     if v_state in ('s', 'f') then
       over_runs := over_runs || v_runs[i]; over_nodes := over_nodes || v_nodes[i];
+    elsif v_state = 'u' then
+      streams := streams || v_streams[i]; made := made + 1;
     elsif v_fates[i] = 'e' and v_state = 'r' then
       joined := true; streams := streams || v_streams[i];
       made := made + (select n.total from sluice.workflow_node n where n.run = v_runs[i] and n.node = v_nodes[i]);
@@ -308,6 +315,7 @@ begin
     perform sluice.tell_awaited(array(select distinct a.id from sluice.awaited a where a.id = any (array(select -r from unnest(p_runs) r))));
   end if;
   delete from sluice.workflow_event where run = any (p_runs);
+  delete from sluice.workflow_halt where run = any (p_runs);
   if p_parents is not null then perform sluice.workflow_wake(p_parents); end if;
 end $$;
 
@@ -336,17 +344,18 @@ end $$;
 -- pieces by the keeper. Those in flight stand before the first that waits at the window.
 create function sluice.workflow_give_up(p_run bigint, p_node smallint, p_reason text) returns int
 language plpgsql set enable_seqscan = off set enable_bitmapscan = off set plan_cache_mode = force_generic_plan set jit = off as $$
-declare v_ids bigint[]; v_item int; v_n int; v_left boolean; v_total int;
+declare v_ids bigint[]; v_item int; v_n int; v_pending bigint[]; v_total int;
 begin
   select w.item, n.total into v_item, v_total from sluice.workflow_node n
   left join lateral (select k.item from sluice.workflow_task k where k.id = (select x.id from sluice.wait x where x.lane = n.lane order by x.place, x.id limit 1) limit 1) w on true
   where n.run = p_run and n.node = p_node;
   v_ids := array(select w.id from sluice.workflow_task w where w.run = p_run and w.node = p_node and w.item < coalesce(v_item, 2147483647) order by w.item desc limit 500)
     || array(select w.id from sluice.workflow_task w where w.run = p_run and w.node = p_node and w.item >= coalesce(v_item, 2147483647) order by w.item limit 500);
-  select count(*) filter (where answer = 'cancelled'), bool_or(answer = 'moving') into v_n, v_left from sluice.cancel(v_ids, p_reason, false);
-  if v_left or v_total > cardinality(v_ids) then
-    insert into sluice.workflow_halt (run, node, reason) values (p_run, p_node, p_reason) on conflict do nothing;
-  end if;
+  select count(*) filter (where c.answer = 'cancelled'), array_agg(c.id) filter (where c.answer in ('asked', 'moving')) into v_n, v_pending from sluice.cancel(v_ids, p_reason, false) c;
+  -- guard: asked until they are over -> test/postgres/workflow/races.test.ts: "an item that was asked to stop while it was handed back is cancelled all the same"
+  insert into sluice.workflow_halt (run, node, item, pending, reason)
+  select p_run, p_node, case when v_total > cardinality(v_ids) then -1 end, coalesce(v_pending, '{}'), p_reason where v_pending is not null or v_total > cardinality(v_ids)
+  on conflict do nothing;
   return v_n;
 end $$;
 

@@ -20,7 +20,8 @@ begin
   -- One in another's hand is being placed: whoever does it finds that nobody wants it any more.
   delete from sluice.workflow_unplaced where ctid = any (array(select ctid from sluice.workflow_unplaced where run = p_run for update skip locked));
   update sluice.workflow_node set failing = true where run = p_run and state = 'r' and kind = 'e';
-  insert into sluice.workflow_halt as h (run, node, reason) select p_run, n.node, p_reason from sluice.workflow_node n where n.run = p_run and n.state = 'r' on conflict do nothing;
+  insert into sluice.workflow_halt as h (run, node, reason) select p_run, n.node, p_reason from sluice.workflow_node n where n.run = p_run and n.state = 'r'
+  on conflict (run, node) do nothing;
   if v_nodes is not null then
     perform sluice.workflow_cascade(array_fill(p_run, array[cardinality(v_nodes)]), v_nodes);
   end if;
@@ -28,30 +29,29 @@ begin
   return case when (select finished_at from sluice.workflow_run where id = p_run) is null then 'asked' else 'cancelled' end;
 end $$;
 
--- Cancels tasks of nodes that are to halt, at most p_max of each. The caller holds the run's lock.
+-- Cancels tasks of nodes that are to halt, at most p_max new ones of each. The caller holds the run's lock. Returns
+-- how many were looked at for the first time or came to their end by it.
 create function sluice.workflow_halt_run(p_run bigint, p_max int) returns int
 language plpgsql set enable_seqscan = off set enable_bitmapscan = off set plan_cache_mode = force_generic_plan set jit = off as $$
-declare h sluice.workflow_halt; v_ids bigint[]; v_last int; v_gone bigint[]; v_moving boolean; v_n int := 0;
+declare h sluice.workflow_halt; v_ids bigint[]; v_last int; v_gone bigint[]; v_pending bigint[]; v_n int := 0;
 begin
   for h in select * from sluice.workflow_halt x where x.run = p_run order by x.node for update skip locked loop
-    select array_agg(w.id), max(w.item) into v_ids, v_last
-    from (select k.id, k.item from sluice.workflow_task k where k.run = p_run and k.node = h.node and k.item > h.item order by k.item limit p_max) w;
-    if v_ids is not null then
-      select array_agg(c.id) filter (where c.answer = 'cancelled'), bool_or(c.answer = 'moving') into v_gone, v_moving from sluice.cancel(v_ids, h.reason, false) c;
-      v_n := v_n + cardinality(v_ids);
+    v_ids := '{}'; v_last := null;
+    if h.item is not null then
+      select coalesce(array_agg(w.id), '{}'), case when count(*) = p_max then max(w.item) end into v_ids, v_last
+      from (select k.id, k.item from sluice.workflow_task k where k.run = p_run and k.node = h.node and k.item > h.item order by k.item limit p_max) w;
     end if;
-    if cardinality(v_ids) = p_max then
-      update sluice.workflow_halt set item = v_last, again = h.again or v_moving where run = p_run and node = h.node;
-    elsif h.again or v_moving then
-      -- Somebody had some of them in hand: another turn from the beginning.
-      update sluice.workflow_halt set item = -1, again = false where run = p_run and node = h.node;
-    else
+    select array_agg(c.id) filter (where c.answer = 'cancelled'), coalesce(array_agg(c.id) filter (where c.answer in ('asked', 'moving')), '{}') into v_gone, v_pending
+    from sluice.cancel(h.pending || v_ids, h.reason, false) c;
+    v_n := v_n + cardinality(v_ids) + case when cardinality(v_ids) = 0 then coalesce(cardinality(v_gone), 0) else 0 end;
+    if v_last is null and v_pending = '{}' then
       delete from sluice.workflow_halt where run = p_run and node = h.node;
+    else
+      update sluice.workflow_halt set item = v_last, pending = v_pending where run = p_run and node = h.node;
     end if;
     if v_gone is not null then
       perform sluice.workflow_ended_elsewhere(v_gone, array_fill('c'::"char", array[cardinality(v_gone)]));
     end if;
-    v_moving := null; v_gone := null;
   end loop;
   return v_n;
 end $$;
@@ -186,6 +186,9 @@ begin
     select x.node from sluice.workflow_step s cross join lateral unnest(s.successors) x(node) where s.graph = r.graph and s.node = any (v_seeds)
     union select x.node from after a join sluice.workflow_step s on s.graph = r.graph and s.node = a.node cross join lateral unnest(s.successors) x(node)
   ) select coalesce(array_agg(node order by node), '{}') into v_after from after;
+  -- guard: not beside what still runs -> test/postgres/workflow/operate.test.ts: "beside a branch that the failure started and that still runs is refused"
+  if exists (select from sluice.workflow_node n where n.run = p_run and n.node = any (v_after) and n.state in ('r', 'u', 'h')) then
+    perform sluice.refuse('workflow_running', 'what followed the failure is not over yet: wait for its end, or cancel the run'); end if;
   -- Seeds that have tasks run these again, unless they come after another that runs again: then from new inputs.
   v_again := array(select n.node from sluice.workflow_node n where n.run = p_run and n.node = any (v_seeds) and n.node <> all (v_after)
     and exists (select from sluice.workflow_task w where w.run = p_run and w.node = n.node) order by n.node);
@@ -205,6 +208,9 @@ begin
   where n.run = p_run and n.node = any (v_go);
   update sluice.workflow_run set state = 'r', stopping = false, finished_at = null, outcome = null,
     open = (select count(*) from sluice.workflow_node n where n.run = p_run and n.finished_at is null) where id = p_run;
+  -- A window that was shut by the failure is open again.
+  perform from sluice.lane l where l.id = any (array(select n.lane from sluice.workflow_node n where n.run = p_run and n.node = any (v_again) and n.lane is not null)) order by l.id for update;
+  update sluice.lane l set cap = sluice.lane_cap(l.id, -2) where l.id = any (array(select n.lane from sluice.workflow_node n where n.run = p_run and n.node = any (v_again) and n.lane is not null));
   foreach v_node in array v_again loop
     v_ids := array(select w.id from sluice.workflow_task w cross join lateral (select d.id from sluice.done d where d.id = w.id and d.state in ('f', 'c') limit 1) d where w.run = p_run and w.node = v_node order by w.item);
     perform sluice.retry_many(v_ids);
@@ -219,6 +225,22 @@ begin
     if g.made > 0 then perform sluice.ring(g.streams, g.made); end if;
   end if;
   return cardinality(v_seeds);
+end $$;
+
+-- Tasks run again that had fanned out: of what they made, the items that failed or were cancelled run again too,
+-- and theirs. What succeeded is kept.
+create function sluice.workflow_map_again(p_parents bigint[]) returns void language plpgsql
+set enable_seqscan = off set enable_bitmapscan = off set plan_cache_mode = force_generic_plan set jit = off as $$
+declare v_runs bigint[]; v_run bigint;
+begin
+  perform from sluice.workflow_run r where r.parent = any (p_parents) order by r.id for update;
+  v_runs := array(select r.id from sluice.workflow_run r where r.parent = any (p_parents) and r.finished_at is not null and r.state in ('f', 'c') order by r.id);
+  delete from sluice.workflow_halt where run = any (v_runs);
+  update sluice.workflow_node set state = 'r', failing = false, failed = 0, cancelled = 0, outcome = null, finished_at = null where run = any (v_runs);
+  update sluice.workflow_run set state = 'r', stopping = false, finished_at = null, outcome = null, open = 1 where id = any (v_runs);
+  foreach v_run in array v_runs loop
+    perform sluice.retry_many(array(select w.id from sluice.workflow_task w cross join lateral (select d.id from sluice.done d where d.id = w.id and d.state in ('f', 'c') limit 1) d where w.run = v_run order by w.item));
+  end loop;
 end $$;
 
 -- A task of a run is tried again alone: only while its node runs, which counts it as not over again. False if

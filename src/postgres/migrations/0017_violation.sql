@@ -46,6 +46,5 @@ create view sluice.violation as
   union all select 'items are given up and nobody cancels them', n.run, null, null, w.id from sluice.workflow_node n join sluice.workflow_task w on w.run = n.run and w.node = n.node
     where n.failing and n.state = 'r' and not exists (select from sluice.workflow_halt h where h.run = n.run and h.node = n.node)
       and not exists (select from sluice.done d where d.id = w.id) and not exists (select from sluice.run x where x.id = w.id)
-      and not exists (select from sluice.stop x where x.id = w.id)
   union all select 'a parent sleeps beside children that ended', p.id, null, null, r.id from sluice.parent p join sluice.workflow_run r on r.id = any (p.runs) where r.finished_at is not null
   union all select 'a parent sleeps without children', p.id, null, null, null from sluice.parent p where not exists (select from sluice.workflow_run r where r.id = any (p.runs));

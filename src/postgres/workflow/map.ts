@@ -35,3 +35,48 @@ export async function openMap(
   const values = [worker, claim.id, claim.token, name, stream, total, window, onError];
   return db.one(mapStatement, values, tx);
 }
+
+/** A fan-out that exists. */
+export interface FoundMap {
+  readonly run: string;
+  readonly stream: number;
+  readonly state: "running" | "succeeded" | "failed" | "cancelled";
+  /** Of its inputs, as `markMap` has written it. */
+  readonly digest: string | null;
+}
+
+const findStatement = statement<FoundMap>({
+  name: "workflow_map_find",
+  text: `select r.id::text as run, n.stream, r.input #>> '{}' as digest,
+      case r.state when 'r' then 'running' when 's' then 'succeeded' when 'f' then 'failed' else 'cancelled' end as state
+    from sluice.workflow_run r join sluice.workflow_node n on n.run = r.id and n.node = 1 where r.parent = $1 and r.name = $2`,
+  params: ["int8", "text"],
+  columns: ["run", "stream", "digest", "state"],
+});
+
+/** The fan-out of a task under a name, or null. */
+export async function findMap(
+  db: Database,
+  parent: string,
+  name: string,
+): Promise<FoundMap | null> {
+  const [found] = await db.run(findStatement, [parent, name]);
+  return found ?? null;
+}
+
+const markStatement = statement<{ run: string }>({
+  name: "workflow_map_mark",
+  text: "update sluice.workflow_run set input = to_json($2::text) where id = $1 returning id::text as run",
+  params: ["int8", "text"],
+  columns: ["run"],
+});
+
+/** Writes down what a fan-out was made of, in the transaction that makes it. */
+export async function markMap(
+  db: Database,
+  run: string,
+  digest: string,
+  tx: Queryable,
+): Promise<void> {
+  await db.run(markStatement, [run, digest], tx);
+}

@@ -46,7 +46,7 @@ export async function renderInputs(
   db: Database,
   { run, node }: Pick<Unplaced, "run" | "node">,
   piece: { readonly from: number; readonly max: number },
-  tx: Queryable,
+  tx?: Queryable,
 ): Promise<string> {
   return (await db.one(inputsStatement, [run, node, piece.from, piece.max], tx)).inputs;
 }
@@ -123,13 +123,17 @@ const misplacedStatement = statement<{ failed: boolean }>({
   columns: ["failed"],
 });
 
-/** Its inputs are not what its task takes: the node fails. error: JSON text. Not in the transaction that took it. */
+/**
+ * Its inputs are not what its task takes: the node fails. error: JSON text. Not in the transaction that took it,
+ * unless nothing was placed there and the run is its own.
+ */
 export async function misplaced(
   db: Database,
   { run, node }: Pick<Unplaced, "run" | "node">,
   error: string,
+  tx?: Queryable,
 ): Promise<boolean> {
-  return (await db.one(misplacedStatement, [run, node, error])).failed;
+  return (await db.one(misplacedStatement, [run, node, error], tx)).failed;
 }
 
 const placeManyStatement = statement<{ more: boolean }>({

@@ -218,6 +218,22 @@ describe("retry", () => {
     expect(startedTypes()).toEqual(["a", "b", "a", "b"]);
   });
 
+  test("beside a branch that the failure started and that still runs is refused", async () => {
+    await open();
+    const run = await play.run({
+      one: ["task", { type: "a" }],
+      undo: ["task", { type: "b", after: [{ node: "one", on: "failure" }] }],
+      beside: ["task", { type: "c" }],
+    });
+    const [one] = await play.claim();
+    await play.settle(one!, { fail: "x" });
+    expect(await refusal(retry(run))).toBe("workflow_running");
+    await play.drain();
+    expect(await retry(run)).toBe(1);
+    await play.drain();
+    expect(await play.state(run)).toBe("succeeded");
+  });
+
   test("of a run that is being cancelled is refused until it is over", async () => {
     await open();
     const run = await play.run(chain);

@@ -3,6 +3,7 @@ import { observe, wanted } from "../schedules/schedule.js";
 import {
   cancelBesideCompletion,
   firstFails,
+  handedBackWhileAsked,
   sleepBesideLastChild,
   twoLastCompleters,
 } from "./schedules.js";
@@ -17,6 +18,10 @@ test("a completion beside a cancel starts nothing", async () => {
 
 test("after the first failure of a fail-fast fan-out none of the others starts", async () => {
   expect(await observe(firstFails)).toEqual(wanted(firstFails));
+});
+
+test("an item that was asked to stop while it was handed back is cancelled all the same", async () => {
+  expect(await observe(handedBackWhileAsked)).toEqual(wanted(handedBackWhileAsked));
 });
 
 test("a parent that goes to sleep beside its last child wakes", async () => {

@@ -1,3 +1,4 @@
+import { refusal } from "../../support/sql.js";
 import { schedule } from "../schedules/schedule.js";
 import { Play, ref, type Nodes } from "./play.js";
 
@@ -147,6 +148,46 @@ export const completedInTransaction = schedule({ next: ["b"] }, async (scene) =>
   play.hand = [];
   await play.keeper();
   return { next: (await play.claim()).map((t) => t.type) };
+});
+
+/**
+ * A fail-fast fan-out is given up while one of its items is handed back to be tried again: whoever gives up sees it
+ * run, and whoever hands it back does not see that it was asked to stop.
+ */
+export const handedBackWhileAsked = schedule(
+  { counts: [0, 1, 1], state: "failed" },
+  async (scene) => {
+    const play = await Play.on(scene, types);
+    const [a, b] = await scene.sessions(2);
+    const run = await play.run(fan(2, "failFast"));
+    const [one, two] = await play.claim();
+    await b.begin();
+    await b.settle(play.worker, "retry", [two!]);
+    await a.begin();
+    const fail = a.settle(play.worker, "fail", [one!]);
+    await scene.blocked(fail);
+    await b.commit();
+    await fail;
+    await b.due();
+    await a.commit();
+    play.hand = [];
+    await play.drain();
+    const { succeeded, failed, cancelled } = await play.counts(run, "each");
+    return { counts: [succeeded!, failed!, cancelled!], state: await play.state(run) };
+  },
+);
+
+/** A run is retried while the branch that its failure started still runs. */
+export const retriedBesideItsBranch = schedule({ answer: "workflow_running" }, async (scene) => {
+  const play = await Play.on(scene, types);
+  const run = await play.run({
+    one: ["task", { type: "a" }],
+    undo: ["task", { type: "b", after: [{ node: "one", on: "failure" }] }],
+  });
+  await play.settle((await play.claim())[0]!, { fail: "x" });
+  const answer = await refusal(play.db.value("select sluice.workflow_retry($1)", [run]));
+  await play.drain();
+  return { answer };
 });
 
 /** The first of a fail-fast fan-out fails while another runs and others wait. */
