@@ -36,6 +36,13 @@ export type { EnqueueOptions } from "./core/enqueue.js";
 export type { Logger, Queryable } from "./core/ports.js";
 export type { TaskState } from "./core/state.js";
 
+export type { Run } from "./client/run.js";
+export type { RunNode, RunStatus, RunSummary } from "./client/run-status.js";
+export type { RunPage, RunSearch } from "./client/runs.js";
+export type { StartOptions } from "./client/start.js";
+export type { RunCancelAnswer } from "./postgres/workflow/control.js";
+export type { NodeFailure } from "./postgres/workflow/failures.js";
+export type { RunState } from "./postgres/workflow/inspect.js";
 export { workflow } from "./workflow/workflow.js";
 export type { Workflow, WorkflowOptions } from "./workflow/workflow.js";
 export type {

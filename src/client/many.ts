@@ -11,6 +11,7 @@ import {
   ENQUEUE_OPTIONS,
   idempotencyKeyOf,
   prepare,
+  sameLimits,
   shared,
   type Prepared,
   type Shared,
@@ -194,9 +195,5 @@ function isFull(chunk: Chunk): boolean {
 /** Tasks with other limits than the first need a statement of their own; splitting keeps the order. */
 function differs(chunk: Chunk, item: Prepared): boolean {
   const first = chunk.items[0];
-  if (first === undefined || first.limits === item.limits) return false;
-  return (
-    first.limits.length !== item.limits.length ||
-    first.limits.some((l, i) => l.limit.name !== item.limits[i]!.limit.name)
-  );
+  return first !== undefined && !sameLimits(first, item);
 }
