@@ -23,7 +23,7 @@ const fan = (window?: number, onError: OnError = "finish"): Nodes => ({
       onError,
     },
   ],
-  then: [
+  next: [
     "task",
     {
       type: "after",
@@ -131,7 +131,7 @@ describe("when items fail:", () => {
     const run = await play.run(fan(2, "finish"), { items: letters(6) });
     await play.drain(some);
     expect(itemsStarted()).toEqual(numbers(6));
-    expect(await play.nodes(run)).toEqual({ each: "failed", then: "succeeded" });
+    expect(await play.nodes(run)).toEqual({ each: "failed", next: "succeeded" });
     expect(thens()[0]!.input).toMatchObject({ results: [0, null, 2, null, 4, 5] });
     expect(await play.state(run)).toBe("failed");
   });
@@ -173,7 +173,7 @@ describe("when items fail:", () => {
     });
     await play.drain();
     expect(itemsStarted()).toEqual([0, 1, 2]);
-    expect(await play.nodes(run)).toEqual({ each: "failed", then: "succeeded" });
+    expect(await play.nodes(run)).toEqual({ each: "failed", next: "succeeded" });
   });
 
   test("failFast of many cancels them piece by piece, and none starts meanwhile", async () => {
@@ -243,7 +243,7 @@ test("an item's input that is too large fails the node, and none of its tasks ex
   });
   expect(await play.errorOf(run, "each")).toMatchObject({ code: "input_too_large" });
   await play.drain();
-  expect((await play.members(run)).map((m) => m.node)).toEqual(["then"]);
+  expect((await play.members(run)).map((m) => m.node)).toEqual(["next"]);
 });
 
 test("the results of a nested list are the items of the next", async () => {

@@ -106,9 +106,9 @@ describe("cancel", () => {
     expect(await play.db.value("select count(*)::int from sluice.workflow_unplaced")).toBe(0);
   });
 
-  test.each([
-    ["asleep", { wait: ["sleep", { ms: 60_000 }] } as Nodes],
-    ["waiting for an event", { wait: ["waitFor", { event: "go" }] } as Nodes],
+  test.each<[string, Nodes]>([
+    ["asleep", { wait: ["sleep", { ms: 60_000 }] }],
+    ["waiting for an event", { wait: ["waitFor", { event: "go" }] }],
   ])("while it is %s", async (_, nodes) => {
     await open();
     const run = await play.run({ ...nodes, after: ["task", { type: "a", after: ["wait"] }] });

@@ -221,7 +221,8 @@ export class Play {
     for (let round = 0; round < ROUNDS_MAX; round++) {
       const claimed = await this.claim();
       const before = this.hand.length;
-      for (const task of [...this.hand]) await this.settle(task, of(task));
+      const { hand } = this;
+      for (const task of hand) await this.settle(task, of(task));
       const kept = await this.keeper();
       if (claimed.length === 0 && this.hand.length === before && kept === 0) return;
     }

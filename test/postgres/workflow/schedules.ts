@@ -111,7 +111,7 @@ export const cancelWhilePlaced = schedule({ placed: false, tasks: 0 }, async (sc
 });
 
 /** History is off, and the next node is rendered from what the first came to. */
-export const historyOff = schedule({ got: "from one" as unknown }, async (scene) => {
+export const historyOff = schedule<{ got: unknown }>({ got: "from one" }, async (scene) => {
   const play = await Play.on(scene, types);
   play.keep = false;
   await play.run({
@@ -124,7 +124,7 @@ export const historyOff = schedule({ got: "from one" as unknown }, async (scene)
 });
 
 /** History is swept while a run still needs what its first node came to. */
-export const sweptWhileItLives = schedule({ got: "from one" as unknown }, async (scene) => {
+export const sweptWhileItLives = schedule<{ got: unknown }>({ got: "from one" }, async (scene) => {
   const play = await Play.on(scene, types);
   await play.run({
     one: ["task", { type: "a" }],

@@ -18,7 +18,7 @@ describe("sleep", () => {
     await open();
     const run = await play.run({
       nap: ["sleep", { ms: 60_000 }],
-      then: ["task", { type: "a", after: ["nap"] }],
+      next: ["task", { type: "a", after: ["nap"] }],
     });
     await play.drain();
     expect(play.started).toEqual([]);
@@ -54,7 +54,7 @@ describe("waitFor", () => {
   const nodes: Nodes = {
     first: ["task", { type: "a" }],
     approved: ["waitFor", { event: "ok", after: ["first"], timeoutMs: 1_000 }],
-    then: ["task", { type: "b", after: ["approved"], input: ref("approved", "by") }],
+    next: ["task", { type: "b", after: ["approved"], input: ref("approved", "by") }],
   };
 
   test("an event that comes late wakes the node with its payload", async () => {
