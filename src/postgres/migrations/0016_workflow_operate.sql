@@ -314,11 +314,3 @@ begin
   get diagnostics v_gone = row_count;
   return v_n + v_gone;
 end $$;
-
--- A page of runs of workflows, the newest first; null: any. p_before: the last id of the page before.
-create function sluice.workflow_list(p_name text, p_state text, p_after timestamptz, p_until timestamptz, p_before bigint, p_max int) returns setof sluice.workflow_status language sql stable as $$
-  select * from sluice.workflow_status s
-  where s.graph is not null and (p_name is null or s.graph = any (array(select g.id from sluice.workflow_graph g where g.name = p_name))) and (p_state is null or s.state = p_state)
-    and (p_after is null or s.created_at >= p_after) and (p_until is null or s.created_at < p_until) and (p_before is null or s.id < p_before)
-  order by s.id desc limit least(p_max, 1000)
-$$;

@@ -71,7 +71,9 @@ export interface RunSearch {
 const listStatement = statement<RunRow>({
   name: "workflow_runs",
   text: `select id::text as id, coalesce(name, map_name) as name, state, open::int as open, created_at, finished_at, outcome, parent::text as parent
-    from sluice.workflow_list($1, $2, $3, $4, $5, $6)`,
+    from sluice.workflow_status where graph is not null and ($1::text is null or name = $1) and ($2::text is null or state = $2)
+      and ($3::timestamptz is null or created_at >= $3) and ($4::timestamptz is null or created_at < $4) and ($5::int8 is null or id < $5)
+    order by id desc limit least($6::int4, 1000)`,
   params: ["text", "text", "timestamptz", "timestamptz", "int8", "int4"],
   columns: RUN_COLUMNS,
 });
