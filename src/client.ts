@@ -32,6 +32,14 @@ export type { Backoff, ExponentialOptions, RetryPolicy } from "./core/retry.js";
 export { isSluiceError, SluiceError } from "./core/error.js";
 export type { ErrorCode } from "./core/error.js";
 export type { TaskContext } from "./core/context.js";
+export type {
+  MapCollected,
+  MapError,
+  MapFunction,
+  MapItems,
+  MapOptions,
+  MapPolicy,
+} from "./core/map.js";
 export type { EnqueueOptions } from "./core/enqueue.js";
 export type { Logger, Queryable } from "./core/ports.js";
 export type { TaskState } from "./core/state.js";

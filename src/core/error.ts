@@ -22,7 +22,6 @@ export type ErrorCode =
   | "workflow_over"
   | "workflow_stopping"
   | "run_not_found"
-  | "result_truncated"
   | "key_missing"
   | "limit_shape"
   | "duplicate_limit"

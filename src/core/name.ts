@@ -12,7 +12,8 @@ type NameKind =
   | "schedule"
   | "workflow"
   | "node"
-  | "event";
+  | "event"
+  | "map";
 /** What a key is the key of. */
 type KeyKind = "order" | "limit" | "idempotency";
 /** What callers may hand in as a key. */

@@ -3,7 +3,6 @@ import { tellTrouble } from "../postgres/fault.js";
 import { keepLanes, due, pruneDone, pruneNotes, reap } from "../postgres/keep.js";
 import type { Line } from "../postgres/line.js";
 import { cancelOrphans, keepRuns, pruneRuns } from "../postgres/workflow/keep.js";
-import { placeMany } from "../postgres/workflow/place.js";
 import { Broom } from "./broom.js";
 import { tick } from "./tick.js";
 
@@ -23,8 +22,8 @@ interface KeeperOptions {
   readonly history: History;
   /** Something became ready. */
   readonly onMoved: () => void;
-  /** Tasks of a run may be waiting for code that can place them. */
-  readonly onUnplaced?: () => void;
+  /** Tasks of a run are to be placed. */
+  readonly onUnplaced: () => void;
 }
 
 const DUE_MAX = 1_000;
@@ -100,13 +99,12 @@ export class Keeper {
     return Math.min(nextMs ?? this.#o.dueIntervalMs, this.#o.dueIntervalMs);
   }
 
-  /** Notes, timers, what is to be cancelled; and long lists, each in a transaction of its own. */
+  /** Notes, timers, what is to be cancelled. */
   async #runs(): Promise<number> {
     const { moved, nextMs, unplaced } = await keepRuns(this.#o.line, RUNS_MAX);
-    const placed = unplaced && (await placeMany(this.#o.line));
-    if (unplaced) this.#o.onUnplaced?.();
-    if (moved > 0 || placed) this.#o.onMoved();
-    if (moved >= RUNS_MAX || placed) return 0;
+    if (unplaced) this.#o.onUnplaced();
+    if (moved > 0) this.#o.onMoved();
+    if (moved >= RUNS_MAX) return 0;
     return Math.min(nextMs ?? this.#o.dueIntervalMs, this.#o.dueIntervalMs);
   }
 

@@ -1,17 +1,19 @@
+import type pg from "pg";
 import type { Queryable } from "../core/ports.js";
 import type { Database } from "./database.js";
 import { toSluiceError } from "./fault.js";
 
 /**
- * Runs a transaction of ours on a connection for enqueue and queries. Inside it nothing may ask for a second
- * connection: if all of them were held by such transactions, they would wait for each other.
+ * Runs a transaction of ours on a connection for enqueue and queries, or of another pool. Inside it nothing may ask for a second
+ * connection of the same pool: if all of them were held by such transactions, they would wait for each other.
  */
 export async function inTransaction<T>(
   db: Database,
   use: (tx: Queryable) => Promise<T>,
+  pool: pg.Pool = db.api,
 ): Promise<T> {
   let broken: Error | undefined;
-  const client = await db.api.connect().catch((e: unknown) => {
+  const client = await pool.connect().catch((e: unknown) => {
     throw toSluiceError(e);
   });
   // A connection that breaks between two statements tells by an event; unheard, it ends the process.

@@ -4,6 +4,7 @@ import type { resolveWorkerOptions } from "../core/config.js";
 import { SluiceError } from "../core/error.js";
 import type { Clock, Logger } from "../core/ports.js";
 import { Keeper, type History } from "../keeper/keeper.js";
+import { Placer } from "../keeper/place.js";
 import type { Database } from "../postgres/database.js";
 import { Line } from "../postgres/line.js";
 import type { Listener } from "../postgres/listen.js";
@@ -83,6 +84,7 @@ export function assemble(handlers: ReadonlyMap<number, AnyHandler>, o: AssembleO
     desk: contextDesk({
       desk,
       pool,
+      listener,
       keep,
       resultBytesMax,
       logger: desk.logger,
@@ -144,6 +146,15 @@ export function assemble(handlers: ReadonlyMap<number, AnyHandler>, o: AssembleO
     current: () => heart.current,
     onDoubt: (session) => heart.doubt(session),
     onLost: (session) => heart.lose(session),
+    onUnplaced: () => placer.look(),
+  });
+  const placer = new Placer({
+    db,
+    declarations: desk.declarations,
+    pool,
+    terms: new Map([...handlers].map(([stream, { contract }]) => [stream, contract])),
+    log,
+    onMoved: () => claimer.wake(),
   });
   const keeper = new Keeper({
     line: keepLine,
@@ -153,6 +164,7 @@ export function assemble(handlers: ReadonlyMap<number, AnyHandler>, o: AssembleO
     reapIntervalMs: Math.max(50, Math.min(500, leaseMs / 10)),
     history,
     onMoved: () => claimer.wake(),
+    onUnplaced: () => placer.look(),
   });
   const sweep = setInterval(() => crew.sweep(), SWEEP_MS);
   const hush = listener?.on((payload) => {
@@ -163,6 +175,7 @@ export function assemble(handlers: ReadonlyMap<number, AnyHandler>, o: AssembleO
   const close = async (): Promise<void> => {
     clearInterval(sweep);
     hush?.();
+    placer.stop();
     await Promise.all([...lines, beatLine, keepLine].map((line) => line.close()));
     await endPool(pool);
   };

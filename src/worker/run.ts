@@ -23,6 +23,12 @@ export class Run {
   deadlineMs: number;
   /** Why it was told to stop, once it was. */
   aborted: SluiceError | null = null;
+  /** The fan-outs that it waits for, once it does: then it ends so, whatever its handler makes of it. */
+  waitsFor: string[] | null = null;
+  /** Its input is not what the task takes. */
+  invalid = false;
+  /** What can only fail again: the outcome of a map, which stays what it is. */
+  final: unknown = null;
   #controller: AbortController | null = null;
   #finished = false;
   /** Connections of its transactions; most runs have none. */
@@ -81,9 +87,17 @@ export class Run {
 
 /** Calls the handler on its parsed input. Synchronous as far as schema and handler are. */
 export function perform(run: Run, input: unknown, ctx: never): unknown {
-  const { contract } = run.handler;
-  const parsed: unknown = contract.parse(input);
+  const refuse = (e: unknown): never => {
+    run.invalid = true;
+    throw e;
+  };
+  let parsed: unknown;
+  try {
+    parsed = run.handler.contract.parse(input);
+  } catch (e) {
+    return refuse(e);
+  }
   if (parsed instanceof Promise)
-    return parsed.then((value) => run.handler.run(value as never, ctx));
+    return parsed.then((value) => run.handler.run(value as never, ctx), refuse);
   return run.handler.run(parsed as never, ctx);
 }

@@ -21,13 +21,33 @@ interface TransactionDesk {
  * Runs fn, what was enqueued, and the completion of the task in one transaction. The fence comes
  * last, so the run row is locked for a moment only; if the claim was lost, all of it rolls back.
  */
-export async function completeInTransaction<R>(
+export function completeInTransaction<R>(
   desk: TransactionDesk,
   run: Run,
   pending: readonly PendingEnqueue[],
   fn: (tx: Queryable) => Promise<R>,
 ): Promise<R> {
-  const client = await desk.pool.connect();
+  return inTransaction(desk.pool, run, async (tx) => {
+    // What fn throws stays what it is: a snooze, a cancel, an error of the user's own.
+    const result = await fn(tx);
+    for (const enqueue of pending) await enqueue(tx);
+    await settleInTransaction(desk.db, tx, {
+      worker: run.session.id,
+      claim: run.claim,
+      result: resultText(run, result, desk),
+      keep: desk.keep,
+    });
+    return result;
+  });
+}
+
+/** A transaction of one run: commits what work has done, and ends with its run if that is given up. */
+export async function inTransaction<R>(
+  pool: pg.Pool,
+  run: Run,
+  work: (tx: Queryable) => Promise<R>,
+): Promise<R> {
+  const client = await pool.connect();
   // It may have been given up while it waited for its turn.
   if (run.finished) {
     client.release();
@@ -60,15 +80,7 @@ export async function completeInTransaction<R>(
   });
   try {
     await inOurWords(client.query("begin isolation level read committed"));
-    // What fn throws stays what it is: a snooze, a cancel, an error of the user's own.
-    const result = await fn(tx);
-    for (const enqueue of pending) await enqueue(client);
-    await settleInTransaction(desk.db, client, {
-      worker: run.session.id,
-      claim: run.claim,
-      result: resultText(run, result, desk),
-      keep: desk.keep,
-    });
+    const result = await work(tx);
     await inOurWords(client.query("commit"));
     return result;
   } catch (e) {

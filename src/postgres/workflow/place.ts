@@ -1,6 +1,6 @@
 import type { Queryable } from "../../core/ports.js";
 import type { Database } from "../database.js";
-import type { Line } from "../line.js";
+import type { Runner } from "../schedule.js";
 import { statement } from "../statement.js";
 
 /** A node whose tasks are to be created by code that knows their keys. Its row is ours until the transaction ends. */
@@ -144,7 +144,7 @@ const placeManyStatement = statement<{ more: boolean }>({
 });
 
 /** Creates the tasks of one long list that needs no code. False if there is none. */
-export async function placeMany(line: Line): Promise<boolean> {
-  const [row] = await line.run(placeManyStatement, []);
+export async function placeMany(runner: Runner): Promise<boolean> {
+  const [row] = await runner.run(placeManyStatement, []);
   return row?.more ?? false;
 }
