@@ -21,6 +21,7 @@ export type ErrorCode =
   | "workflow_cancelled"
   | "workflow_over"
   | "workflow_stopping"
+  | "workflow_running"
   | "run_not_found"
   | "key_missing"
   | "limit_shape"
