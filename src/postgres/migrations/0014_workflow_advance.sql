@@ -247,6 +247,8 @@ begin
     made := made + (select count(*) from unnest(v_fates) f where f = 'u');
   end if;
 
+  -- The life of a chain: every node that could begin has its task, and there is nothing else to do.
+  if made = cardinality(v_runs) then return; end if;
   select array_agg(u.run), array_agg(u.node) into over_runs, over_nodes from (
     select run, node from unnest(v_runs, v_nodes, v_fates) u(run, node, fate) where fate in ('k', 'x')
     union all select run, node from unnest(v_task_runs, v_task_nodes, v_tasks) k(run, node, task) where task is null) u;

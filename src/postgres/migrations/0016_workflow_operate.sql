@@ -88,7 +88,8 @@ begin
       if v.made > 0 and exists (select from sluice.worker where asleep) then perform sluice.ring(v.streams, v.made); end if;
     end if;
   end if;
-  for v_run in select distinct h.run from sluice.workflow_halt h order by h.run limit 16 loop
+  -- First those that have tasks nobody has looked at; else by lot, so that none is left out for ever.
+  for v_run in select h.run from sluice.workflow_halt h group by h.run order by bool_and(h.item is null), random() limit 16 loop
     perform from sluice.workflow_run where id = v_run for update skip locked;
     if found then moved := moved + sluice.workflow_halt_run(v_run, p_max); end if;
   end loop;
@@ -310,6 +311,7 @@ begin
   v_runs := array(select r.id from unnest(v_runs) r(id) where not exists (select from sluice.workflow_task w where w.run = r.id));
   delete from sluice.workflow_node where run = any (v_runs);
   delete from sluice.workflow_event where run = any (v_runs);
+  delete from sluice.workflow_unplaced where ctid = any (array(select ctid from sluice.workflow_unplaced where run = any (v_runs) for update skip locked));
   delete from sluice.workflow_run where id = any (v_runs);
   get diagnostics v_gone = row_count;
   return v_n + v_gone;
