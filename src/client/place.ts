@@ -44,32 +44,41 @@ export async function placeNode(
 ): Promise<boolean> {
   let max = PIECE_ITEMS_MIN;
   for (let from = 0; from < node.total;) {
-    const batches = await preparePiece(desk, node, terms, { from, max }, tx);
-    for (const batch of batches) await placeTasks(desk.db, node, batch, tx);
-    const inputs = batches.flatMap((batch) => batch.inputs);
+    const texts = await renderPiece(desk, node, { from, max }, tx);
+    for (const batch of await preparePiece(desk, node, terms, texts, from))
+      await placeTasks(desk.db, node, batch, tx);
     // What is rendered must fit into memory, and every piece costs a look at the whole list.
-    const bytes = inputs.reduce((sum, text) => sum + text.length, 0) / inputs.length;
+    const bytes = texts.reduce((sum, text) => sum + text.length, 0) / texts.length;
     max = Math.max(1, Math.min(PIECE_ITEMS_MAX, Math.floor(PIECE_BYTES / bytes)));
-    from += inputs.length;
+    from += texts.length;
   }
   return placed(desk.db, node, tx);
 }
 
-/** Some of a node's tasks, ready to be inserted. Declares limits on connections of its own, not in tx. */
+/** The rendered inputs of some of a node's tasks, as JSON texts. */
+export async function renderPiece(
+  { db }: PlaceDesk,
+  node: Unplaced,
+  piece: Piece,
+  tx?: Queryable,
+): Promise<string[]> {
+  return listTexts(await renderInputs(db, node, piece, tx));
+}
+
+/** Tasks with these inputs, from an item on, checked and ready to be inserted. Limits are declared outside of every transaction. */
 export async function preparePiece(
   desk: PlaceDesk,
   node: Unplaced,
   terms: TaskTerms<never>,
-  piece: Piece,
-  tx?: Queryable,
+  texts: readonly string[],
+  from: number,
 ): Promise<PlacedBatch[]> {
-  const texts = listTexts(await renderInputs(desk.db, node, piece, tx));
   if (texts.length === 0)
     throw new SluiceError("invalid_workflow", "the items are not there any more");
   const items: Prepared[] = [];
   for (const [i, text] of texts.entries())
-    items.push(await prepareText(terms, text, node, piece.from + i));
-  return batchesOf(desk, node, terms, items, piece.from);
+    items.push(await prepareText(terms, text, node, from + i));
+  return batchesOf(desk, node, terms, items, from);
 }
 
 /** What was prepared, as statements: in the order of the items, which begin with number `from`. */

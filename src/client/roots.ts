@@ -11,15 +11,15 @@ import {
 import { lockUnplaced, unplacedOf } from "../postgres/workflow/unplaced.js";
 import type { Workflow } from "../workflow/workflow.js";
 import type { Desk } from "./enqueue.js";
-import { faultOf, preparePiece } from "./place.js";
+import { faultOf, preparePiece, renderPiece } from "./place.js";
 
 // More are placed by a worker: a start must not take long.
 const ROOT_ITEMS_MAX = 1_000;
 
 /**
  * Places what a fresh run begins with and only code can place. With the caller's transaction in that one; else
- * in transactions of their own after the start, so that no connection is held while limits are declared. If
- * we die before, a worker does it.
+ * in transactions of their own after the start, so that no connection is held while limits are declared. The
+ * run is there by then: what cannot be placed now is placed by a worker, and is no reason to fail the start.
  */
 export async function placeRoots(
   desk: Desk,
@@ -29,6 +29,20 @@ export async function placeRoots(
 ): Promise<void> {
   const inCode = workflow.contracts.filter(needsCode) as TaskTerms<never>[];
   if (inCode.length === 0) return;
+  if (tx !== undefined) return placeAll(desk, run, inCode, tx);
+  await placeAll(desk, run, inCode).catch(async () => {
+    // Somebody may have removed a limit that we had declared.
+    desk.declarations.forget();
+    await placeAll(desk, run, inCode).catch(() => {});
+  });
+}
+
+async function placeAll(
+  desk: Desk,
+  run: string,
+  inCode: readonly TaskTerms<never>[],
+  tx?: Queryable,
+): Promise<void> {
   const terms = new Map<number, TaskTerms<never>>();
   for (const one of inCode) terms.set(await desk.declarations.stream(one), one);
   for (const node of await unplacedOf(desk.db, run, tx)) {
@@ -48,9 +62,11 @@ async function placeRoot(
   terms: TaskTerms<never>,
   tx: Queryable | undefined,
 ): Promise<void> {
+  // What the database refuses to render has ended the caller's transaction: that is the caller's to hear.
+  const texts = await renderPiece(desk, node, { from: 0, max: ROOT_ITEMS_MAX }, tx);
   let batches: PlacedBatch[];
   try {
-    batches = await preparePiece(desk, node, terms, { from: 0, max: ROOT_ITEMS_MAX }, tx);
+    batches = await preparePiece(desk, node, terms, texts, 0);
   } catch (e) {
     const fault = faultOf(e);
     if (fault === null) throw e;

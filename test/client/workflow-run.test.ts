@@ -1,7 +1,8 @@
 import { describe, expect, test } from "vitest";
 import { z } from "zod";
 import { task, type, workflow, type RunStatus } from "../../src/index.js";
-import { ended, until } from "../flow/scene.js";
+import { RunVigil } from "../../src/client/over.js";
+import { ended, signal, until } from "../flow/scene.js";
 import {
   after,
   fanOut,
@@ -9,6 +10,7 @@ import {
   listener,
   numbers,
   rowsOf,
+  sorted,
   work,
   workflowScene,
 } from "./workflow-scene.js";
@@ -115,21 +117,39 @@ describe("result", () => {
     expect(await codeOf(() => s.sluice.run("x"))).toBe("run_not_found");
   });
 
-  test("comes at once when the run ends, not at the next look", async () => {
+  test("hears of the end at once: the database tells it to whoever waits", async () => {
     const s = await workflowScene();
-    const hands = new Hands();
-    const { handler } = listener();
-    await s.worker({ handlers: [hands.handler, handler] });
-    const run = await s.sluice.start(fanOut(1), { items: [1] });
-    await hands.full(1);
+    const run = await s.sluice.start(one, {});
+    const heard = signal<string | undefined>();
+    const client = await s.sql.connect();
+    client.on("notification", ({ payload }) => {
+      if (payload?.startsWith("done:") === true) heard.resolve(payload);
+    });
+    await client.query("listen sluice");
     const waiting = run.result(PATIENCE);
-    // Its looks are a second apart by the time that this many have been made.
     await until("it to be announced", async () => {
       const rows = await rowsOf(s, "select from sluice.awaited where id = -$1::bigint", [run.id]);
       return rows.length > 0;
     });
-    hands.endOldest();
-    expect(await waiting).toMatchObject({ counts: { succeeded: 1 } });
+    const { handler } = listener();
+    await s.worker({ handlers: [handler] });
+    expect(await heard.promise).toBe(`done:-${run.id}`);
+    await waiting;
+    client.release(true);
+  });
+
+  test("a wait ends with the hint, also with one that came between two waits", async () => {
+    let tell: (payload: string) => void = () => {};
+    const ears = { on: (hear: typeof tell) => ((tell = hear), () => undefined) } as never;
+    const vigil = new RunVigil({ db: null as never, listener: ears }, "7");
+    const FOR_EVER_MS = 2_000_000_000;
+    const first = vigil.wait(FOR_EVER_MS, null);
+    tell("done:7");
+    tell("done:-7");
+    await first;
+    tell("done:-7");
+    await vigil.wait(FOR_EVER_MS, null);
+    vigil.close();
   });
 
   test("of a run that is retried is the one of the retry", async () => {
@@ -145,7 +165,7 @@ describe("result", () => {
     expect(await run.retry()).toBe(1);
     expect(await run.result(PATIENCE)).toMatchObject({ counts: { succeeded: 4, failed: 0 } });
     // Only the item that failed ran again.
-    expect(hands.began.toSorted()).toEqual([0, 1, 2, 2, 3]);
+    expect(sorted(hands.began)).toEqual([0, 1, 2, 2, 3]);
     expect(heard).toHaveLength(1);
     expect(await run.retry()).toBe(0);
   });

@@ -27,6 +27,8 @@ export function fanOut(window: number, onError: "failFast" | "finish" | "collect
 
 export const numbers = (length: number): number[] => Array.from({ length }, (_, i) => i);
 
+export const sorted = (list: readonly number[]): number[] => list.toSorted((a, b) => a - b);
+
 /** A scene whose database must be without a violation when the test is over. */
 export async function workflowScene(): Promise<Scene> {
   const s = await scene({ logger: silentLogger });
@@ -81,7 +83,7 @@ export function listener(): { readonly heard: unknown[]; readonly handler: TaskH
   const handler = after.handle(async (input) => {
     heard.push(input);
     return input;
-  }) as TaskHandler;
+  });
   return { heard, handler };
 }
 

@@ -1,7 +1,15 @@
 import { describe, expect, test } from "vitest";
 import { isSluiceError } from "../../src/index.js";
 import { ended, until, type Scene } from "../flow/scene.js";
-import { fanOut, Hands, listener, numbers, rowsOf, workflowScene } from "./workflow-scene.js";
+import {
+  fanOut,
+  Hands,
+  listener,
+  numbers,
+  rowsOf,
+  sorted,
+  workflowScene,
+} from "./workflow-scene.js";
 
 const PATIENCE = { timeoutMs: 30_000 };
 
@@ -48,7 +56,7 @@ describe.each([
     }
     const { counts } = await run.result(PATIENCE);
     expect(hands.peak).toBe(peak);
-    expect(hands.began.toSorted((a, b) => a - b)).toEqual(numbers(items));
+    expect(sorted(hands.began)).toEqual(numbers(items));
     // The next one is admitted only when one is over; those that begin together may be heard in any order.
     expect(hands.began.slice(window)).toEqual(numbers(items).slice(window));
     const all = { total: items, succeeded: items, failed: 0, cancelled: 0 };
@@ -104,7 +112,7 @@ describe("an item that fails for good", () => {
       message: `run ${run.id} of fan-out failed: node "each", item 1: no 1`,
       details: { workflow: "fan-out", nodes: [{ node: "each", item: 1, recovered: false }] },
     });
-    expect(hands.began.toSorted()).toEqual([0, 1, 2]);
+    expect(sorted(hands.began)).toEqual([0, 1, 2]);
     const status = await run.status();
     expect(status!.nodes.map(({ name, state, counts }) => [name, state, counts])).toEqual([
       ["each", "failed", { total: 8, succeeded: 0, failed: 1, cancelled: 7 }],
@@ -120,7 +128,7 @@ describe("an item that fails for good", () => {
     await expect(run.result(PATIENCE)).rejects.toSatisfy((e) =>
       isSluiceError(e, "workflow_failed"),
     );
-    expect(hands.began.toSorted()).toEqual(numbers(8));
+    expect(sorted(hands.began)).toEqual(numbers(8));
     expect((await run.status())!.nodes[0]!.counts).toEqual({
       total: 8,
       succeeded: 7,

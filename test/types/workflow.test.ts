@@ -1,6 +1,6 @@
 import { describe, expect, expectTypeOf, test } from "vitest";
 import { z } from "zod";
-import { task, type } from "../../src/client.js";
+import { task, type, type Client, type Run } from "../../src/client.js";
 import type { Ref, Reference } from "../../src/workflow/ref.js";
 import type { Failure, Scope } from "../../src/workflow/scope.js";
 import { workflow, type Workflow } from "../../src/workflow/workflow.js";
@@ -198,4 +198,38 @@ test("a workflow has the type of its input and of what it returned", () => {
   });
   expectTypeOf(silent).toEqualTypeOf<Workflow<undefined, { readonly [node: string]: unknown }>>();
   expect(nightly.graph.nodes.map((node) => node.after)).toEqual([[], ["list"], ["sync"]]);
+});
+
+describe("runs", () => {
+  const client = null as unknown as Client;
+  const nightly = workflow("nightly", { input: z.object({ n: z.number().default(1) }) }, (w) => {
+    const written = w.task("report", report, { synced: [] });
+    return { written };
+  });
+  const alone = workflow("alone", {}, (w) => w.task("report", report, { synced: [] }));
+
+  test("take the input of their workflow, and result in what it returns", () => {
+    compiled(async () => {
+      const run = await client.start(nightly, {}, { idempotencyKey: "k" });
+      expectTypeOf(run).toEqualTypeOf<Run<{ written: string }>>();
+      expectTypeOf(await run.result({ timeoutMs: 1 })).toEqualTypeOf<{ written: string }>();
+      expectTypeOf(await client.start(alone)).toEqualTypeOf<Run<string>>();
+      // @ts-expect-error n is a number
+      await client.start(nightly, { n: "1" });
+      // @ts-expect-error the input cannot be left out
+      await client.start(nightly);
+      // @ts-expect-error it takes none
+      await client.start(alone, 7);
+      // @ts-expect-error there is no such option
+      await client.start(alone, undefined, { delayMs: 1 });
+    });
+  });
+
+  test("that were started elsewhere have the type of the definition, if one is given", () => {
+    compiled(async () => {
+      expectTypeOf(client.run("1")).toEqualTypeOf<Run>();
+      expectTypeOf(client.run("1", nightly)).toEqualTypeOf<Run<{ written: string }>>();
+      expectTypeOf(await client.start("nightly", { any: 1 })).toEqualTypeOf<Run>();
+    });
+  });
 });
