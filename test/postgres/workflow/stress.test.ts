@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { Scene, refusal, type Session } from "../../support/sql.js";
 import { judge, type Ended } from "./judge.js";
-import { Play, type Nodes } from "./play.js";
+import { Play, type Ending, type Nodes } from "./play.js";
 import { Dice, RANDOM_INPUT, randomGraph } from "./random.js";
 
 const SECONDS = Number(process.env["SLUICE_MODEL_SECONDS"] ?? 16);
@@ -195,7 +195,8 @@ class Actor {
 }
 
 /** Everything that can come to its end does, and nothing is left. */
-async function bringToAnEnd(play: Play): Promise<void> {
+async function bringToAnEnd(play: Play, dice: Dice): Promise<void> {
+  const ending = (): Ending => (dice.chance(25) ? { fail: "x" } : { result: 1 });
   await play.db.rows("update sluice.worker set expires_at = sluice.clock() - interval '1 s'");
   await play.db.reap();
   play.worker = await play.db.register(play.worker.streams);
@@ -214,9 +215,9 @@ async function bringToAnEnd(play: Play): Promise<void> {
     await placeAll(play);
     const suspects = await play.db.rows<{ id: string }>("select id from sluice.suspect");
     await play.db.cancel(suspects.map((s) => Number(s.id)));
-    await play.drain();
+    await play.drain(ending);
   }
-  await play.drain();
+  await play.drain(ending);
 }
 
 async function placeAll(play: Play): Promise<void> {
@@ -269,10 +270,11 @@ async function playOut(seed: number, actors: number, until: () => boolean): Prom
     await play.db.rows("update sluice.contract set limit_ids = null where type = 'coded'");
     const dice = new Dice(seed);
     const graphs = new Map<number, Nodes>();
-    for (let i = 0; i < 6; i++) {
+    for (let i = 0; i < 12; i++) {
       const nodes = randomGraph(dice);
       graphs.set(await play.declare(nodes), nodes);
     }
+    for (const graph of graphs.keys()) await play.start(graph, RANDOM_INPUT, RANDOM_INPUT);
     const sessions = await scene.sessions(actors);
     const cast = sessions.map(
       (db, n) => new Actor(db, new Dice(seed * 100 + n), play, [...graphs.keys()], n),
@@ -280,7 +282,7 @@ async function playOut(seed: number, actors: number, until: () => boolean): Prom
     const troubles = (await Promise.all(cast.map((a) => a.act(until)))).flat();
     expect(troubles).toEqual([]);
     expect(await play.violations()).toEqual([]);
-    await bringToAnEnd(play);
+    await bringToAnEnd(play, dice);
     expect(await play.violations()).toEqual([]);
     const seen = await outcomes(play);
     for (const { run, graph, state, stopped, nodes } of seen) {
