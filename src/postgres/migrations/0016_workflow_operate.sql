@@ -89,7 +89,7 @@ begin
     end if;
   end if;
   -- First those that have tasks nobody has looked at; else by lot, so that none is left out for ever.
-  for v_run in select h.run from sluice.workflow_halt h group by h.run order by bool_and(h.item is null), random() limit 16 loop
+  for v_run in select h.run from sluice.workflow_halt h group by h.run order by bool_and(h.item is null), random() limit 4 loop
     perform from sluice.workflow_run where id = v_run for update skip locked;
     if found then moved := moved + sluice.workflow_halt_run(v_run, p_max); end if;
   end loop;
