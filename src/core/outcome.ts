@@ -31,7 +31,7 @@ export class SnoozeOutcome extends Error {
  * Thrown by ctx.map into a handler whose items are not over: its run ends here, and it runs again when they
  * are. Whatever the handler makes of it, its run waits.
  */
-export class WaitOutcome extends Error {
+class WaitOutcome extends Error {
   override readonly name = "WaitOutcome";
 
   constructor(map: string) {

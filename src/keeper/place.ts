@@ -1,15 +1,14 @@
-import type pg from "pg";
 import { faultOf, placeNode, type PlaceDesk } from "../client/place.js";
 import { isSluiceError } from "../core/error.js";
 import type { Logger, Queryable } from "../core/ports.js";
 import type { TaskTerms } from "../core/terms.js";
 import { tellTrouble } from "../postgres/fault.js";
-import { inTransaction } from "../postgres/transaction.js";
+import { inTransaction, type Lender } from "../postgres/transaction.js";
 import { misplaced, placeMany, takeUnplaced, type Unplaced } from "../postgres/workflow/place.js";
 
 /** What placing needs: the types that this process knows, and connections that no claim uses. */
 export interface PlaceCrew extends PlaceDesk {
-  readonly pool: pg.Pool;
+  readonly pool: Lender;
   /** By stream. */
   readonly terms: ReadonlyMap<number, TaskTerms<never>>;
 }

@@ -1,7 +1,18 @@
-import type pg from "pg";
 import type { Queryable } from "../core/ports.js";
 import type { Database } from "./database.js";
 import { toSluiceError } from "./fault.js";
+
+/** A pool, as far as a transaction needs one. */
+export interface Lender {
+  connect(): Promise<Lent>;
+}
+
+interface Lent extends Queryable {
+  on(event: "error", hear: (e: Error) => void): unknown;
+  off(event: "error", hear: (e: Error) => void): unknown;
+  /** With an error it is closed instead of used again. */
+  release(e?: Error): void;
+}
 
 /**
  * Runs a transaction of ours on a connection for enqueue and queries, or of another pool. Inside it nothing may ask for a second
@@ -10,7 +21,7 @@ import { toSluiceError } from "./fault.js";
 export async function inTransaction<T>(
   db: Database,
   use: (tx: Queryable) => Promise<T>,
-  pool: pg.Pool = db.api,
+  pool: Lender = db.api,
 ): Promise<T> {
   let broken: Error | undefined;
   const client = await pool.connect().catch((e: unknown) => {

@@ -50,9 +50,8 @@ export async function dueNow(desk: KeepDesk): Promise<void> {
 /** Moves runs on: events, timers, tasks to be cancelled, and those that a transaction of its own creates. */
 async function moveRuns({ line, placing }: KeepDesk): Promise<boolean> {
   const { moved, unplaced } = await keepRuns(line, RUNS_MAX);
-  let placed = 0;
-  while (unplaced && placed < STEPS_MAX && (await placeNext(placing))) placed++;
-  return moved + placed > 0;
+  const placed = unplaced && (await placeNext(placing));
+  return moved > 0 || placed;
 }
 
 /** How long until something is due again; null if nothing ever is. */

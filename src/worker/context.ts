@@ -6,7 +6,7 @@ import { isOutcome, waits } from "../core/outcome.js";
 import type { Logger, Queryable } from "../core/ports.js";
 import type { TaskTerms } from "../core/terms.js";
 import { Calls, type CallKind } from "./calls.js";
-import { mapCallOf, type MapCall } from "./map.js";
+import { mapCallOf, type MapCall } from "./map-call.js";
 import type { Run } from "./run.js";
 
 /** What a context needs from its worker. */

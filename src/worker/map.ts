@@ -6,10 +6,7 @@ import { batchesOf } from "../client/place.js";
 import { prepare, type Prepared } from "../client/prepare.js";
 import { isSluiceError, SluiceError } from "../core/error.js";
 import { encodeInput } from "../core/json.js";
-import type { MapCollected, MapItems, MapOptions, MapPolicy } from "../core/map.js";
-import { checkName } from "../core/name.js";
-import { checkInteger } from "../core/number.js";
-import { checkOneOf, checkOptions } from "../core/option.js";
+import type { MapCollected } from "../core/map.js";
 import { waits } from "../core/outcome.js";
 import type { Queryable } from "../core/ports.js";
 import { quote } from "../core/quote.js";
@@ -18,18 +15,9 @@ import type { Listener } from "../postgres/listen.js";
 import { runResult } from "../postgres/workflow/inspect.js";
 import { findMap, markMap, openMap, type FoundMap } from "../postgres/workflow/map.js";
 import { placed, placeTasks } from "../postgres/workflow/place.js";
+import { noList, type MapCall } from "./map-call.js";
 import type { Run } from "./run.js";
 import { inTransaction } from "./transaction.js";
-
-/** A call of ctx.map that passed the door. */
-export interface MapCall {
-  readonly name: string;
-  readonly items: MapItems<unknown>;
-  readonly terms: TaskTerms<never>;
-  readonly window: number | null;
-  readonly onError: MapPolicy;
-  readonly hold: boolean;
-}
 
 interface MapDesk {
   readonly desk: Desk;
@@ -37,38 +25,12 @@ interface MapDesk {
   readonly listener: Listener | null;
 }
 
-const POLICIES = ["failFast", "finish", "collect"] as const;
-const WINDOW_RANGE = { min: 1, max: 2_000_000_000 };
 const ITEMS_MAX = 1_000_000;
 const PIECE_ITEMS_MAX = 1_000;
 const PIECE_LENGTH_MAX = 4 * 1024 * 1024;
 /** What all items came to must fit into this process. */
 const RESULTS_BYTES_MAX = 64 * 1024 * 1024;
 const ERRORS_TOLD_MAX = 20;
-
-/** The arguments of ctx.map, checked. */
-export function mapCallOf(
-  name: unknown,
-  items: unknown,
-  terms: unknown,
-  options: MapOptions = {},
-): MapCall {
-  checkOptions("map", options, ["window", "onError", "hold"]);
-  const { window, onError = "failFast", hold = false } = options;
-  if (!Array.isArray(items) && typeof items !== "function") throw noList(items);
-  if (typeof (terms as Partial<TaskTerms> | null)?.place !== "function")
-    throw new SluiceError("unknown_task", "ctx.map needs a task made by task(name, options)");
-  if (typeof hold !== "boolean")
-    throw new SluiceError("invalid_option", `hold must be true or false, not ${quote(hold)}`);
-  return {
-    name: checkName("map", name),
-    items: items as MapItems<unknown>,
-    terms: terms as TaskTerms<never>,
-    window: window === undefined ? null : checkInteger("window", window, WINDOW_RANGE),
-    onError: checkOneOf("onError", onError, POLICIES),
-    hold,
-  };
-}
 
 /**
  * What the items of a map came to. Made under its task and name the first time, found again ever after. While
@@ -229,13 +191,5 @@ function changed(name: string, what: string): SluiceError {
     "map_changed",
     `map ${quote(name)} of this task was made ${what} when its handler ran before; pass a function to find the items once`,
     { details: { map: name } },
-  );
-}
-
-function noList(items: unknown): SluiceError {
-  return new SluiceError(
-    "invalid_option",
-    `the items of a map are a list, or a function that returns one, not ${quote(items)}`,
-    { details: { option: "items" } },
   );
 }

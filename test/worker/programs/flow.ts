@@ -21,21 +21,21 @@ const all: Record<string, TaskHandler> = {
   link: link.handle(async (input) => {
     await note("link", input, "start");
     await note("link", input, "end");
-  }) as TaskHandler,
+  }),
   item: item.handle(async (input) => {
     await note("item", input, "start");
     say(`item ${input.at}`);
     if (input.at >= (config.hangFrom ?? Number.POSITIVE_INFINITY)) await new Promise(() => {});
     await note("item", input, "end");
     return input.at;
-  }) as TaskHandler,
+  }),
   parent: parent.handle(async ({ flow, items, hold }, ctx) => {
     await note("parent", { flow, at: ctx.attempt }, "start");
     const list = Array.from({ length: items }, (_, at) => ({ flow, at }));
     const results = await ctx.map("items", list, item, { window: 3, hold });
     await note("parent", { flow, at: ctx.attempt }, "end");
     return results.length;
-  }) as TaskHandler,
+  }),
 };
 
 const worker = sluice.worker({
