@@ -539,6 +539,18 @@ const mutants: readonly Mutant[] = [
     seen: { answer: "accepted" },
   },
   {
+    guard: "a parent locks what it waits for",
+    in: "workflow_ended",
+    edits: [
+      [
+        "v_locks || array(select r from sluice.parent p, unnest(p.runs) r where p.id = any (p_slept));",
+        "coalesce(v_locks, '{}');",
+      ],
+    ],
+    schedule: sleepBesideLastChild,
+    seen: { waited: false, woke: false },
+  },
+  {
     guard: "a parent looks again",
     in: "workflow_ended",
     edits: [["if p_slept is not null then\n    -- A child", "if false then\n    -- A child"]],

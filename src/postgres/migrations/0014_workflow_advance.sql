@@ -373,6 +373,7 @@ begin
     from unnest(p_ids, p_states) u(id, state) cross join lateral (select run, node from sluice.workflow_task k where k.id = u.id limit 1) w group by w.run, w.node) x;
   v_locks := v_runs;
   if p_slept is not null then
+    -- guard: a parent locks what it waits for -> test/postgres/workflow/races.test.ts: "a parent that goes to sleep beside its last child wakes"
     v_locks := v_locks || array(select r from sluice.parent p, unnest(p.runs) r where p.id = any (p_slept));
   end if;
   if v_locks is null then return; end if;
