@@ -4,6 +4,7 @@ import { Command, CommanderError } from "commander";
 import { isSluiceError, type ErrorCode } from "../core/error.js";
 import { migrateCommand } from "./migrate.js";
 import { printError } from "./print.js";
+import { workflowCommand } from "./workflow/workflow.js";
 
 const USAGE_EXIT = 2;
 // Another try with the same arguments cannot succeed.
@@ -17,6 +18,7 @@ const program = new Command("sluice")
   .description("A durable task queue on PostgreSQL.")
   .version(version)
   .addCommand(migrateCommand())
+  .addCommand(workflowCommand())
   .addHelpText(
     "after",
     `
@@ -27,12 +29,17 @@ Try: sluice migrate --help`,
   .showHelpAfterError("(--help tells more)");
 
 // Commands are made apart from the program and do not inherit this.
-for (const command of [program, ...program.commands]) command.exitOverride();
+overrideExit(program);
 
 try {
   await program.parseAsync();
 } catch (e) {
   process.exitCode = exitCodeOf(e);
+}
+
+function overrideExit(command: Command): void {
+  command.exitOverride();
+  for (const below of command.commands) overrideExit(below);
 }
 
 function exitCodeOf(e: unknown): number {

@@ -27,7 +27,14 @@ export interface RunPage {
   readonly cursor: string | null;
 }
 
-const STATES = ["running", "paused", "cancelling", "succeeded", "failed", "cancelled"] as const;
+export const STATES = [
+  "running",
+  "paused",
+  "cancelling",
+  "succeeded",
+  "failed",
+  "cancelled",
+] as const;
 
 export async function searchRuns(db: Database, search: RunSearch): Promise<RunPage> {
   checkOptions("runs", search, ["workflow", "state", "since", "limit", "cursor"]);

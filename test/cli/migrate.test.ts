@@ -2,29 +2,13 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import pg from "pg";
 import { SCHEMA_VERSION } from "../../src/postgres/version.js";
 import { freshDatabase, type TestDatabase } from "../support/database.js";
-import { spawnTs } from "../support/process.js";
+import { sluice } from "./run.js";
 
 let database: TestDatabase;
 beforeAll(async () => {
   database = await freshDatabase();
 });
 afterAll(() => database.drop());
-
-interface Said {
-  readonly code: number | null;
-  readonly out: string;
-  readonly err: string;
-}
-
-/** What the command says and how it ends, with no DATABASE_URL unless it is given. */
-async function sluice(args: readonly string[], env: NodeJS.ProcessEnv = {}): Promise<Said> {
-  const quiet = { DATABASE_URL: undefined, NO_COLOR: "1", ...env };
-  const { child, exit } = spawnTs("src/cli/main.ts", args, quiet);
-  let [out, err] = ["", ""];
-  child.stdout!.on("data", (chunk: Buffer) => (out += chunk.toString()));
-  child.stderr!.on("data", (chunk: Buffer) => (err += chunk.toString()));
-  return { code: await exit, out, err };
-}
 
 async function versionOf(schema: string): Promise<number> {
   const client = new pg.Client(database.url);

@@ -175,7 +175,7 @@ declare r sluice.workflow_run; v_seeds smallint[]; v_again smallint[]; v_after s
 begin
   perform sluice.barrier_shared();
   select * into r from sluice.workflow_run where id = p_run for update;
-  if not found then perform sluice.refuse('unknown_workflow', 'there is no such run'); end if;
+  if not found then perform sluice.refuse('run_not_found', 'there is no such run'); end if;
   if r.finished_at is null and r.stopping then perform sluice.refuse('workflow_stopping', 'the run is being cancelled: wait for its end'); end if;
   if r.parent is not null then perform sluice.refuse('invalid_option', 'a fan-out of a handler is retried with its task'); end if;
   v_seeds := array(select n.node from sluice.workflow_node n where n.run = p_run and n.state in ('f', 'c')
@@ -274,7 +274,7 @@ create view sluice.workflow_progress as
       when n.kind = 't' then (select count(*)::int from sluice.run x where x.id = n.task) end as started,
     n.task, n.outcome, n.started_at, n.finished_at
   from sluice.workflow_node n join sluice.workflow_run r on r.id = n.run
-  left join sluice.workflow_step s on s.graph = r.graph and s.node = n.node left join sluice.stream t on t.id = n.stream;
+  left join sluice.workflow_step s on s.graph = r.graph and s.node = n.node left join sluice.stream t on t.id = coalesce(n.stream, s.stream);
 
 -- What a run has come to: its result as JSON text, or null. p_max: bytes.
 create function sluice.workflow_result(p_run bigint, p_max int) returns text language plpgsql stable as $$
