@@ -86,3 +86,11 @@ export const fulfil = workflow("fulfil", { input: order }, (w, input) => {
     s.task("ship", ship, { order: input.id });
   });
 });
+
+const crawl = task("crawl", { input: z.object({ site: z.string() }) });
+declare function pagesOf(site: string): Promise<{ account: string }[]>;
+
+export const crawler = crawl.handle(async ({ site }, ctx) => {
+  const found = await ctx.map("pages", () => pagesOf(site), syncAccount, { window: 10 });
+  return found.reduce((rows, page) => rows + page.rows, 0);
+});
