@@ -22,7 +22,7 @@ interface KeeperOptions {
   readonly history: History;
   /** Something became ready. */
   readonly onMoved: () => void;
-  /** Tasks of a run are to be placed. */
+  /** Tasks of a run are to be placed, by whoever knows them. */
   readonly onUnplaced: () => void;
 }
 

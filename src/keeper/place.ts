@@ -1,6 +1,6 @@
 import { faultOf, placeNode, type PlaceDesk } from "../client/place.js";
 import { isSluiceError } from "../core/error.js";
-import type { Logger, Queryable } from "../core/ports.js";
+import type { Clock, Logger, Queryable } from "../core/ports.js";
 import type { TaskTerms } from "../core/terms.js";
 import { tellTrouble } from "../postgres/fault.js";
 import { inTransaction, type Lender } from "../postgres/transaction.js";
@@ -15,6 +15,7 @@ export interface PlaceCrew extends PlaceDesk {
 
 interface PlacerOptions extends PlaceCrew {
   readonly log: Logger;
+  readonly clock: Clock;
   /** Tasks were placed. */
   readonly onMoved: () => void;
 }
@@ -24,6 +25,8 @@ class NotWanted extends Error {}
 
 // What another has in hand is told of by every step until it is done.
 const REST_MS = 50;
+// What nobody here can place is there for as long as its type is not deployed.
+const GLANCE_MS = 1_000;
 
 /**
  * Creates tasks of runs that only code can place, or that are many: each node in a transaction of its own,
@@ -34,12 +37,21 @@ export class Placer {
   #busy = false;
   #again = false;
   #stopped = false;
+  #glancedMs = Number.NEGATIVE_INFINITY;
 
   constructor(options: PlacerOptions) {
     this.#o = options;
   }
 
-  /** There may be something to place. */
+  /** Something is to be placed somewhere, perhaps here. */
+  glance(): void {
+    const now = this.#o.clock.now();
+    if (now - this.#glancedMs < GLANCE_MS) return;
+    this.#glancedMs = now;
+    this.look();
+  }
+
+  /** There is something to place, unless another has it in hand. */
   look(): void {
     this.#again = true;
     if (!this.#busy && !this.#stopped) void this.#work();

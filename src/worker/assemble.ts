@@ -154,6 +154,7 @@ export function assemble(handlers: ReadonlyMap<number, AnyHandler>, o: AssembleO
     pool,
     terms: new Map([...handlers].map(([stream, { contract }]) => [stream, contract])),
     log,
+    clock,
     onMoved: () => claimer.wake(),
   });
   const keeper = new Keeper({
@@ -164,7 +165,7 @@ export function assemble(handlers: ReadonlyMap<number, AnyHandler>, o: AssembleO
     reapIntervalMs: Math.max(50, Math.min(500, leaseMs / 10)),
     history,
     onMoved: () => claimer.wake(),
-    onUnplaced: () => placer.look(),
+    onUnplaced: () => placer.glance(),
   });
   const sweep = setInterval(() => crew.sweep(), SWEEP_MS);
   const hush = listener?.on((payload) => {

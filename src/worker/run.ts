@@ -87,17 +87,22 @@ export class Run {
 
 /** Calls the handler on its parsed input. Synchronous as far as schema and handler are. */
 export function perform(run: Run, input: unknown, ctx: never): unknown {
-  const refuse = (e: unknown): never => {
-    run.invalid = true;
-    throw e;
-  };
   let parsed: unknown;
   try {
     parsed = run.handler.contract.parse(input);
   } catch (e) {
-    return refuse(e);
+    return refuse(run, e);
   }
-  if (parsed instanceof Promise)
-    return parsed.then((value) => run.handler.run(value as never, ctx), refuse);
+  if (parsed instanceof Promise) {
+    return parsed.then(
+      (value) => run.handler.run(value as never, ctx),
+      (e: unknown) => refuse(run, e),
+    );
+  }
   return run.handler.run(parsed as never, ctx);
+}
+
+function refuse(run: Run, e: unknown): never {
+  run.invalid = true;
+  throw e;
 }
