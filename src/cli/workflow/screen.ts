@@ -10,7 +10,7 @@ export interface Screen {
 }
 
 /** Shows statuses one after the other. */
-export type Show = (status: RunStatus) => void;
+type Show = (status: RunStatus) => void;
 
 /** In place on a terminal; elsewhere a line for everything that has changed. */
 export function showOn(screen: Screen): Show {

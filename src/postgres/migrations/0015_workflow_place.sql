@@ -47,6 +47,21 @@ begin
   where r.id = workflow_take.run and n.node = workflow_take.node;
 end $$;
 
+-- The nodes of one run that only code can place, for the client that has just started it.
+create function sluice.workflow_roots(p_run bigint) returns table (run bigint, node smallint, stream int, total int, priority int, attempts int) language sql stable as $$
+  select u.run, u.node, u.stream, n.total, -s.rank, s.attempts::int
+  from sluice.workflow_unplaced u join sluice.workflow_run r on r.id = u.run
+  join sluice.workflow_node n on n.run = u.run and n.node = u.node join sluice.workflow_step s on s.graph = r.graph and s.node = u.node
+  where u.run = p_run and u.in_code and n.state = 'u' order by u.node
+$$;
+
+-- Takes one of them in hand, as workflow_take does. False if another has it, or has placed it.
+create function sluice.workflow_hold(p_run bigint, p_node smallint) returns boolean language plpgsql as $$
+begin
+  perform from sluice.workflow_unplaced u where u.run = p_run and u.node = p_node for update skip locked;
+  return found;
+end $$;
+
 -- Rendered inputs of a node from an item on, at most p_max, as a JSON list.
 create function sluice.workflow_inputs(p_run bigint, p_node smallint, p_from int, p_max int) returns text language plpgsql stable as $$
 declare v record; s record;
@@ -148,6 +163,18 @@ begin
   insert into sluice.workflow_node (run, node, kind, policy, state, blocked, total, window_size, lane, stream, started_at, finished_at)
   values (run, 1, 'e', case p_policy when 'finish' then 'n' when 'collect' then 'o' else 'a' end::"char", case when p_total = 0 then 's' else 'u' end::"char", 0, p_total, p_window,
     case when p_window is not null then (3::bigint << 60) | nextval('sluice.workflow_lane') end, p_stream, sluice.clock(), case when p_total = 0 then sluice.clock() end);
+end $$;
+
+-- A handler's fan-out that exists, and what it was made of.
+create function sluice.workflow_map_find(p_parent bigint, p_name text) returns table (run bigint, stream int, digest text, state text) language sql stable as $$
+  select r.id, n.stream, r.input #>> '{}', case r.state when 'r' then 'running' when 's' then 'succeeded' when 'f' then 'failed' else 'cancelled' end
+  from sluice.workflow_run r join sluice.workflow_node n on n.run = r.id and n.node = 1 where r.parent = p_parent and r.name = p_name
+$$;
+
+-- The digest of its inputs, written by whoever makes it, in the same transaction.
+create function sluice.workflow_map_mark(p_run bigint, p_digest text) returns void language plpgsql as $$
+begin
+  update sluice.workflow_run set input = to_json(p_digest) where id = p_run and parent is not null and input::text = 'null';
 end $$;
 
 -- Tasks that sleep until their children are through go on: they join their next lane, or are ready.

@@ -291,6 +291,20 @@ begin
   return '{' || v_text || '}';
 end $$;
 
+-- Why a run did not succeed: its nodes that failed or were cancelled, those first that no branch has caught. Of an
+-- each the first item that failed.
+create function sluice.workflow_failures(p_run bigint, p_max int) returns table (node text, state text, item int, error json, recovered boolean) language sql stable as $$
+  select coalesce(s.name, r.name), case n.state when 'f' then 'failed' else 'cancelled' end, i.item, coalesce(n.outcome, i.outcome),
+    exists (select from sluice.workflow_step k cross join lateral unnest(k.deps, k.dep_on, k.dep_recovers) d(node, dep_on, recovers)
+      join sluice.workflow_node x on x.run = r.id and x.node = k.node and x.state = 's'
+      where k.graph = r.graph and d.node = n.node and d.dep_on = 'f' and d.recovers) as caught
+  from sluice.workflow_run r join sluice.workflow_node n on n.run = r.id and n.state in ('f', 'c')
+  left join sluice.workflow_step s on s.graph = r.graph and s.node = n.node
+  left join lateral (select case when n.kind = 'e' then w.item end as item, d.outcome from sluice.workflow_task w join sluice.done d on d.id = w.id and d.state in ('f', 'c')
+    where w.run = r.id and w.node = n.node order by d.state = 'f' desc, w.item limit 1) i on true
+  where r.id = p_run order by caught, n.state = 'f' desc, n.finished_at, n.node limit p_max
+$$;
+
 -- Runs older than their time, with their tasks: at most p_max tasks and runs at once. A task that still holds its
 -- order key is let go from its run and stays. A handler's fan-out is kept while its task may ask for it.
 create function sluice.workflow_prune(p_succeeded_ms bigint, p_failed_ms bigint, p_cancelled_ms bigint, p_max int) returns int language plpgsql

@@ -2,7 +2,7 @@ import type { Database } from "../database.js";
 import { statement } from "../statement.js";
 
 /** A graph as it was declared. */
-export interface StoredGraph {
+interface StoredGraph {
   /** By which runs are started. */
   readonly id: number;
   readonly graph: unknown;
