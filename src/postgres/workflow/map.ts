@@ -47,9 +47,7 @@ export interface FoundMap {
 
 const findStatement = statement<FoundMap>({
   name: "workflow_map_find",
-  text: `select r.id::text as run, n.stream, r.input #>> '{}' as digest,
-      case r.state when 'r' then 'running' when 's' then 'succeeded' when 'f' then 'failed' else 'cancelled' end as state
-    from sluice.workflow_run r join sluice.workflow_node n on n.run = r.id and n.node = 1 where r.parent = $1 and r.name = $2`,
+  text: "select run::text as run, stream, digest, state from sluice.workflow_map_find($1, $2)",
   params: ["int8", "text"],
   columns: ["run", "stream", "digest", "state"],
 });
@@ -64,11 +62,11 @@ export async function findMap(
   return found ?? null;
 }
 
-const markStatement = statement<{ run: string }>({
+const markStatement = statement<{ marked: string }>({
   name: "workflow_map_mark",
-  text: "update sluice.workflow_run set input = to_json($2::text) where id = $1 returning id::text as run",
+  text: "select sluice.workflow_map_mark($1, $2)::text as marked",
   params: ["int8", "text"],
-  columns: ["run"],
+  columns: ["marked"],
 });
 
 /** Writes down what a fan-out was made of, in the transaction that makes it. */
