@@ -10,10 +10,8 @@ const blocksOf = (language: string): string[] =>
   [...page.matchAll(new RegExp(`\`\`\`${language}\n([\\s\\S]*?)\`\`\``, "g"))].map(([, b]) => b!);
 
 test("every line of TypeScript on the page is compiled, word for word", () => {
-  const compiled = textOf("test/docs/workflows.page.ts").replace(
-    '"../../src/index.js"',
-    '"sluice"',
-  );
+  const files = ["test/docs/workflows.page.ts", "test/docs/workflows.runs.page.ts"];
+  const compiled = files.map(textOf).join("").replace('"../../src/index.js"', '"sluice"');
   const blocks = blocksOf("ts");
   expect(blocks.length).toBeGreaterThan(1);
   for (const block of blocks) expect(compiled).toContain(block.trimEnd());
