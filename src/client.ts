@@ -32,6 +32,36 @@ export type { Backoff, ExponentialOptions, RetryPolicy } from "./core/retry.js";
 export { isSluiceError, SluiceError } from "./core/error.js";
 export type { ErrorCode } from "./core/error.js";
 export type { TaskContext } from "./core/context.js";
+export type {
+  MapCollected,
+  MapError,
+  MapFunction,
+  MapItems,
+  MapOptions,
+  MapPolicy,
+} from "./core/map.js";
 export type { EnqueueOptions } from "./core/enqueue.js";
 export type { Logger, Queryable } from "./core/ports.js";
 export type { TaskState } from "./core/state.js";
+
+export type { Run } from "./client/run.js";
+export type { RunNode, RunStatus, RunSummary } from "./client/run-status.js";
+export type { RunPage, RunSearch } from "./client/runs.js";
+export type { StartOptions } from "./client/start.js";
+export type { RunCancelAnswer } from "./postgres/workflow/control.js";
+export type { NodeFailure } from "./postgres/workflow/failures.js";
+export type { RunState } from "./postgres/workflow/inspect.js";
+export { workflow } from "./workflow/workflow.js";
+export type { Workflow, WorkflowOptions } from "./workflow/workflow.js";
+export type {
+  EachOptions,
+  Node as WorkflowNode,
+  Scope as WorkflowScope,
+} from "./workflow/scope.js";
+export type { Ref, Reference } from "./workflow/ref.js";
+export type { Template } from "./workflow/template.js";
+export { readGraph } from "./workflow/read.js";
+export { graphToMermaid } from "./workflow/mermaid.js";
+export { graphToSvg } from "./workflow/svg.js";
+export type { Graph, GraphNode } from "./workflow/graph.js";
+export type { GraphStatus, NodeState, NodeStatus } from "./workflow/picture.js";

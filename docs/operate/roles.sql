@@ -23,13 +23,15 @@ declare
   v_reader text := v_prefix || '_reader';
   v_others text := format('%I, %I, %I', v_producer, v_worker, v_reader);
 
-  producer_doors text[] := '{enqueue, enqueue_many, cancel, fill_limit}';
+  producer_doors text[] := '{enqueue, enqueue_many, cancel, fill_limit, workflow_declare, workflow_start, workflow_send, workflow_cancel, workflow_result,
+    workflow_failures, workflow_roots, workflow_hold, workflow_inputs, workflow_place, workflow_placed, workflow_misplaced}';
   worker_doors text[] := '{register, connections, beat, retire, survived, step, settle, settle_in_transaction, release_unknown,
     claim_suspect, release_suspect, reap, due, keep_lanes, prune_done, prune_notes, set_stream_gate, limit_slots,
-    set_schedule, due_schedules, fire_schedule}';
+    set_schedule, due_schedules, fire_schedule, workflow_take,
+    workflow_place_many, workflow_map, workflow_map_find, workflow_map_mark, workflow_keep, workflow_orphans, workflow_prune}';
   -- Run as whoever calls them, with the rights on tables given below.
   declaring text[] := '{declare_limit, declare_contract, declare_use, declare_stream, gate_of, barrier_alone, refuse}';
-  looking text[] := '{clock, lane_place, gates_of}';
+  looking text[] := '{clock, lane_place, lane_cap, gates_of}';
 
   v_name text;
   v record;
@@ -94,7 +96,7 @@ begin
   execute format('grant insert (gate, stream) on %1$I.gate_stream to %2$I', v_schema, v_producer);
 
   -- Waiting for a result: look at a task by its id, and say that somebody waits.
-  execute format('grant select on %1$I.task_state to %2$I', v_schema, v_producer);
+  execute format('grant select on %1$I.task_state, %1$I.workflow_status, %1$I.workflow_progress, %1$I.workflow_graph to %2$I', v_schema, v_producer);
   execute format('grant insert (id, until), select (id) on %1$I.awaited to %2$I', v_schema, v_producer);
 
   -- A worker's code sets its schedules, and looks at them for that.

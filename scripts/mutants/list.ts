@@ -214,4 +214,22 @@ export const mutants: readonly Mutant[] = [
     to: "",
     dies: /expected \d+ to be \+?0/,
   },
+  {
+    guard: "what cannot be placed fails its node",
+    from: "const fault = faultOf(e);",
+    to: "const fault = null as string | null;",
+    dies: /is still runnin/,
+  },
+  {
+    guard: "a list that changed is refused",
+    from: 'if (hash.digest("hex") !== found.digest) throw',
+    to: "if (found.digest === null) throw",
+    dies: /AssertionError|promise resolved/,
+  },
+  {
+    guard: "a handler that goes on beside its map does nothing",
+    from: 'if (this.#run.waitsFor !== null) throw waits("of this run");',
+    to: "",
+    dies: /AssertionError/,
+  },
 ];

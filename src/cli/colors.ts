@@ -1,6 +1,6 @@
 import { styleText } from "node:util";
 
-type Style = "bold" | "dim" | "green" | "red";
+type Style = "bold" | "dim" | "green" | "red" | "yellow" | "cyan" | "magenta";
 
 /** Colours a text where its stream can show it: not into a file, and not where NO_COLOR is set. */
 const paint =
@@ -12,5 +12,8 @@ export const bold = paint("bold");
 export const dim = paint("dim");
 export const green = paint("green");
 export const red = paint("red");
+export const yellow = paint("yellow");
+export const cyan = paint("cyan");
+export const magenta = paint("magenta");
 /** For what goes to the error output. */
 export const onError = { red: paint("red", process.stderr), bold: paint("bold", process.stderr) };

@@ -6,6 +6,7 @@ import { configCommand } from "./config.js";
 import { migrateCommand } from "./migrate.js";
 import { planCommand } from "./plan.js";
 import { printError } from "./print.js";
+import { workflowCommand } from "./workflow/workflow.js";
 
 const USAGE_EXIT = 2;
 // Another try with the same arguments cannot succeed.
@@ -21,6 +22,7 @@ const program = new Command("sluice")
   .addCommand(migrateCommand())
   .addCommand(configCommand())
   .addCommand(planCommand())
+  .addCommand(workflowCommand())
   .addHelpText(
     "after",
     `
@@ -31,12 +33,17 @@ Try: sluice migrate --help`,
   .showHelpAfterError("(--help tells more)");
 
 // Commands are made apart from the program and do not inherit this.
-for (const command of [program, ...program.commands]) command.exitOverride();
+overrideExit(program);
 
 try {
   await program.parseAsync();
 } catch (e) {
   process.exitCode = exitCodeOf(e);
+}
+
+function overrideExit(command: Command): void {
+  command.exitOverride();
+  for (const below of command.commands) overrideExit(below);
 }
 
 function exitCodeOf(e: unknown): number {

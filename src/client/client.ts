@@ -9,14 +9,21 @@ import { cancel, retry, unblock } from "../postgres/cancel.js";
 import { Database } from "../postgres/database.js";
 import { counts, inspect } from "../postgres/inspect.js";
 import { pauseQueue } from "../postgres/pause.js";
+import { newestGraph } from "../postgres/workflow/graph.js";
+import type { Graph } from "../workflow/graph.js";
+import type { Workflow } from "../workflow/workflow.js";
 import { open, type Connection } from "./connect.js";
 import { Declarations } from "./declarations.js";
 import { ended } from "./ended.js";
 import { enqueueOne, type Desk } from "./enqueue.js";
 import { TaskHandle, type TaskDesk } from "./handle.js";
 import { enqueueMany, type EnqueuedMany, type EnqueueManyOptions } from "./many.js";
+import { runDeskOf } from "./run-desk.js";
+import { Run, type RunDesk } from "./run.js";
+import { searchRuns, type RunPage, type RunSearch } from "./runs.js";
 import { Schedules } from "./schedules.js";
 import type { ClientOptions } from "./settings.js";
+import { startNamed, startRun, type StartOptions } from "./start.js";
 
 /** Enqueues tasks and looks after them. Has no worker in it, so a producer need not load one. */
 export class Client {
@@ -29,6 +36,8 @@ export class Client {
   /** @internal */
   protected readonly declarations: Declarations;
 
+  readonly #runDesk: RunDesk;
+
   /** Use `connect`. */
   protected constructor(connection: unknown) {
     this.connection = checkConnection(connection);
@@ -40,6 +49,7 @@ export class Client {
     );
     const { payloadBytesMax, idempotencyMs, tracing } = settings;
     this.desk = { db, declarations: this.declarations, payloadBytesMax, idempotencyMs, tracing };
+    this.#runDesk = runDeskOf((question) => this.#ask(question), payloadBytesMax);
     this.schedules = new Schedules(
       (use) => this.#ask(() => use(this.desk)),
       (id) => this.task(id),
@@ -77,6 +87,43 @@ export class Client {
   /** A handle on a task that was enqueued elsewhere. */
   task<Output = unknown>(id: string): TaskHandle<Output> {
     return new TaskHandle<Output>(this.#taskDesk, checkId(id));
+  }
+
+  /**
+   * Starts a run of a workflow, or by name of the graph that was declared last under it. With `tx` it exists if
+   * and only if the caller's transaction commits.
+   */
+  async start<Input, Output>(
+    workflow: Workflow<Input, Output>,
+    ...args: EnqueueArgs<Input, StartOptions>
+  ): Promise<Run<Output>>;
+  async start(name: string, input?: unknown, options?: StartOptions): Promise<Run>;
+  async start(given: Workflow | string, input?: unknown, options: StartOptions = {}): Promise<Run> {
+    if (typeof given === "string") {
+      const { id, existed } = await this.#ask(() => startNamed(this.desk, given, input, options));
+      return new Run(this.#runDesk, id, { existed });
+    }
+    const workflow = checkWorkflow(given);
+    const { id, existed } = await this.#ask(() => startRun(this.desk, workflow, input, options));
+    return new Run(this.#runDesk, id, { existed, workflow });
+  }
+
+  /** A handle on a run that was started elsewhere. With its definition the result is typed, and events are checked. */
+  run<Output = unknown>(id: string, workflow?: Workflow<unknown, Output>): Run<Output> {
+    if (workflow !== undefined) checkWorkflow(workflow);
+    return new Run<Output>(this.#runDesk, checkRunId(id), { workflow });
+  }
+
+  /** A page of runs, the newest first. */
+  async runs(search: RunSearch = {}): Promise<RunPage> {
+    return this.#ask(({ db }) => searchRuns(db, search));
+  }
+
+  /** The graph that was declared last under this name, or null. */
+  async workflowGraph(name: string): Promise<Graph | null> {
+    checkName("workflow", name);
+    const stored = await this.#ask(({ db }) => newestGraph(db, name));
+    return stored === null ? null : (stored.graph as Graph);
   }
 
   /** Runs a failed or cancelled task again, from its first attempt and in its old place. False if it is neither. */
@@ -175,6 +222,21 @@ function checkTerms<T>(task: T): T {
     "unknown_task",
     "the first argument must be a task made by task(name, options)",
   );
+}
+
+function checkWorkflow<T>(given: T): T {
+  const { graph, digest, contracts } = (given ?? {}) as Partial<Workflow>;
+  if (typeof graph === "object" && typeof digest === "string" && Array.isArray(contracts))
+    return given;
+  throw new SluiceError(
+    "unknown_workflow",
+    "a workflow must be made by workflow(name, options, definition), or be the name of one",
+  );
+}
+
+function checkRunId(id: unknown): string {
+  if (typeof id === "string" && /^\d{1,18}$/.test(id)) return id;
+  throw new SluiceError("run_not_found", "the id of a run is a string of digits");
 }
 
 function checkId(id: unknown): string {

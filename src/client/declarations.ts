@@ -6,6 +6,9 @@ import type { TaskTerms } from "../core/terms.js";
 import type { Database } from "../postgres/database.js";
 import { declareContract, declareUse, declareLimit } from "../postgres/declare.js";
 import { fillLimit } from "../postgres/fill.js";
+import { declareWorkflow } from "../postgres/workflow/declare.js";
+import { compileGraph } from "../workflow/compile.js";
+import type { Workflow } from "../workflow/workflow.js";
 
 /**
  * What this process has made known to the database: each limit and each type once, outside every
@@ -17,6 +20,7 @@ export class Declarations {
   readonly #limits = new Map<string, Promise<number>>();
   readonly #pairs = new Map<string, Promise<void>>();
   readonly #numbers = new Map<string, Promise<void>>();
+  readonly #graphs = new Map<string, Promise<number>>();
 
   constructor(db: Database) {
     this.#db = db;
@@ -24,7 +28,8 @@ export class Declarations {
 
   /** What the database has forgotten is declared again when it is next needed. */
   forget(): void {
-    for (const known of [this.#streams, this.#limits, this.#pairs, this.#numbers]) known.clear();
+    for (const known of [this.#streams, this.#limits, this.#pairs, this.#numbers, this.#graphs])
+      known.clear();
   }
 
   /** The stream of a type. */
@@ -57,6 +62,14 @@ export class Declarations {
     const { total } = limit;
     if (total !== null) await once(this.#numbers, limit.name, () => fillLimit(this.#db, id, total));
     return id;
+  }
+
+  /** The graph of a workflow, by which runs are started. Its types are declared with it. */
+  workflow({ name, digest, graph, contracts }: Workflow): Promise<number> {
+    return once(this.#graphs, `${digest} ${name}`, async () => {
+      for (const terms of contracts) await this.stream(terms as TaskTerms<never>);
+      return declareWorkflow(this.#db, compileGraph(graph), this.#db.aside);
+    });
   }
 
   /** Makes the numbers of the code the declared ones; overrides stay. For a deploy. */

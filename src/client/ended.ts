@@ -46,19 +46,23 @@ export async function ended(
   }
 }
 
-/** Wakes early when the listener hears of the task. */
-class Hint {
+/** Wakes early when the listener hears of the end of what has this id. */
+export class Hint {
   readonly #stop: () => void;
   #heard = false;
   #wake: () => void = () => {};
 
   constructor(listener: Listener | null, id: string) {
     const hear = (payload: string): void => {
-      if (payload !== `done:${id}` && payload !== "again") return;
-      this.#heard = true;
-      this.#wake();
+      if (payload === `done:${id}` || payload === "again") this.wake();
     };
     this.#stop = listener?.on(hear) ?? ((): void => {});
+  }
+
+  /** Ends the wait that is under way, or else the next. */
+  wake(): void {
+    this.#heard = true;
+    this.#wake();
   }
 
   wait(ms: number): Promise<void> {
@@ -67,15 +71,15 @@ class Hint {
       return Promise.resolve();
     }
     return new Promise((resolve) => {
-      const timer = setTimeout(done, ms);
-      function done(): void {
+      const done = (): void => {
         clearTimeout(timer);
-        resolve();
-      }
-      this.#wake = (): void => {
+        // What is heard between two waits belongs to the next.
         this.#heard = false;
-        done();
+        this.#wake = (): void => {};
+        resolve();
       };
+      const timer = setTimeout(done, ms);
+      this.#wake = done;
     });
   }
 

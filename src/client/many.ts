@@ -7,7 +7,14 @@ import type { TaskTerms } from "../core/terms.js";
 import type { Enqueued } from "../postgres/enqueue.js";
 import { traceEnqueue } from "../trace/enqueue.js";
 import { send, type Desk } from "./enqueue.js";
-import { ENQUEUE_OPTIONS, idempotencyKeyOf, prepare, shared, type Prepared } from "./prepare.js";
+import {
+  ENQUEUE_OPTIONS,
+  idempotencyKeyOf,
+  prepare,
+  sameLimits,
+  shared,
+  type Prepared,
+} from "./prepare.js";
 import { checkTx } from "./tx.js";
 
 /** Options of a bulk enqueue; an idempotency key is read from each input. */
@@ -194,9 +201,5 @@ function isFull(chunk: Chunk): boolean {
 /** Tasks with other limits than the first need a statement of their own; splitting keeps the order. */
 function differs(chunk: Chunk, item: Prepared): boolean {
   const first = chunk.items[0];
-  if (first === undefined || first.limits === item.limits) return false;
-  return (
-    first.limits.length !== item.limits.length ||
-    first.limits.some((l, i) => l.limit.name !== item.limits[i]!.limit.name)
-  );
+  return first !== undefined && !sameLimits(first, item);
 }

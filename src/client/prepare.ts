@@ -17,6 +17,15 @@ export interface Prepared {
   readonly limits: readonly PlacedLimit[];
 }
 
+/** Whether two tasks pass the same limits, whatever their keys: one statement inserts both. */
+export function sameLimits(a: Prepared, b: Prepared): boolean {
+  if (a.limits === b.limits) return true;
+  return (
+    a.limits.length === b.limits.length &&
+    a.limits.every((l, i) => l.limit.name === b.limits[i]!.limit.name)
+  );
+}
+
 /** What every task of one call shares. */
 export interface Shared {
   readonly priority: number;

@@ -1,5 +1,6 @@
 import type { EnqueueArgs, EnqueueOptions } from "./enqueue.js";
 import type { Logger, Queryable } from "./ports.js";
+import type { MapFunction } from "./map.js";
 import type { TaskTerms } from "./terms.js";
 
 /** What a handler knows about its run and can do with it. Its functions may be taken out: `const { enqueue } = ctx`. */
@@ -25,4 +26,14 @@ export interface TaskContext {
     task: TaskTerms<Input>,
     ...args: EnqueueArgs<Input, Omit<EnqueueOptions, "tx">>
   ): Promise<void>;
+  /**
+   * Runs a task for every item and returns what they came to, in the order of the items. Durable: the items
+   * are tasks of their own, made once under this task and the name, whatever crashes.
+   *
+   * The handler does not wait for them in place. Its run ends at this call, without its slots and without
+   * using up an attempt, and when the items are over the handler runs again from its beginning; then the call
+   * returns at once. So what comes before it runs more than once, and must come to the same map under the
+   * same name. With `hold: true` the handler waits in place, and keeps its slots.
+   */
+  readonly map: MapFunction;
 }

@@ -27,6 +27,25 @@ export class SnoozeOutcome extends Error {
   }
 }
 
+/**
+ * Thrown by ctx.map into a handler whose items are not over: its run ends here, and it runs again when they
+ * are. Whatever the handler makes of it, its run waits.
+ */
+class WaitOutcome extends Error {
+  override readonly name = "WaitOutcome";
+
+  constructor(map: string) {
+    super(
+      `the items of map "${map}" are not over: let this pass, the handler runs again when they are`,
+    );
+  }
+}
+
+/** Made without a stack: every run that fans out ends with one. */
+export function waits(map: string): WaitOutcome {
+  return withoutStack(() => new WaitOutcome(map));
+}
+
 /** What a handler meant by throwing. */
 type Thrown =
   | { readonly kind: "cancel"; readonly reason: string | null }

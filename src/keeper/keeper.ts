@@ -2,6 +2,7 @@ import type { Clock, Logger } from "../core/ports.js";
 import { tellTrouble } from "../postgres/fault.js";
 import { keepLanes, due, pruneDone, pruneNotes, reap } from "../postgres/keep.js";
 import type { Line } from "../postgres/line.js";
+import { cancelOrphans, keepRuns, pruneRuns } from "../postgres/workflow/keep.js";
 import { Broom } from "./broom.js";
 import { tick } from "./tick.js";
 
@@ -21,6 +22,8 @@ interface KeeperOptions {
   readonly history: History;
   /** Something became ready. */
   readonly onMoved: () => void;
+  /** Tasks of a run are to be placed, by whoever knows them. */
+  readonly onUnplaced: () => void;
 }
 
 const DUE_MAX = 1_000;
@@ -32,6 +35,8 @@ const PRUNE_INTERVAL_MS = 5_000;
 const LANES_MAX = 500;
 const LANES_INTERVAL_MS = 1_000;
 const SWEEP_INTERVAL_MS = 1_000;
+const RUNS_MAX = 1_000;
+const ORPHANS_MAX = 100;
 // An outcome that somebody waited for is kept this long even where history is off.
 const AWAITED_MS = 60_000;
 
@@ -53,6 +58,8 @@ export class Keeper {
     this.#every("reap", this.#o.reapIntervalMs, () => this.#reap());
     this.#every("schedules", SCHEDULES_FIRST_MS, () => this.#schedules());
     this.#every("lanes", LANES_INTERVAL_MS, () => this.#lanes());
+    this.#every("runs", this.#o.dueIntervalMs, () => this.#runs());
+    this.#every("orphans", LANES_INTERVAL_MS, () => this.#orphans());
     this.#every("prune", PRUNE_INTERVAL_MS, () => this.#prune());
     const broom = new Broom(this.#o.line, this.#o.clock);
     this.#every("sweep", SWEEP_INTERVAL_MS, () => broom.sweep());
@@ -92,6 +99,19 @@ export class Keeper {
     return Math.min(nextMs ?? this.#o.dueIntervalMs, this.#o.dueIntervalMs);
   }
 
+  /** Notes, timers, what is to be cancelled. */
+  async #runs(): Promise<number> {
+    const { moved, nextMs, unplaced } = await keepRuns(this.#o.line, RUNS_MAX);
+    if (unplaced) this.#o.onUnplaced();
+    if (moved > 0) this.#o.onMoved();
+    if (moved >= RUNS_MAX) return 0;
+    return Math.min(nextMs ?? this.#o.dueIntervalMs, this.#o.dueIntervalMs);
+  }
+
+  async #orphans(): Promise<void> {
+    await cancelOrphans(this.#o.line, ORPHANS_MAX);
+  }
+
   async #schedules(): Promise<number> {
     const { ticks, nextMs } = await tick(this.#o.line, this.#o.log);
     if (ticks > 0) this.#o.onMoved();
@@ -119,6 +139,9 @@ export class Keeper {
     }
     for (let i = 0; i < PRUNE_STEPS_MAX && !this.#stopped; i++) {
       if ((await pruneNotes(this.#o.line, PRUNE_MAX)) < PRUNE_MAX) break;
+    }
+    for (let i = 0; i < PRUNE_STEPS_MAX && !this.#stopped; i++) {
+      if ((await pruneRuns(this.#o.line, older, PRUNE_MAX)) < PRUNE_MAX) break;
     }
   }
 }

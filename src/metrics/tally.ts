@@ -14,6 +14,7 @@ const ENDINGS = [
   "failed",
   "cancelled",
   "snoozed",
+  "waiting",
   "released",
   "lost",
 ] as const;
@@ -30,6 +31,7 @@ class TypeTally {
     failed: 0,
     cancelled: 0,
     snoozed: 0,
+    waiting: 0,
     released: 0,
     lost: 0,
   };

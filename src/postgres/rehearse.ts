@@ -59,7 +59,7 @@ export interface EnqueuedRow {
 const enqueuedStatement = statement<{ tasks: string }>({
   name: "enqueued",
   text: `select coalesce(json_agg(json_build_object('id', t.id::text, 'state', t.state, 'priority', t.priority, 'attempt', t.attempt,
-      'input', t.input, 'runAt', t.run_at, 'order', case when t.lane_limits[1] <= 0 then t.lane_keys[1] end,
+      'input', t.input, 'runAt', t.run_at, 'order', case when t.lane_limits[1] in (0, -1) then t.lane_keys[1] end,
       'limits', (select coalesce(json_agg(json_build_object('limit', l.name, 'key', x.key) order by l.id, x.key), '[]') from (
         select u.limit_id, u.key from unnest(t.lane_limits, t.lane_keys) u(limit_id, key) where u.limit_id > 0
         union all select g, null from unnest(sluice.gates_of(t.gate)) g where g <> all (coalesce(t.lane_limits, '{}'))) x

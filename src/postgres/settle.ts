@@ -4,15 +4,27 @@ import type { Database } from "./database.js";
 import type { Line } from "./line.js";
 import { statement } from "./statement.js";
 
-/** Any outcome but success. outcome: JSON text of the error or reason, '' for none. */
+/**
+ * Any outcome but success. outcome: JSON text of the error or reason, '' for none. wait: it sleeps until one of the
+ * runs in the list that is its outcome has ended, without its slots and without using up an attempt. invalid: its
+ * input is not what it takes, which is a retry, unless a workflow has rendered it: then it has failed.
+ */
 export interface Settlement {
   readonly claim: Claim;
-  readonly kind: "retry" | "fail" | "cancel" | "snooze" | "release";
+  readonly kind: "retry" | "fail" | "cancel" | "snooze" | "release" | "wait" | "invalid";
   readonly delayMs: number;
   readonly outcome: string;
 }
 
-const LETTER = { retry: "r", fail: "f", cancel: "c", snooze: "z", release: "b" } as const;
+const LETTER = {
+  retry: "r",
+  fail: "f",
+  cancel: "c",
+  snooze: "z",
+  release: "b",
+  wait: "w",
+  invalid: "i",
+} as const;
 const RECORD = "\u001e";
 
 const settleStatement = statement<{ settled: string | null }>({

@@ -63,6 +63,8 @@ export interface StepReply {
   readonly look: Look | null;
   /** For how long one of these, the first of its stream, had been due; null if it was tried before. */
   readonly waited: { readonly stream: number; readonly ms: number } | null;
+  /** Tasks of a run are to be placed: in streams of this worker, or many of them. */
+  readonly unplaced: boolean;
 }
 
 const stepStatement = statement<{
@@ -92,6 +94,8 @@ type StepRow = [
 ];
 
 const RECORD = "\u001e";
+// In the place of a stream: a row that tells of tasks to be placed.
+const UNPLACED = -1;
 
 /** Settles what succeeded and claims more, in one round trip and one transaction. */
 export async function step(line: Line, call: StepCall): Promise<StepReply> {
@@ -99,11 +103,13 @@ export async function step(line: Line, call: StepCall): Promise<StepReply> {
   const claimed: ClaimedTask[] = [];
   let refused = 0;
   let look: Look | null = null;
+  let unplaced = false;
   let waited: StepReply["waited"] = null;
   for (const row of rows as StepRow[]) {
     const [id, stream, attempt, text, holds, trace, waitMs] = row;
     if (id === null || stream === null || attempt === null) {
       if (stream === null) refused = attempt ?? 0;
+      else if (stream === UNPLACED) unplaced = true;
       else look = lookOf(stream, text);
       continue;
     }
@@ -112,7 +118,7 @@ export async function step(line: Line, call: StepCall): Promise<StepReply> {
     const input: unknown = JSON.parse(text);
     claimed.push({ claim, stream, attempt, input, inputLength: text.length, holds, trace });
   }
-  return { claimed, refused, look, waited };
+  return { claimed, refused, look, waited, unplaced };
 }
 
 function lookOf(ms: number, text: string | null): Look {

@@ -10,11 +10,13 @@ import type { ClaimedTask } from "../postgres/step.js";
 import type { AnyHandler } from "../worker/run.js";
 import { FaultPlan, type Fault, type FaultKind } from "./faults.js";
 import type { Hand, Sent } from "./hand.js";
-import { dueNow, lookAtLanes, nextDueMs, tidyUp } from "./keep.js";
+import type { PlaceCrew } from "../keeper/place.js";
+import { dueNow, lookAround, nextDueMs, tidyUp } from "./keep.js";
 import type { Play } from "./play.js";
 
 /**
- * What came of one run. `retry` and `snooze`: it runs again later. `crashed`, `lease_lost` and
+ * What came of one run. `retry` and `snooze`: it runs again later. `waiting`: it runs again when the items of
+ * its ctx.map are over. `crashed`, `lease_lost` and
  * `refused`: a fault struck, nothing was recorded, it runs again. `released`: it was handed back.
  */
 export type RunOutcome =
@@ -23,6 +25,7 @@ export type RunOutcome =
   | "cancelled"
   | "retry"
   | "snooze"
+  | "waiting"
   | "released"
   | "crashed"
   | "lease_lost"
@@ -66,6 +69,7 @@ interface DrainDesk {
   readonly hand: Hand;
   readonly handlers: ReadonlyMap<number, AnyHandler>;
   readonly history: History;
+  readonly placing: PlaceCrew;
 }
 
 const RUNS_RANGE = { min: 1, max: 1_000_000 };
@@ -111,7 +115,7 @@ async function next(desk: DrainDesk): Promise<ClaimedTask | null> {
   for (let look = 0; look < LOOKS_MAX; look++) {
     const task = await hand.claim();
     if (task !== null) return task;
-    if (!(await lookAtLanes(desk))) break;
+    if (!(await lookAround(desk))) break;
   }
   return hand.claimSuspect();
 }
@@ -152,7 +156,9 @@ async function outcomeOf(
     await hand.replace();
     return { outcome: "refused", error };
   }
-  return { outcome: await recorded(db, id, sent), error: error ?? told(sent) };
+  const outcome = await recorded(db, id, sent);
+  // What ctx.map throws to end a run that waits is no error.
+  return { outcome, error: outcome === "waiting" ? undefined : (error ?? told(sent)) };
 }
 
 /** What the database made of it: a retry may have been the last attempt, a cancel may have been asked for. */
@@ -162,12 +168,15 @@ async function recorded(db: Database, id: string, sent: Sent): Promise<RunOutcom
   const state = (await inspect(db, id))?.state ?? "succeeded";
   if (state === "succeeded" || state === "failed" || state === "cancelled") return state;
   if (sent.refused) return "refused";
-  return sent.kind === "retry" || sent.kind === "snooze" ? sent.kind : "released";
+  if (sent.kind === "wait") return "waiting";
+  if (sent.kind === "snooze") return "snooze";
+  return sent.kind === "release" ? "released" : "retry";
 }
 
 /** An input that does not fit its schema fails without a handler: then only the record tells why. */
 function told({ kind, outcome }: Sent): unknown {
-  return kind === "retry" && outcome !== "" ? JSON.parse(outcome) : undefined;
+  const failed = kind === "retry" || kind === "invalid" || kind === "fail";
+  return failed && outcome !== "" ? JSON.parse(outcome) : undefined;
 }
 
 async function within<T>(

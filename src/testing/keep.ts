@@ -1,9 +1,11 @@
 import type { Logger } from "../core/ports.js";
 import type { History } from "../keeper/keeper.js";
+import { placeNext, type PlaceCrew } from "../keeper/place.js";
 import { tick } from "../keeper/tick.js";
 import { due, keepLanes, pruneDone, pruneNotes, reap } from "../postgres/keep.js";
 import type { Line } from "../postgres/line.js";
 import { dueSchedules } from "../postgres/schedule.js";
+import { cancelOrphans, keepRuns, pruneRuns } from "../postgres/workflow/keep.js";
 
 // What a keeper does at its intervals, done when a drain asks for it.
 
@@ -11,11 +13,14 @@ interface KeepDesk {
   readonly line: Line;
   readonly log: Logger;
   readonly history: History;
+  readonly placing: PlaceCrew;
 }
 
 const DUE_MAX = 1_000;
 const LANES_MAX = 500;
 const NOTES_MAX = 2_000;
+const RUNS_MAX = 1_000;
+const ORPHANS_MAX = 100;
 const STEPS_MAX = 200;
 // An outcome that somebody waited for is kept this long even where history is off.
 const AWAITED_MS = 60_000;
@@ -31,23 +36,35 @@ export async function tidyUp({ line, history }: KeepDesk): Promise<void> {
   };
   for (let i = 0; i < STEPS_MAX && !(await pruneDone(line, older)).rested; i++);
   for (let i = 0; i < STEPS_MAX && (await pruneNotes(line, NOTES_MAX)) === NOTES_MAX; i++);
+  for (let i = 0; i < STEPS_MAX && (await pruneRuns(line, older, NOTES_MAX)) >= NOTES_MAX; i++);
 }
 
 /** Enqueues what recurs and lets go on what was scheduled, as far as their time has come. */
-export async function dueNow({ line, log }: KeepDesk): Promise<void> {
+export async function dueNow(desk: KeepDesk): Promise<void> {
+  const { line, log } = desk;
   for (let i = 0; i < STEPS_MAX && (await tick(line, log)).nextMs === 0; i++);
   for (let i = 0; i < STEPS_MAX && (await due(line, DUE_MAX)).moved === DUE_MAX; i++);
+  for (let i = 0; i < STEPS_MAX && (await moveRuns(desk)); i++);
+}
+
+/** Moves runs on: events, timers, tasks to be cancelled, and those that a transaction of its own creates. */
+async function moveRuns({ line, placing }: KeepDesk): Promise<boolean> {
+  const { moved, unplaced } = await keepRuns(line, RUNS_MAX);
+  const placed = unplaced && (await placeNext(placing));
+  return moved > 0 || placed;
 }
 
 /** How long until something is due again; null if nothing ever is. */
 export async function nextDueMs({ line }: KeepDesk): Promise<number | null> {
   const { nextMs } = await due(line, 0);
   const { waitMs } = await dueSchedules(line, 1);
-  const times = [nextMs, waitMs].filter((ms) => ms !== null);
+  const { nextMs: timerMs } = await keepRuns(line, RUNS_MAX);
+  const times = [nextMs, waitMs, timerMs].filter((ms) => ms !== null);
   return times.length === 0 ? null : Math.min(...times);
 }
 
-/** Looks at lanes that no claim has looked at. Whether there were any. */
-export async function lookAtLanes({ line }: KeepDesk): Promise<boolean> {
-  return (await keepLanes(line, LANES_MAX)) > 0;
+/** Looks at what no claim looks at: lanes, and fan-outs whose task has ended. Whether there were any. */
+export async function lookAround({ line }: KeepDesk): Promise<boolean> {
+  const looked = await keepLanes(line, LANES_MAX);
+  return looked + (await cancelOrphans(line, ORPHANS_MAX)) > 0;
 }

@@ -4,8 +4,10 @@ import type { TaskContext } from "../core/context.js";
 import { SluiceError } from "../core/error.js";
 import { checkSchemaName } from "../core/name.js";
 import { checkOptions } from "../core/option.js";
+import { quote } from "../core/quote.js";
 import { silentLogger } from "../core/ports.js";
 import type { TaskTerms } from "../core/terms.js";
+import type { PlaceCrew } from "../keeper/place.js";
 import { Line } from "../postgres/line.js";
 import { endPool } from "../postgres/part.js";
 import { setClock } from "../postgres/rehearse.js";
@@ -14,6 +16,7 @@ import type { Sluice } from "../sluice.js";
 import type { AnyHandler } from "../worker/run.js";
 import { StandingClock, type TestClock } from "./clock.js";
 import { contextDesk } from "../worker/desk.js";
+import type { ContextDesk } from "../worker/context.js";
 import { drain, type Drained, type DrainOptions } from "./drain.js";
 import { enqueued, type EnqueuedOptions, type EnqueuedTask } from "./enqueued.js";
 import { expectLike, type ExpectOptions } from "./expect.js";
@@ -111,7 +114,9 @@ export class TestSluice {
     this.#draining = true;
     try {
       const { db, log, settings } = this.#parts;
-      const desk = { db, log, line: this.#line, hand: this.#hand, history: settings.history };
+      const placing = this.#placing();
+      const parts = { db, log, line: this.#line, hand: this.#hand, placing };
+      const desk = { ...parts, history: settings.history };
       return await drain({ ...desk, handlers: this.#handlers }, options);
     } finally {
       this.#draining = false;
@@ -149,16 +154,23 @@ export class TestSluice {
     await dropCopy(this.#server, this.url);
   }
 
+  /** What a drain creates tasks of workflows with, where that needs code. */
+  #placing(): PlaceCrew {
+    const { db, desk } = this.#parts;
+    const terms = new Map([...this.#handlers].map(([stream, { contract }]) => [stream, contract]));
+    return { db, declarations: desk.declarations, pool: this.#pool, terms };
+  }
+
   #assemble(clock: StandingClock): Hand {
     const { desk, log, logger, settings } = this.#parts;
     const { resultBytesMax, history } = settings;
     const keep = history.succeededMs > 0;
-    const parts = { desk, pool: this.#pool, logger, log, clock: clock.port };
+    const parts = { desk, pool: this.#pool, listener: null, logger, log, clock: clock.port };
     const common = { ...parts, keep, resultBytesMax };
     return new Hand({
       line: this.#line,
       handlers: this.#handlers,
-      deskOf: (onRecorded) => contextDesk({ ...common, onRecorded }),
+      deskOf: (onRecorded) => withoutHolds(contextDesk({ ...common, onRecorded })),
       clock: clock.port,
       log,
       resultBytesMax,
@@ -172,6 +184,18 @@ export class TestSluice {
     await this.#hand.beat();
     this.#hand.sweep();
   }
+}
+
+/** A drain runs one task at a time: a handler that waits in place for others would wait for ever. */
+function withoutHolds(desk: ContextDesk): ContextDesk {
+  const map: ContextDesk["map"] = async (run, call) => {
+    if (!call.hold) return desk.map(run, call);
+    throw new SluiceError(
+      "not_drained",
+      `ctx.map ${quote(call.name)} with hold: true waits in place, and a drain runs one task at a time: test it with a worker, or without hold`,
+    );
+  };
+  return { ...desk, map };
 }
 
 /** A database of its own for a test: a copy of one that was migrated once. End it with close(). */

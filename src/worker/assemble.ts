@@ -4,6 +4,7 @@ import type { Values } from "../config/table.js";
 import { SluiceError } from "../core/error.js";
 import type { Clock } from "../core/ports.js";
 import { Keeper } from "../keeper/keeper.js";
+import { Placer } from "../keeper/place.js";
 import { Line } from "../postgres/line.js";
 import { endPool } from "../postgres/part.js";
 import { onWait } from "../postgres/waits.js";
@@ -94,6 +95,7 @@ export function assemble(handlers: ReadonlyMap<number, AnyHandler>, o: AssembleO
     desk: contextDesk({
       desk,
       pool,
+      listener,
       keep,
       resultBytesMax,
       logger: desk.logger,
@@ -167,6 +169,16 @@ export function assemble(handlers: ReadonlyMap<number, AnyHandler>, o: AssembleO
     current: () => heart.current,
     onDoubt: (session) => heart.doubt(session),
     onLost: (session) => heart.lose(session),
+    onUnplaced: () => placer.look(),
+  });
+  const placer = new Placer({
+    db,
+    declarations: desk.declarations,
+    pool,
+    terms: new Map([...handlers].map(([stream, { contract }]) => [stream, contract])),
+    log,
+    clock,
+    onMoved: () => claimer.wake(),
   });
   const keeper = new Keeper({
     line: keepLine,
@@ -176,6 +188,7 @@ export function assemble(handlers: ReadonlyMap<number, AnyHandler>, o: AssembleO
     reapIntervalMs: Math.max(50, Math.min(500, leaseMs / 10)),
     history,
     onMoved: () => claimer.wake(),
+    onUnplaced: () => placer.glance(),
   });
   const sweep = setInterval(() => crew.sweep(), SWEEP_MS);
   const hush = listener?.on((payload) => {
@@ -187,6 +200,7 @@ export function assemble(handlers: ReadonlyMap<number, AnyHandler>, o: AssembleO
     clearInterval(sweep);
     pressure.stop();
     hush?.();
+    placer.stop();
     await Promise.all([...lines, beatLine, keepLine].map((line) => line.close()));
     await endPool(pool);
   };

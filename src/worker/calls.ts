@@ -1,5 +1,5 @@
 /** What a handler can ask of its ctx and forget to wait for. */
-type CallKind = "enqueue" | "transaction";
+export type CallKind = "enqueue" | "transaction" | "map";
 
 interface Entry {
   readonly kind: CallKind;

@@ -285,6 +285,7 @@ export class Claimer {
     const { permits, crew, log } = this.#o;
     const { claimed, refused } = reply;
     this.#trouble.over();
+    if (reply.unplaced) this.#o.onUnplaced();
     session.settling -= sent.settling;
     permits.give(sent.settling + sent.extra - claimed.length);
     if (refused > 0) {

@@ -34,4 +34,6 @@ export interface ClaimerOptions {
   readonly onDoubt: (session: Session) => void;
   /** The database says that the session's lease is gone. */
   readonly onLost: (session: Session) => void;
+  /** Tasks of a run are to be placed. */
+  readonly onUnplaced: () => void;
 }

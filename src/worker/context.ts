@@ -2,10 +2,11 @@ import type { TaskContext } from "../core/context.js";
 import type { EnqueueOptions } from "../core/enqueue.js";
 import { SluiceError } from "../core/error.js";
 import { checkInteger } from "../core/number.js";
-import { isOutcome } from "../core/outcome.js";
+import { isOutcome, waits } from "../core/outcome.js";
 import type { Logger, Queryable } from "../core/ports.js";
 import type { TaskTerms } from "../core/terms.js";
-import { Calls } from "./calls.js";
+import { Calls, type CallKind } from "./calls.js";
+import { mapCallOf, type MapCall } from "./map-call.js";
 import type { Run } from "./run.js";
 
 /** What a context needs from its worker. */
@@ -26,6 +27,8 @@ export interface ContextDesk {
     input: unknown,
     options: EnqueueOptions,
   ): Promise<PendingEnqueue>;
+  /** What the items of a fan-out came to; throws a WaitOutcome while they are not over. */
+  map(run: Run, call: MapCall): Promise<unknown>;
   /** A call failed that nobody looks at, and its run is over. */
   late(run: Run, error: unknown): void;
 }
@@ -42,6 +45,8 @@ export class RunContext implements TaskContext {
   /** Made by the first call: most handlers make none. */
   #calls: Calls | null = null;
   #pending: PendingEnqueue[] | null = null;
+  /** Transactions under way. */
+  #transacting = 0;
   /** What is pending is on its way to the database: nothing can join it. */
   #sealed = false;
 
@@ -94,6 +99,12 @@ export class RunContext implements TaskContext {
     };
   }
 
+  get map(): TaskContext["map"] {
+    const map = (...args: Parameters<typeof mapCallOf>): Promise<unknown> =>
+      this.#follow("map", this.#map(...args));
+    return map as TaskContext["map"];
+  }
+
   /** For console.log: the rest is getters, which it does not show. */
   [Symbol.for("nodejs.util.inspect.custom")](_: number, options: object, inspect: Inspect): string {
     const { id, type, queue, attempt, claim } = this;
@@ -121,8 +132,26 @@ export class RunContext implements TaskContext {
     return this.#transact(() => Promise.resolve(value));
   }
 
-  async #transact<R>(fn: (tx: Queryable) => Promise<R>): Promise<R> {
+  async #map(...args: Parameters<typeof mapCallOf>): Promise<unknown> {
+    this.#checkGoing();
+    // Both need a connection of the same few: runs that have one and wait for another would wait for each other.
+    if (this.#transacting > 0) throw mapInTransaction();
+    return this.#desk.map(this.#run, mapCallOf(...args));
+  }
+
+  /** A run that is over, or waits for a map and swallowed that, does nothing more. */
+  #checkGoing(): void {
     if (this.#run.finished) throw alreadySettled(this.id);
+    // guard: a handler that goes on beside its map does nothing -> test/worker/workflow-map.test.ts: "a handler that swallows the wait of its map does nothing more in this run"
+    if (this.#run.waitsFor !== null) throw waits("of this run");
+  }
+
+  async #transact<R>(fn: (tx: Queryable) => Promise<R>): Promise<R> {
+    this.#checkGoing();
+    if (this.#calls !== null) {
+      await this.#calls.settled("map");
+      this.#checkGoing();
+    }
     this.#pending ??= [];
     let mine = false;
     const all = async (tx: Queryable): Promise<R> => {
@@ -133,24 +162,27 @@ export class RunContext implements TaskContext {
       mine = this.#sealed = true;
       return result;
     };
+    this.#transacting++;
     try {
       return await this.#desk.transaction(this.#run, this.#pending, all);
     } catch (e) {
       // Another's may be on its way at this moment.
       if (mine) this.#sealed = false;
       throw e;
+    } finally {
+      this.#transacting--;
     }
   }
 
   async #enqueue(terms: TaskTerms<never>, input: unknown, options: EnqueueOptions): Promise<void> {
-    if (this.#run.finished) throw alreadySettled(this.id);
+    this.#checkGoing();
     if (options.tx !== undefined) throw ownTransaction();
     const pending = await this.#desk.prepare(terms, input, options);
     if (this.#run.finished || this.#sealed) throw alreadySettled(this.id);
     (this.#pending ??= []).push(pending);
   }
 
-  #follow<T>(kind: "enqueue" | "transaction", work: Promise<T>): Promise<T> {
+  #follow<T>(kind: CallKind, work: Promise<T>): Promise<T> {
     this.#calls ??= new Calls();
     return this.#calls.follow(kind, work, (e) => {
       const over = this.#run.finished || this.#sealed;
@@ -165,6 +197,10 @@ type Inspect = (value: unknown, options: object) => string;
 function ownTransaction(): SluiceError {
   const message = "ctx.enqueue belongs to the completion of its run and takes no tx";
   return new SluiceError("invalid_option", message, { details: { option: "tx" } });
+}
+
+function mapInTransaction(): SluiceError {
+  return new SluiceError("invalid_option", "ctx.map cannot be called inside ctx.transaction");
 }
 
 function alreadySettled(id: string): SluiceError {

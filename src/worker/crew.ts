@@ -178,7 +178,7 @@ export class Crew {
   #succeed(run: Run, ctx: RunContext, value: unknown): void {
     if (run.finished) return this.#late(run);
     if (run.aborted?.code === "timeout") return this.#fail(run, run.aborted);
-    if (isOutcome(value)) return this.#fail(run, value);
+    if (isOutcome(value) || run.waitsFor !== null) return this.#fail(run, value);
     if (ctx.hasPending) {
       ctx.complete(value).catch((e: unknown) => this.#fail(run, e));
       return;
@@ -213,16 +213,24 @@ export class Crew {
     if (aborted?.code === "task_cancelled")
       return cancelled(aborted.details?.["reason"] as string | null);
     // guard: a timeout stays a failure -> test/worker/handler.test.ts: "a handler that snoozes or cancels after its timeout has failed"
-    const thrown = classify(aborted?.code === "timeout" ? aborted : e);
+    const late = aborted?.code === "timeout";
+    if (run.waitsFor !== null && !late) return waiting(run.waitsFor);
+    const thrown = classify(late ? aborted : e);
     if (thrown.kind === "snooze") return { kind: "snooze", delayMs: thrown.delayMs, outcome: "" };
     if (thrown.kind === "cancel") return cancelled(thrown.reason);
     this.failed++;
     const error = aborted ?? thrown.error;
     run.span?.failed(error);
     const described = describeError(error);
-    this.#tellFailure(run, error, described);
+    const kind = run.invalid
+      ? "invalid"
+      : run.final !== null && error === run.final
+        ? "fail"
+        : "retry";
+    const final = kind === "fail" || run.attempt >= run.handler.contract.attempts;
+    this.#tellFailure(run, error, described, final);
     return {
-      kind: "retry",
+      kind,
       delayMs: delayFor(run.handler.contract.backoff, run.attempt),
       outcome: storable(described, 64 * 1024),
     };
@@ -232,9 +240,13 @@ export class Crew {
    * A failure that is tried again is one of many: at most a line a second. One for good is told each time,
    * but for what a lost database causes: that hits everything at once and is told as one trouble.
    */
-  #tellFailure(run: Run, error: unknown, { message, stack }: ErrorDescription): void {
+  #tellFailure(
+    run: Run,
+    error: unknown,
+    { message, stack }: ErrorDescription,
+    final: boolean,
+  ): void {
     const { contract } = run.handler;
-    const final = run.attempt >= contract.attempts;
     const words = final ? "a task failed for good" : "a task failed";
     if (isSluiceError(error, "database_unavailable")) return tellTrouble(this.#o.log, words, error);
     const about = { task: run.claim.id, type: contract.type, attempt: run.attempt, error: message };
@@ -307,11 +319,18 @@ const ENDINGS = {
   cancel: "cancelled",
   snooze: "snoozed",
   release: "released",
+  invalid: "failed",
+  wait: "waiting",
 } as const;
 
 function endingOf(run: Run, kind: Settlement["kind"]): Ending {
   if (kind !== "retry") return ENDINGS[kind];
   return run.attempt >= run.handler.contract.attempts ? "failed" : "retried";
+}
+
+/** It sleeps until one of these is over, then its handler runs again. */
+function waiting(runs: readonly string[]): Omit<Settlement, "claim"> {
+  return { kind: "wait", delayMs: 0, outcome: JSON.stringify(runs) };
 }
 
 function isThenable(value: unknown): value is PromiseLike<unknown> {

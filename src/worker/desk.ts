@@ -4,14 +4,17 @@ import { sendOne, type Desk } from "../client/enqueue.js";
 import { idempotencyKeyOf, prepare, shared } from "../client/prepare.js";
 import { describeError } from "../core/json.js";
 import type { Clock, Logger } from "../core/ports.js";
+import type { Listener } from "../postgres/listen.js";
 import { boundHere } from "../trace/enqueue.js";
 import type { ContextDesk } from "./context.js";
+import { mapItems } from "./map.js";
 import type { Run } from "./run.js";
 import { completeInTransaction } from "./transaction.js";
 
 interface DeskOptions {
   readonly desk: Desk;
   readonly pool: pg.Pool;
+  readonly listener: Listener | null;
   readonly keep: boolean;
   readonly resultBytesMax: number;
   readonly logger: Logger;
@@ -50,6 +53,7 @@ export function contextDesk(o: DeskOptions): ContextDesk {
         await sendOne(o.desk, terms, common, { items: [item], idempotency }, tx);
       });
     },
+    map: (run, call) => mapItems(o, run, call),
     late({ claim, handler }, e) {
       const about = { task: claim.id, type: handler.contract.type };
       const error = describeError(e).message;

@@ -2,7 +2,7 @@ import type { StepReply } from "../postgres/step.js";
 
 /** How a run came to its end, as far as the worker knows: what of it the database took is told apart. */
 export type Ending =
-  "succeeded" | "retried" | "failed" | "cancelled" | "snoozed" | "released" | "lost";
+  "succeeded" | "retried" | "failed" | "cancelled" | "snoozed" | "waiting" | "released" | "lost";
 
 /** Whose connections: claims and settles, transactions of handlers, enqueue and queries. */
 type Pool = "claim" | "handlers" | "api";

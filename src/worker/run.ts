@@ -27,6 +27,12 @@ export class Run {
   aborted: SluiceError | null = null;
   /** Null while nobody traces. */
   span: RunSpan | null = null;
+  /** The fan-outs that it waits for, once it does: then it ends so, whatever its handler makes of it. */
+  waitsFor: string[] | null = null;
+  /** Its input is not what the task takes. */
+  invalid = false;
+  /** What can only fail again: the outcome of a map, which stays what it is. */
+  final: unknown = null;
   #controller: AbortController | null = null;
   #finished = false;
   /** Connections of its transactions; most runs have none. */
@@ -91,9 +97,22 @@ export function perform(run: Run, input: unknown, ctx: never): unknown {
 }
 
 function performHere(run: Run, input: unknown, ctx: never): unknown {
-  const { contract } = run.handler;
-  const parsed: unknown = contract.parse(input);
-  if (parsed instanceof Promise)
-    return parsed.then((value) => run.handler.run(value as never, ctx));
+  let parsed: unknown;
+  try {
+    parsed = run.handler.contract.parse(input);
+  } catch (e) {
+    return refuse(run, e);
+  }
+  if (parsed instanceof Promise) {
+    return parsed.then(
+      (value) => run.handler.run(value as never, ctx),
+      (e: unknown) => refuse(run, e),
+    );
+  }
   return run.handler.run(parsed as never, ctx);
+}
+
+function refuse(run: Run, e: unknown): never {
+  run.invalid = true;
+  throw e;
 }

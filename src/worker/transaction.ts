@@ -22,13 +22,36 @@ interface TransactionDesk {
  * Runs fn, what was enqueued, and the completion of the task in one transaction. The fence comes
  * last, so the run row is locked for a moment only; if the claim was lost, all of it rolls back.
  */
-export async function completeInTransaction<R>(
+export function completeInTransaction<R>(
   desk: TransactionDesk,
   run: Run,
   pending: readonly PendingEnqueue[],
   fn: (tx: Queryable) => Promise<R>,
 ): Promise<R> {
-  const client = await desk.pool.connect();
+  const work = async (tx: Queryable): Promise<R> => {
+    // What fn throws stays what it is: a snooze, a cancel, an error of the user's own.
+    const result = await fn(tx);
+    for (const enqueue of pending) await enqueue(tx);
+    await settleInTransaction(desk.db, tx, {
+      worker: run.session.id,
+      claim: run.claim,
+      result: resultText(run, result, desk),
+      keep: desk.keep,
+    });
+    return result;
+  };
+  return inTransaction(desk.pool, run, work, desk.onUnconfirmed);
+}
+
+/** A transaction of one run: commits what work has done, and ends with its run if that is given up. */
+export async function inTransaction<R>(
+  pool: pg.Pool,
+  run: Run,
+  work: (tx: Queryable) => Promise<R>,
+  /** The commit got no answer. */
+  onUnconfirmed?: () => void,
+): Promise<R> {
+  const client = await pool.connect();
   // It may have been given up while it waited for its turn.
   if (run.finished) {
     client.release();
@@ -62,20 +85,12 @@ export async function completeInTransaction<R>(
   });
   try {
     await inOurWords(client.query("begin isolation level read committed"));
-    // What fn throws stays what it is: a snooze, a cancel, an error of the user's own.
-    const result = await fn(tx);
-    for (const enqueue of pending) await enqueue(client);
-    await settleInTransaction(desk.db, client, {
-      worker: run.session.id,
-      claim: run.claim,
-      result: resultText(run, result, desk),
-      keep: desk.keep,
-    });
+    const result = await work(tx);
     committing = true;
     await inOurWords(client.query("commit"));
     return result;
   } catch (e) {
-    if (committing && isReplyLost(e)) desk.onUnconfirmed?.();
+    if (committing && isReplyLost(e)) onUnconfirmed?.();
     await client.query("rollback").catch((e2: unknown) => (broken = e2 as Error));
     if (isReadOnly(e)) broken ??= e as Error;
     throw cut ? (run.aborted ?? e) : e;

@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, describe, expect, test } from "vitest";
 import { namesOf, sections, settingOf, snakeCase, type Section } from "../../src/config/table.js";
-import { run } from "./run.js";
+import { sluice as run } from "./run.js";
 
 const folder = mkdtempSync(join(tmpdir(), "sluice-cli-"));
 afterAll(() => rmSync(folder, { recursive: true }));

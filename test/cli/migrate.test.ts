@@ -5,7 +5,7 @@ import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vit
 import pg from "pg";
 import { SCHEMA_VERSION } from "../../src/postgres/version.js";
 import { freshDatabase, type TestDatabase } from "../support/database.js";
-import { run as sluice } from "./run.js";
+import { sluice } from "./run.js";
 
 let database: TestDatabase;
 beforeAll(async () => {

@@ -1,17 +1,21 @@
 import { spawnTs } from "../support/process.js";
 
-interface Said {
+export interface Said {
   readonly code: number | null;
   readonly out: string;
   readonly err: string;
 }
 
 /** What the command says and how it ends, with no DATABASE_URL unless it is given. */
-export async function run(args: readonly string[], env: NodeJS.ProcessEnv = {}): Promise<Said> {
+export async function sluice(
+  args: readonly string[],
+  env: NodeJS.ProcessEnv = {},
+  heard: (out: string) => void = () => {},
+): Promise<Said> {
   const quiet = { DATABASE_URL: undefined, NO_COLOR: "1", ...env };
   const { child, exit } = spawnTs("src/cli/main.ts", args, quiet);
   let [out, err] = ["", ""];
-  child.stdout!.on("data", (chunk: Buffer) => (out += chunk.toString()));
+  child.stdout!.on("data", (chunk: Buffer) => heard((out += chunk.toString())));
   child.stderr!.on("data", (chunk: Buffer) => (err += chunk.toString()));
   return { code: await exit, out, err };
 }

@@ -180,6 +180,22 @@ const broken: readonly Mutant[] = [
     ],
     seen: ["ERROR:  deadlock detected"],
   },
+  {
+    without: "the lock of a run neither of two last completers advances it",
+    spec: "two-last-completers",
+    permutation: "begin_1 done_1 done_2 commit_1 nodes check drain",
+    in: "workflow_ended",
+    edits: [["order by r.id for update;", "order by r.id;"]],
+    seen: ["first |running|1 of 2 succeeded", "VIOLATION"],
+  },
+  {
+    without: "the lock of a run a completion begins what was cancelled",
+    spec: "complete-against-cancel",
+    permutation: "c_begin cancel done_1 c_commit nodes check drain",
+    in: "workflow_ended",
+    edits: [["order by r.id for update;", "order by r.id;"]],
+    seen: ["VIOLATION"],
+  },
 ];
 
 /** Somebody waits for a transaction that a user may leave open, or for one that he need not wait for. */

@@ -11,6 +11,8 @@ alter function sluice.step set lock_timeout = '10min';
 alter function sluice.settle set lock_timeout = '10min';
 alter function sluice.barrier_alone set lock_timeout = '10min';
 alter function sluice.set_stream_gate set lock_timeout = '10min';
+alter function sluice.workflow_keep set lock_timeout = '10min';
+alter function sluice.workflow_cancel set lock_timeout = '10min';
 
 do $$
 declare setting text;
@@ -194,6 +196,26 @@ begin
   return case when found then 'removed' else 'there is none' end;
 end $$;
 
+-- A run of two nodes, the second of type 'u' and begun when the first has ended. The first is a task of type 't',
+-- or a fan-out over so many items with this window.
+create procedure run_of_two(items int default null, width int default null) language plpgsql as $$
+declare v_first json := json_build_object('name', 'first', 'kind', case when items is null then 'task' else 'each' end, 'after', '[]'::json, 'type', 't',
+  'input', '{"parts": ["null"], "nodes": [], "paths": []}'::json, 'window', width, 'onError', 'finish',
+  'items', json_build_object('parts', json_build_array((select coalesce(json_agg(n), '[]') from generate_series(1, items) n)::text), 'nodes', '[]'::json, 'paths', '[]'::json));
+begin
+  perform sluice.workflow_start(sluice.workflow_declare('two', concat(items, ' ', width), '{}', json_build_array(v_first,
+    '{"name": "second", "kind": "task", "after": [{"node": 1, "on": "end"}], "type": "u", "input": {"parts": ["null"], "nodes": [], "paths": []}}'::json)), 'null');
+end $$;
+
+create function cancel_run(run bigint) returns text language sql as $$ select sluice.workflow_cancel(run) $$;
+create function keep_runs() returns text language sql as $$ select 'moved ' || moved from sluice.workflow_keep(1000) $$;
+
+-- Each run and its nodes, with how many of their tasks have ended how.
+create function nodes() returns table (node text, state text, ended text) language sql as $$
+  select 'run ' || id, s.state, null from sluice.workflow_status s
+  union all select * from (select p.name, p.state, format('%s of %s succeeded, %s failed, %s cancelled', p.succeeded, p.total, p.failed, p.cancelled) from sluice.workflow_progress p order by p.run, p.node) x
+$$;
+
 -- How it ends. Who runs, who is ready, who waits (at a lane; gated: at a total), where others are if
 -- anywhere, and what must never be.
 create function places() returns table (place text, tasks text) language sql as $$
@@ -220,7 +242,7 @@ begin
   call worker(v_worker);
   v_most := (select count(*) from sluice.run);
   for v_round in 1..20 loop
-    perform sluice.reap(), sluice.due(1000), sluice.keep_lanes(1000);
+    perform sluice.reap(), sluice.due(1000), sluice.workflow_keep(1000), sluice.keep_lanes(1000);
     v_now := array(select s.id from sluice.step(v_worker, 16 * nextval('token'), (select streams from crew where worker = v_worker), 100) s where s.id is not null order by s.id);
     v_started := v_started || v_now;
     v_most := greatest(v_most, (select count(*) from sluice.run));

@@ -43,6 +43,18 @@ import {
   unservedKeepsOrder,
 } from "./schedules/waiters.js";
 
+import {
+  cancelWhilePlaced,
+  completedInTransaction,
+  firstFails,
+  handedBackWhileAsked,
+  historyOff,
+  retriedBesideItsBranch,
+  sleepBesideLastChild,
+  sweptWhileItLives,
+  twoLastCompleters,
+} from "./workflow/schedules.js";
+
 interface Mutant extends Mutation {
   /** As in its `guard:` comment, if it has one. */
   readonly guard: string;
@@ -469,6 +481,81 @@ const mutants: readonly Mutant[] = [
     edits: [["limit_id || E'\\x1f' || key", "key"]],
     schedule: imitatedKeys,
     seen: { lanes: 3 },
+  },
+  {
+    guard: "run lock",
+    in: "workflow_ended",
+    edits: [["order by r.id for update;", "order by r.id;"]],
+    schedule: twoLastCompleters,
+    seen: { advanced: 0, state: "running" },
+  },
+  {
+    guard: "placed only while it is wanted",
+    in: "workflow_placed",
+    edits: [["if v.state <> 'u' then", "if false then"]],
+    schedule: cancelWhilePlaced,
+    seen: { placed: true, tasks: 1 },
+  },
+  {
+    guard: "members are kept",
+    in: "settle_succeeded",
+    edits: [["if v_any_flow then", "if false then"]],
+    schedule: historyOff,
+    seen: { got: null },
+  },
+  {
+    guard: "members are pruned with their run",
+    in: "prune_done",
+    edits: [["and not exists (select from sluice.workflow_task w where w.id = d.id)", ""]],
+    schedule: sweptWhileItLives,
+    seen: { got: null },
+  },
+  {
+    guard: "a completion in a user's transaction leaves a note",
+    in: "settle_in_transaction",
+    edits: [["where id = p_id;", "where id = p_id and false;"]],
+    schedule: completedInTransaction,
+    seen: { next: [] },
+  },
+  {
+    guard: "a failure shuts the window",
+    in: "admit",
+    edits: [["case when v_level = 3 then sluice.lane_cap(id, limit_id) else cap end", "cap"]],
+    schedule: firstFails,
+    seen: { started: 1 },
+  },
+  {
+    guard: "asked until they are over",
+    in: "workflow_give_up",
+    edits: [["coalesce(v_pending, '{}'), p_reason where", "'{}', p_reason where false and"]],
+    schedule: handedBackWhileAsked,
+    seen: { counts: [0, 1, 0], state: "running" },
+  },
+  {
+    guard: "not beside what still runs",
+    in: "workflow_retry",
+    edits: [["n.state in ('r', 'u', 'h')", "false"]],
+    schedule: retriedBesideItsBranch,
+    seen: { answer: "accepted" },
+  },
+  {
+    guard: "a parent locks what it waits for",
+    in: "workflow_ended",
+    edits: [
+      [
+        "v_locks || array(select r from sluice.parent p, unnest(p.runs) r where p.id = any (p_slept));",
+        "coalesce(v_locks, '{}');",
+      ],
+    ],
+    schedule: sleepBesideLastChild,
+    seen: { waited: false, woke: false },
+  },
+  {
+    guard: "a parent looks again",
+    in: "workflow_ended",
+    edits: [["if p_slept is not null then\n    -- A child", "if false then\n    -- A child"]],
+    schedule: sleepBesideLastChild,
+    seen: { woke: false },
   },
 ];
 

@@ -173,6 +173,7 @@ function context(prepare: () => Promise<PendingEnqueue>) {
       run.finish();
       return result;
     },
+    map: () => Promise.reject(new Error("no maps here")),
     late: (_, e) => void late.push((e as { code: string }).code),
   });
   return { ctx, run, commit, late };

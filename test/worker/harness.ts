@@ -194,6 +194,7 @@ export class World {
       current: () => this.#current,
       onDoubt: (session) => this.#doubt(session),
       onLost: (session) => this.#lose(session),
+      onUnplaced: () => {},
     });
     this.#begin();
     this.claimer.start();

@@ -137,6 +137,7 @@ test("a claimer that was stopped sends nothing more and tells of nothing more", 
     current: () => session,
     onDoubt: () => {},
     onLost: () => {},
+    onUnplaced: () => {},
   });
   claimer.start();
   claimer.stop();

@@ -189,6 +189,7 @@ test("a keeper that found as many lanes as it may look at looks again at once", 
     reapIntervalMs: 100,
     history: { succeededMs: 0, failedMs: 0, cancelledMs: 0 },
     onMoved: () => {},
+    onUnplaced: () => {},
   });
   keeper.start();
   await vi.advanceTimersByTimeAsync(1_500);

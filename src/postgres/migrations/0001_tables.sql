@@ -1,12 +1,12 @@
 -- The data model. One immutable row per task, one narrow table per live state, then `done`.
 --
--- A task is in exactly one of scheduled, wait, park, ready, gated, suspect, run, done. A transition is
+-- A task is in exactly one of scheduled, wait, park, parent, ready, gated, suspect, run, done. A transition is
 -- a DELETE from one table and an INSERT into another in one statement. Rows of these tables are
 -- never UPDATEd: the hot statements address them by ctid, which an UPDATE would move.
 --
 -- Words. rank = -priority, so that every index ascends. A lane is anything narrow with a capacity:
--- an order key (level 1), a key of a limit (2), a window (3, later).
--- A lane's id is level << 60 | 60 bits of a keyed hash of its name. A gate is a limit's total,
+-- an order key (level 1), a key of a limit (2), a window of a fan-out (3).
+-- A lane's id is level << 60 | 60 bits of a keyed hash of its name, or of a sequence for a window. A gate is a limit's total,
 -- taken when a task is claimed. Zero means "no gate"; a task of several totals has a negative gate,
 -- which stands for all of them (gate_set), so that every total is counted in one place.
 
@@ -84,7 +84,7 @@ create table sluice.gate_set (
 create sequence sluice.task_id;
 
 -- lanes ascend by (level, id). lane_limits: the limit of each lane; for an order key 0, or -1
--- when a final failure blocks the key. lane_keys: the names, for people. trace: who enqueued it, as W3C
+-- when a final failure blocks the key; for a window -2. lane_keys: the names, for people. trace: who enqueued it, as W3C
 -- trace context, for the runs to link to; null where nobody traces. due_at: when it was first to run, if that
 -- was later than its enqueue.
 create table sluice.task (
@@ -117,7 +117,7 @@ create table sluice.gated (
 create index gated_next on sluice.gated (stream, gate, rank, id);
 
 -- Stands at lanes[held + 1], holding a slot in each lane before it.
--- place: 0 in an order lane, where priority is ignored; the rank elsewhere.
+-- place: 0 in an order lane and in a window, where priority is ignored; the rank elsewhere.
 create table sluice.wait (
   id bigint not null, lane bigint not null, place smallint not null, rank smallint not null,
   attempt smallint not null, held smallint not null, stream int not null, gate int not null,
@@ -138,6 +138,11 @@ create table sluice.park (
   id bigint primary key, stream int not null, attempt smallint not null, held smallint not null
 );
 create index park_stream on sluice.park (stream, id);
+
+-- Waits for its children: for one of these runs to end. Holds at most the slot of its order key (held = 1).
+create table sluice.parent (
+  id bigint primary key, attempt smallint not null, held smallint not null, runs bigint[] not null
+);
 
 -- In hand at three crashes: claimed alone. reserved_by: the worker that is emptying itself for it.
 create table sluice.suspect (
@@ -198,9 +203,9 @@ create index idempotency_prune on sluice.idempotency (expires_at);
 create table sluice.lane (
   id bigint primary key, limit_id int not null, cap int not null, used int not null check (used >= 0)
 ) with (fillfactor = 50);
-create index lane_limit on sluice.lane (limit_id) where limit_id > 0;
+create index lane_limit on sluice.lane (limit_id) where limit_id <> 0;
 
--- Limits with a lane above its number, since it was lowered. While one is here, a claim passes over
+-- Limits with a lane above its number, since it was lowered; -2 stands for all windows. While one is here, a claim passes over
 -- tasks that hold a slot of such a lane: to start them would be one too many.
 create table sluice.lowered (
   limit_id int primary key

@@ -53,7 +53,7 @@ declare v_n int;
 begin
   perform sluice.barrier_shared();
   with over as materialized (
-    select n.id as lane, n.used - n.cap as excess from sluice.lowered d join sluice.lane n on n.limit_id = d.limit_id and n.limit_id > 0 where n.used > n.cap
+    select n.id as lane, n.used - n.cap as excess from sluice.lowered d join sluice.lane n on n.limit_id = d.limit_id and n.limit_id <> 0 where n.used > n.cap
   ), holder as (
     select 'r' as source, r.ctid as tid, r.rank, r.id, r.attempt, o.lane, o.excess
     from sluice.ready r cross join lateral unnest(r.lanes) l join over o on o.lane = l where exists (select from over)
@@ -81,7 +81,7 @@ begin
     select l, 0, count(*) from back b cross join lateral unnest(b.lanes[b.at:]) l group by l
   )
   select count(*) into v_n from back;
-  delete from sluice.lowered d where not exists (select from sluice.lane n where n.limit_id = d.limit_id and n.limit_id > 0 and n.used > n.cap);
+  delete from sluice.lowered d where not exists (select from sluice.lane n where n.limit_id = d.limit_id and n.limit_id <> 0 and n.used > n.cap);
   return v_n;
 end $$;
 

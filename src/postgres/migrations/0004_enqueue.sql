@@ -59,10 +59,11 @@ begin
   end if;
 end $$;
 
--- Tasks with an order key or limits. Keys become lanes, totals become the gate.
+-- Tasks with an order key or limits. Keys become lanes, totals become the gate. p_window: the lane of a fan-out's
+-- window, which comes last: a retry that keeps its order key stands at the window again.
 create function sluice.insert_placed(
   p_stream int, p_rank smallint, p_attempts smallint, p_ids bigint[], p_inputs json[], p_limits int[], p_keys text, p_orders text,
-  p_order_blocks boolean, p_later timestamptz, p_fresh boolean[], p_trace text)
+  p_order_blocks boolean, p_later timestamptz, p_fresh boolean[], p_trace text, p_window bigint default null, p_window_name text default null)
 returns void language plpgsql set plan_cache_mode = force_generic_plan set jit = off as $$
 declare
   v_secret text := (select value from sluice.setting where name = 'lane_secret');
@@ -82,25 +83,25 @@ begin
   if v_keyed is not null and v_keys is null then perform sluice.refuse('key_missing', 'a limit per key needs a key'); end if;
   -- Ignored, it would let the task past a limit that its sender believes in.
   if v_keyed is null and v_keys is not null then perform sluice.refuse('limit_shape', 'a key was given, but none of the limits is per key'); end if;
-  if v_keyed is null and v_orders is null then
+  if v_keyed is null and v_orders is null and p_window is null then
     perform sluice.insert_plain(p_stream, p_rank, p_attempts, p_ids, p_inputs, v_gate, p_later, p_fresh, p_trace);
     return;
   end if;
   perform sluice.insert_laned(p_stream, p_rank, p_attempts, v_gate, p_ids, p_inputs, p_later, p_fresh, v_orders, v_keys,
     v_keyed, case when p_order_blocks then -1 else 0 end, v_secret,
-    (select unserved from sluice.stream where id = p_stream), p_trace);
+    (select unserved from sluice.stream where id = p_stream), p_trace, p_window, p_window_name);
 end $$;
 
 create function sluice.insert_laned(
   p_stream int, p_rank smallint, p_attempts smallint, p_gate int, p_ids bigint[], p_inputs json[], p_later timestamptz, p_fresh boolean[],
-  p_orders text[], p_keys text[], p_keyed int[], p_order_limit int, p_secret text, p_unserved boolean, p_trace text)
+  p_orders text[], p_keys text[], p_keyed int[], p_order_limit int, p_secret text, p_unserved boolean, p_trace text, p_window bigint default null, p_window_name text default null)
 returns void language plpgsql set plan_cache_mode = force_generic_plan set jit = off as $$
 begin
   with item as materialized (
     select u.id, u.input, u.order_key,
-      case when u.order_key is not null then array[sluice.lane_id(1, u.order_key, p_secret)] end || k.lanes as lanes,
-      case when u.order_key is not null then array[p_order_limit] end || k.limits as lane_limits,
-      case when u.order_key is not null then array[u.order_key] end || k.names as lane_keys,
+      case when u.order_key is not null then array[sluice.lane_id(1, u.order_key, p_secret)] end || k.lanes || case when p_window is not null then array[p_window] end as lanes,
+      case when u.order_key is not null then array[p_order_limit] end || k.limits || case when p_window is not null then array[-2] end as lane_limits,
+      case when u.order_key is not null then array[u.order_key] end || k.names || case when p_window is not null then array[p_window_name] end as lane_keys,
       k.bad
     from unnest(p_ids, p_inputs, p_orders, p_keys, p_fresh) u(id, input, order_key, keys, fresh)
     left join lateral (
@@ -146,7 +147,13 @@ end $$;
 -- The unique index makes concurrent holders of one key wait for each other; workers never touch it.
 create function sluice.claim_keys(p_stream int, p_ids bigint[], p_keys text[], p_inputs json[], p_ms bigint, out ids bigint[], out fresh boolean[])
 language plpgsql as $$
-declare v_type text := (select type from sluice.stream where id = p_stream); v_now timestamptz := sluice.clock(); v_key text; v_id bigint;
+begin
+  select k.ids, k.fresh into ids, fresh from sluice.claim_keys_of((select type from sluice.stream where id = p_stream), p_ids, p_keys, p_inputs, p_ms) k;
+end $$;
+
+create function sluice.claim_keys_of(p_type text, p_ids bigint[], p_keys text[], p_inputs json[], p_ms bigint, out ids bigint[], out fresh boolean[])
+language plpgsql as $$
+declare v_type text := p_type; v_now timestamptz := sluice.clock(); v_key text; v_id bigint;
 begin
   if cardinality(p_keys) <> cardinality(p_ids) then perform sluice.refuse('invalid_key', 'every task needs its idempotency key'); end if;
   delete from sluice.idempotency where type = v_type and key = any (p_keys) and expires_at <= v_now;
@@ -157,7 +164,7 @@ begin
   select i.key, i.id into v_key, v_id from unnest(p_keys, p_inputs) u(key, input) join sluice.idempotency i on i.type = v_type and i.key = u.key
   where u.key <> '' and i.digest <> md5(u.input::jsonb::text) limit 1;
   if found then
-    perform sluice.refuse('idempotency_conflict', format('idempotency key %L of %L was already used with another input, by task %s', v_key, v_type, v_id));
+    perform sluice.refuse('idempotency_conflict', format('idempotency key %L of %L was already used with another input, by task %s', v_key, ltrim(translate(v_type, E'\x1f', ' ')), v_id));
   end if;
   select array_agg(coalesce(i.id, u.id) order by u.n), array_agg(i.id is null or i.id = u.id order by u.n) into ids, fresh
   from unnest(p_ids, p_keys) with ordinality u(id, key, n)

@@ -112,7 +112,7 @@ begin
     if v_new is not null then
       with born as (
         insert into sluice.lane (id, limit_id, cap, used)
-        select lane, greatest(limit_id, 0), sluice.lane_cap(lane, limit_id), 1 from unnest(v_new, v_new_limits) u(lane, limit_id) order by lane
+        select lane, limit_id, sluice.lane_cap(lane, limit_id), 1 from unnest(v_new, v_new_limits) u(lane, limit_id) order by lane
         on conflict do nothing returning id
       ) select array_agg(id) into v_born from born;
     end if;
@@ -124,7 +124,9 @@ begin
       select coalesce(n.lane, f.lane) as lane, coalesce(f.n, 0) as freed, n.limit_id
       from unnest(v_new, v_new_limits) n(lane, limit_id) full join unnest(v_freed, v_freed_n) f(lane, n) on f.lane = n.lane
     ), locked as (
-      select id, cap - used as room from sluice.lane
+      -- A window may have been shut by a failure, in this very transaction too.
+      -- guard: a failure shuts the window -> test/postgres/workflow/races.test.ts: "after the first failure of a fail-fast fan-out none of the others starts"
+      select id, case when v_level = 3 then sluice.lane_cap(id, limit_id) else cap end - used as room from sluice.lane
       where id = any (array(select lane from touched where lane <> all (coalesce(v_born, '{}')))) order by id for update
     ), held as (
       select t.lane, t.freed as returned, l.room + t.freed as room from touched t join locked l on l.id = t.lane

@@ -17,15 +17,22 @@ create function sluice.settle_succeeded(p_ids bigint[], p_claims bigint[], p_res
   out settled bigint[], out lanes bigint[], out gates int[], out gates_n int[])
 language plpgsql set enable_seqscan = off set enable_bitmapscan = off set plan_cache_mode = force_generic_plan set jit = off as $$
 declare
-  v_results text[] := string_to_array(p_results, E'\x1e', ''); v_awaited bigint[];
-  v_any_awaited boolean; v_any_stop boolean; v_any_crash boolean; v_run sluice.run; v_gates int[]; v_stream_gates int[];
+  v_results text[] := string_to_array(p_results, E'\x1e', ''); v_awaited bigint[]; v_told bigint[];
+  v_any_awaited boolean; v_any_flow boolean; v_any_stop boolean; v_any_crash boolean; v_run sluice.run; v_gates int[]; v_stream_gates int[];
 begin
   if p_noted then
-    select exists (select from sluice.awaited), exists (select from sluice.stop), exists (select from sluice.crash)
-    into v_any_awaited, v_any_stop, v_any_crash;
+    select exists (select from sluice.awaited), exists (select from sluice.stop), exists (select from sluice.crash),
+      not p_keep and exists (select from sluice.workflow_run where finished_at is null)
+    into v_any_awaited, v_any_stop, v_any_crash, v_any_flow;
   end if;
   if v_any_awaited then
     v_awaited := array(select a.id from unnest(p_ids) u(id) cross join lateral (select id from sluice.awaited where id = u.id limit 1) a);
+    v_told := v_awaited;
+  end if;
+  if v_any_flow then
+    -- What belongs to a run is kept as long as the run: others are rendered from it.
+    -- guard: members are kept -> test/postgres/workflow/keep.test.ts: "with history off the results of a run are kept while it lives"
+    v_awaited := v_awaited || array(select w.id from unnest(p_ids) u(id) cross join lateral (select id from sluice.workflow_task where id = u.id limit 1) w);
   end if;
   if cardinality(p_ids) <= 4 then
     -- A few: plain statements cost less to begin than one that does it all.
@@ -93,7 +100,7 @@ begin
     if gates = '{}' then gates := null; gates_n := null; end if;
   end if;
   if cardinality(gates) > 1 or gates[1] < 0 then select f.gates, f.n into gates, gates_n from sluice.slots_of(gates, gates_n) f; end if;
-  if v_awaited <> '{}' then perform sluice.tell_awaited(v_awaited); end if;
+  if v_told <> '{}' then perform sluice.tell_awaited(v_told); end if;
   if v_any_stop then delete from sluice.stop where id = any (settled); end if;
   if v_any_crash then delete from sluice.crash where id = any (settled); end if;
 end $$;
@@ -109,7 +116,9 @@ begin
 end $$;
 
 -- Every other outcome, one letter each: r retry after p_delays ms, f final failure, c cancelled,
--- z snooze (no attempt used), b handed back (no attempt used). A retry or snooze keeps the slot of
+-- z snooze (no attempt used), b handed back (no attempt used), w waits for its children: its outcome is the list
+-- of their runs (no attempt used), i its input is not what it takes: a retry, but for good if the input was
+-- rendered from the outputs of others, which stay what they are. A retry or snooze keeps the slot of
 -- its order key and gives the others back; a task handed back keeps all its narrow slots.
 -- Returns the ids that were still ours.
 create function sluice.settle(p_worker bigint, p_ids bigint[], p_claims bigint[], p_kinds text[], p_delays bigint[], p_outcomes text)
@@ -119,6 +128,9 @@ begin
   perform sluice.barrier_shared();
   perform sluice.require_lease(p_worker);
   select * into v from sluice.settle_others(p_ids, p_claims, p_kinds, p_delays, p_outcomes);
+  if v.slept is not null or v.ended is not null and exists (select from sluice.workflow_run where finished_at is null) then
+    perform sluice.workflow_ended_elsewhere(v.ended, v.ended_states, v.slept);
+  end if;
   if v.gates is not null then perform sluice.give_back(v.gates, v.gates_n); end if;
   if v.lanes is not null then perform sluice.admit(v.lanes, null, null, null); end if;
   -- One that claims no more cannot look itself.
@@ -129,21 +141,23 @@ begin
 end $$;
 
 create function sluice.settle_others(p_ids bigint[], p_claims bigint[], p_kinds text[], p_delays bigint[], p_outcomes text,
-  out settled bigint[], out lanes bigint[], out gates int[], out gates_n int[])
+  out settled bigint[], out lanes bigint[], out gates int[], out gates_n int[], out ended bigint[], out ended_states "char"[], out slept bigint[])
 language plpgsql set enable_seqscan = off set enable_bitmapscan = off set plan_cache_mode = force_generic_plan set jit = off as $$
-declare v_outcomes text[] := string_to_array(p_outcomes, E'\x1e', ''); v_ended bigint[]; v_back int[]; v_now timestamptz := sluice.clock();
+declare v_outcomes text[] := string_to_array(p_outcomes, E'\x1e', ''); v_back int[]; v_now timestamptz := sluice.clock();
 begin
   with outcome as materialized (
-    select distinct on (u.id) u.id, u.kind, u.delay_ms, u.outcome::json, x.tid from unnest(p_ids, p_claims, p_kinds, p_delays, v_outcomes) u(id, claim, kind, delay_ms, outcome)
+    select distinct on (u.id) u.id, case when u.kind <> 'i' then u.kind
+        when exists (select from sluice.workflow_task w join sluice.workflow_run k on k.id = w.run and k.graph is not null where w.id = u.id) then 'f' else 'r' end as kind,
+      u.delay_ms, u.outcome::json, x.tid from unnest(p_ids, p_claims, p_kinds, p_delays, v_outcomes) u(id, claim, kind, delay_ms, outcome)
     cross join lateral (select r.ctid as tid from sluice.run r where r.id = u.id and r.claim = u.claim limit 1) x
   ), gone as (
     delete from sluice.run where ctid = any (array(select tid from outcome)) returning *
   ), fate as materialized (
     select g.*, o.outcome as told, o.delay_ms, t.stream, t.rank, t.gate as task_gate, t.lane_limits,
       -- Asked to stop while it ran: whatever else happened, it does not run again.
-      case when o.kind in ('r', 'z', 'b') and exists (select from sluice.stop s where s.id = g.id) then 'c'
+      case when o.kind in ('r', 'z', 'b', 'w') and exists (select from sluice.stop s where s.id = g.id) then 'c'
            when o.kind = 'r' and g.attempt >= t.attempts_max then 'f' else o.kind end as kind,
-      o.kind in ('r', 'z', 'b') and exists (select from sluice.stop s where s.id = g.id) as asked,
+      o.kind in ('r', 'z', 'b', 'w') and exists (select from sluice.stop s where s.id = g.id) as asked,
       coalesce(t.lanes[1] >> 60 = 1, false) as ordered,
       exists (select from sluice.crash c where c.id = g.id and cardinality(c.workers) >= 3) as suspect
     from gone g join outcome o on o.id = g.id
@@ -151,6 +165,8 @@ begin
   ), to_scheduled as (
     insert into sluice.scheduled (id, run_at, attempt, held)
     select id, v_now + delay_ms * interval '1 millisecond', case when kind = 'r' then attempt else attempt - 1 end, ordered::int from fate where kind in ('r', 'z')
+  ), to_parent as (
+    insert into sluice.parent (id, attempt, held, runs) select id, attempt - 1, ordered::int, array(select json_array_elements_text(told)::bigint) from fate where kind = 'w'
   ), to_ready as (
     insert into sluice.ready (id, stream, rank, attempt, lanes) select id, stream, rank, attempt - 1, fate.lanes from fate where kind = 'b' and task_gate = 0 and not suspect
   ), to_gated as (
@@ -159,7 +175,7 @@ begin
     insert into sluice.suspect (id, stream, attempt, lanes) select id, stream, attempt - 1, fate.lanes from fate where kind = 'b' and suspect
   ), in_doubt as (
     -- It ran alone and did not kill its worker. Should it be in hand at one more crash, it is a suspect again and not yet guilty.
-    update sluice.crash c set workers = c.workers[:2] from fate where c.id = fate.id and suspect and kind in ('r', 'z')
+    update sluice.crash c set workers = c.workers[:2] from fate where c.id = fate.id and suspect and kind in ('r', 'z', 'w')
   ), blocked as (
     insert into sluice.block (id, lane) select id, fate.lanes[1] from fate where kind = 'f' and lane_limits[1] = -1
   ), history as (
@@ -171,14 +187,15 @@ begin
     select gate, count(*)::int as n from (select gate from gone union all select stream_gate from gone) g where gate <> 0 group by gate
   )
   select (select array_agg(id) from fate),
-    (select array_agg(l) from fate, unnest(case when kind = 'b' then null when kind in ('r', 'z') and ordered or kind = 'f' and lane_limits[1] = -1 then fate.lanes[2:] else fate.lanes end) l),
+    (select array_agg(l) from fate, unnest(case when kind = 'b' then null when kind in ('r', 'z', 'w') and ordered or kind = 'f' and lane_limits[1] = -1 then fate.lanes[2:] else fate.lanes end) l),
     (select array_agg(gate) from held), (select array_agg(n) from held),
-    (select array_agg(id) from fate where kind in ('f', 'c')), (select array_agg(distinct stream) from fate where kind = 'b')
-  into settled, lanes, gates, gates_n, v_ended, v_back;
+    (select array_agg(id order by id) from fate where kind in ('f', 'c')), (select array_agg(kind::"char" order by id) from fate where kind in ('f', 'c')),
+    (select array_agg(id) from fate where kind = 'w'), (select array_agg(distinct stream) from fate where kind = 'b')
+  into settled, lanes, gates, gates_n, ended, ended_states, slept, v_back;
   if gates is not null then select f.gates, f.n into gates, gates_n from sluice.slots_of(gates, gates_n) f; end if;
-  delete from sluice.stop where id = any (v_ended);
-  delete from sluice.crash where id = any (v_ended);
-  perform sluice.tell_awaited(array(select distinct id from sluice.awaited where id = any (v_ended)));
+  delete from sluice.stop where id = any (ended);
+  delete from sluice.crash where id = any (ended);
+  perform sluice.tell_awaited(array(select distinct id from sluice.awaited where id = any (ended)));
   if v_back is not null then perform sluice.ring(v_back, cardinality(p_ids)); end if;
 end $$;
 
@@ -193,6 +210,8 @@ begin
   if v.settled is null then perform sluice.refuse('lease_lost', 'this task is no longer ours to complete'); end if;
   if v.gates is not null then perform sluice.give_back(v.gates, v.gates_n); end if;
   insert into sluice.dirty (lane, limit_id, freed) select l, 0, 1 from unnest(v.lanes) l;
+  -- guard: a completion in a user's transaction leaves a note -> test/postgres/workflow/notes.test.ts: "a completion inside a transaction advances its run after the commit"
+  insert into sluice.workflow_note (id) select id from sluice.workflow_task where id = p_id;
   -- What comes now is the commit. If it does not, because the connection died and the server does not know
   -- it yet, the task and its slots must not stay in this transaction's hand for hours.
   -- guard: a completion does not stay open -> test/postgres/attacks.test.ts: "a completion that is never committed does not keep its task"

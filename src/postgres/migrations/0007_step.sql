@@ -237,7 +237,8 @@ end $$;
 -- p_spots: where to look, for a worker whose looks take long; empty: everywhere, but tell if it took long.
 -- A first row with a null id tells how many settles were refused, in attempt, if any was. Another, for who
 -- gave p_spots, if the look took long or began at spots, tells in stream how many milliseconds it took, and in input where the
--- heads were. holds: how many slots a task holds, and so how many others its end may let through, at most.
+-- heads were. One with stream -1 tells that tasks of a run are to be placed, by code that knows them or because they are many.
+-- holds: how many slots a task holds, and so how many others its end may let through, at most.
 -- trace: who enqueued it, or null. wait_ms: of the first task of the first source alone, for how long it had been due, unless it
 -- was tried before: one look at the time per claim is enough to know how long tasks wait.
 create function sluice.step(p_worker bigint, p_claim bigint, p_streams int[], p_n int,
@@ -250,21 +251,29 @@ language plpgsql set lock_timeout = '2s' set enable_seqscan = off set enable_bit
 #variable_conflict use_column
 declare
   v record; v_note record; g record; s sluice.source; v_sources sluice.source[]; v_others sluice.source[];
-  v_lanes bigint[]; v_lanes_n int[]; v_own_gates int[]; v_own_n int[]; v_joined bigint[]; v_joined_limits int[]; v_take int;
+  v_settled bigint[]; v_lanes bigint[]; v_lanes_n int[]; v_own_gates int[]; v_own_n int[]; v_joined bigint[]; v_joined_limits int[]; v_take int;
   v_gates int[]; v_wants int[]; v_want_gates int[]; v_want_n int[]; v_gate_wants int[]; v_gate_own int[]; v_rivals int[];
-  v_refused int; v_head bigint; v_claimed int := 0; v_plain int; v_alive boolean; v_lowered boolean; v_dirty boolean; v_noted boolean; v_look timestamptz; v_look_ms int;
+  v_refused int; v_head bigint; v_claimed int := 0; v_plain int; v_alive boolean; v_lowered boolean; v_dirty boolean; v_noted boolean; v_flow boolean; f record; v_look timestamptz; v_look_ms int;
 begin
   perform sluice.barrier_shared();
   -- All that a step asks before it begins, in one statement: each costs more to start than to run.
   select exists (select from sluice.worker w where w.id = p_worker and w.expires_at > sluice.clock()), exists (select from sluice.dirty), exists (select from sluice.lowered),
-    exists (select from sluice.awaited) or exists (select from sluice.stop) or exists (select from sluice.crash)
-  into v_alive, v_dirty, v_lowered, v_noted;
+    exists (select from sluice.awaited) or exists (select from sluice.stop) or exists (select from sluice.crash),
+    exists (select from sluice.workflow_run x where x.finished_at is null)
+  into v_alive, v_dirty, v_lowered, v_noted, v_flow;
   if not v_alive then perform sluice.require_lease(p_worker); end if;
   if p_ids is not null then
-    select * into v from sluice.settle_succeeded(p_ids, p_claims, p_results, p_keep, v_noted);
-    v_lanes := v.lanes; v_own_gates := v.gates; v_own_n := v.gates_n;
+    select * into v from sluice.settle_succeeded(p_ids, p_claims, p_results, p_keep, v_noted or v_flow);
+    v_lanes := v.lanes; v_own_gates := v.gates; v_own_n := v.gates_n; v_settled := v.settled;
     v_refused := cardinality(p_ids) - coalesce(cardinality(v.settled), 0);
     if v_refused > 0 then return query select null::bigint, null::int, least(v_refused, 32767)::smallint, null::json, null::smallint, null::text, null::int; end if;
+  end if;
+
+  if v_flow then
+    -- Before the lanes, and before the claim: this step may claim what comes next in the runs of what it settled.
+    select * into f from sluice.workflow_step_end(v_settled, p_streams, p_n);
+    v_dirty := v_dirty or f.joined;
+    if f.unplaced then return query select null::bigint, -1, null::smallint, null::json, null::smallint, null::text, null::int; end if;
   end if;
 
   -- guard: one pass -> test/postgres/attacks.test.ts: "attack 4: a step admits in one ascending pass"

@@ -117,7 +117,7 @@ end $$;
 -- slots and its attempts. Also what a dead worker's cut-off claim committed later. Safe for any
 -- number of processes at once: rows are skipped when another reaper has them.
 create function sluice.reap(out workers int, out tasks int, out poisoned int) language plpgsql set jit = off as $$
-declare v_now timestamptz := sluice.clock(); v_streams int[]; v_poisoned bigint[];
+declare v_now timestamptz := sluice.clock(); v_streams int[]; v_poisoned bigint[]; v_states "char"[];
 begin
   delete from sluice.worker where id = any (array(select id from sluice.worker where expires_at <= v_now for update skip locked));
   get diagnostics workers = row_count;
@@ -151,12 +151,13 @@ begin
     insert into sluice.dirty (lane, limit_id, freed) select l, 0, count(*) from fate, unnest(case when kind = 'f' and lane_limits[1] = -1 then lanes[2:] else lanes end) l
     where kind in ('f', 'c') group by l
   )
-  select count(*), count(*) filter (where kind = 'f'), array_agg(distinct stream), array_agg(id) filter (where kind in ('f', 'c'))
-  into tasks, poisoned, v_streams, v_poisoned from fate;
+  select count(*), count(*) filter (where kind = 'f'), array_agg(distinct stream), array_agg(id order by id) filter (where kind in ('f', 'c')), array_agg(kind::"char" order by id) filter (where kind in ('f', 'c'))
+  into tasks, poisoned, v_streams, v_poisoned, v_states from fate;
   if v_poisoned is not null then
     delete from sluice.stop where id = any (v_poisoned);
     delete from sluice.crash where id = any (v_poisoned);
     perform sluice.tell_awaited(array(select distinct id from sluice.awaited where id = any (v_poisoned)));
+    if exists (select from sluice.workflow_run where finished_at is null) then perform sluice.workflow_ended_elsewhere(v_poisoned, v_states); end if;
   end if;
   perform sluice.ring(array[x], tasks) from unnest(v_streams) x;
 end $$;
@@ -181,6 +182,7 @@ begin
   update sluice.crash set workers = array(select w from unnest(workers) w where w <> all (v_gone)) where workers && v_gone;
   -- Lanes come last, as in a step.
   if v_ids is not null then
+    if v.ended is not null and exists (select from sluice.workflow_run where finished_at is null) then perform sluice.workflow_ended_elsewhere(v.ended, v.ended_states); end if;
     if v.gates is not null then perform sluice.give_back(v.gates, v.gates_n); end if;
     if v.lanes is not null then perform sluice.admit(v.lanes, null, null, null); end if;
   end if;

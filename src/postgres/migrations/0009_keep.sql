@@ -34,6 +34,7 @@ begin
   if v_stopped is not null then
     delete from sluice.stop where id = any (v_stopped);
     perform sluice.tell_awaited(array(select distinct id from sluice.awaited where id = any (v_stopped)));
+    if exists (select from sluice.workflow_run where finished_at is null) then perform sluice.workflow_ended_elsewhere(v_stopped, array_fill('c'::"char", array[cardinality(v_stopped)])); end if;
   end if;
   if v_streams is not null and exists (select from sluice.worker where asleep) then perform sluice.ring(array[x], moved) from unnest(v_streams) x; end if;
   next_ms := (select greatest(0, ceil(extract(epoch from run_at - v_now) * 1000)) from sluice.scheduled where run_at > v_now order by run_at limit 1);
@@ -59,7 +60,9 @@ begin
     delete from sluice.done where ctid = any (array(
       select d.ctid from sluice.done d where d.ctid >= format('(%s,0)', v.block)::tid and d.ctid < format('(%s,0)', v.block + v_blocks)::tid
         and d.finished_at < v_now - case d.state when 's' then p_succeeded_ms when 'f' then p_failed_ms else p_cancelled_ms end * interval '1 millisecond'
-        and not exists (select from sluice.block b where b.id = d.id) for update of d skip locked)) returning id
+        and not exists (select from sluice.block b where b.id = d.id)
+        -- guard: members are pruned with their run -> test/postgres/workflow/keep.test.ts: "what belongs to a run is pruned with it and not before"
+        and not exists (select from sluice.workflow_task w where w.id = d.id) for update of d skip locked)) returning id
   ), tasks as (
     delete from sluice.task where id = any (array(select id from gone))
   )

@@ -2,8 +2,9 @@
 
 -- Append-only as far as lanes go, so it may live in a user's transaction. Per id: 'cancelled',
 -- 'asked' (it runs; the worker hears of it with its next heartbeat), 'over', 'unknown', or 'moving'
--- (between two states just now: ask again).
-create function sluice.cancel(p_ids bigint[], p_reason text default null) returns table (id bigint, answer text)
+-- (between two states just now: ask again). p_notes: leave notes to the runs that the tasks belong to; whoever
+-- counts them himself does not.
+create function sluice.cancel(p_ids bigint[], p_reason text default null, p_notes boolean default true) returns table (id bigint, answer text)
 language plpgsql set enable_seqscan = off set enable_bitmapscan = off set plan_cache_mode = force_generic_plan set jit = off as $$
 #variable_conflict use_column
 declare v_left bigint[] := p_ids; v_gone bigint[] := '{}'; v_asked bigint[] := '{}'; v_now timestamptz := sluice.clock(); v_round bigint[]; v_round_asked bigint[];
@@ -34,8 +35,11 @@ begin
     ), k as (
       delete from sluice.park where ctid = any (array(select x.tid from target t cross join lateral (
         select y.ctid as tid from sluice.park y where y.id = t.id for update skip locked) x)) returning park.id, attempt, held::int
+    ), c as (
+      delete from sluice.parent where ctid = any (array(select x.tid from target t cross join lateral (
+        select y.ctid as tid from sluice.parent y where y.id = t.id for update skip locked) x)) returning parent.id, attempt, held::int
     ), gone as materialized (
-      select * from k union all select * from s union all select * from w union all select * from r union all select * from g union all select * from p
+      select * from k union all select * from c union all select * from s union all select * from w union all select * from r union all select * from g union all select * from p
     ), history as (
       insert into sluice.done (id, state, attempt, finished_at, outcome)
       select id, 'c', attempt, v_now, json_build_object('reason', p_reason) from gone
@@ -54,6 +58,9 @@ begin
     if v_try = 2 then perform pg_sleep(0.002); end if;
   end loop;
   perform sluice.tell_awaited(array(select distinct a.id from sluice.awaited a where a.id = any (v_gone)));
+  if p_notes and v_gone <> '{}' then
+    insert into sluice.workflow_note (id) select w.id from unnest(v_gone) u(id) cross join lateral (select x.id from sluice.workflow_task x where x.id = u.id limit 1) w;
+  end if;
   -- What they held may let others through, whom no enqueue announces.
   if v_gone <> '{}' and exists (select from sluice.worker where asleep) then
     perform sluice.ring(array(select distinct t.stream from sluice.task t where t.id = any (v_gone) and t.lanes is not null), cardinality(v_gone));
@@ -66,27 +73,41 @@ end $$;
 
 -- A failed or cancelled task runs again from its first attempt, in its old place.
 create function sluice.retry(p_id bigint) returns boolean language plpgsql as $$
-declare v_task sluice.task; v_held int; v_at int;
 begin
-  delete from sluice.done where id = p_id and state in ('f', 'c');
-  if not found then return false; end if;
-  delete from sluice.stop where id = p_id;
-  delete from sluice.crash where id = p_id;
-  delete from sluice.block where id = p_id;
-  v_held := case when found then 1 else 0 end;
-  select * into v_task from sluice.task where id = p_id;
-  v_at := v_held + 1;
-  if v_held < coalesce(cardinality(v_task.lanes), 0) then
+  if exists (select from sluice.workflow_task where id = p_id) and not sluice.workflow_uncount(p_id) then return false; end if;
+  return sluice.retry_many(array[p_id]) = 1;
+end $$;
+
+-- Returns how many. The caller has seen to it that no run counts them as over.
+create function sluice.retry_many(p_ids bigint[]) returns int
+language plpgsql set enable_seqscan = off set enable_bitmapscan = off set plan_cache_mode = force_generic_plan set jit = off as $$
+declare v_ids bigint[]; v_streams int[];
+begin
+  with gone as (
+    delete from sluice.done where ctid = any (array(select x.tid from unnest(p_ids) u(id) cross join lateral (
+      select d.ctid as tid from sluice.done d where d.id = u.id and d.state in ('f', 'c') limit 1) x)) returning id
+  ) select array_agg(id) into v_ids from gone;
+  if v_ids is null then return 0; end if;
+  delete from sluice.stop where id = any (v_ids);
+  delete from sluice.crash where id = any (v_ids);
+  with unblocked as (
+    delete from sluice.block where id = any (v_ids) returning id
+  ), back as materialized (
+    select t.*, case when b.id is null then 0 else 1 end as held from unnest(v_ids) u(id) cross join lateral (select * from sluice.task where id = u.id limit 1) t left join unblocked b on b.id = u.id
+  ), waits as (
     insert into sluice.wait (id, lane, place, rank, attempt, held, stream, gate, lanes, lane_limits)
-    values (p_id, v_task.lanes[v_at], sluice.lane_place(v_task.lanes[v_at], v_task.rank), v_task.rank, 0, v_held, v_task.stream, v_task.gate, v_task.lanes, v_task.lane_limits);
-    insert into sluice.dirty (lane, limit_id) values (v_task.lanes[v_at], v_task.lane_limits[v_at]);
-  elsif v_task.gate = 0 then
-    insert into sluice.ready (id, stream, rank, attempt, lanes) values (p_id, v_task.stream, v_task.rank, 0, v_task.lanes);
-  else
-    insert into sluice.gated (id, stream, gate, rank, attempt, lanes) values (p_id, v_task.stream, v_task.gate, v_task.rank, 0, v_task.lanes);
-  end if;
-  perform sluice.ring(array[v_task.stream], 1);
-  return true;
+    select id, lanes[held + 1], sluice.lane_place(lanes[held + 1], rank), rank, 0, held, stream, gate, lanes, lane_limits from back where held < cardinality(lanes)
+  ), notes as (
+    insert into sluice.dirty (lane, limit_id) select lanes[held + 1], max(lane_limits[held + 1]) from back where held < cardinality(lanes) group by 1
+  ), readies as (
+    insert into sluice.ready (id, stream, rank, attempt, lanes) select id, stream, rank, 0, lanes from back where held >= coalesce(cardinality(lanes), 0) and gate = 0
+  ), gates as (
+    insert into sluice.gated (id, stream, gate, rank, attempt, lanes) select id, stream, gate, rank, 0, lanes from back where held >= coalesce(cardinality(lanes), 0) and gate <> 0
+  )
+  select array_agg(distinct stream) into v_streams from back;
+  perform sluice.ring(v_streams, cardinality(v_ids));
+  if exists (select from sluice.workflow_run r where r.parent = any (v_ids) and r.state in ('f', 'c')) then perform sluice.workflow_map_again(v_ids); end if;
+  return cardinality(v_ids);
 end $$;
 
 -- A blocked order key goes on without its failed task.
@@ -110,38 +131,11 @@ create view sluice.task_state as
     union all select 'ready', attempt, null, null, null, null, null from sluice.ready r where t.gate = 0 and r.stream = t.stream and r.rank = t.rank and r.id = t.id
     union all select 'waiting', attempt, null, null, null, null, null from sluice.gated g where t.gate <> 0 and g.stream = t.stream and g.gate = t.gate and g.rank = t.rank and g.id = t.id
     union all select 'waiting', attempt, null, null, null, null, null from sluice.park where id = t.id
+    union all select 'waiting', attempt, null, null, null, null, null from sluice.parent where id = t.id
     union all select 'ready', attempt, null, null, null, null, null from sluice.suspect where id = t.id
     union all select 'running', attempt, null, worker, started_at, null, null from sluice.run where id = t.id
     union all select case state when 's' then 'succeeded' when 'f' then 'failed' else 'cancelled' end, attempt, null, worker, started_at, finished_at, outcome from sluice.done where id = t.id
   ) x;
-
--- What must never be: slots and holders that differ, a lane or gate above its capacity although its
--- number was never lowered below, a waiter nobody will wake, a task in two states or in none.
-create view sluice.violation as
-  with holder as (
-    select lane, count(*) as n from (
-      select lanes as l from sluice.ready union all select lanes from sluice.gated union all select lanes from sluice.run union all select lanes from sluice.suspect
-      union all select lanes[1:held] from sluice.wait union all select array[lane] from sluice.block
-      union all select t.lanes[1:s.held] from sluice.scheduled s join sluice.task t using (id) where s.held > 0
-      union all select t.lanes[1:p.held] from sluice.park p join sluice.task t using (id) where p.held > 0
-    ) x, unnest(x.l) lane group by lane
-  ), freed as (
-    select lane, sum(dirty.freed) as n from sluice.dirty where dirty.freed > 0 group by lane
-  ), expected as (
-    select coalesce(h.lane, f.lane) as lane, coalesce(h.n, 0) + coalesce(f.n, 0) as n from holder h full join freed f on f.lane = h.lane
-  ), place as (
-    select id from sluice.ready union all select id from sluice.gated union all select id from sluice.wait union all select id from sluice.scheduled
-    union all select id from sluice.park union all select id from sluice.suspect union all select id from sluice.run union all select id from sluice.done
-  )
-  select 'slots differ from holders' as what, coalesce(l.id, e.lane) as id, l.used::bigint as used, l.cap::bigint as cap, coalesce(e.n, 0)::bigint as held
-    from sluice.lane l full join expected e on e.lane = l.id where coalesce(l.used, 0) <> coalesce(e.n, 0)
-  union all select 'order key held twice', l.id, l.used, l.cap, null from sluice.lane l where l.id >> 60 = 1 and l.used > 1
-  union all select 'waiter without a waker', w.lane, l.used, l.cap, null from (select distinct lane from sluice.wait) w left join sluice.lane l on l.id = w.lane
-    where (l.id is null or l.used < l.cap) and not exists (select from sluice.dirty d where d.lane = w.lane)
-  union all select 'gate differs from holders', g.id, g.used, g.cap, r.n from sluice.gate g cross join lateral (
-    select (select count(*) from sluice.run where g.id = any (sluice.gates_of(run.gate) || stream_gate)) + coalesce((select sum(n) from sluice.credit c where c.gate = g.id), 0) as n) r where g.used <> r.n
-  union all select 'task in two states', id, null, null, count(*) from place group by id having count(*) > 1
-  union all select 'task in no state', t.id, null, null, 0 from sluice.task t where not exists (select from place p where p.id = t.id);
 
 -- The slots of limits, for metrics: at most p_max limits, those named first. A limit per key is told under name/*, by
 -- the key that has the most. slots: null while lifted. waiting: tasks that stand before a limit that is full, counted

@@ -211,6 +211,9 @@ function perform(store: Store, { name, values }: Query): unknown[] {
     prune_notes: () => [{ pruned: 0 }],
     keep_lanes: () => [{ looked: 0 }],
     walked_rows: () => [],
+    workflow_keep: () => [{ moved: 0, next_ms: null, unplaced: false }],
+    workflow_orphans: () => [{ cancelled: 0 }],
+    workflow_prune: () => [{ pruned: 0 }],
     due_schedules: (): Row[] => [{ due: [], now_ms: 0, wait_ms: null }],
   };
   const known = statements[name];

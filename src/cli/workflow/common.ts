@@ -1,0 +1,95 @@
+import { readFileSync } from "node:fs";
+import { Command } from "commander";
+import { Client } from "../../client/client.js";
+import type { Run } from "../../client/run.js";
+import { SluiceError } from "../../core/error.js";
+import { quote } from "../../core/quote.js";
+import { databaseSettings } from "../database.js";
+
+/** What every verb takes. */
+export interface Flags {
+  readonly url?: string;
+  readonly schema?: string;
+  readonly json?: boolean;
+}
+
+interface Help {
+  readonly summary: string;
+  readonly description: string;
+  readonly examples: readonly string[];
+  /** What --json prints. */
+  readonly json: string;
+}
+
+/** A verb of `sluice workflow`, with what all of them have. */
+export function verb(name: string, { summary, description, examples, json }: Help): Command {
+  const shown = examples.map((example) => `  $ sluice workflow ${example}`).join("\n");
+  return new Command(name)
+    .summary(summary)
+    .description(description)
+    .option("--url <url>", "the database, postgres://...; default: DATABASE_URL")
+    .option(
+      "--schema <name>",
+      'the schema that holds everything; default: SLUICE_SCHEMA, else "sluice"',
+    )
+    .option("--json", "print JSON")
+    .addHelpText("after", `\nExamples:\n${shown}\n\nThe JSON: ${json}`);
+}
+
+/** Connects, and closes afterwards. The schema is not migrated on the way. */
+export async function withClient<T>(
+  { url, schema }: Flags,
+  use: (client: Client) => Promise<T>,
+): Promise<T> {
+  const settings = await databaseSettings({
+    ...(url !== undefined && { url }),
+    ...(schema !== undefined && { schema }),
+  });
+  const found = { url: settings.url!, schema: settings.schema };
+  const client = await Client.connect({ ...found, migrate: false });
+  try {
+    return await use(client);
+  } finally {
+    await client.close();
+  }
+}
+
+/** JSON as it was typed, or with @ in front the name of a file that holds it; @- is the standard input. */
+export function jsonOf(option: string, text: string | undefined): unknown {
+  if (text === undefined) return undefined;
+  const said = text.startsWith("@") ? contentOf(option, text.slice(1)) : text;
+  try {
+    return JSON.parse(said);
+  } catch (cause) {
+    throw refusal(option, `${option} is no JSON: ${(cause as Error).message}`, cause);
+  }
+}
+
+function contentOf(option: string, file: string): string {
+  try {
+    return readFileSync(file === "-" ? 0 : file, "utf8");
+  } catch (cause) {
+    throw refusal(option, `${option}: cannot read ${quote(file)}`, cause);
+  }
+}
+
+/** A number as it was typed; what is no number is refused by whoever knows its range. */
+export function numberOf(text: string): number {
+  return /^\d+$/.test(text) ? Number(text) : Number.NaN;
+}
+
+/** For verbs that change a run which is not over: refuses if there was none. */
+export async function requireDone(run: Run, done: boolean): Promise<void> {
+  if (done) return;
+  const status = await run.status();
+  if (status === null) throw notThere(run.id);
+  throw new SluiceError("workflow_over", `run ${run.id} of ${status.workflow} has ${status.state}`);
+}
+
+export function notThere(id: string): SluiceError {
+  return new SluiceError("run_not_found", `there is no run ${id}`, { details: { id } });
+}
+
+function refusal(option: string, message: string, cause: unknown): SluiceError {
+  return new SluiceError("invalid_option", message, { cause, details: { option } });
+}

@@ -1,0 +1,69 @@
+import { Option, type Command } from "commander";
+import type { RunSummary } from "../../client/run-status.js";
+import { STATES, type RunPage, type RunSearch } from "../../client/runs.js";
+import type { RunState } from "../../postgres/workflow/inspect.js";
+import { SluiceError } from "../../core/error.js";
+import { quote } from "../../core/quote.js";
+import { dim } from "../colors.js";
+import { printResult } from "../print.js";
+import { numberOf, verb, withClient, type Flags } from "./common.js";
+
+interface ListFlags extends Flags {
+  readonly workflow?: string;
+  readonly state?: RunState;
+  readonly since?: string;
+  readonly limit: string;
+  readonly cursor?: string;
+}
+
+/** `sluice workflow list`: runs, the newest first. */
+export function listCommand(): Command {
+  return verb("list", {
+    summary: "list runs, the newest first",
+    description: "Lists runs, the newest first, page by page.",
+    examples: [
+      "list --workflow nightly --state failed",
+      "list --since 2030-01-31T00:00:00Z --limit 1000 --json",
+    ],
+    json: '{"runs":[{"id":"12","workflow":"nightly","state":"failed",...}],"cursor":"12"}; null: the last page',
+  })
+    .option("--workflow <name>", "runs of this workflow")
+    .addOption(new Option("--state <state>", "runs in this state").choices(STATES))
+    .option("--since <time>", "started at this time or later, as ISO text")
+    .option("--limit <n>", "at most so many", "20")
+    .option("--cursor <cursor>", "goes on after the page that it came with")
+    .action(runList);
+}
+
+async function runList({ json = false, ...flags }: ListFlags): Promise<void> {
+  const { workflow, state, since, cursor } = flags;
+  const search: RunSearch = {
+    limit: numberOf(flags.limit),
+    ...(workflow === undefined ? {} : { workflow }),
+    ...(state === undefined ? {} : { state }),
+    ...(since === undefined ? {} : { since: timeOf(since) }),
+    ...(cursor === undefined ? {} : { cursor }),
+  };
+  const page = await withClient(flags, (client) => client.runs(search));
+  printResult(page, linesOf(page), json);
+}
+
+function timeOf(text: string): Date {
+  const time = new Date(text);
+  if (!Number.isNaN(time.getTime())) return time;
+  throw new SluiceError("invalid_option", `--since is no time: ${quote(text)}`, {
+    details: { option: "since" },
+  });
+}
+
+function linesOf({ runs, cursor }: RunPage): string[] {
+  if (runs.length === 0) return ["no runs"];
+  const width = Math.max(...runs.map(({ workflow }) => workflow.length));
+  const more = cursor === null ? [] : [dim(`more: --cursor ${cursor}`)];
+  return [...runs.map((run) => lineOf(run, width)), ...more];
+}
+
+function lineOf({ id, workflow, state, createdAt, reason }: RunSummary, width: number): string {
+  const why = reason === null ? "" : `  ${reason}`;
+  return `${id.padStart(6)}  ${workflow.padEnd(width)}  ${state.padEnd(10)}  ${dim(createdAt.toISOString())}${why}`;
+}

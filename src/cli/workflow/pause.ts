@@ -1,0 +1,24 @@
+import type { Command } from "commander";
+import { printResult } from "../print.js";
+import { requireDone, verb, withClient, type Flags } from "./common.js";
+
+/** `sluice workflow pause`. */
+export function pauseCommand(): Command {
+  return verb("pause", {
+    summary: "begin nothing more of a run",
+    description:
+      "While a run is paused no node of it begins and nothing passes a window; what runs may finish.",
+    examples: ["pause 12"],
+    json: '{"run":"12","paused":true}',
+  })
+    .argument("<run>", "its id")
+    .action(runPause);
+}
+
+async function runPause(id: string, flags: Flags): Promise<void> {
+  await withClient(flags, async (client) => {
+    const run = client.run(id);
+    await requireDone(run, await run.pause());
+  });
+  printResult({ run: id, paused: true }, [`run ${id}: paused`], flags.json ?? false);
+}

@@ -1,0 +1,23 @@
+import type { Command } from "commander";
+import { printResult } from "../print.js";
+import { requireDone, verb, withClient, type Flags } from "./common.js";
+
+/** `sluice workflow resume`. */
+export function resumeCommand(): Command {
+  return verb("resume", {
+    summary: "let a paused run go on",
+    description: "Lets a paused run go on.",
+    examples: ["resume 12"],
+    json: '{"run":"12","paused":false}',
+  })
+    .argument("<run>", "its id")
+    .action(runResume);
+}
+
+async function runResume(id: string, flags: Flags): Promise<void> {
+  await withClient(flags, async (client) => {
+    const run = client.run(id);
+    await requireDone(run, await run.resume());
+  });
+  printResult({ run: id, paused: false }, [`run ${id}: goes on`], flags.json ?? false);
+}

@@ -1,0 +1,62 @@
+import type { RunStatus } from "../../client/run-status.js";
+import { headOf, lineOf, viewOf } from "./view.js";
+
+/** Where a view is drawn, as process.stdout is. */
+export interface Screen {
+  readonly isTTY?: boolean;
+  readonly columns?: number;
+  readonly rows?: number;
+  write(text: string): unknown;
+}
+
+/** Shows statuses one after the other. */
+type Show = (status: RunStatus) => void;
+
+/** In place on a terminal; elsewhere a line for everything that has changed. */
+export function showOn(screen: Screen): Show {
+  return screen.isTTY === true ? redraw(screen) : tell(screen);
+}
+
+function redraw(screen: Screen): Show {
+  let height = 0;
+  return (status) => {
+    const lines = fitted(viewOf(status), screen);
+    const up = height === 0 ? "" : `\u001b[${height}A`;
+    // Each line is cleared as it is written, and what is left of a longer view below.
+    screen.write(`${up}${lines.map((line) => `\u001b[2K${line}\n`).join("")}\u001b[0J`);
+    height = lines.length;
+  };
+}
+
+/** A line that wraps, or a view higher than the terminal, could not be drawn over. */
+function fitted(lines: readonly string[], { columns = 80, rows = 24 }: Screen): string[] {
+  const max = Math.max(2, rows - 1);
+  const shown =
+    lines.length <= max
+      ? lines
+      : [...lines.slice(0, max - 1), `  ... and ${lines.length - max + 1} nodes more`];
+  return shown.map((line) => cut(line, columns));
+}
+
+// oxlint-disable-next-line no-control-regex -- colours are told by control characters
+const PIECES = /\u001b\[[\d;]*m|[^\u001b]/gu;
+
+/** The first so many characters; colours take no room, and are ended. */
+function cut(line: string, columns: number): string {
+  let left = columns;
+  const kept = (line.match(PIECES) ?? []).filter((piece) => piece.length > 2 || left-- > 0);
+  return kept.join("");
+}
+
+function tell(screen: Screen): Show {
+  const seen = new Map<string, string>();
+  return (status) => {
+    const lines = [
+      ...status.nodes.map((node) => [`node ${node.name}`, lineOf(node)] as const),
+      ["run", headOf(status)] as const,
+    ];
+    const changed = lines.filter(([key, line]) => seen.get(key) !== line);
+    for (const [key, line] of changed) seen.set(key, line);
+    screen.write(changed.map(([, line]) => `${line.trim()}\n`).join(""));
+  };
+}

@@ -1,0 +1,35 @@
+import type { Command } from "commander";
+import { printResult } from "../print.js";
+import { jsonOf, requireDone, verb, withClient, type Flags } from "./common.js";
+
+interface SendFlags extends Flags {
+  readonly payload?: string;
+}
+
+/** `sluice workflow send`: an event for a run. */
+export function sendCommand(): Command {
+  return verb("send", {
+    summary: "send an event to a run",
+    description:
+      "Sends an event to a run. A node that waits for it takes it, now or later; each is taken by one.\n" +
+      "The payload is stored as it is: only programs that have the definition can check it.",
+    examples: [
+      'send 12 approved --payload \'{"by":"ada"}\'',
+      "send 12 approved --payload @by.json",
+    ],
+    json: '{"run":"12","event":"approved"}',
+  })
+    .argument("<run>", "its id")
+    .argument("<event>", "its name")
+    .option("--payload <json>", "JSON, or @file, or @- for the standard input; default: null")
+    .action(runSend);
+}
+
+async function runSend(id: string, event: string, flags: SendFlags): Promise<void> {
+  const payload = jsonOf("--payload", flags.payload);
+  await withClient(flags, async (client) => {
+    const run = client.run(id);
+    await requireDone(run, await run.send(event, payload));
+  });
+  printResult({ run: id, event }, [`run ${id}: sent ${event}`], flags.json ?? false);
+}

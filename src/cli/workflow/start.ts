@@ -1,0 +1,44 @@
+import { green } from "../colors.js";
+import type { Command } from "commander";
+import { printResult } from "../print.js";
+import { jsonOf, verb, withClient, type Flags } from "./common.js";
+import { follow } from "./follow.js";
+
+interface StartFlags extends Flags {
+  readonly input?: string;
+  readonly key?: string;
+  readonly watch?: boolean;
+}
+
+/** `sluice workflow start`: a run of the graph that was declared last under a name. */
+export function startCommand(): Command {
+  return verb("start", {
+    summary: "start a run",
+    description:
+      "Starts a run of the workflow that was declared last under this name.\n" +
+      "The input is stored as it is: only programs that have the definition can check it.",
+    examples: [
+      'start nightly --input \'{"region":"eu"}\'',
+      "start nightly --input @input.json --key 2030-01-31 --watch",
+    ],
+    json: '{"run":"12","existed":false}, then with --watch a line for every status',
+  })
+    .argument("<name>", "the workflow")
+    .option("--input <json>", "the input as JSON, or @file, or @- for the standard input")
+    .option("--key <key>", "an idempotency key: a second start with it finds the first run")
+    .option("--watch", "show the run until it is over; its failure is the command's")
+    .action(runStart);
+}
+
+async function runStart(name: string, flags: StartFlags): Promise<void> {
+  const { key, json = false } = flags;
+  const input = jsonOf("--input", flags.input);
+  await withClient(flags, async (client) => {
+    const options = key === undefined ? {} : { idempotencyKey: key };
+    const run = await client.start(name, input, options);
+    const { id, existed } = run;
+    const line = existed ? `run ${id} was there already` : `${green("started")} run ${id}`;
+    printResult({ run: id, existed }, [line], json);
+    if (flags.watch === true) await follow(run, json, process.stdout);
+  });
+}

@@ -1,0 +1,31 @@
+import type { Command } from "commander";
+import { printResult } from "../print.js";
+import { notThere, verb, withClient, type Flags } from "./common.js";
+import { follow } from "./follow.js";
+import { viewOf } from "./view.js";
+
+/** `sluice workflow status`: a run and its nodes, once or live. */
+export function statusCommand(): Command {
+  return verb("status", {
+    summary: "show a run and its nodes",
+    description:
+      "Shows a run and its nodes. With --watch it is drawn anew whenever something has changed, until the\n" +
+      "run is over; where there is no terminal, what has changed is printed line by line.",
+    examples: ["status 12", "status 12 --watch", "status 12 --watch --json | jq .progress"],
+    json: '{"id":"12","workflow":"nightly","state":"running","progress":0.5,"nodes":[...],...}, a line each',
+  })
+    .argument("<run>", "its id")
+    .option("--watch", "until it is over; its failure is the command's")
+    .action(runStatus);
+}
+
+async function runStatus(id: string, flags: Flags & { readonly watch?: boolean }): Promise<void> {
+  const { json = false, watch = false } = flags;
+  await withClient(flags, async (client) => {
+    const run = client.run(id);
+    if (watch) return follow(run, json, process.stdout);
+    const status = await run.status();
+    if (status === null) throw notThere(id);
+    printResult(status, viewOf(status), json);
+  });
+}

@@ -1,0 +1,33 @@
+import type { Command } from "commander";
+import { SluiceError } from "../../core/error.js";
+import { quote } from "../../core/quote.js";
+import { printResult } from "../print.js";
+import { notThere, numberOf, verb, withClient, type Flags } from "./common.js";
+
+/** `sluice workflow window`: how many items of an each run at once. */
+export function windowCommand(): Command {
+  return verb("window", {
+    summary: "change how many items of an each run at once",
+    description:
+      "Changes the window of an each that runs, at once. Lowered, it lets those that run finish.",
+    examples: ["window 12 sync 10"],
+    json: '{"run":"12","node":"sync","window":10}',
+  })
+    .argument("<run>", "its id")
+    .argument("<node>", "the each")
+    .argument("<window>", "at least 1")
+    .action(runWindow);
+}
+
+async function runWindow(id: string, node: string, text: string, flags: Flags): Promise<void> {
+  const window = numberOf(text);
+  await withClient(flags, async (client) => {
+    const run = client.run(id);
+    if (await run.window(node, window)) return;
+    if ((await run.status()) === null) throw notThere(id);
+    const why = `run ${id} has no node ${quote(node)} that runs and has a window`;
+    throw new SluiceError("invalid_option", why, { details: { id, node } });
+  });
+  const line = `run ${id}: ${node} runs ${window} at once`;
+  printResult({ run: id, node, window }, [line], flags.json ?? false);
+}

@@ -1,0 +1,180 @@
+import { isSluiceError, SluiceError, type ErrorCode } from "../core/error.js";
+import { describeError } from "../core/json.js";
+import { listTexts } from "../core/jsonlist.js";
+import type { Queryable } from "../core/ports.js";
+import type { TaskTerms } from "../core/terms.js";
+import type { Database } from "../postgres/database.js";
+import {
+  placed,
+  placeTasks,
+  renderInputs,
+  type PlacedBatch,
+  type Unplaced,
+} from "../postgres/workflow/place.js";
+import type { Declarations } from "./declarations.js";
+import { sameLimits, type Prepared } from "./prepare.js";
+
+/** What placing needs besides its arguments. */
+export interface PlaceDesk {
+  readonly db: Database;
+  readonly declarations: Declarations;
+}
+
+interface Piece {
+  readonly from: number;
+  readonly max: number;
+}
+
+const PIECE_ITEMS_MIN = 100;
+const PIECE_ITEMS_MAX = 5_000;
+const PIECE_BYTES = 8 * 1024 * 1024;
+
+/**
+ * Creates all tasks of a node that only code can place: inputs are rendered by the database, checked and given
+ * their keys here, and inserted piece by piece. The caller has locked the node's row in this transaction and
+ * commits it if this returns true. False: nobody wants them any more, roll back. If it throws something
+ * that is the node's own fault (`faultOf`), roll back, then tell it to `misplaced`; anything else may be
+ * better at the next try.
+ */
+export async function placeNode(
+  desk: PlaceDesk,
+  node: Unplaced,
+  terms: TaskTerms<never>,
+  tx: Queryable,
+): Promise<boolean> {
+  let max = PIECE_ITEMS_MIN;
+  for (let from = 0; from < node.total;) {
+    const texts = await renderPiece(desk, node, { from, max }, tx);
+    for (const batch of await preparePiece(desk, node, terms, texts, from))
+      await placeTasks(desk.db, node, batch, tx);
+    // What is rendered must fit into memory, and every piece costs a look at the whole list.
+    const bytes = texts.reduce((sum, text) => sum + text.length, 0) / texts.length;
+    max = Math.max(1, Math.min(PIECE_ITEMS_MAX, Math.floor(PIECE_BYTES / bytes)));
+    from += texts.length;
+  }
+  return placed(desk.db, node, tx);
+}
+
+/** The rendered inputs of some of a node's tasks, as JSON texts. */
+export async function renderPiece(
+  { db }: PlaceDesk,
+  node: Unplaced,
+  piece: Piece,
+  tx?: Queryable,
+): Promise<string[]> {
+  return listTexts(await renderInputs(db, node, piece, tx));
+}
+
+/** Tasks with these inputs, from an item on, checked and ready to be inserted. Limits are declared outside of every transaction. */
+export async function preparePiece(
+  desk: PlaceDesk,
+  node: Unplaced,
+  terms: TaskTerms<never>,
+  texts: readonly string[],
+  from: number,
+): Promise<PlacedBatch[]> {
+  if (texts.length === 0)
+    throw new SluiceError("invalid_workflow", "the items are not there any more");
+  const items: Prepared[] = [];
+  for (const [i, text] of texts.entries())
+    items.push(await prepareText(terms, text, node, from + i));
+  return batchesOf(desk, node, terms, items, from);
+}
+
+/** What was prepared, as statements: in the order of the items, which begin with number `from`. */
+export async function batchesOf(
+  desk: PlaceDesk,
+  node: Pick<Unplaced, "stream" | "priority" | "attempts">,
+  terms: TaskTerms<never>,
+  items: readonly Prepared[],
+  from: number,
+): Promise<PlacedBatch[]> {
+  const batches: PlacedBatch[] = [];
+  for (const alike of runsOf(items)) {
+    batches.push(await batchOf(desk, node, terms, alike, from + count(batches)));
+  }
+  return batches;
+}
+
+/** Neighbours with the same limits together. */
+function runsOf(items: readonly Prepared[]): Prepared[][] {
+  const runs: Prepared[][] = [];
+  for (const item of items) {
+    const run = runs.at(-1);
+    if (run !== undefined && sameLimits(run[0]!, item)) run.push(item);
+    else runs.push([item]);
+  }
+  return runs;
+}
+
+function count(batches: readonly PlacedBatch[]): number {
+  return batches.reduce((sum, { inputs }) => sum + inputs.length, 0);
+}
+
+/** As `prepare` does for enqueue, but the text stays as it was rendered. */
+async function prepareText(
+  terms: TaskTerms<never>,
+  text: string,
+  node: Unplaced,
+  item: number,
+): Promise<Prepared> {
+  try {
+    const parsed: unknown = await terms.parse(JSON.parse(text));
+    return { input: text, ...terms.place(parsed) };
+  } catch (e) {
+    if (!isSluiceError(e) || node.total === 1) throw e;
+    throw new SluiceError(e.code, `${e.message} (item ${item})`, {
+      cause: e,
+      details: { ...e.details, item },
+    });
+  }
+}
+
+async function batchOf(
+  { declarations }: PlaceDesk,
+  node: Pick<Unplaced, "stream" | "priority" | "attempts">,
+  terms: TaskTerms<never>,
+  items: readonly Prepared[],
+  from: number,
+): Promise<PlacedBatch> {
+  const { limits } = items[0]!;
+  const keyed = limits.some((l) => l.key !== null);
+  return {
+    from,
+    stream: node.stream,
+    priority: node.priority ?? terms.priority,
+    attempts: node.attempts ?? terms.attempts,
+    inputs: items.map((i) => i.input),
+    limits: limits.length === 0 ? [] : await declarations.limits(node.stream, limits),
+    keys: keyed ? items.map((i) => i.limits.flatMap((l) => l.key ?? [])) : null,
+    orders: items.some((i) => i.order !== null) ? items.map((i) => i.order ?? "") : null,
+    orderBlocks: terms.orderBlocks,
+  };
+}
+
+const FAULTS: readonly ErrorCode[] = [
+  "input_invalid",
+  "input_not_storable",
+  "input_too_large",
+  "invalid_key",
+  "invalid_name",
+  "invalid_option",
+  "invalid_workflow",
+  "key_missing",
+  "limit_shape",
+  "duplicate_limit",
+  "result_truncated",
+];
+
+/**
+ * What a node is told that cannot be placed, as JSON text, if that will be so at every try; else null. Data
+ * exceptions and limits of the server are the node's fault too.
+ */
+export function faultOf(e: unknown): string | null {
+  const state = (e as { code?: unknown } | null)?.code;
+  const ours = isSluiceError(e) && FAULTS.includes(e.code);
+  const theirs = !isSluiceError(e) && typeof state === "string" && /^(22|54)\w{3}$/.test(state);
+  if (!ours && !theirs) return null;
+  const { name, message, code } = describeError(e);
+  return JSON.stringify({ name, message, ...(theirs ? { code: "input_not_storable" } : { code }) });
+}

@@ -1,0 +1,59 @@
+import type { Database } from "../postgres/database.js";
+import {
+  cancelRun,
+  pauseRun,
+  retryRun,
+  sendEvent,
+  setWindow,
+} from "../postgres/workflow/control.js";
+import { runFailures } from "../postgres/workflow/failures.js";
+import { inspectGraph, runResult } from "../postgres/workflow/inspect.js";
+import type { Graph } from "../workflow/graph.js";
+import { runOver, type Post } from "./over.js";
+import { statusOf } from "./run-status.js";
+import type { RunDesk } from "./run.js";
+import { watchRun } from "./watch.js";
+
+// Of as many nodes errors are told; the rest is in their status.
+const FAILURES_MAX = 20;
+const RESULT_BYTES_MAX = 64 * 1024 * 1024;
+
+type Ask = <T>(question: (post: Post) => Promise<T>) => Promise<T>;
+
+/** What handles on runs ask, all of it through one door. */
+export function runDeskOf(ask: Ask, payloadBytesMax: number): RunDesk {
+  const askDb = <T>(question: (db: Database) => Promise<T>): Promise<T> =>
+    ask(({ db }) => question(db));
+  return {
+    payloadBytesMax,
+    status: (id) => askDb((db) => statusOf(db, id)),
+    watch: (id, signal) => watchThrough(ask, id, signal),
+    graph: (id) => askDb(async (db) => (await inspectGraph(db, id)) as Graph | null),
+    over: (id, patience) => ask((post) => runOver(post, id, patience)),
+    result: (id) => askDb((db) => runResult(db, id, RESULT_BYTES_MAX)),
+    failures: (id) => askDb((db) => runFailures(db, id, FAILURES_MAX)),
+    cancel: (id, reason) => askDb((db) => cancelRun(db, id, reason)),
+    retry: (id) => askDb((db) => retryRun(db, id)),
+    pause: (id, paused) => askDb((db) => pauseRun(db, id, paused)),
+    window: (id, node, window) => askDb((db) => setWindow(db, id, node, window)),
+    send: (event, tx) => askDb((db) => sendEvent(db, event, tx)),
+  };
+}
+
+/** Every look goes through the door, so that a client that closes ends it as `closed`. */
+async function* watchThrough(
+  ask: Ask,
+  id: string,
+  signal: AbortSignal | null,
+): ReturnType<RunDesk["watch"]> {
+  const statuses = await ask(async (post) => watchRun(post, id, signal));
+  try {
+    for (;;) {
+      const { done, value } = await ask(() => statuses.next());
+      if (done === true) return;
+      yield value;
+    }
+  } finally {
+    await statuses.return();
+  }
+}

@@ -1,0 +1,68 @@
+import { SluiceError } from "../core/error.js";
+import { checkName } from "../core/name.js";
+import { checkInteger } from "../core/number.js";
+import { checkOneOf, checkOptions } from "../core/option.js";
+import { quote } from "../core/quote.js";
+import type { Database } from "../postgres/database.js";
+import { listRuns, type RunState } from "../postgres/workflow/inspect.js";
+import { summaryOf, type RunSummary } from "./run-status.js";
+
+/** Which runs to list, the newest first. */
+export interface RunSearch {
+  /** By the name of their workflow. */
+  readonly workflow?: string;
+  readonly state?: RunState;
+  /** Started at this time or later. */
+  readonly since?: Date;
+  /** Default 100, at most 1,000. */
+  readonly limit?: number;
+  /** Of the page before: goes on after it. */
+  readonly cursor?: string;
+}
+
+/** A page of runs. */
+export interface RunPage {
+  readonly runs: readonly RunSummary[];
+  /** For the next page; null if this was the last. */
+  readonly cursor: string | null;
+}
+
+export const STATES = [
+  "running",
+  "paused",
+  "cancelling",
+  "succeeded",
+  "failed",
+  "cancelled",
+] as const;
+
+export async function searchRuns(db: Database, search: RunSearch): Promise<RunPage> {
+  checkOptions("runs", search, ["workflow", "state", "since", "limit", "cursor"]);
+  const { workflow, state, since, cursor } = search;
+  const max = checkInteger("limit", search.limit ?? 100, { min: 1, max: 1_000 });
+  const runs = await listRuns(db, {
+    name: workflow === undefined ? undefined : checkName("workflow", workflow),
+    state: state === undefined ? undefined : checkOneOf("state", state, STATES),
+    createdAfter: since === undefined ? undefined : checkDate(since),
+    before: cursor === undefined ? undefined : checkCursor(cursor),
+    max,
+  });
+  return {
+    runs: runs.map(summaryOf),
+    cursor: runs.length < max ? null : runs.at(-1)!.id,
+  };
+}
+
+function checkDate(since: unknown): Date {
+  if (since instanceof Date && !Number.isNaN(since.getTime())) return since;
+  throw refusal("since", `since must be a Date, not ${quote(since)}`);
+}
+
+function checkCursor(cursor: unknown): string {
+  if (typeof cursor === "string" && /^\d{1,18}$/.test(cursor)) return cursor;
+  throw refusal("cursor", "cursor must be the one that came with the page before");
+}
+
+function refusal(option: string, message: string): SluiceError {
+  return new SluiceError("invalid_option", message, { details: { option } });
+}

@@ -1,0 +1,478 @@
+-- Advance: what ends makes its successors runnable, in the transaction in which it ends. Called by whatever
+-- ends tasks, after it has recorded the ends and before it locks lanes. See 0012 for the order of locks.
+
+-- Creates the tasks of these nodes of one task each, on the terms of their streams. Refuses if one cannot be rendered.
+create function sluice.workflow_make(p_runs bigint[], p_nodes smallint[], p_ranks smallint[], p_attempts smallint[], p_gates int[], out tasks bigint[])
+language plpgsql set enable_seqscan = off set enable_bitmapscan = off set plan_cache_mode = force_generic_plan set jit = off as $$
+begin
+  with item as materialized (
+    select nextval('sluice.task_id') as id, u.n, u.run, u.node, s.stream, coalesce(s.rank, u.rank) as rank, coalesce(s.attempts, u.attempts) as attempts, u.gate,
+      sluice.workflow_render(u.run, s.parts, s.ref_nodes, s.ref_paths, r.bytes_max)::json as input
+    from unnest(p_runs, p_nodes, p_ranks, p_attempts, p_gates) with ordinality u(run, node, rank, attempts, gate, n)
+    cross join lateral (select graph, bytes_max from sluice.workflow_run where id = u.run limit 1) r
+    cross join lateral (select * from sluice.workflow_step k where k.graph = r.graph and k.node = u.node limit 1) s
+  ), tasks as (
+    insert into sluice.task (id, stream, rank, attempts_max, gate, input) select id, stream, rank, attempts, gate, input from item
+  ), readies as (
+    insert into sluice.ready (id, stream, rank, attempt) select id, stream, rank, 0 from item where gate = 0
+  ), gates as (
+    insert into sluice.gated (id, stream, gate, rank, attempt) select id, stream, gate, rank, 0 from item where gate <> 0
+  ), members as (
+    insert into sluice.workflow_task (id, run, node, item) select id, run, node, 0 from item
+  )
+  select array_agg(id order by n) into tasks from item;
+end $$;
+
+-- The same, one after the other: those that cannot be rendered get null and say why.
+create function sluice.workflow_make_each(p_runs bigint[], p_nodes smallint[], p_ranks smallint[], p_attempts smallint[], p_gates int[], out tasks bigint[], out errors json[]) language plpgsql as $$
+declare v_one bigint[];
+begin
+  begin
+    tasks := sluice.workflow_make(p_runs, p_nodes, p_ranks, p_attempts, p_gates);
+    return;
+  exception when sqlstate 'SLUIC' or data_exception or program_limit_exceeded then
+    tasks := '{}'; errors := '{}';
+  end;
+  for i in 1..cardinality(p_runs) loop
+    begin
+      v_one := sluice.workflow_make(p_runs[i:i], p_nodes[i:i], p_ranks[i:i], p_attempts[i:i], p_gates[i:i]);
+      tasks := tasks || v_one; errors := errors || null::json;
+    exception when sqlstate 'SLUIC' or data_exception or program_limit_exceeded then
+      tasks := tasks || null::bigint; errors := errors || sluice.workflow_caught(sqlstate, sqlerrm, p_runs[i]);
+    end;
+  end loop;
+end $$;
+
+-- Why something could not be rendered, as a node tells it.
+create function sluice.workflow_caught(p_state text, p_message text, p_run bigint) returns json language sql immutable as
+$$ select sluice.workflow_error(case when p_state <> 'SLUIC' then 'input_not_storable' when p_message like '%too large to be stored' then 'result_truncated'
+    when p_message like '%are allowed' then 'input_too_large' else 'invalid_workflow' end, p_message) $$;
+
+-- The items of an each as one JSON text, and the parts of their inputs in which only what differs by item is left open.
+create function sluice.workflow_items(p_run bigint, p_node smallint, out items json, out parts text[], out kinds smallint[], out paths text[], out bytes_max int)
+language plpgsql stable as $$
+declare v record; v_part text;
+begin
+  select s.*, r.bytes_max as max into v from sluice.workflow_run r join sluice.workflow_step s on s.graph = r.graph and s.node = p_node where r.id = p_run;
+  bytes_max := v.max;
+  -- A list may be longer than what one task may be given.
+  items := sluice.workflow_render(p_run, v.over_parts, v.over_nodes, v.over_paths, 268435456)::json;
+  parts := '{}'; kinds := '{}'; paths := '{}'; v_part := v.parts[1];
+  for i in 1..cardinality(v.ref_nodes) loop
+    if v.ref_nodes[i] >= 0 then
+      v_part := v_part || sluice.workflow_value(p_run, v.ref_nodes[i], v.ref_paths[i]::text[], v.max) || v.parts[i + 1];
+    else
+      parts := parts || v_part; kinds := kinds || v.ref_nodes[i]; paths := paths || v.ref_paths[i]; v_part := v.parts[i + 1];
+    end if;
+  end loop;
+  parts := parts || v_part;
+end $$;
+
+-- The input of one item.
+create function sluice.workflow_item_input(p_item json, p_index bigint, p_parts text[], p_kinds smallint[], p_paths text[], p_max int) returns text language plpgsql immutable as $$
+declare v_text text := p_parts[1];
+begin
+  for i in 1..cardinality(p_kinds) loop
+    v_text := v_text || case when p_kinds[i] = -2 then p_index::text else coalesce((p_item #> p_paths[i]::text[])::text, 'null') end || p_parts[i + 1];
+  end loop;
+  if octet_length(v_text) > p_max then return sluice.workflow_fit(v_text, p_max); end if;
+  return v_text;
+end $$;
+
+-- Creates all tasks of an each that needs no code, in the order of its items. The caller marks the node.
+-- Within a window's lane all have the same place, so that ids and with them items decide.
+create function sluice.workflow_fan(p_run bigint, p_node smallint, p_stream int, p_lane bigint, p_rank smallint, p_attempts smallint, p_gate int,
+  p_items json, p_parts text[], p_kinds smallint[], p_paths text[], p_max int) returns void
+language plpgsql set enable_seqscan = off set enable_bitmapscan = off set plan_cache_mode = force_generic_plan set jit = off as $$
+begin
+  with item as materialized (
+    select nextval('sluice.task_id') as id, e.n, sluice.workflow_item_input(e.value, e.n - 1, p_parts, p_kinds, p_paths, p_max)::json as input
+    from json_array_elements(p_items) with ordinality e(value, n)
+  ), tasks as (
+    insert into sluice.task (id, stream, rank, attempts_max, gate, lanes, lane_limits, lane_keys, input)
+    select id, p_stream, p_rank, p_attempts, p_gate, case when p_lane is not null then array[p_lane] end, case when p_lane is not null then array[-2] end,
+      case when p_lane is not null then array[p_run || ':' || p_node] end, input from item
+  ), waits as (
+    insert into sluice.wait (id, lane, place, rank, attempt, held, stream, gate, lanes, lane_limits)
+    select id, p_lane, 0, p_rank, 0, 0, p_stream, p_gate, array[p_lane], array[-2] from item where p_lane is not null
+  ), readies as (
+    insert into sluice.ready (id, stream, rank, attempt) select id, p_stream, p_rank, 0 from item where p_lane is null and p_gate = 0
+  ), gates as (
+    insert into sluice.gated (id, stream, gate, rank, attempt) select id, p_stream, p_gate, p_rank, 0 from item where p_lane is null and p_gate <> 0
+  ), notes as (
+    insert into sluice.dirty (lane, limit_id) select p_lane, -2 where p_lane is not null
+  )
+  insert into sluice.workflow_task (id, run, node, item) select id, p_run, p_node, n - 1 from item;
+end $$;
+
+-- An each begins. Its tasks are created here if no code is needed and they are few; else by a transaction of its
+-- own, so that no step takes seconds. Returns s if there is nothing to do, f if it cannot be done, else r or u.
+create function sluice.workflow_begin_each(p_run bigint, p_node smallint) returns "char" language plpgsql as $$
+declare v record; s record; t record; v_total int; v_lane bigint; v_error json;
+begin
+  select k.* into s from sluice.workflow_run r join sluice.workflow_step k on k.graph = r.graph and k.node = p_node where r.id = p_run;
+  begin
+    select * into v from sluice.workflow_items(p_run, p_node);
+    if json_typeof(v.items) <> 'array' then
+      v_error := sluice.workflow_error('items_not_a_list', 'the items are no list but ' || case json_typeof(v.items) when 'null' then 'null: the reference leads nowhere' else 'a JSON ' || json_typeof(v.items) end);
+    else
+      v_total := json_array_length(v.items);
+      if v_total > 1000000 or v_total::bigint * (select coalesce(sum(octet_length(p)), 0) from unnest(v.parts) p) > 1073741824 then
+        v_error := sluice.workflow_error('input_too_large', format('%s items with what each of them is given are more than a fan-out may have', v_total));
+      end if;
+    end if;
+    if v_error is null and v_total > 0 then
+      v_lane := case when s.window_size is not null then (3::bigint << 60) | nextval('sluice.workflow_lane') end;
+      select * into t from sluice.workflow_terms(s.stream);
+      if not t.in_code and v_total <= 1000 then
+        perform sluice.workflow_fan(p_run, p_node, s.stream, v_lane, coalesce(s.rank, t.rank), coalesce(s.attempts, t.attempts), t.gate, v.items, v.parts, v.kinds, v.paths, v.bytes_max);
+      end if;
+    end if;
+  exception when sqlstate 'SLUIC' or data_exception or program_limit_exceeded then
+    v_error := sluice.workflow_caught(sqlstate, sqlerrm, p_run);
+  end;
+  if v_error is not null or v_total = 0 then
+    update sluice.workflow_node set state = case when v_error is null then 's' else 'f' end::"char", outcome = v_error, finished_at = sluice.clock() where run = p_run and node = p_node;
+    return case when v_error is null then 's' else 'f' end;
+  end if;
+  if t.in_code or v_total > 1000 then
+    insert into sluice.workflow_unplaced (run, node, stream, in_code) values (p_run, p_node, s.stream, t.in_code);
+  end if;
+  update sluice.workflow_node set state = case when t.in_code or v_total > 1000 then 'u' else 'r' end::"char", total = v_total, window_size = s.window_size, lane = v_lane, stream = s.stream
+  where run = p_run and node = p_node;
+  return case when t.in_code or v_total > 1000 then 'u' else 'r' end;
+end $$;
+
+-- A node without tasks begins. Returns its state: over at once, or r when something must come first.
+create function sluice.workflow_begin(p_run bigint, p_node smallint) returns "char" language plpgsql as $$
+declare s record; v_text text; v_outcome json; v_state "char" := 'r'; v_at timestamptz; v_now timestamptz := sluice.clock();
+begin
+  select k.*, r.bytes_max into s from sluice.workflow_run r join sluice.workflow_step k on k.graph = r.graph and k.node = p_node where r.id = p_run;
+  begin
+    if s.kind = 'w' then
+      v_outcome := sluice.workflow_holds(sluice.workflow_render(p_run, s.over_parts, s.over_nodes, s.over_paths, s.bytes_max), s.test, s.test_value)::text::json;
+      v_state := 's';
+    elsif s.kind = 's' then
+      if s.over_parts <> '{}' then
+        v_text := sluice.workflow_render(p_run, s.over_parts, s.over_nodes, s.over_paths, s.bytes_max)::json #>> '{}';
+        v_at := case when v_text ~ '^-?[0-9]{1,15}([.][0-9]+)?$' then to_timestamp(v_text::numeric / 1000) else v_text::timestamptz end;
+        if v_at is null or v_at not between v_now - interval '100 years' and v_now + interval '100 years' then
+          perform sluice.refuse('invalid_option', 'the time of a sleep must be within a hundred years'); end if;
+      else
+        v_at := v_now + s.ms * interval '1 millisecond';
+      end if;
+      if v_at <= v_now then v_state := 's'; end if;
+    else
+      delete from sluice.workflow_event where n = (select e.n from sluice.workflow_event e where e.run = p_run and e.name = s.event order by e.n limit 1) returning payload into v_outcome;
+      if found then v_state := 's';
+      elsif s.ms is not null then v_at := v_now + s.ms * interval '1 millisecond';
+      end if;
+    end if;
+  exception when sqlstate 'SLUIC' or data_exception or program_limit_exceeded then
+    v_state := 'f';
+    v_outcome := case when s.kind = 's' then sluice.workflow_error('invalid_option', sqlerrm) else sluice.workflow_caught(sqlstate, sqlerrm, p_run) end;
+  end;
+  if v_state = 'r' then
+    if v_at is not null then insert into sluice.workflow_timer (run, node, due_at) values (p_run, p_node, v_at); end if;
+  else
+    update sluice.workflow_node set state = v_state, outcome = v_outcome, finished_at = v_now where run = p_run and node = p_node;
+  end if;
+  return v_state;
+end $$;
+
+-- Nodes of which p_hits dependencies have just come to their end: those that were the last begin, or are
+-- skipped. Returns those that are over already, and what was made.
+create function sluice.workflow_go(p_runs bigint[], p_nodes smallint[], p_hits smallint[],
+  out over_runs bigint[], out over_nodes smallint[], out streams int[], out made int, out joined boolean)
+language plpgsql set enable_seqscan = off set enable_bitmapscan = off set plan_cache_mode = force_generic_plan set jit = off as $$
+declare
+  v_runs bigint[]; v_nodes smallint[]; v_left smallint[]; v_fates "char"[]; v_streams int[]; v_now timestamptz := sluice.clock();
+  v_task_runs bigint[]; v_task_nodes smallint[]; v_ranks smallint[]; v_attempts smallint[]; v_gates int[]; v_in_code boolean; v_tasks bigint[]; v_errors json[]; v_state "char";
+begin
+  made := 0; joined := false;
+  -- A dependency fulfils, refuses (because it failed: bad, or because a condition says so: unmet) or is neutral:
+  -- skipped by a condition, which counts as fulfilled only beside one that was.
+  select array_agg(u.run), array_agg(u.node), array_agg(n.blocked - u.hits), array_agg(case
+      when n.blocked > u.hits then 'b' when v.bad then 'k' when v.unmet or not v.met then 'x' when r.paused then 'h'
+      else s.kind end), array_agg(s.stream)
+  into v_runs, v_nodes, v_left, v_fates, v_streams
+  from unnest(p_runs, p_nodes, p_hits) u(run, node, hits)
+  cross join lateral (select graph, paused from sluice.workflow_run where id = u.run limit 1) r
+  cross join lateral (select blocked from sluice.workflow_node k where k.run = u.run and k.node = u.node and k.state in ('p', 'h') limit 1) n
+  cross join lateral (select * from sluice.workflow_step k where k.graph = r.graph and k.node = u.node limit 1) s
+  left join lateral (
+    select coalesce(bool_or(x.fate = 'bad'), false) as bad, coalesce(bool_or(x.fate = 'unmet'), false) as unmet, coalesce(bool_or(x.fate = 'met'), true) as met
+    from (select case d.dep_on when 'e' then 'met'
+        when 's' then case when k.state = 's' then 'met' when k.state = 'x' then 'neutral' else 'bad' end
+        when 'f' then case when k.state in ('f', 'c') then 'met' when k.state = 'k' then 'bad' else 'unmet' end
+        else case when k.state = 's' then case when (k.outcome::text = 'true') = (d.dep_on = 't') then 'met' else 'unmet' end when k.state = 'x' then 'unmet' else 'bad' end
+      end as fate
+      from unnest(s.deps, s.dep_on) d(node, dep_on) cross join lateral (select state, outcome from sluice.workflow_node k where k.run = u.run and k.node = d.node limit 1) k) x
+  ) v on n.blocked <= u.hits;
+  if v_runs is null then return; end if;
+
+  if 't' = any (v_fates) then
+    -- The terms once per stream: nodes of many runs are mostly of a few types.
+    with t as materialized (
+      select x.stream, t.* from (select distinct y.stream from unnest(v_fates, v_streams) y(fate, stream) where y.fate = 't') x cross join lateral sluice.workflow_terms(x.stream) t
+    )
+    select array_agg(u.run) filter (where not t.in_code), array_agg(u.node) filter (where not t.in_code), array_agg(t.rank) filter (where not t.in_code),
+      array_agg(t.attempts) filter (where not t.in_code), array_agg(t.gate) filter (where not t.in_code), array_agg(distinct t.stream) filter (where not t.in_code), bool_or(t.in_code)
+    into v_task_runs, v_task_nodes, v_ranks, v_attempts, v_gates, streams, v_in_code
+    from unnest(v_runs, v_nodes, v_fates, v_streams) u(run, node, fate, stream)
+    join t on t.stream = u.stream where u.fate = 't';
+    if v_in_code then
+      v_fates := array(select case when u.fate = 't' and not exists (select from unnest(v_task_runs, v_task_nodes) k(run, node) where k.run = u.run and k.node = u.node) then 'u' else u.fate end
+        from unnest(v_runs, v_nodes, v_fates) with ordinality u(run, node, fate, n) order by u.n);
+    end if;
+    if v_task_runs is not null then
+      select k.tasks, k.errors into v_tasks, v_errors from sluice.workflow_make_each(v_task_runs, v_task_nodes, v_ranks, v_attempts, v_gates) k;
+      made := (select count(*) from unnest(v_tasks) x where x is not null);
+    end if;
+  end if;
+  update sluice.workflow_node n set blocked = c.left_over, task = c.task, outcome = c.error, stream = coalesce(c.stream, n.stream),
+    state = c.state, total = case when c.task is not null or c.state = 'u' then 1 else n.total end,
+    started_at = case when c.state in ('r', 'u') then v_now else n.started_at end, finished_at = case when c.state in ('f', 'k', 'x') then v_now end
+  from (
+    select x.tid, u.left_over, k.task, k.error, u.stream,
+      case when u.fate = 'b' then x.state when u.fate in ('k', 'x', 'h', 'u') then u.fate when u.fate = 't' and k.task is null then 'f' else 'r' end::"char" as state
+    from unnest(v_runs, v_nodes, v_left, v_fates, v_streams) u(run, node, left_over, fate, stream)
+    cross join lateral (select ctid as tid, state from sluice.workflow_node y where y.run = u.run and y.node = u.node limit 1) x
+    left join unnest(v_task_runs, v_task_nodes, v_tasks, v_errors) k(run, node, task, error) on k.run = u.run and k.node = u.node
+  ) c where n.ctid = c.tid;
+  if 'u' = any (v_fates) then
+    insert into sluice.workflow_unplaced (run, node, stream, in_code) select run, node, stream, true from unnest(v_runs, v_nodes, v_fates, v_streams) u(run, node, fate, stream) where fate = 'u';
+    -- Counted as made: who is rung to claim them finds that they are to be placed.
+    streams := streams || array(select distinct stream from unnest(v_fates, v_streams) u(fate, stream) where fate = 'u');
+    made := made + (select count(*) from unnest(v_fates) f where f = 'u');
+  end if;
+
+  -- The life of a chain: every node that could begin has its task, and there is nothing else to do.
+  if made = cardinality(v_runs) then return; end if;
+  select array_agg(u.run), array_agg(u.node) into over_runs, over_nodes from (
+    select run, node from unnest(v_runs, v_nodes, v_fates) u(run, node, fate) where fate in ('k', 'x')
+    union all select run, node from unnest(v_task_runs, v_task_nodes, v_tasks) k(run, node, task) where task is null) u;
+  for i in 1..cardinality(v_runs) loop
+    continue when v_fates[i] not in ('e', 'w', 's', 'v');
+    v_state := case when v_fates[i] = 'e' then sluice.workflow_begin_each(v_runs[i], v_nodes[i]) else sluice.workflow_begin(v_runs[i], v_nodes[i]) end;
+    if v_state in ('s', 'f') then
+      over_runs := over_runs || v_runs[i]; over_nodes := over_nodes || v_nodes[i];
+    elsif v_state = 'u' then
+      streams := streams || v_streams[i]; made := made + 1;
+    elsif v_fates[i] = 'e' and v_state = 'r' then
+      joined := true; streams := streams || v_streams[i];
+      made := made + (select n.total from sluice.workflow_node n where n.run = v_runs[i] and n.node = v_nodes[i]);
+    end if;
+  end loop;
+end $$;
+
+-- How a run ends whose nodes are all over. A failure that a recovering branch has caught does not count.
+create function sluice.workflow_verdict(p_run bigint, p_graph int) returns "char" language plpgsql stable as $$
+declare v_state "char";
+begin
+  if not exists (select from sluice.workflow_node n where n.run = p_run and n.state in ('f', 'c')) then return 's'; end if;
+  select max(n.state::text) into v_state from sluice.workflow_node n where n.run = p_run and n.state in ('f', 'c')
+    and not exists (select from sluice.workflow_step s cross join lateral unnest(s.deps, s.dep_on, s.dep_recovers) d(node, dep_on, recovers)
+      join sluice.workflow_node x on x.run = p_run and x.node = s.node and x.state = 's'
+      where s.graph = p_graph and d.node = n.node and d.dep_on = 'f' and d.recovers);
+  return coalesce(v_state, 's');
+end $$;
+
+-- Nodes are over; the caller holds the locks of their runs. Whatever follows from it is done, until nothing
+-- changes: of a graph of n nodes after at most n rounds, because every round ends at least one.
+create function sluice.workflow_cascade(p_runs bigint[], p_nodes smallint[], out streams int[], out made int, out joined boolean)
+language plpgsql set enable_seqscan = off set enable_bitmapscan = off set plan_cache_mode = force_generic_plan set jit = off as $$
+declare v_runs bigint[] := p_runs; v_nodes smallint[] := p_nodes; v_all bigint[]; v_next_runs bigint[]; v_next_nodes smallint[]; v_hits smallint[]; g record; v_over bigint[]; v_parents bigint[];
+begin
+  made := 0; joined := false;
+  while v_runs is not null loop
+    v_all := v_all || v_runs;
+    select array_agg(h.run), array_agg(h.node), array_agg(h.n) into v_next_runs, v_next_nodes, v_hits from (
+      select u.run, x.node, count(*)::smallint as n from unnest(v_runs, v_nodes) u(run, node)
+      cross join lateral (select graph from sluice.workflow_run where id = u.run limit 1) r
+      cross join lateral (select successors from sluice.workflow_step k where k.graph = r.graph and k.node = u.node limit 1) s
+      cross join lateral unnest(s.successors) x(node) group by u.run, x.node) h;
+    exit when v_next_runs is null;
+    select * into g from sluice.workflow_go(v_next_runs, v_next_nodes, v_hits);
+    made := made + g.made; joined := joined or g.joined; streams := streams || g.streams;
+    v_runs := g.over_runs; v_nodes := g.over_nodes;
+  end loop;
+  with ended as (
+    update sluice.workflow_run r set open = r.open - c.n,
+      state = case when r.open > c.n then r.state when r.stopping then 'c' else sluice.workflow_verdict(r.id, r.graph) end,
+      finished_at = case when r.open = c.n then sluice.clock() end
+    from (select x.tid, u.n from (select run, count(*)::smallint as n from unnest(v_all) run group by run) u
+      cross join lateral (select ctid as tid from sluice.workflow_run where id = u.run limit 1) x) c
+    where r.ctid = c.tid returning r.id, r.open, r.parent
+  )
+  select array_agg(id), array_agg(parent) filter (where parent is not null) into v_over, v_parents from ended where open = 0;
+  if v_over is not null then perform sluice.workflow_over(v_over, v_parents); end if;
+end $$;
+
+-- Runs are over: who waits for one is told, and a task that sleeps until its children are through goes on.
+create function sluice.workflow_over(p_runs bigint[], p_parents bigint[]) returns void language plpgsql as $$
+begin
+  if exists (select from sluice.awaited) then
+    -- Somebody waits for a run under the negative of its id: no task has one.
+    perform sluice.tell_awaited(array(select distinct a.id from sluice.awaited a where a.id = any (array(select -r from unnest(p_runs) r))));
+  end if;
+  delete from sluice.workflow_event where run = any (p_runs);
+  delete from sluice.workflow_halt where run = any (p_runs);
+  if p_parents is not null then perform sluice.workflow_wake(p_parents); end if;
+end $$;
+
+-- Items ended so and so often, per node. Counts, and returns the nodes that are over with it and those that
+-- are to be given up because of it. A statement after the one that locked their runs.
+create function sluice.workflow_tally(p_runs bigint[], p_nodes smallint[], p_s int[], p_f int[], p_c int[],
+  out over_runs bigint[], out over_nodes smallint[], out failing_runs bigint[], out failing_nodes smallint[])
+language plpgsql set enable_seqscan = off set enable_bitmapscan = off set plan_cache_mode = force_generic_plan set jit = off as $$
+begin
+  with counted as (
+    update sluice.workflow_node n set succeeded = n.succeeded + c.s, failed = n.failed + c.f, cancelled = n.cancelled + c.c,
+      failing = n.failing or n.policy = 'a' and c.f + c.c > 0,
+      state = case when n.total > n.succeeded + n.failed + n.cancelled + c.s + c.f + c.c then n.state
+        when n.policy = 'o' and not c.stopping then 's' when n.policy <> 'o' and n.failed + c.f > 0 then 'f' when n.cancelled + c.c > 0 then 'c' else 's' end::"char",
+      finished_at = case when n.total = n.succeeded + n.failed + n.cancelled + c.s + c.f + c.c then sluice.clock() end
+    from (select x.tid, x.failing, r.stopping, u.* from unnest(p_runs, p_nodes, p_s, p_f, p_c) u(run, node, s, f, c)
+      cross join lateral (select ctid as tid, k.failing from sluice.workflow_node k where k.run = u.run and k.node = u.node and k.state = 'r' limit 1) x
+      cross join lateral (select stopping from sluice.workflow_run where id = u.run limit 1) r) c
+    where n.ctid = c.tid returning n.run, n.node, n.finished_at is not null as over, n.failing and not c.failing as fails
+  )
+  select array_agg(run) filter (where over), array_agg(node) filter (where over), array_agg(run) filter (where fails and not over), array_agg(node) filter (where fails and not over)
+  into over_runs, over_nodes, failing_runs, failing_nodes from counted;
+end $$;
+
+-- The first failure of a fail-fast each: those in flight and the next ones are cancelled here, the rest in
+-- pieces by the keeper. Those in flight stand before the first that waits at the window.
+create function sluice.workflow_give_up(p_run bigint, p_node smallint, p_reason text) returns int
+language plpgsql set enable_seqscan = off set enable_bitmapscan = off set plan_cache_mode = force_generic_plan set jit = off as $$
+declare v_ids bigint[]; v_item int; v_n int; v_pending bigint[]; v_total int;
+begin
+  select w.item, n.total into v_item, v_total from sluice.workflow_node n
+  left join lateral (select k.item from sluice.workflow_task k where k.id = (select x.id from sluice.wait x where x.lane = n.lane order by x.place, x.id limit 1) limit 1) w on true
+  where n.run = p_run and n.node = p_node;
+  v_ids := array(select w.id from sluice.workflow_task w where w.run = p_run and w.node = p_node and w.item < coalesce(v_item, 2147483647) order by w.item desc limit 500)
+    || array(select w.id from sluice.workflow_task w where w.run = p_run and w.node = p_node and w.item >= coalesce(v_item, 2147483647) order by w.item limit 500);
+  select count(*) filter (where c.answer = 'cancelled'), array_agg(c.id) filter (where c.answer in ('asked', 'moving')) into v_n, v_pending from sluice.cancel(v_ids, p_reason, false) c;
+  -- guard: asked until they are over -> test/postgres/workflow/races.test.ts: "an item that was asked to stop while it was handed back is cancelled all the same"
+  insert into sluice.workflow_halt (run, node, item, pending, reason)
+  select p_run, p_node, case when v_total > cardinality(v_ids) then -1 end, coalesce(v_pending, '{}'), p_reason where v_pending is not null or v_total > cardinality(v_ids)
+  on conflict do nothing;
+  return v_n;
+end $$;
+
+-- These tasks have come to their end; p_states null: they succeeded. Those that belong to no run cost a look.
+-- slept: tasks that have just begun to wait for their children.
+create function sluice.workflow_ended(p_ids bigint[], p_states "char"[] default null, p_slept bigint[] default null, out streams int[], out made int, out joined boolean)
+language plpgsql set enable_seqscan = off set enable_bitmapscan = off set plan_cache_mode = force_generic_plan set jit = off as $$
+declare v record; t record; v_s int[]; v_f int[]; v_c int[]; v_runs bigint[]; v_nodes smallint[]; v_over_runs bigint[]; v_over_nodes smallint[]; v_locks bigint[]; v_n int;
+begin
+  made := 0; joined := false;
+  select array_agg(x.run), array_agg(x.node), array_agg(x.s), array_agg(x.f), array_agg(x.c) into v_runs, v_nodes, v_s, v_f, v_c
+  from (select w.run, w.node, (count(*) filter (where coalesce(u.state, 's') = 's'))::int as s, (count(*) filter (where u.state = 'f'))::int as f, (count(*) filter (where u.state = 'c'))::int as c
+    from unnest(p_ids, p_states) u(id, state) cross join lateral (select run, node from sluice.workflow_task k where k.id = u.id limit 1) w group by w.run, w.node) x;
+  v_locks := v_runs;
+  if p_slept is not null then
+    -- guard: a parent locks what it waits for -> test/postgres/workflow/races.test.ts: "a parent that goes to sleep beside its last child wakes"
+    v_locks := v_locks || array(select r from sluice.parent p, unnest(p.runs) r where p.id = any (p_slept));
+  end if;
+  if v_locks is null then return; end if;
+  -- guard: run lock -> test/postgres/workflow/races.test.ts: "two last completers advance once"
+  perform from sluice.workflow_run r where r.id = any (v_locks) order by r.id for update;
+
+  while v_runs is not null loop
+    select * into t from sluice.workflow_tally(v_runs, v_nodes, v_s, v_f, v_c);
+    v_over_runs := v_over_runs || t.over_runs; v_over_nodes := v_over_nodes || t.over_nodes;
+    v_runs := null;
+    for i in 1..coalesce(cardinality(t.failing_runs), 0) loop
+      v_n := sluice.workflow_give_up(t.failing_runs[i], t.failing_nodes[i], 'another item has failed');
+      if v_n > 0 then
+        v_runs := v_runs || t.failing_runs[i]; v_nodes := case when cardinality(v_runs) = 1 then t.failing_nodes[i:i] else v_nodes || t.failing_nodes[i] end;
+        v_c := case when cardinality(v_runs) = 1 then array[v_n] else v_c || v_n end;
+      end if;
+    end loop;
+    v_s := array_fill(0, array[coalesce(cardinality(v_runs), 0)]); v_f := v_s;
+  end loop;
+  if v_over_runs is not null then
+    select * into v from sluice.workflow_cascade(v_over_runs, v_over_nodes);
+    streams := v.streams; made := v.made; joined := v.joined;
+  end if;
+  if p_slept is not null then
+    -- A child that ended before this task went to sleep has not seen it: under the lock of its run we see it.
+    -- guard: a parent looks again -> test/postgres/workflow/races.test.ts: "a parent that goes to sleep beside its last child wakes"
+    perform sluice.workflow_wake(array(select p.id from sluice.parent p where p.id = any (p_slept)
+      and exists (select from sluice.workflow_run r where r.id = any (p.runs) and r.finished_at is not null)));
+  end if;
+end $$;
+
+-- The same for whoever claims nothing himself: others are told what there is.
+create function sluice.workflow_ended_elsewhere(p_ids bigint[], p_states "char"[], p_slept bigint[] default null) returns void language plpgsql as $$
+declare v record;
+begin
+  select * into v from sluice.workflow_ended(p_ids, p_states, p_slept);
+  if v.made > 0 and exists (select from sluice.worker where asleep) then perform sluice.ring(v.streams, v.made); end if;
+end $$;
+
+-- Takes notes of what happened in users' transactions, oldest first, and acts on them, together with what has just
+-- succeeded here: the locks of all are taken in one pass. Returns how many notes.
+create function sluice.workflow_notes(p_max int, p_ids bigint[] default null, out taken int, out streams int[], out made int, out joined boolean)
+language plpgsql set enable_seqscan = off set enable_bitmapscan = off set plan_cache_mode = force_generic_plan set jit = off as $$
+declare v record; v_ids bigint[]; v_states "char"[]; v_runs bigint[];
+begin
+  made := 0; joined := false;
+  with note as (
+    delete from sluice.workflow_note where ctid = any (array(select ctid from sluice.workflow_note order by n limit p_max for update skip locked)) returning id, run
+  )
+  select count(*), array_agg(id) filter (where id is not null), array_agg(distinct run) filter (where run is not null) into taken, v_ids, v_runs from note;
+  if taken = 0 and p_ids is null then return; end if;
+  perform from sluice.workflow_run r where r.id = any (v_runs || array(select k.run from unnest(v_ids || p_ids) u(id) cross join lateral (select run from sluice.workflow_task w where w.id = u.id limit 1) k))
+    and r.finished_at is null order by r.id for update;
+  if v_ids is not null or p_ids is not null then
+    select array_agg(d.id), array_agg(d.state) into v_ids, v_states from unnest(v_ids) u(id) cross join lateral (select x.id, x.state from sluice.done x where x.id = u.id limit 1) d;
+    select * into v from sluice.workflow_ended(v_ids || p_ids, v_states || array_fill('s'::"char", array[coalesce(cardinality(p_ids), 0)]));
+    streams := v.streams; made := v.made; joined := v.joined;
+  end if;
+  if v_runs is not null then
+    select * into v from sluice.workflow_heard(v_runs);
+    streams := streams || v.streams; made := made + v.made; joined := joined or v.joined;
+  end if;
+end $$;
+
+-- Events came for these runs, whose locks the caller holds: nodes that wait take them, the first the first.
+create function sluice.workflow_heard(p_runs bigint[], out streams int[], out made int, out joined boolean) language plpgsql as $$
+declare e record; v_node smallint; v_over_runs bigint[]; v_over_nodes smallint[]; v record;
+begin
+  made := 0; joined := false;
+  for e in select x.* from sluice.workflow_event x where x.run = any (p_runs) order by x.n loop
+    select n.node into v_node from sluice.workflow_node n join sluice.workflow_run r on r.id = n.run join sluice.workflow_step s on s.graph = r.graph and s.node = n.node
+    where n.run = e.run and n.state = 'r' and n.kind = 'v' and s.event = e.name order by n.node limit 1;
+    continue when not found;
+    delete from sluice.workflow_event x where x.n = e.n;
+    delete from sluice.workflow_timer t where t.run = e.run and t.node = v_node;
+    update sluice.workflow_node set state = 's', outcome = e.payload, finished_at = sluice.clock() where run = e.run and node = v_node;
+    v_over_runs := v_over_runs || e.run; v_over_nodes := v_over_nodes || v_node;
+  end loop;
+  if v_over_runs is null then return; end if;
+  select * into v from sluice.workflow_cascade(v_over_runs, v_over_nodes);
+  streams := v.streams; made := v.made; joined := v.joined;
+end $$;
+
+-- The end of a step's settles: what it settled (all succeeded), and notes. Rings for what this step cannot claim itself.
+create function sluice.workflow_step_end(p_ids bigint[], p_streams int[], p_n int, out joined boolean, out unplaced boolean)
+language plpgsql set enable_seqscan = off set enable_bitmapscan = off set plan_cache_mode = force_generic_plan set jit = off as $$
+declare v record; v_streams int[]; v_made int := 0;
+begin
+  joined := false;
+  if exists (select from sluice.workflow_note) then
+    select * into v from sluice.workflow_notes(100, p_ids);
+    joined := v.joined; v_made := v.made; v_streams := v.streams;
+  elsif p_ids is not null then
+    select * into v from sluice.workflow_ended(p_ids);
+    joined := v.joined; v_made := v.made; v_streams := v.streams;
+  end if;
+  if v_made > 0 and exists (select from sluice.worker where asleep) then
+    v_streams := case when v_made >= p_n then v_streams else array(select x from unnest(v_streams) x where x <> all (p_streams)) end;
+    if v_streams <> '{}' then perform sluice.ring(v_streams, v_made); end if;
+  end if;
+  unplaced := exists (select from sluice.workflow_unplaced u where not u.in_code) or exists (select from sluice.workflow_unplaced u where u.in_code and u.stream = any (p_streams));
+end $$;

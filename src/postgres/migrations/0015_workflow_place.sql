@@ -1,0 +1,202 @@
+-- Start, and the placing of tasks that a transaction of its own creates.
+
+-- Starts runs of a graph: only inserts, so it may live in a user's transaction. p_inputs, p_idempotency: texts
+-- split by U+001E, as for tasks; '' for a run without a key. Nodes that wait for nothing begin at once.
+create function sluice.workflow_start(p_graph int, p_inputs text, p_idempotency text default null, p_idempotency_ms bigint default 86400000, p_bytes_max int default 1048576,
+  out ids bigint[], out existed boolean[])
+language plpgsql set enable_seqscan = off set enable_bitmapscan = off set plan_cache_mode = force_generic_plan set jit = off as $$
+declare v_inputs json[] := string_to_array(p_inputs, E'\x1e')::json[]; v_name text; v_fresh bigint[]; v_runs bigint[]; v_nodes smallint[]; g record; v record;
+begin
+  select name into v_name from sluice.workflow_graph where id = p_graph;
+  if not found then perform sluice.refuse('unknown_workflow', 'no such workflow'); end if;
+  ids := array(select nextval('sluice.workflow_id') from generate_series(1, cardinality(v_inputs)));
+  v_fresh := ids;
+  if p_idempotency is not null then
+    select f.ids, array(select not x from unnest(f.fresh) x) into ids, existed
+    from sluice.claim_keys_of(E'\x1fworkflow\x1f' || v_name, ids, string_to_array(p_idempotency, E'\x1e'), v_inputs, p_idempotency_ms) f;
+    v_fresh := array(select u.id from unnest(ids, existed) u(id, existed) where not u.existed);
+  end if;
+  if v_fresh = '{}' then return; end if;
+  insert into sluice.workflow_run (id, graph, open, input, bytes_max)
+  select u.id, p_graph, (select count(*) from sluice.workflow_step where graph = p_graph), u.input, p_bytes_max from unnest(ids, v_inputs) u(id, input) where u.id = any (v_fresh);
+  insert into sluice.workflow_node (run, node, kind, policy, state, blocked)
+  select r, s.node, s.kind, s.policy, 'p', cardinality(s.deps) from unnest(v_fresh) r cross join (select * from sluice.workflow_step where graph = p_graph order by node) s;
+  select array_agg(r), array_agg(s.node) into v_runs, v_nodes from unnest(v_fresh) r cross join sluice.workflow_step s where s.graph = p_graph and s.deps = '{}';
+  select * into g from sluice.workflow_go(v_runs, v_nodes, array_fill(0::smallint, array[cardinality(v_runs)]));
+  if g.over_runs is not null then
+    select * into v from sluice.workflow_cascade(g.over_runs, g.over_nodes);
+    g.made := g.made + v.made; g.streams := g.streams || v.streams;
+  end if;
+  if g.made > 0 and exists (select from sluice.worker where asleep) then perform sluice.ring(g.streams, g.made); end if;
+end $$;
+
+-- Of the nodes in these streams whose tasks only code can place, one that nobody has in hand. The caller
+-- keeps its row locked until all is placed (workflow_place, then workflow_placed) or rolls back.
+create function sluice.workflow_take(p_streams int[], out run bigint, out node smallint, out stream int, out total int, out priority int, out attempts int) language plpgsql
+set enable_seqscan = off set enable_bitmapscan = off set plan_cache_mode = force_generic_plan set jit = off as $$
+begin
+  for i in 1..100 loop
+    select u.run, u.node, u.stream into run, node, stream from sluice.workflow_unplaced u where u.in_code and u.stream = any (p_streams) order by u.run, u.node limit 1 for update skip locked;
+    if not found then return; end if;
+    exit when exists (select from sluice.workflow_node n where n.run = workflow_take.run and n.node = workflow_take.node and n.state = 'u');
+    -- Cancelled while another had it in hand, who found that out and rolled back.
+    delete from sluice.workflow_unplaced u where u.run = workflow_take.run and u.node = workflow_take.node;
+  end loop;
+  select n.total, -s.rank, s.attempts into total, priority, attempts
+  from sluice.workflow_run r join sluice.workflow_node n on n.run = r.id join sluice.workflow_step s on s.graph = r.graph and s.node = n.node
+  where r.id = workflow_take.run and n.node = workflow_take.node;
+end $$;
+
+-- The nodes of one run that only code can place, for the client that has just started it.
+create function sluice.workflow_roots(p_run bigint) returns table (run bigint, node smallint, stream int, total int, priority int, attempts int) language sql stable as $$
+  select u.run, u.node, u.stream, n.total, -s.rank, s.attempts::int
+  from sluice.workflow_unplaced u join sluice.workflow_run r on r.id = u.run
+  join sluice.workflow_node n on n.run = u.run and n.node = u.node join sluice.workflow_step s on s.graph = r.graph and s.node = u.node
+  where u.run = p_run and u.in_code and n.state = 'u' order by u.node
+$$;
+
+-- Takes one of them in hand, as workflow_take does. False if another has it, or has placed it.
+create function sluice.workflow_hold(p_run bigint, p_node smallint) returns boolean language plpgsql as $$
+begin
+  perform from sluice.workflow_unplaced u where u.run = p_run and u.node = p_node for update skip locked;
+  return found;
+end $$;
+
+-- Rendered inputs of a node from an item on, at most p_max, as a JSON list.
+create function sluice.workflow_inputs(p_run bigint, p_node smallint, p_from int, p_max int) returns text language plpgsql stable as $$
+declare v record; s record;
+begin
+  select k.*, r.bytes_max into s from sluice.workflow_run r join sluice.workflow_step k on k.graph = r.graph and k.node = p_node where r.id = p_run;
+  if s.kind = 't' then return '[' || sluice.workflow_render(p_run, s.parts, s.ref_nodes, s.ref_paths, s.bytes_max) || ']'; end if;
+  select * into v from sluice.workflow_items(p_run, p_node);
+  return (select '[' || coalesce(string_agg(sluice.workflow_item_input(e.value, e.n - 1, v.parts, v.kinds, v.paths, v.bytes_max), ',' order by e.n), '') || ']'
+    from json_array_elements(v.items) with ordinality e(value, n) where e.n > p_from and e.n <= p_from + p_max);
+end $$;
+
+-- Inserts tasks for the items of a node from p_from on, with what code has decided of them. The lists as in
+-- enqueue_many. The node is not touched: that comes last, so that nobody waits for the run meanwhile.
+create function sluice.workflow_place(p_run bigint, p_node smallint, p_from int, p_stream int, p_priority int, p_attempts int, p_inputs text,
+  p_limits int[] default null, p_keys text default null, p_orders text default null, p_order_blocks boolean default false) returns void language plpgsql as $$
+declare v_inputs json[] := string_to_array(p_inputs, E'\x1e')::json[]; v_lane bigint; v_ids bigint[];
+begin
+  select lane into v_lane from sluice.workflow_node where run = p_run and node = p_node;
+  v_ids := array(select nextval('sluice.task_id') from generate_series(1, cardinality(v_inputs)));
+  perform sluice.insert_placed(p_stream, (-p_priority)::smallint, p_attempts::smallint, v_ids, v_inputs, p_limits, p_keys, p_orders, p_order_blocks, null, null, null, v_lane, p_run || ':' || p_node);
+  insert into sluice.workflow_task (id, run, node, item) select u.id, p_run, p_node, p_from + u.n - 1 from unnest(v_ids) with ordinality u(id, n);
+end $$;
+
+-- All tasks of a node are placed: it runs. False if it does not wait for that any more, because its run was
+-- cancelled meanwhile; then the caller rolls back what it placed.
+create function sluice.workflow_placed(p_run bigint, p_node smallint) returns boolean language plpgsql as $$
+declare v sluice.workflow_node; v_placed int;
+begin
+  perform from sluice.workflow_run where id = p_run for update;
+  select * into v from sluice.workflow_node where run = p_run and node = p_node;
+  -- guard: placed only while it is wanted -> test/postgres/workflow/place.test.ts: "a run that is cancelled while its tasks are placed gets none"
+  if v.state <> 'u' then return false; end if;
+  v_placed := (select count(*) from sluice.workflow_task where run = p_run and node = p_node);
+  if v_placed <> v.total then perform sluice.refuse('invalid_option', format('%s of %s tasks were placed', v_placed, v.total)); end if;
+  update sluice.workflow_node set state = 'r', task = case when v.kind = 't' then (select id from sluice.workflow_task where run = p_run and node = p_node) end where run = p_run and node = p_node;
+  delete from sluice.workflow_unplaced where run = p_run and node = p_node;
+  if exists (select from sluice.worker where asleep) then perform sluice.ring(array[v.stream], v.total); end if;
+  return true;
+end $$;
+
+-- The tasks of a node cannot be placed, because its inputs are not what the task takes: it fails.
+create function sluice.workflow_misplaced(p_run bigint, p_node smallint, p_error json) returns boolean language plpgsql as $$
+declare v record;
+begin
+  perform from sluice.workflow_run where id = p_run for update;
+  update sluice.workflow_node set state = 'f', outcome = p_error, total = 0, finished_at = sluice.clock() where run = p_run and node = p_node and state = 'u';
+  if not found then return false; end if;
+  delete from sluice.workflow_unplaced where run = p_run and node = p_node;
+  select * into v from sluice.workflow_cascade(array[p_run], array[p_node]);
+  if v.made > 0 and exists (select from sluice.worker where asleep) then perform sluice.ring(v.streams, v.made); end if;
+  return true;
+end $$;
+
+-- Creates the tasks of one each that needs no code but has many items. False if there is none to be done.
+create function sluice.workflow_place_many() returns boolean language plpgsql as $$
+declare u sluice.workflow_unplaced; n sluice.workflow_node; s record; t record; v record; v_wanted boolean; v_error json;
+begin
+  select * into u from sluice.workflow_unplaced x where not x.in_code order by x.stream, x.run, x.node limit 1 for update skip locked;
+  if not found then return false; end if;
+  select * into t from sluice.workflow_terms(u.stream);
+  if t.in_code then
+    -- Since then the type has got an order or keys.
+    update sluice.workflow_unplaced x set in_code = true where x.run = u.run and x.node = u.node;
+    return true;
+  end if;
+  select * into n from sluice.workflow_node x where x.run = u.run and x.node = u.node;
+  select k.* into s from sluice.workflow_run r join sluice.workflow_step k on k.graph = r.graph and k.node = u.node where r.id = u.run;
+  begin
+    select * into v from sluice.workflow_items(u.run, u.node);
+    perform sluice.workflow_fan(u.run, u.node, u.stream, n.lane, coalesce(s.rank, t.rank), coalesce(s.attempts, t.attempts), t.gate, v.items, v.parts, v.kinds, v.paths, v.bytes_max);
+    v_wanted := sluice.workflow_placed(u.run, u.node);
+    if not v_wanted then raise exception using errcode = 'SLUIC', message = 'not wanted'; end if;
+  exception when sqlstate 'SLUIC' or data_exception or program_limit_exceeded then
+    v_error := sluice.workflow_caught(sqlstate, sqlerrm, u.run);
+  end;
+  if v_wanted is false then
+    delete from sluice.workflow_unplaced x where x.run = u.run and x.node = u.node;
+  elsif v_error is not null then
+    perform sluice.workflow_misplaced(u.run, u.node, v_error);
+  end if;
+  return true;
+end $$;
+
+-- A handler fans out: a run of its own with one node, under its task and a name. Found again when the handler
+-- runs again. New: the caller places the tasks (workflow_place with node 1) and says so (workflow_placed), in
+-- the same transaction. Only whoever holds the task may do so.
+create function sluice.workflow_map(p_worker bigint, p_id bigint, p_claim bigint, p_name text, p_stream int, p_total int, p_window int, p_policy text, out run bigint, out fresh boolean)
+language plpgsql as $$
+begin
+  perform sluice.require_lease(p_worker);
+  perform from sluice.run r where r.id = p_id and r.claim = p_claim and r.worker = p_worker;
+  if not found then perform sluice.refuse('lease_lost', 'this task is no longer ours'); end if;
+  select r.id into run from sluice.workflow_run r where r.parent = p_id and r.name = p_name;
+  fresh := not found;
+  if not fresh then return; end if;
+  run := nextval('sluice.workflow_id');
+  insert into sluice.workflow_run (id, open, input, bytes_max, parent, name, state, finished_at)
+  values (run, case when p_total = 0 then 0 else 1 end, 'null', 1048576, p_id, p_name, case when p_total = 0 then 's' else 'r' end::"char", case when p_total = 0 then sluice.clock() end);
+  insert into sluice.workflow_node (run, node, kind, policy, state, blocked, total, window_size, lane, stream, started_at, finished_at)
+  values (run, 1, 'e', case p_policy when 'finish' then 'n' when 'collect' then 'o' else 'a' end::"char", case when p_total = 0 then 's' else 'u' end::"char", 0, p_total, p_window,
+    case when p_window is not null then (3::bigint << 60) | nextval('sluice.workflow_lane') end, p_stream, sluice.clock(), case when p_total = 0 then sluice.clock() end);
+end $$;
+
+-- A handler's fan-out that exists, and what it was made of.
+create function sluice.workflow_map_find(p_parent bigint, p_name text) returns table (run bigint, stream int, digest text, state text) language sql stable as $$
+  select r.id, n.stream, r.input #>> '{}', case r.state when 'r' then 'running' when 's' then 'succeeded' when 'f' then 'failed' else 'cancelled' end
+  from sluice.workflow_run r join sluice.workflow_node n on n.run = r.id and n.node = 1 where r.parent = p_parent and r.name = p_name
+$$;
+
+-- The digest of its inputs, written by whoever makes it, in the same transaction.
+create function sluice.workflow_map_mark(p_run bigint, p_digest text) returns void language plpgsql as $$
+begin
+  update sluice.workflow_run set input = to_json(p_digest) where id = p_run and parent is not null and input::text = 'null';
+end $$;
+
+-- Tasks that sleep until their children are through go on: they join their next lane, or are ready.
+create function sluice.workflow_wake(p_ids bigint[]) returns void
+language plpgsql set enable_seqscan = off set enable_bitmapscan = off set plan_cache_mode = force_generic_plan set jit = off as $$
+declare v_streams int[]; v_n int;
+begin
+  with gone as (
+    delete from sluice.parent where ctid = any (array(select x.tid from unnest(p_ids) u(id) cross join lateral (
+      select p.ctid as tid from sluice.parent p where p.id = u.id for update skip locked) x)) returning *
+  ), back as materialized (
+    select g.id, g.attempt, g.held, t.stream, t.rank, t.gate, t.lanes, t.lane_limits from gone g cross join lateral (select * from sluice.task where id = g.id limit 1) t
+  ), to_ready as (
+    insert into sluice.ready (id, stream, rank, attempt, lanes) select id, stream, rank, attempt, lanes from back where held >= coalesce(cardinality(lanes), 0) and gate = 0
+  ), to_gated as (
+    insert into sluice.gated (id, stream, gate, rank, attempt, lanes) select id, stream, gate, rank, attempt, lanes from back where held >= coalesce(cardinality(lanes), 0) and gate <> 0
+  ), to_wait as (
+    insert into sluice.wait (id, lane, place, rank, attempt, held, stream, gate, lanes, lane_limits)
+    select id, lanes[held + 1], sluice.lane_place(lanes[held + 1], rank), rank, attempt, held, stream, gate, lanes, lane_limits from back where held < cardinality(lanes)
+  ), joins as (
+    insert into sluice.dirty (lane, limit_id) select lanes[held + 1], max(lane_limits[held + 1]) from back where held < cardinality(lanes) group by 1
+  )
+  select count(*), array_agg(distinct stream) into v_n, v_streams from back;
+  if v_n > 0 and exists (select from sluice.worker where asleep) then perform sluice.ring(v_streams, v_n); end if;
+end $$;

@@ -1,0 +1,225 @@
+import type { Database } from "../database.js";
+import { statement } from "../statement.js";
+
+export type RunState = "running" | "paused" | "cancelling" | "succeeded" | "failed" | "cancelled";
+export type NodeState =
+  "pending" | "held" | "placing" | "running" | "succeeded" | "failed" | "cancelled" | "skipped";
+
+/** One run as it stands. */
+export interface RunStatus {
+  readonly id: string;
+  /** The workflow's, or of a handler's fan-out its own. */
+  readonly name: string;
+  readonly state: RunState;
+  /** Nodes that are not over. */
+  readonly open: number;
+  readonly createdAt: Date;
+  readonly finishedAt: Date | null;
+  /** Why it was cancelled. */
+  readonly outcome: unknown;
+  /** The task whose handler fanned out, else null. */
+  readonly parent: string | null;
+}
+
+interface RunRow {
+  readonly id: string;
+  readonly name: string;
+  readonly state: RunState;
+  readonly open: number;
+  readonly created_at: Date;
+  readonly finished_at: Date | null;
+  readonly outcome: unknown;
+  readonly parent: string | null;
+}
+
+const RUN_COLUMNS = [
+  "id",
+  "name",
+  "state",
+  "open",
+  "created_at",
+  "finished_at",
+  "outcome",
+  "parent",
+] as const;
+
+const runStatement = statement<RunRow>({
+  name: "workflow_run",
+  text: `select id::text as id, coalesce(name, map_name) as name, state, open::int as open, created_at, finished_at, outcome, parent::text as parent
+    from sluice.workflow_status where id = $1`,
+  params: ["int8"],
+  columns: RUN_COLUMNS,
+});
+
+/** The run, or null if there is none or its history is not kept. */
+export async function inspectRun(db: Database, run: string): Promise<RunStatus | null> {
+  const [row] = await db.run(runStatement, [run]);
+  return row === undefined ? null : statusOf(row);
+}
+
+/** Which runs to list, the newest first. */
+export interface RunSearch {
+  readonly name?: string | undefined;
+  readonly state?: RunState | undefined;
+  readonly createdAfter?: Date | undefined;
+  readonly createdBefore?: Date | undefined;
+  /** The last id of the page before. */
+  readonly before?: string | undefined;
+  readonly max: number;
+}
+
+const listStatement = statement<RunRow>({
+  name: "workflow_runs",
+  text: `select id::text as id, coalesce(name, map_name) as name, state, open::int as open, created_at, finished_at, outcome, parent::text as parent
+    from sluice.workflow_status where graph is not null and ($1::text is null or name = $1) and ($2::text is null or state = $2)
+      and ($3::timestamptz is null or created_at >= $3) and ($4::timestamptz is null or created_at < $4) and ($5::int8 is null or id < $5)
+    order by id desc limit least($6::int4, 1000)`,
+  params: ["text", "text", "timestamptz", "timestamptz", "int8", "int4"],
+  columns: RUN_COLUMNS,
+});
+
+/** A page of runs of workflows, the newest first. */
+export async function listRuns(db: Database, search: RunSearch): Promise<RunStatus[]> {
+  const { name, state, createdAfter, createdBefore, before, max } = search;
+  const values = [name, state, createdAfter, createdBefore, before].map((x) => x ?? null);
+  return (await db.run(listStatement, [...values, max])).map(statusOf);
+}
+
+function statusOf(row: RunRow): RunStatus {
+  const { created_at: createdAt, finished_at: finishedAt, ...rest } = row;
+  return { ...rest, createdAt, finishedAt };
+}
+
+/** One node of a run as it stands. total counts its tasks: items of an each, else one. */
+export interface NodeStatus {
+  readonly node: number;
+  readonly name: string;
+  readonly kind: "task" | "each" | "when" | "sleep" | "waitFor";
+  readonly type: string | null;
+  readonly state: NodeState;
+  readonly total: number;
+  readonly succeeded: number;
+  readonly failed: number;
+  readonly cancelled: number;
+  /** Let through by its window and not over; of a node without a window only what runs of one task, else null. */
+  readonly started: number | null;
+  readonly window: number | null;
+  /** Of a node of one task. */
+  readonly task: string | null;
+  /** Why it could not begin, or what a node without a task came to. */
+  readonly outcome: unknown;
+  readonly startedAt: Date | null;
+  readonly finishedAt: Date | null;
+}
+
+interface NodeRow {
+  readonly node: number;
+  readonly name: string;
+  readonly kind: string;
+  readonly type: string | null;
+  readonly state: NodeState;
+  readonly total: number;
+  readonly succeeded: number;
+  readonly failed: number;
+  readonly cancelled: number;
+  readonly started: number | null;
+  readonly window_size: number | null;
+  readonly task: string | null;
+  readonly outcome: unknown;
+  readonly started_at: Date | null;
+  readonly finished_at: Date | null;
+}
+
+const nodesStatement = statement<NodeRow>({
+  name: "workflow_nodes",
+  text: `select node, name, kind::text as kind, type, state, total, succeeded, failed, cancelled, started, window_size, task::text as task, outcome, started_at, finished_at
+    from sluice.workflow_progress where run = $1 order by node`,
+  params: ["int8"],
+  columns: [
+    "node",
+    "name",
+    "kind",
+    "type",
+    "state",
+    "total",
+    "succeeded",
+    "failed",
+    "cancelled",
+    "started",
+    "window_size",
+    "task",
+    "outcome",
+    "started_at",
+    "finished_at",
+  ],
+});
+
+const KINDS = { t: "task", e: "each", w: "when", s: "sleep", v: "waitFor" } as const;
+
+/** The nodes of a run with their counts. Costs the same however many items they have. */
+export async function inspectNodes(db: Database, run: string): Promise<NodeStatus[]> {
+  const rows = await db.run(nodesStatement, [run]);
+  return rows.map(({ kind, window_size, started_at, finished_at, ...rest }) => ({
+    ...rest,
+    kind: KINDS[kind as keyof typeof KINDS],
+    window: window_size,
+    startedAt: started_at,
+    finishedAt: finished_at,
+  }));
+}
+
+const graphStatement = statement<{ graph: unknown }>({
+  name: "workflow_graph",
+  text: "select g.graph from sluice.workflow_run r join sluice.workflow_graph g on g.id = r.graph where r.id = $1",
+  params: ["int8"],
+  columns: ["graph"],
+});
+
+/** The graph that a run was started with, as plain data; null if there is no such run or it has none. */
+export async function inspectGraph(db: Database, run: string): Promise<unknown> {
+  const [row] = await db.run(graphStatement, [run]);
+  return row?.graph ?? null;
+}
+
+const itemsStatement = statement<{
+  item: number;
+  task: string;
+  state: string;
+  outcome: unknown;
+}>({
+  name: "workflow_items",
+  text: `select w.item, w.id::text as task, t.state, t.outcome from sluice.workflow_task w join sluice.task_state t on t.id = w.id
+    where w.run = $1 and w.node = $2 and w.item >= $3 order by w.item limit $4`,
+  params: ["int8", "int2", "int4", "int8"],
+  columns: ["item", "task", "state", "outcome"],
+});
+
+/** One item of an each, and what it came to. */
+export interface ItemStatus {
+  readonly item: number;
+  readonly task: string;
+  readonly state: string;
+  readonly outcome: unknown;
+}
+
+/** A page of the items of a node, from one on. */
+export function listItems(
+  db: Database,
+  run: string,
+  node: number,
+  page: { readonly from: number; readonly max: number },
+): Promise<ItemStatus[]> {
+  return db.run(itemsStatement, [run, node, page.from, page.max]);
+}
+
+const resultStatement = statement<{ result: string | null }>({
+  name: "workflow_result",
+  text: "select sluice.workflow_result($1, $2) as result",
+  params: ["int8", "int4"],
+  columns: ["result"],
+});
+
+/** What a run came to, as JSON text: what its definition returns, or the outputs of the nodes that none comes after. */
+export async function runResult(db: Database, run: string, bytesMax: number): Promise<string> {
+  return (await db.one(resultStatement, [run, bytesMax])).result ?? "null";
+}

@@ -1,0 +1,150 @@
+import type { Queryable } from "../../core/ports.js";
+import type { Database } from "../database.js";
+import type { Runner } from "../schedule.js";
+import { statement } from "../statement.js";
+
+/** A node whose tasks are to be created by code that knows their keys. Its row is ours until the transaction ends. */
+export interface Unplaced {
+  readonly run: string;
+  readonly node: number;
+  readonly stream: number;
+  /** How many tasks: the items of an each, or one. */
+  readonly total: number;
+  /** Instead of the type's own, if not null. */
+  readonly priority: number | null;
+  readonly attempts: number | null;
+}
+
+type UnplacedRow = { readonly [K in keyof Unplaced]: Unplaced[K] | null };
+
+const takeStatement = statement<UnplacedRow>({
+  name: "workflow_take",
+  text: "select run::text as run, node, stream, total, priority, attempts from sluice.workflow_take($1::text::int[])",
+  params: ["text"],
+  columns: ["run", "node", "stream", "total", "priority", "attempts"],
+});
+
+/** One node in these streams that is to be placed and that nobody has in hand, or null. In a transaction. */
+export async function takeUnplaced(
+  db: Database,
+  streams: readonly number[],
+  tx: Queryable,
+): Promise<Unplaced | null> {
+  const row = await db.one(takeStatement, [`{${streams.join(",")}}`], tx);
+  return row.run === null ? null : (row as Unplaced);
+}
+
+const inputsStatement = statement<{ inputs: string }>({
+  name: "workflow_inputs",
+  text: "select sluice.workflow_inputs($1, $2, $3, $4) as inputs",
+  params: ["int8", "int2", "int4", "int4"],
+  columns: ["inputs"],
+});
+
+/** Rendered inputs from an item on, at most max, as the text of a JSON list. */
+export async function renderInputs(
+  db: Database,
+  { run, node }: Pick<Unplaced, "run" | "node">,
+  piece: { readonly from: number; readonly max: number },
+  tx?: Queryable,
+): Promise<string> {
+  return (await db.one(inputsStatement, [run, node, piece.from, piece.max], tx)).inputs;
+}
+
+/** Tasks for items of a node, from one on, that share everything but input and keys. */
+export interface PlacedBatch {
+  readonly from: number;
+  readonly stream: number;
+  readonly priority: number;
+  readonly attempts: number;
+  /** JSON texts. */
+  readonly inputs: readonly string[];
+  readonly limits: readonly number[];
+  /** Per task, its keys for those limits that have keys; null if none has. */
+  readonly keys: readonly (readonly string[])[] | null;
+  /** Per task, its order key or ''; null if none has one. */
+  readonly orders: readonly string[] | null;
+  readonly orderBlocks: boolean;
+}
+
+const placeStatement = statement<{ placed: string }>({
+  name: "workflow_place",
+  text: "select sluice.workflow_place($1, $2, $3, $4, $5, $6, $7, $8::text::int[], $9, $10, $11)::text as placed",
+  params: ["int8", "int2", "int4", "int4", "int4", "int4", "text", "text", "text", "text", "bool"],
+  columns: ["placed"],
+});
+
+const RECORD = "\u001e";
+const FIELD = "\u001f";
+
+/** Inserts tasks of a node. All pieces, and `placed`, in the transaction that took the node. */
+export async function placeTasks(
+  db: Database,
+  { run, node }: Pick<Unplaced, "run" | "node">,
+  batch: PlacedBatch,
+  tx: Queryable,
+): Promise<void> {
+  const values = [
+    run,
+    node,
+    batch.from,
+    batch.stream,
+    batch.priority,
+    batch.attempts,
+    batch.inputs.join(RECORD),
+    batch.limits.length === 0 ? null : `{${batch.limits.join(",")}}`,
+    batch.keys?.map((keys) => keys.join(FIELD)).join(RECORD) ?? null,
+    batch.orders?.join(RECORD) ?? null,
+    batch.orderBlocks,
+  ];
+  await db.run(placeStatement, values, tx);
+}
+
+const placedStatement = statement<{ placed: boolean }>({
+  name: "workflow_placed",
+  text: "select sluice.workflow_placed($1, $2) as placed",
+  params: ["int8", "int2"],
+  columns: ["placed"],
+});
+
+/** The last word of a placing, before the commit. False: it is not wanted any more, roll back. */
+export async function placed(
+  db: Database,
+  { run, node }: Pick<Unplaced, "run" | "node">,
+  tx: Queryable,
+): Promise<boolean> {
+  return (await db.one(placedStatement, [run, node], tx)).placed;
+}
+
+const misplacedStatement = statement<{ failed: boolean }>({
+  name: "workflow_misplaced",
+  text: "select sluice.workflow_misplaced($1, $2, $3) as failed",
+  params: ["int8", "int2", "json"],
+  columns: ["failed"],
+});
+
+/**
+ * Its inputs are not what its task takes: the node fails. error: JSON text. Not in the transaction that took it,
+ * unless nothing was placed there and the run is its own.
+ */
+export async function misplaced(
+  db: Database,
+  { run, node }: Pick<Unplaced, "run" | "node">,
+  error: string,
+  tx?: Queryable,
+): Promise<boolean> {
+  return (await db.one(misplacedStatement, [run, node, error], tx)).failed;
+}
+
+const placeManyStatement = statement<{ more: boolean }>({
+  name: "workflow_place_many",
+  text: "select sluice.workflow_place_many() as more",
+  params: [],
+  columns: ["more"],
+});
+
+/** Creates the tasks of one long list that needs no code. False if there is none. */
+export async function placeMany(runner: Runner): Promise<boolean> {
+  const [row] = await runner.run(placeManyStatement, []);
+  return row?.more ?? false;
+}

@@ -1,0 +1,32 @@
+import type { Queryable } from "../../core/ports.js";
+import type { Database } from "../database.js";
+import { statement } from "../statement.js";
+import type { Unplaced } from "./place.js";
+
+const rootsStatement = statement<Unplaced>({
+  name: "workflow_roots",
+  text: "select run::text as run, node, stream, total, priority, attempts from sluice.workflow_roots($1)",
+  params: ["int8"],
+  columns: ["run", "node", "stream", "total", "priority", "attempts"],
+});
+
+/** The nodes of one run that code is to place. Nobody's hand is on them yet. */
+export function unplacedOf(db: Database, run: string, tx?: Queryable): Promise<Unplaced[]> {
+  return db.run(rootsStatement, [run], tx);
+}
+
+const holdStatement = statement<{ held: boolean }>({
+  name: "workflow_hold",
+  text: "select sluice.workflow_hold($1, $2) as held",
+  params: ["int8", "int2"],
+  columns: ["held"],
+});
+
+/** Takes a node in hand until the transaction ends. False if another has it, or has placed it. */
+export async function lockUnplaced(
+  db: Database,
+  { run, node }: Pick<Unplaced, "run" | "node">,
+  tx: Queryable,
+): Promise<boolean> {
+  return (await db.one(holdStatement, [run, node], tx)).held;
+}

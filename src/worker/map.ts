@@ -1,0 +1,195 @@
+import { createHash, type Hash } from "node:crypto";
+import type pg from "pg";
+import type { Desk } from "../client/enqueue.js";
+import { runOver } from "../client/over.js";
+import { batchesOf } from "../client/place.js";
+import { prepare, type Prepared } from "../client/prepare.js";
+import { isSluiceError, SluiceError } from "../core/error.js";
+import { encodeInput } from "../core/json.js";
+import type { MapCollected } from "../core/map.js";
+import { waits } from "../core/outcome.js";
+import type { Queryable } from "../core/ports.js";
+import { quote } from "../core/quote.js";
+import type { TaskTerms } from "../core/terms.js";
+import type { Listener } from "../postgres/listen.js";
+import { runResult } from "../postgres/workflow/inspect.js";
+import { findMap, markMap, openMap, type FoundMap } from "../postgres/workflow/map.js";
+import { placed, placeTasks } from "../postgres/workflow/place.js";
+import { noList, type MapCall } from "./map-call.js";
+import type { Run } from "./run.js";
+import { inTransaction } from "./transaction.js";
+
+interface MapDesk {
+  readonly desk: Desk;
+  readonly pool: pg.Pool;
+  readonly listener: Listener | null;
+}
+
+const ITEMS_MAX = 1_000_000;
+const PIECE_ITEMS_MAX = 1_000;
+const PIECE_LENGTH_MAX = 4 * 1024 * 1024;
+/** What all items came to must fit into this process. */
+const RESULTS_BYTES_MAX = 64 * 1024 * 1024;
+const ERRORS_TOLD_MAX = 20;
+
+/**
+ * What the items of a map came to. Made under its task and name the first time, found again ever after. While
+ * they are not over the run is to wait: its handler ends here by a WaitOutcome, or holds.
+ */
+export async function mapItems(o: MapDesk, run: Run, call: MapCall): Promise<unknown> {
+  let found = (await known(o, run, call)) ?? (await make(o, run, call));
+  if (found.state === "running" && call.hold) {
+    const { db } = o.desk;
+    const patience = { timeoutMs: null, signal: run.signal };
+    await runOver({ db, listener: o.listener }, found.run, patience);
+    found = (await findMap(db, run.claim.id, call.name)) ?? found;
+  }
+  if (found.state === "running") {
+    (run.waitsFor ??= []).push(found.run);
+    throw waits(call.name);
+  }
+  return outcomeOf(o, run, call, found);
+}
+
+/** The fan-out of an earlier run of this task, if there is one: of the same task and of the same items. */
+async function known({ desk }: MapDesk, run: Run, call: MapCall): Promise<FoundMap | null> {
+  const found = await findMap(desk.db, run.claim.id, call.name);
+  if (found === null) return null;
+  if (found.stream !== (await desk.declarations.stream(call.terms)))
+    throw changed(call.name, `of another task than ${call.terms.type}`);
+  const { items } = call;
+  // guard: a list that changed is refused -> test/worker/workflow-map.test.ts: "a list that is another when the handler runs again is refused, a function is asked once"
+  if (typeof items === "function") return found;
+  const hash = createHash("sha256");
+  for (const item of items) add(hash, encodeInput(item, desk.payloadBytesMax));
+  if (hash.digest("hex") !== found.digest) throw changed(call.name, "of other items");
+  return found;
+}
+
+/** All tasks of a fan-out in one transaction, piece by piece. */
+async function make(o: MapDesk, run: Run, call: MapCall): Promise<FoundMap> {
+  const { desk, pool } = o;
+  const items = await itemsOf(call);
+  const stream = await desk.declarations.stream(call.terms);
+  return inTransaction(pool, run, async (tx) => {
+    const made = await openMap(
+      desk.db,
+      {
+        worker: run.session.id,
+        claim: run.claim,
+        name: call.name,
+        stream,
+        total: items.length,
+        window: call.window,
+        onError: call.onError,
+      },
+      tx,
+    );
+    if (!made.fresh)
+      throw new SluiceError("invalid_option", `two maps of one task are named ${quote(call.name)}`);
+    const digest = await place(o, { run: made.run, node: 1, stream }, call.terms, items, tx);
+    await markMap(desk.db, made.run, digest, tx);
+    return { run: made.run, stream, digest, state: items.length === 0 ? "succeeded" : "running" };
+  });
+}
+
+/** Inserts the items' tasks. Returns the digest of their inputs. */
+async function place(
+  { desk }: MapDesk,
+  node: { readonly run: string; readonly node: number; readonly stream: number },
+  terms: TaskTerms<never>,
+  items: readonly unknown[],
+  tx: Queryable,
+): Promise<string> {
+  const hash = createHash("sha256");
+  const shared = { stream: node.stream, priority: null, attempts: null };
+  let piece: Prepared[] = [];
+  let from = 0;
+  let length = 0;
+  const flush = async (): Promise<void> => {
+    for (const batch of await batchesOf(desk, shared, terms, piece, from))
+      await placeTasks(desk.db, node, batch, tx);
+    from += piece.length;
+    piece = [];
+    length = 0;
+  };
+  for (let index = 0; index < items.length; index++) {
+    const item = await prepareItem(desk, terms, items[index], index);
+    add(hash, item.input);
+    piece.push(item);
+    length += item.input.length;
+    if (piece.length === PIECE_ITEMS_MAX || length >= PIECE_LENGTH_MAX) await flush();
+  }
+  if (piece.length > 0) await flush();
+  if (items.length > 0) await placed(desk.db, node, tx);
+  return hash.digest("hex");
+}
+
+async function prepareItem(
+  desk: Desk,
+  terms: TaskTerms<never>,
+  input: unknown,
+  index: number,
+): Promise<Prepared> {
+  try {
+    return await prepare(terms, input, desk.payloadBytesMax);
+  } catch (e) {
+    if (!isSluiceError(e)) throw e;
+    throw new SluiceError(e.code, `${e.message} (item ${index})`, {
+      cause: e,
+      details: { ...e.details, index },
+    });
+  }
+}
+
+async function itemsOf({ items }: MapCall): Promise<readonly unknown[]> {
+  const list: unknown = typeof items === "function" ? await items() : items;
+  if (!Array.isArray(list)) throw noList(list);
+  if (list.length <= ITEMS_MAX) return list;
+  throw new SluiceError("invalid_option", `a map has at most ${ITEMS_MAX} items`);
+}
+
+/** Texts of JSON have no control character in them, so none runs into the next. */
+function add(hash: Hash, text: string): void {
+  hash.update(text);
+  hash.update("\u001e");
+}
+
+async function outcomeOf(
+  { desk }: MapDesk,
+  run: Run,
+  call: MapCall,
+  { run: id, state }: FoundMap,
+): Promise<unknown> {
+  const collected = JSON.parse(
+    await runResult(desk.db, id, RESULTS_BYTES_MAX),
+  ) as MapCollected<unknown>;
+  if (state !== "succeeded") {
+    run.final = failure(call.name, state, collected);
+    throw run.final;
+  }
+  return call.onError === "collect" ? collected : collected.results;
+}
+
+function failure(
+  map: string,
+  state: "failed" | "cancelled" | "running",
+  { errors, counts }: MapCollected<unknown>,
+): SluiceError {
+  const first = errors.find((e) => e.state === state) ?? errors[0];
+  const said = (first?.error as { message?: unknown } | null | undefined)?.message;
+  const why = typeof said === "string" ? `: ${said}` : "";
+  const { failed, cancelled, total } = counts;
+  const message = `${failed} of ${total} items of map "${map}" failed and ${cancelled} were cancelled; item ${first?.index ?? 0} ${state}${why}`;
+  return new SluiceError(state === "cancelled" ? "task_cancelled" : "task_failed", message, {
+    details: { map, counts, errors: errors.slice(0, ERRORS_TOLD_MAX) },
+  });
+}
+
+function changed(name: string, what: string): SluiceError {
+  return new SluiceError(
+    "map_changed",
+    `map ${quote(name)} of this task was made ${what} when its handler ran before; pass a function to find the items once`,
+    { details: { map: name } },
+  );
+}

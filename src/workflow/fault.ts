@@ -1,0 +1,32 @@
+import { isSluiceError, SluiceError } from "../core/error.js";
+import { quote } from "../core/quote.js";
+
+/** What is wrong, and where. */
+interface Place {
+  readonly workflow: unknown;
+  readonly node?: unknown;
+  readonly cause?: unknown;
+}
+
+/** An `invalid_workflow` that names the workflow and the node. */
+export function invalidWorkflow(message: string, { workflow, node, cause }: Place): SluiceError {
+  const where = node === undefined ? "" : `, node ${quote(node)}`;
+  return new SluiceError("invalid_workflow", `workflow ${quote(workflow)}${where}: ${message}`, {
+    details: { workflow: named(workflow), ...(node === undefined ? {} : { node: named(node) }) },
+    ...(cause === undefined ? {} : { cause }),
+  });
+}
+
+/** Whatever core has against a value, said as an `invalid_workflow`. Other errors go through. */
+export function inPlace<T>(place: Place, check: () => T): T {
+  try {
+    return check();
+  } catch (cause) {
+    if (!isSluiceError(cause) || cause.code === "invalid_workflow") throw cause;
+    throw invalidWorkflow(cause.message, { ...place, cause });
+  }
+}
+
+function named(value: unknown): string {
+  return typeof value === "string" ? value : quote(value);
+}

@@ -1,0 +1,111 @@
+import { quote } from "../core/quote.js";
+import { invalidWorkflow } from "./fault.js";
+import { edgeOf, templatesOf } from "./graph.js";
+import type { Edge, Graph, GraphNode, TemplateData } from "./graph.js";
+import { cycleIn } from "./order.js";
+import { partsOf, type Refer } from "./parts.js";
+
+const EACH_OUTPUTS = ["results", "errors", "counts", "error"];
+const SHOWN_MAX = 10;
+
+/** The nodes with a dependency for each reference: on its success, unless `after` says something else of it. */
+export function linked(workflow: string, nodes: readonly GraphNode[]): GraphNode[] {
+  return nodes.map((node) => {
+    const named = new Set(node.after.map((edge) => edgeOf(edge).node));
+    const roots = templatesOf(node).flatMap((template) =>
+      refersIn(template, { workflow, node: node.name }).map(({ root }) => root),
+    );
+    const more = [...new Set(roots)].filter((root) => !isRoot(root) && !named.has(root));
+    return { ...node, after: [...node.after, ...more] };
+  });
+}
+
+/** Refuses names that are taken twice or not at all, references that can have no value, and circles. */
+export function checkLinks(graph: Graph): void {
+  const { name: workflow, nodes } = graph;
+  const byName = new Map<string, GraphNode>();
+  for (const node of nodes) {
+    if (byName.has(node.name)) {
+      throw invalidWorkflow("there is another node of this name", { workflow, node: node.name });
+    }
+    byName.set(node.name, node);
+  }
+  for (const node of nodes) {
+    checkEdges(workflow, node, byName);
+    checkRefers(workflow, node, byName);
+  }
+  const cycle = cycleIn(nodes);
+  if (cycle !== null) {
+    const shown = cycle.length <= SHOWN_MAX ? cycle : [...cycle.slice(0, SHOWN_MAX), "…"];
+    const way = shown.map((name) => quote(name)).join(" -> ");
+    throw invalidWorkflow(`it waits for itself: ${way}`, { workflow, node: cycle[0] });
+  }
+  checkResult(graph, byName);
+}
+
+/** The references of a template. */
+function refersIn(
+  template: TemplateData,
+  place: { readonly workflow: string; readonly node?: string },
+): readonly Refer[] {
+  return partsOf(template, (why) => {
+    throw invalidWorkflow(why, place);
+  }).refs;
+}
+
+function isRoot(root: string): boolean {
+  return root === "input" || root === "item" || root === "index";
+}
+
+type ByName = ReadonlyMap<string, GraphNode>;
+
+function checkEdges(workflow: string, node: GraphNode, byName: ByName): void {
+  const refuse = (why: string): never => {
+    throw invalidWorkflow(why, { workflow, node: node.name });
+  };
+  const seen = new Set<string>();
+  for (const edge of node.after.map((one: Edge) => edgeOf(one))) {
+    const before = byName.get(edge.node);
+    if (before === undefined) return refuse(`there is no node ${quote(edge.node)} to come after`);
+    if (seen.has(edge.node)) refuse(`it comes after ${quote(edge.node)} twice`);
+    seen.add(edge.node);
+    if ((edge.on === "then" || edge.on === "else") && before.kind !== "when") {
+      refuse(`${quote(edge.node)} is no when: ${edge.on} has no meaning there`);
+    }
+  }
+}
+
+function checkRefers(workflow: string, node: GraphNode, byName: ByName): void {
+  const place = { workflow, node: node.name };
+  const item = node.kind === "each" ? node.input : null;
+  for (const template of templatesOf(node)) {
+    for (const refer of refersIn(template, place)) {
+      const why = troubleWith(refer, byName, template === item);
+      if (why !== null) throw invalidWorkflow(why, place);
+    }
+  }
+}
+
+function checkResult({ name: workflow, result }: Graph, byName: ByName): void {
+  if (result === undefined) return;
+  for (const refer of refersIn(result, { workflow })) {
+    const why = troubleWith(refer, byName, false);
+    if (why !== null) throw invalidWorkflow(`its result: ${why}`, { workflow });
+  }
+}
+
+/** Why a reference can never have a value; null if it can. */
+function troubleWith({ root, path }: Refer, byName: ByName, inEach: boolean): string | null {
+  if (root === "input") return null;
+  if (root === "item" || root === "index") {
+    return inEach ? null : `${root} exists only in the input of an each`;
+  }
+  const node = byName.get(root);
+  if (node === undefined) return `it refers to ${quote(root)}, and there is no such node`;
+  if (node.kind === "when" || node.kind === "sleep") {
+    return `it refers to ${quote(root)}, and a ${node.kind} has no output`;
+  }
+  const [output] = path;
+  if (node.kind !== "each" || output === undefined || EACH_OUTPUTS.includes(output)) return null;
+  return `it refers to ${quote(output)} of ${quote(root)}; an each has ${EACH_OUTPUTS.join(", ")}`;
+}

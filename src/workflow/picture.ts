@@ -1,0 +1,123 @@
+import type { GraphNode, TemplateData } from "./graph.js";
+import { edgeOf, type On } from "./graph.js";
+import { levelsOf } from "./order.js";
+import { partsOf } from "./parts.js";
+import { pathText } from "./proxy.js";
+
+/** How a node of a run stands. */
+export interface NodeStatus {
+  readonly state: NodeState;
+  /** Of an each: how many items there are, and how many have ended how. */
+  readonly counts?: Readonly<Record<"total" | "succeeded" | "failed" | "cancelled", number>>;
+}
+
+/** The states of a node, as the database tells them. */
+export type NodeState =
+  "pending" | "held" | "placing" | "running" | "succeeded" | "failed" | "cancelled" | "skipped";
+
+/** How a run stands, by the names of its nodes. */
+export type GraphStatus = Readonly<Record<string, NodeStatus>>;
+
+/** Fill, border and text of a node in each state; `none` where no run is shown. */
+export const COLOURS: Readonly<Record<NodeState | "none", readonly [string, string, string]>> = {
+  none: ["#f6f8fa", "#57606a", "#1f2328"],
+  pending: ["#ffffff", "#8c959f", "#57606a"],
+  held: ["#fbefff", "#8250df", "#512a97"],
+  placing: ["#ddf4ff", "#0969da", "#0a3069"],
+  running: ["#ddf4ff", "#0969da", "#0a3069"],
+  succeeded: ["#dafbe1", "#1a7f37", "#116329"],
+  failed: ["#ffebe9", "#cf222e", "#82071e"],
+  cancelled: ["#fff8c5", "#9a6700", "#633c01"],
+  skipped: ["#f6f8fa", "#afb8c1", "#8c959f"],
+};
+
+/** What stands on an edge. */
+export const EDGE_WORDS: ReadonlyMap<On, string> = new Map([
+  ["end", "ended"],
+  ["failure", "failed"],
+  ["then", "yes"],
+  ["else", "no"],
+]);
+
+/** An edge that is drawn. */
+export interface DrawnEdge {
+  readonly from: string;
+  readonly to: string;
+  readonly on: On;
+}
+
+/**
+ * The edges of a picture: all but those on a success that a longer way says already. Whoever reports on what
+ * was synced of a list needs no arrow from the list.
+ */
+export function drawnEdges(nodes: readonly GraphNode[]): DrawnEdge[] {
+  const levels = levelsOf(nodes);
+  const levelOf = (name: string): number => levels.get(name)!;
+  /** All that comes before each node. */
+  const before = new Map<string, ReadonlySet<string>>();
+  const drawn: DrawnEdge[] = [];
+  for (const node of nodes.toSorted((a, b) => levelOf(a.name) - levelOf(b.name))) {
+    const reached = new Set<string>();
+    // The nearest first: what they have behind them needs no arrow of its own.
+    const edges = node.after.map(edgeOf).toSorted((a, b) => levelOf(b.node) - levelOf(a.node));
+    for (const { node: from, on } of edges) {
+      const implied = reached.has(from);
+      if (!implied || on !== "success") drawn.push({ from, to: node.name, on });
+      if (implied) continue;
+      reached.add(from);
+      for (const name of before.get(from)!) reached.add(name);
+    }
+    before.set(node.name, reached);
+  }
+  return drawn;
+}
+
+/** What a node does, in a few words. */
+export function detailOf(node: GraphNode): string {
+  switch (node.kind) {
+    case "task":
+      return node.type;
+    case "each":
+      return `${node.type}, window ${node.window}`;
+    case "when":
+      return conditionText(node.ref, node.is, node.value);
+    case "sleep":
+      return node.ms === undefined ? `until ${templateText(node.until!)}` : durationText(node.ms);
+    default:
+      return `event ${node.event}`;
+  }
+}
+
+/** How far an each is: 12/20, and how many of them have failed. */
+export function progressOf({ kind }: GraphNode, status: NodeStatus | undefined): string {
+  const counts = status?.counts;
+  if (kind !== "each" || counts === undefined) return "";
+  const { total, succeeded, failed, cancelled } = counts;
+  const done = `${succeeded + failed + cancelled}/${total}`;
+  return failed === 0 ? done : `${done}, ${failed} failed`;
+}
+
+function conditionText(ref: TemplateData, is: string, value: unknown): string {
+  const what = templateText(ref);
+  if (is === "truthy") return what;
+  return value === undefined ? `${what} ${is}` : `${what} ${is} ${JSON.stringify(value)}`;
+}
+
+function templateText(template: TemplateData): string {
+  const { parts, refs } = partsOf(template, () => {
+    throw new TypeError("a graph that was read has no bad references");
+  });
+  return parts.map((part, i) => part + (i < refs.length ? pathText(refs[i]!) : "")).join("");
+}
+
+const UNITS = [
+  ["d", 86_400_000],
+  ["h", 3_600_000],
+  ["min", 60_000],
+  ["s", 1_000],
+] as const;
+
+function durationText(ms: number): string {
+  const [unit, size] = UNITS.find(([, length]) => ms >= length && ms % length === 0) ?? ["ms", 1];
+  return `${ms / size} ${unit}`;
+}

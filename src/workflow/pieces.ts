@@ -1,0 +1,47 @@
+import { SluiceError } from "../core/error.js";
+import { checkOneOf, checkOptions } from "../core/option.js";
+import type { Draft, DraftEdge } from "./draft.js";
+
+const AFTER_ON = ["success", "failure", "end"] as const;
+const COMPARES = ["equals", "differs", "above", "below"];
+
+/** The nodes among these that none of them comes after. */
+export function endsOf(draft: Draft, names: readonly string[]): string[] {
+  const inside = draft.nodes.filter((node) => names.includes(node.name));
+  const followed = new Set(
+    inside.flatMap((node) => [...node.uses, ...node.after.map((edge) => edge.node)]),
+  );
+  return names.filter((name) => !followed.has(name));
+}
+
+/** The option `after` as dependencies. */
+export function afterEdges(draft: Draft, after: unknown, node: string): DraftEdge[] {
+  if (after === undefined) return [];
+  if (!Array.isArray(after)) throw draft.fault("after must be a list of nodes", node);
+  return after.flatMap((one: unknown) => {
+    const { thing, on } = isOn(one) ? asOn(one) : { thing: one, on: "success" as const };
+    return draft.handleOf(thing, node).names.map((name) => ({ node: name, on }));
+  });
+}
+
+function isOn(one: unknown): one is object {
+  return typeof one === "object" && one !== null && Object.hasOwn(one, "on");
+}
+
+function asOn(one: object): { thing: unknown; on: (typeof AFTER_ON)[number] } {
+  checkOptions("after", one, ["node", "on"]);
+  return {
+    thing: Reflect.get(one, "node"),
+    on: checkOneOf("on", Reflect.get(one, "on"), AFTER_ON),
+  };
+}
+
+/** A condition of code as the graph says it. */
+export function conditionData(condition: unknown): { is: unknown; value?: unknown } {
+  if (typeof condition === "string") return { is: condition };
+  checkOptions("condition", condition, COMPARES);
+  const entries = Object.entries(condition as object);
+  const [entry] = entries;
+  if (entry !== undefined && entries.length === 1) return { is: entry[0], value: entry[1] };
+  throw new SluiceError("invalid_option", `a condition is one of ${COMPARES.join(", ")}`);
+}

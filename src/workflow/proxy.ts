@@ -1,0 +1,84 @@
+import { SluiceError } from "../core/error.js";
+import { quote } from "../core/quote.js";
+
+/** Where references may be used: all of one definition, or one item of one each. */
+export interface Home {
+  readonly workflow: string;
+  /** The each to whose items it belongs. */
+  readonly each?: string;
+}
+
+/** What a reference stands for. */
+export interface RefData {
+  readonly home: Home;
+  readonly root: string;
+  readonly path: readonly string[];
+}
+
+const known = new WeakMap<object, RefData>();
+
+// What the language itself asks for when a value is wanted. None of them can be a step of a path.
+const WANTS: ReadonlyMap<string, string> = new Map([
+  ["then", "awaited"],
+  ["toJSON", "turned into JSON"],
+  ["toString", "turned into text"],
+  ["toLocaleString", "turned into text"],
+  ["valueOf", "used as a value"],
+]);
+
+/** A reference: every member is one too, and whatever wants its value hears that there is none yet. */
+export function makeRef(data: RefData): object {
+  const refuse =
+    (used: string): (() => never) =>
+    () => {
+      throw misused(data, used);
+    };
+  // A function, so that calling a member (`list.map(...)`) can be explained as well.
+  const proxy: object = new Proxy(() => undefined, {
+    get: (_target, key) => (typeof key === "symbol" ? symbolOf(data, key) : step(data, key)),
+    apply: refuse("called"),
+    construct: refuse("called"),
+    has: refuse("searched for keys"),
+    ownKeys: refuse("spread or listed"),
+    getOwnPropertyDescriptor: refuse("searched for keys"),
+    set: refuse("changed"),
+    defineProperty: refuse("changed"),
+    deleteProperty: refuse("changed"),
+  });
+  known.set(proxy, data);
+  return proxy;
+}
+
+/** What a reference stands for; undefined for anything else. */
+export function refData(value: unknown): RefData | undefined {
+  const isObject = typeof value === "function" || (typeof value === "object" && value !== null);
+  return isObject ? known.get(value) : undefined;
+}
+
+/** A reference as people write it. */
+export function pathText({ root, path }: Pick<RefData, "root" | "path">): string {
+  return root + path.map((key) => (/^\d+$/.test(key) ? `[${key}]` : `.${key}`)).join("");
+}
+
+function step(data: RefData, key: string): object {
+  const used = WANTS.get(key);
+  if (used !== undefined) throw misused(data, used);
+  return makeRef({ ...data, path: [...data.path, key] });
+}
+
+/** Symbols are the language's: those that want a value are refused, the others are not there. */
+function symbolOf(data: RefData, key: symbol): undefined {
+  if (key === Symbol.toPrimitive) throw misused(data, "used as text or as a number");
+  if (key === Symbol.iterator || key === Symbol.asyncIterator) throw misused(data, "iterated");
+  return undefined;
+}
+
+function misused(data: RefData, used: string): SluiceError {
+  const { workflow } = data.home;
+  return new SluiceError(
+    "invalid_workflow",
+    `workflow ${quote(workflow)}: ${quote(pathText(data)).slice(1, -1)} is a reference and cannot be ${used}: ` +
+      "the definition runs once, before there are values. Hand the reference to a node, decide with when, and go through a list with each",
+    { details: { workflow, reference: pathText(data) } },
+  );
+}

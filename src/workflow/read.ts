@@ -1,0 +1,73 @@
+import { encodeInput } from "../core/json.js";
+import { checkName } from "../core/name.js";
+import { quote } from "../core/quote.js";
+import { inPlace, invalidWorkflow } from "./fault.js";
+import { GRAPH_BYTES_MAX, GRAPH_VERSION, NODES_MAX } from "./graph.js";
+import type { Graph, GraphNode, Json, TemplateData } from "./graph.js";
+import { checkLinks, linked } from "./links.js";
+import { readNode, type Data } from "./node.js";
+
+const KEYS = ["version", "name", "nodes", "result"];
+
+/**
+ * Makes a graph of plain data, from a file or another language, or throws `invalid_workflow`. What may be
+ * left out is filled in, `with_items` and `concurrency` become items and window, and every reference has
+ * become a dependency.
+ */
+export function readGraph(data: unknown): Graph {
+  const said = plain(data);
+  const name = inPlace({ workflow: said["name"] }, () => checkName("workflow", said["name"]));
+  const stray = Object.keys(said).find((key) => !KEYS.includes(key));
+  if (stray !== undefined) {
+    throw invalidWorkflow(`unknown key ${quote(stray)}; a graph has ${KEYS.join(", ")}`, {
+      workflow: name,
+    });
+  }
+  if (said["version"] !== GRAPH_VERSION) {
+    throw invalidWorkflow(`version must be ${GRAPH_VERSION}, not ${quote(said["version"])}`, {
+      workflow: name,
+    });
+  }
+  const nodes = linked(name, nodesOf(name, said["nodes"]));
+  const graph: Graph = { version: GRAPH_VERSION, name, nodes, ...resultOf(said) };
+  checkLinks(graph);
+  return deepFreeze(graph);
+}
+
+/** Through JSON, so that what is checked is what will be stored, and nothing in it can change or answer back. */
+function plain(data: unknown): Data {
+  const workflow = nameIn(data);
+  const text = inPlace({ workflow }, () => encodeInput(data, GRAPH_BYTES_MAX));
+  const said: unknown = JSON.parse(text);
+  if (typeof said === "object" && said !== null && !Array.isArray(said)) return said as Data;
+  throw invalidWorkflow("a graph must be an object", { workflow });
+}
+
+function nameIn(data: unknown): unknown {
+  try {
+    return (data as { name?: unknown } | null)?.name;
+  } catch {
+    return undefined;
+  }
+}
+
+function nodesOf(workflow: string, list: unknown): GraphNode[] {
+  if (!Array.isArray(list)) throw invalidWorkflow("nodes must be a list", { workflow });
+  if (list.length === 0) throw invalidWorkflow("it has no nodes", { workflow });
+  if (list.length > NODES_MAX) {
+    throw invalidWorkflow(`it has ${list.length} nodes; at most ${NODES_MAX} are allowed`, {
+      workflow,
+    });
+  }
+  return list.map((node) => readNode(workflow, node as Json));
+}
+
+function resultOf(said: Data): { result?: TemplateData } {
+  return said["result"] === undefined ? {} : { result: said["result"] };
+}
+
+function deepFreeze<T>(value: T): T {
+  if (typeof value !== "object" || value === null) return value;
+  Object.values(value).forEach(deepFreeze);
+  return Object.freeze(value);
+}

@@ -1,0 +1,222 @@
+import { checkFunction, checkOptions } from "../core/option.js";
+import type { TaskTerms } from "../core/terms.js";
+import type { Draft, DraftEdge } from "./draft.js";
+import { inPlace } from "./fault.js";
+import type { GraphNode, TemplateData } from "./graph.js";
+import { afterEdges, conditionData, endsOf } from "./pieces.js";
+import { refData, type Home } from "./proxy.js";
+
+/** Where in a workflow a writer writes. */
+interface Part {
+  /** Without which its nodes are skipped: a branch, or a failure. */
+  readonly guards: readonly DraftEdge[];
+  /** Nodes whose failure brought us here: they are referred to, but their success is not waited for. */
+  readonly failed: readonly string[];
+  /** Whether each node comes after the one before. */
+  readonly chained: boolean;
+  /** The sequences it is in. */
+  readonly part: readonly string[];
+}
+
+type Said = Readonly<Record<string, unknown>>;
+type Write = (scope: Writer, ...more: unknown[]) => unknown;
+
+const WHOLE: Part = { guards: [], failed: [], chained: false, part: [] };
+const WORK_OPTIONS = ["after", "priority", "attempts"];
+const OUTPUTS = ["results", "errors", "counts"];
+
+/**
+ * Writes the nodes of one part of a workflow. The types of what it takes and gives are those of `Scope`;
+ * everything is checked again, because a workflow may be written in JavaScript.
+ */
+export class Writer {
+  readonly #draft: Draft;
+  readonly #part: Part;
+  /** Where the part ends so far: a chained one goes on from there. */
+  #ends: readonly string[];
+  readonly #made: string[] = [];
+
+  constructor(draft: Draft, part: Part = WHOLE, ends: readonly string[] = []) {
+    this.#draft = draft;
+    this.#part = part;
+    this.#ends = ends;
+  }
+
+  task(name: string, contract: unknown, input?: unknown, options: Said = {}): object {
+    this.#check(name, "task", options, WORK_OPTIONS);
+    const work = this.#work(name, contract, options);
+    const { data, uses, literal } = this.#draft.template(input, name);
+    if (literal) this.#checkLiteral(name, contract as TaskTerms, data);
+    this.#add("task", name, { options, uses, said: { ...work, input: data } });
+    return this.#draft.handle(this.#draft.ref(name), [name], true);
+  }
+
+  each(
+    name: string,
+    contract: unknown,
+    items: unknown,
+    input: unknown,
+    options: Said = {},
+  ): object {
+    this.#check(name, "each", options, [...WORK_OPTIONS, "window", "onError"]);
+    const work = this.#work(name, contract, options);
+    const list = this.#draft.template(items, name);
+    const item = this.#itemInput(name, input);
+    if (item.literal) this.#checkLiteral(name, contract as TaskTerms, item.data);
+    const { window, onError } = options;
+    const said = { ...work, items: list.data, input: item.data, window, onError };
+    this.#add("each", name, { options, said, uses: new Set([...list.uses, ...item.uses]) });
+    const outputs = OUTPUTS.map((key) => [key, this.#draft.ref(name, [key])] as const);
+    return this.#draft.handle(Object.freeze(Object.fromEntries(outputs)), [name], true);
+  }
+
+  sequence(name: string, write: Write): object {
+    this.#check(name, "sequence");
+    const { part, chained } = this.#part;
+    const child = new Writer(
+      this.#draft,
+      { ...this.#part, chained: true, part: [...part, name] },
+      chained ? this.#ends : [],
+    );
+    const out = this.#run(name, child, write);
+    if (chained) this.#ends = child.#ends;
+    this.#made.push(...child.#made);
+    return this.#draft.handle(Object.freeze({ out }), child.#made.length === 0 ? [] : child.#ends);
+  }
+
+  when(name: string, ref: unknown, ...args: readonly unknown[]): object {
+    this.#check(name, "when");
+    if (refData(ref) === undefined) throw this.#fault("a when looks at a reference", name);
+    const [condition, yes, no] = typeof args[0] === "function" ? ["truthy", ...args] : args;
+    const said = inPlace(this.#place(name), () => conditionData(condition));
+    const { data, uses } = this.#draft.template(ref, name);
+    this.#add("when", name, { uses, said: { ...said, ref: data } });
+    const then = this.#branch(name, "then", yes);
+    const other = no === undefined ? { ends: [], out: undefined } : this.#branch(name, "else", no);
+    const ends = [name, ...then.ends, ...other.ends];
+    if (this.#part.chained) this.#ends = ends;
+    return this.#draft.handle(Object.freeze({ yes: then.out, no: other.out }), ends);
+  }
+
+  onFailure(failed: unknown, write: Write, options: Said = {}): object {
+    const { names, single } = this.#draft.handleOf(failed);
+    const [node] = names;
+    if (node === undefined || !single) {
+      throw this.#fault("onFailure watches one node: a task, an each, a sleep or a waitFor");
+    }
+    this.#check(node, "onFailure", options, ["recover"]);
+    const guard: DraftEdge = {
+      node,
+      on: "failure",
+      ...(options["recover"] === undefined ? {} : { recover: options["recover"] as boolean }),
+    };
+    // A node of this branch fails only where the branch is taken.
+    const ours = this.#made.includes(node);
+    const child = new Writer(this.#draft, {
+      ...this.#part,
+      chained: false,
+      guards: [guard, ...this.#part.guards.filter(({ on }) => on === "failure" || !ours)],
+      failed: [...this.#part.failed, node],
+    });
+    const out = this.#run(node, child, write, this.#draft.ref(node, ["error"]));
+    return this.#draft.handle(Object.freeze({ out }), endsOf(this.#draft, child.#made));
+  }
+
+  sleep(name: string, time: unknown, options: Said = {}): object {
+    this.#check(name, "sleep", options, ["after"]);
+    if (typeof time === "number") {
+      this.#add("sleep", name, { options, said: { ms: time } });
+    } else {
+      inPlace(this.#place(name), () => checkOptions("sleep", time, ["until"]));
+      const { data, uses } = this.#draft.template((time as Said)["until"], name);
+      this.#add("sleep", name, { options, uses, said: { until: data } });
+    }
+    return this.#draft.handle(Object.freeze({}), [name], true);
+  }
+
+  waitFor(name: string, event: string, options: Said = {}): object {
+    this.#check(name, "waitFor", options, ["after", "timeoutMs", "schema"]);
+    this.#draft.event(event, options["schema"], name);
+    this.#add("waitFor", name, { options, said: { event, timeoutMs: options["timeoutMs"] } });
+    return this.#draft.handle(this.#draft.ref(name), [name], true);
+  }
+
+  #place(node: string): { workflow: string; node: string } {
+    return { workflow: this.#draft.workflow, node };
+  }
+
+  #fault(message: string, node?: string): Error {
+    return this.#draft.fault(message, node);
+  }
+
+  #check(name: string, what: string, options: Said = {}, known: readonly string[] = []): void {
+    if (this.#draft.writer !== this) {
+      throw this.#fault(
+        `${what} was called on a part whose callback does not run now: write with what the innermost callback was given`,
+        name,
+      );
+    }
+    inPlace(this.#place(name), () => checkOptions(what, options, known));
+  }
+
+  #work(name: string, contract: unknown, { priority, attempts }: Said): object {
+    const terms = contract as TaskTerms | null | undefined;
+    if (typeof terms?.place !== "function") {
+      throw this.#fault("its task must be made by task(name, options)", name);
+    }
+    this.#draft.contracts.add(terms);
+    return { type: terms.type, queue: terms.queue, priority, attempts };
+  }
+
+  /** An input without references is the same at every run, so it can be judged now. */
+  #checkLiteral(name: string, terms: TaskTerms, input: TemplateData): void {
+    const parsed = inPlace(this.#place(name), () => terms.parse(input));
+    // A schema that takes its time is asked again by whoever runs the task.
+    if (parsed instanceof Promise) parsed.catch(() => {});
+  }
+
+  #itemInput(name: string, input: unknown): ReturnType<Draft["template"]> {
+    const make = inPlace(this.#place(name), () => checkFunction("input", input)) as (
+      ...refs: object[]
+    ) => unknown;
+    const home: Home = Object.freeze({ workflow: this.#draft.workflow, each: name });
+    const refs = ["item", "index"].map((root) => this.#draft.ref(root, [], home));
+    const made = this.#draft.writing(null, () => make(...refs), name);
+    return this.#draft.template(made, name, home);
+  }
+
+  #branch(name: string, on: "then" | "else", write: unknown): { ends: string[]; out: unknown } {
+    const guards: DraftEdge[] = [{ node: name, on }];
+    const child = new Writer(this.#draft, { ...this.#part, guards, chained: false });
+    const out = this.#run(name, child, write as Write);
+    this.#made.push(...child.#made);
+    return { ends: endsOf(this.#draft, child.#made), out };
+  }
+
+  #run(name: string, child: Writer, write: Write, ...more: unknown[]): unknown {
+    inPlace(this.#place(name), () => checkFunction("callback", write));
+    return this.#draft.writing(child, () => write(child, ...more), name);
+  }
+
+  #add(kind: GraphNode["kind"], name: string, node: Added): void {
+    const { options = {}, uses = new Set<string>(), said } = node;
+    const { guards, failed, chained, part } = this.#part;
+    const edges = [
+      ...guards,
+      ...inPlace(this.#place(name), () => afterEdges(this.#draft, options["after"], name)),
+      ...(chained ? this.#ends : []).map((end) => ({ node: end, on: "success" as const })),
+      ...failed.filter((one) => uses.has(one)).map((one) => ({ node: one, on: "end" as const })),
+    ];
+    // Who was named first counts: a guard says more than a dependency.
+    const after = edges.filter((edge, i) => edges.findIndex((e) => e.node === edge.node) === i);
+    this.#draft.nodes.push({ name, kind, said, part, after, uses });
+    this.#made.push(name);
+    if (chained) this.#ends = [name];
+  }
+}
+
+interface Added {
+  readonly said: object;
+  readonly options?: Said;
+  readonly uses?: ReadonlySet<string>;
+}

@@ -1,0 +1,106 @@
+import { expect, test } from "vitest";
+import { showOn, type Screen } from "../../src/cli/workflow/screen.js";
+import type { RunNode, RunStatus } from "../../src/client.js";
+
+const node = (name: string, more: Partial<RunNode> = {}): RunNode => ({
+  name,
+  kind: "task",
+  type: "t",
+  state: "running",
+  counts: { total: 1, succeeded: 0, failed: 0, cancelled: 0 },
+  started: 1,
+  window: null,
+  task: null,
+  startedAt: null,
+  finishedAt: null,
+  ...more,
+});
+const status = (nodes: RunNode[], progress = 0): RunStatus => ({
+  id: "7",
+  workflow: "nightly",
+  state: "running",
+  createdAt: new Date(0),
+  finishedAt: null,
+  reason: null,
+  progress,
+  nodes,
+});
+
+const ESC = String.fromCodePoint(27);
+const CODES = new RegExp(`${ESC}\\[(\\d*)([A-Za-z])|[^${ESC}]`, "gu");
+const COLOURS = new RegExp(`${ESC}\\[\\d+m`, "g");
+
+/** A terminal, as far as it is needed: what stands on it after all that was written. */
+class Terminal implements Screen {
+  readonly isTTY = true;
+  lines: string[] = [""];
+  #row = 0;
+
+  constructor(
+    readonly columns: number,
+    readonly rows: number,
+  ) {}
+
+  write(text: string): void {
+    for (const [token] of text.matchAll(CODES)) this.#put(token);
+  }
+
+  #put(token: string): void {
+    const up = /\[(\d+)A$/.exec(token);
+    if (up !== null) this.#row -= Number(up[1]);
+    else if (token.endsWith("[2K")) this.lines[this.#row] = "";
+    else if (token.endsWith("[0J")) this.lines.splice(this.#row, Infinity, "");
+    else if (token === "\n") this.lines[++this.#row] ??= "";
+    else if (!token.startsWith(ESC)) this.lines[this.#row] += token;
+    expect(this.lines[this.#row]!.length, "no line wraps").toBeLessThanOrEqual(this.columns);
+    expect(this.lines.length, "nothing scrolls").toBeLessThanOrEqual(this.rows);
+  }
+}
+
+const bare = (lines: string[]): string[] =>
+  lines.map((line) => line.replaceAll(COLOURS, "")).filter((line) => line !== "");
+
+test("on a terminal a view is drawn over the one before, also if it is shorter", () => {
+  const terminal = new Terminal(60, 10);
+  const show = showOn(terminal);
+  show(status([node("a"), node("b"), node("c")]));
+  show(status([node("a", { state: "succeeded" }), node("b")], 0.5));
+  expect(bare(terminal.lines)).toEqual([
+    "run 7 of nightly: running, 50 %",
+    "  ✓ a  t  succeeded",
+    "  ● b  t  running",
+  ]);
+});
+
+test("a view larger than the terminal is cut to it", () => {
+  const terminal = new Terminal(24, 5);
+  const show = showOn(terminal);
+  const nodes = Array.from({ length: 9 }, (_, i) => node(`a long name of node ${i}`));
+  for (let i = 0; i < 2; i++) show(status(nodes));
+  expect(bare(terminal.lines)).toEqual([
+    "run 7 of nightly: runnin",
+    "  ● a long name of node ",
+    "  ● a long name of node ",
+    "  ... and 7 nodes more",
+  ]);
+});
+
+test("an each has a bar, its counts, and how many run in its window", () => {
+  let out = "";
+  const show = showOn({ write: (text) => (out += text) });
+  const counts = { total: 20, succeeded: 9, failed: 1, cancelled: 0 };
+  show(status([node("sync", { kind: "each", counts, started: 3, window: 3 })]));
+  expect(bare([out])[0]).toContain("██████████░░░░░░░░░░ 10/20, 1 failed, 3 of 3 at once");
+});
+
+test("without a terminal only what has changed is told", () => {
+  const told: string[] = [];
+  const show = showOn({ write: (text) => told.push(text) });
+  show(status([node("a"), node("b")]));
+  show(status([node("a", { state: "succeeded" }), node("b")], 0.5));
+  show(status([node("a", { state: "succeeded" }), node("b")], 0.5));
+  expect(bare(told)).toEqual([
+    "● a  t  running\n● b  t  running\nrun 7 of nightly: running, 0 %\n",
+    "✓ a  t  succeeded\nrun 7 of nightly: running, 50 %\n",
+  ]);
+});

@@ -1,0 +1,143 @@
+import { describe, expect, test } from "vitest";
+import { z } from "zod";
+import { limit, task, workflow } from "../../src/index.js";
+import { until, type Scene } from "../flow/scene.js";
+import { rowsOf, workflowScene } from "./workflow-scene.js";
+import { codeOf } from "./house.js";
+
+const PATIENCE = { timeoutMs: 30_000 };
+const perTenant = limit("tenant", { perKey: 1 });
+const keyed = task("keyed", {
+  input: z.object({ tenant: z.string(), n: z.number() }),
+  order: ({ n }) => (n % 2 === 0 ? "even" : undefined),
+  limits: ({ tenant }) => (tenant === "free" ? [] : [perTenant.for(tenant)]),
+  retry: { attempts: 1 },
+});
+const item = z.object({ tenant: z.string(), n: z.number() });
+const roots = workflow("roots", { input: z.object({ items: z.array(z.any()) }) }, (w, input) => {
+  w.each("all", keyed, input.items, (one) => one as never, { window: 4, onError: "collect" });
+  w.task("one", keyed, { tenant: "one", n: 1 });
+});
+const unplaced = (s: Scene) =>
+  rowsOf<{ node: number }>(s, "select node from sluice.workflow_unplaced order by node");
+const lanes = (s: Scene) =>
+  rowsOf<{ keys: string[] | null; item: number; node: number }>(
+    s,
+    "select t.lane_keys as keys, w.item, w.node from sluice.task t join sluice.workflow_task w using (id) order by w.node, w.item",
+  );
+
+describe("what only code can place, at the start of a run", () => {
+  const items = [
+    { tenant: "a", n: 1 },
+    { tenant: "a", n: 2 },
+    { tenant: "free", n: 3 },
+    { tenant: "b", n: 4 },
+  ];
+
+  test("is placed by the client that starts it, with the keys of each input", async () => {
+    const s = await workflowScene();
+    const run = await s.sluice.start(roots, { items });
+    expect(await unplaced(s)).toEqual([]);
+    const window = `${run.id}:1`;
+    expect(await lanes(s)).toEqual([
+      { node: 1, item: 0, keys: ["a", window] },
+      { node: 1, item: 1, keys: ["even", "a", window] },
+      { node: 1, item: 2, keys: [window] },
+      { node: 1, item: 3, keys: ["even", "b", window] },
+      { node: 2, item: 0, keys: ["one"] },
+    ]);
+    const seen: unknown[] = [];
+    await s.worker({ handlers: [keyed.handle(async (input) => void seen.push(input))] });
+    await run.result(PATIENCE);
+    expect(seen).toHaveLength(5);
+  });
+
+  test("is placed in the caller's transaction, and goes with it", async () => {
+    const s = await workflowScene();
+    const client = await s.sql.connect();
+    await client.query("begin");
+    await s.sluice.start(roots, { items }, { tx: client });
+    await client.query("rollback");
+    expect([await unplaced(s), await lanes(s)]).toEqual([[], []]);
+    await client.query("begin");
+    await s.sluice.start(roots, { items }, { tx: client });
+    await client.query("commit");
+    client.release();
+    expect([await unplaced(s), (await lanes(s)).length]).toEqual([[], 5]);
+  });
+
+  test.each([false, true])("fails its node if the input is not valid (in tx: %s)", async (inTx) => {
+    const s = await workflowScene();
+    const client = await s.sql.connect();
+    await client.query("begin");
+    const bad = { items: [...items, { tenant: 7, n: 1 }] };
+    const run = await s.sluice.start(roots, bad, inTx ? { tx: client } : {});
+    await client.query("commit");
+    client.release();
+    await s.worker({ handlers: [keyed.handle(async () => undefined)] });
+    await expect(run.result(PATIENCE)).rejects.toMatchObject({
+      code: "workflow_failed",
+      message: expect.stringMatching(/node "all": the input is not valid.*\(item 4\)$/) as string,
+      details: { nodes: [{ node: "all", error: { code: "input_invalid" } }] },
+    });
+    expect((await run.status())!.nodes.map(({ state }) => state)).toEqual(["failed", "succeeded"]);
+  });
+
+  test("is left to a worker if it is long, or if the run was started by name", async () => {
+    const s = await workflowScene();
+    const many = Array.from({ length: 1_001 }, (_, n) => ({ tenant: "free", n: 2 * n + 1 }));
+    const long = await s.sluice.start(roots, { items: many });
+    expect(await unplaced(s)).toEqual([{ node: 1 }]);
+    const named = await s.sluice.start("roots", { items });
+    expect(await unplaced(s)).toEqual([{ node: 1 }, { node: 1 }, { node: 2 }]);
+    let seen = 0;
+    await s.worker({
+      handlers: [keyed.handle(async () => void seen++)],
+      maxConcurrentTasks: 50,
+      pollIntervalMs: 20,
+    });
+    await Promise.all([long.result(PATIENCE), named.result(PATIENCE)]);
+    expect(seen).toBe(1_001 + 1 + 5);
+    expect(await unplaced(s)).toEqual([]);
+  });
+
+  test("many starts at once do not wait for each other's connections", async () => {
+    const s = await workflowScene();
+    const runs = await Promise.all(
+      Array.from({ length: 30 }, () => s.sluice.start(roots, { items })),
+    );
+    expect(new Set(runs.map(({ id }) => id)).size).toBe(30);
+    expect(await unplaced(s)).toEqual([]);
+  });
+});
+
+test("a number that JavaScript cannot hold goes through a placing unchanged", async () => {
+  const s = await workflowScene();
+  const exact = task("exact", { input: z.object({ n: z.number() }), order: () => "k" });
+  const one = workflow("exact", { input: z.any() }, (w, input) => void w.task("one", exact, input));
+  // Declares it; the input of the run below comes from another language.
+  await s.sluice.start(one, { n: 1 });
+  const [graph] = await rowsOf<{ id: number }>(s, "select id from sluice.workflow_graph");
+  const huge = '{"n": 12345678901234567890123}';
+  await s.sql.query("select sluice.workflow_start($1, $2)", [graph!.id, huge]);
+  await s.worker({ handlers: [exact.handle(async () => undefined)], pollIntervalMs: 20 });
+  const inputs = await until("both to be placed", async () => {
+    const rows = await rowsOf<{ input: string }>(
+      s,
+      "select input::text from sluice.task order by id",
+    );
+    return rows.length === 2 ? rows.map(({ input }) => input) : null;
+  });
+  expect(inputs[1]).toContain("12345678901234567890123");
+});
+
+test("a limit that was removed meanwhile is declared again, and the run goes on", async () => {
+  const s = await workflowScene();
+  const one = workflow("keyed", { input: item }, (w, input) => {
+    w.task("one", keyed, input);
+  });
+  await s.worker({ handlers: [keyed.handle(async () => undefined)], pollIntervalMs: 20 });
+  await (await s.sluice.start(one, { tenant: "a", n: 1 })).result(PATIENCE);
+  expect(await codeOf(() => s.sluice.limits.remove("tenant"))).toBe("accepted");
+  await (await s.sluice.start(one, { tenant: "a", n: 1 })).result(PATIENCE);
+});

@@ -1,0 +1,272 @@
+import { describe, expect, test } from "vitest";
+import { z } from "zod";
+import { task, type, workflow, type RunStatus } from "../../src/index.js";
+import { RunVigil } from "../../src/client/over.js";
+import { ended, signal, until } from "../flow/scene.js";
+import {
+  after,
+  fanOut,
+  Hands,
+  listener,
+  numbers,
+  rowsOf,
+  sorted,
+  work,
+  workflowScene,
+} from "./workflow-scene.js";
+import { codeOf } from "./house.js";
+
+const PATIENCE = { timeoutMs: 30_000 };
+const one = workflow("one", { input: z.object({ n: z.number().default(7) }) }, (w, input) =>
+  w.task("only", after, { n: input.n }),
+);
+const runsIn = "select count(*)::int as n from sluice.workflow_run";
+
+describe("start", () => {
+  test("checks the input, and stores what the schema makes of it", async () => {
+    const s = await workflowScene();
+    const { heard, handler } = listener();
+    await s.worker({ handlers: [handler] });
+    expect(await codeOf(() => s.sluice.start(one, { n: "x" } as never))).toBe("input_invalid");
+    expect(await codeOf(() => s.sluice.start(one, {}, { key: "x" } as never))).toBe(
+      "invalid_option",
+    );
+    expect(await codeOf(() => s.sluice.start({} as never))).toBe("unknown_workflow");
+    expect(await rowsOf(s, runsIn)).toEqual([{ n: 0 }]);
+    const run = await s.sluice.start(one, {});
+    expect(await run.result(PATIENCE)).toEqual({ n: 7 });
+    expect([run.existed, heard]).toEqual([false, [{ n: 7 }]]);
+  });
+
+  test("under an idempotency key finds the run that is there", async () => {
+    const s = await workflowScene();
+    const [first, again] = [
+      await s.sluice.start(one, { n: 1 }, { idempotencyKey: "k" }),
+      await s.sluice.start(one, { n: 1 }, { idempotencyKey: "k" }),
+    ];
+    expect([again.id, first.existed, again.existed]).toEqual([first.id, false, true]);
+    expect(await codeOf(() => s.sluice.start(one, { n: 2 }, { idempotencyKey: "k" }))).toBe(
+      "idempotency_conflict",
+    );
+    expect(await rowsOf(s, runsIn)).toEqual([{ n: 1 }]);
+    expect(await s.sluice.counts()).toMatchObject({ ready: 1 });
+  });
+
+  test("in a transaction exists if and only if it commits", async () => {
+    const s = await workflowScene();
+    const { heard, handler } = listener();
+    await s.worker({ handlers: [handler], pollIntervalMs: 20 });
+    const client = await s.sql.connect();
+    await client.query("begin");
+    const lost = await s.sluice.start(one, { n: 1 }, { tx: client });
+    expect(await lost.status()).toBeNull();
+    await client.query("rollback");
+    expect(await codeOf(() => lost.result())).toBe("run_not_found");
+    await client.query("begin");
+    const kept = await s.sluice.start(one, { n: 2 }, { tx: client });
+    await client.query("commit");
+    client.release();
+    expect(await kept.result(PATIENCE)).toEqual({ n: 2 });
+    expect(heard).toEqual([{ n: 2 }]);
+    expect(await s.sluice.counts()).toMatchObject({ succeeded: 1, ready: 0 });
+  });
+
+  test("by name takes the graph that was declared last, and a run keeps its own", async () => {
+    const s = await workflowScene();
+    expect(await codeOf(() => s.sluice.start("one", {}))).toBe("unknown_workflow");
+    const old = await s.sluice.start(one, { n: 1 });
+    const renamed = workflow("one", { input: type<{ n: number }>() }, (w, input) => {
+      w.task("renamed", after, { was: input.n });
+    });
+    await s.sluice.start(renamed, { n: 2 });
+    const named = await s.sluice.start("one", { n: 3 }, { idempotencyKey: "k" });
+    expect((await named.graph())!.nodes.map((node) => node.name)).toEqual(["renamed"]);
+    expect((await old.graph())!.nodes.map((node) => node.name)).toEqual(["only"]);
+    expect(await s.sluice.workflowGraph("one")).toEqual(renamed.graph);
+    expect(await s.sluice.workflowGraph("none")).toBeNull();
+    const { handler } = listener();
+    await s.worker({ handlers: [handler] });
+    expect(await old.result(PATIENCE)).toEqual({ n: 1 });
+    expect(await named.result(PATIENCE)).toEqual({ renamed: { was: 3 } });
+  });
+
+  test("after the tables were emptied declares the graph again", async () => {
+    const s = await workflowScene();
+    await s.sluice.start(one, {});
+    await s.sql.query(
+      "truncate sluice.workflow_graph, sluice.workflow_step, sluice.workflow_run, sluice.workflow_node, sluice.workflow_task, sluice.task, sluice.ready",
+    );
+    const { handler } = listener();
+    await s.worker({ handlers: [handler] });
+    expect(await (await s.sluice.start(one, {})).result(PATIENCE)).toEqual({ n: 7 });
+  });
+});
+
+describe("result", () => {
+  test("waits only so long, and only until the signal", async () => {
+    const s = await workflowScene();
+    const run = await s.sluice.start(one, {});
+    expect(await codeOf(() => run.result({ timeoutMs: 60 }))).toBe("wait_timeout");
+    const giveUp = new AbortController();
+    const waiting = run.result({ signal: giveUp.signal });
+    giveUp.abort(new Error("enough"));
+    await expect(waiting).rejects.toThrow("enough");
+    expect(await codeOf(() => run.result({ timeoutMs: 0 }))).toBe("invalid_option");
+    expect(await codeOf(() => run.result({ signal: {} as never }))).toBe("invalid_option");
+    expect(await codeOf(() => s.sluice.run("424242").result())).toBe("run_not_found");
+    expect(await codeOf(() => s.sluice.run("x"))).toBe("run_not_found");
+  });
+
+  test("hears of the end at once: the database tells it to whoever waits", async () => {
+    const s = await workflowScene();
+    const run = await s.sluice.start(one, {});
+    const heard = signal<string | undefined>();
+    const client = await s.sql.connect();
+    client.on("notification", ({ payload }) => {
+      if (payload?.startsWith("done:") === true) heard.resolve(payload);
+    });
+    await client.query("listen sluice");
+    const waiting = run.result(PATIENCE);
+    await until("it to be announced", async () => {
+      const rows = await rowsOf(s, "select from sluice.awaited where id = -$1::bigint", [run.id]);
+      return rows.length > 0;
+    });
+    const { handler } = listener();
+    await s.worker({ handlers: [handler] });
+    expect(await heard.promise).toBe(`done:-${run.id}`);
+    await waiting;
+    client.release(true);
+  });
+
+  test("a wait ends with the hint, also with one that came between two waits", async () => {
+    let tell: (payload: string) => void = () => {};
+    const ears = { on: (hear: typeof tell) => ((tell = hear), () => undefined) } as never;
+    const vigil = new RunVigil({ db: null as never, listener: ears }, "7");
+    const FOR_EVER_MS = 2_000_000_000;
+    const first = vigil.wait(FOR_EVER_MS, null);
+    tell("done:7");
+    tell("done:-7");
+    await first;
+    tell("done:-7");
+    await vigil.wait(FOR_EVER_MS, null);
+    vigil.close();
+  });
+
+  test("of a run that is retried is the one of the retry", async () => {
+    const s = await workflowScene();
+    const hands = new Hands();
+    const { heard, handler } = listener();
+    await s.worker({ handlers: [hands.handler, handler], maxConcurrentTasks: 9 });
+    const run = await s.sluice.start(fanOut(9, "finish"), { items: numbers(4) });
+    await hands.full(4);
+    hands.active.get(2)!.fail();
+    hands.letGo();
+    expect(await codeOf(() => run.result(PATIENCE))).toBe("workflow_failed");
+    expect(await run.retry()).toBe(1);
+    expect(await run.result(PATIENCE)).toMatchObject({ counts: { succeeded: 4, failed: 0 } });
+    // Only the item that failed ran again.
+    expect(sorted(hands.began)).toEqual([0, 1, 2, 2, 3]);
+    expect(heard).toHaveLength(1);
+    expect(await run.retry()).toBe(0);
+  });
+});
+
+describe("watch", () => {
+  test("tells every state that it sees once, and ends with the run", async () => {
+    const s = await workflowScene();
+    const hands = new Hands();
+    const { handler } = listener();
+    await s.worker({ handlers: [hands.handler, handler], maxConcurrentTasks: 9 });
+    const run = await s.sluice.start(fanOut(2), { items: numbers(5) });
+    await hands.full(2);
+    const seen: RunStatus[] = [];
+    for await (const status of run.watch()) {
+      seen.push(status);
+      // Whoever is slow misses what was in between: the next status is the newest.
+      if (seen.length === 1) {
+        hands.letGo();
+        await ended(s, 6);
+      }
+    }
+    const [first, ...later] = seen;
+    expect(first).toMatchObject({ state: "running", workflow: "fan-out", progress: 0 });
+    expect(first!.nodes[0]).toMatchObject({
+      name: "each",
+      kind: "each",
+      type: "work",
+      state: "running",
+      started: 2,
+      window: 2,
+      counts: { total: 5, succeeded: 0 },
+    });
+    expect(later).toHaveLength(1);
+    expect(later[0]).toMatchObject({ state: "succeeded", progress: 1 });
+    const texts = seen.map((status) => JSON.stringify(status));
+    expect(new Set(texts).size).toBe(texts.length);
+  });
+
+  test("of a run that is over tells it once; of none it throws; a signal ends it", async () => {
+    const s = await workflowScene();
+    const { handler } = listener();
+    const run = await s.sluice.start(one, {});
+    const giveUp = new AbortController();
+    const watching = (async () => {
+      for await (const { state } of run.watch({ signal: giveUp.signal }))
+        if (state === "running") giveUp.abort(new Error("seen enough"));
+    })();
+    await expect(watching).rejects.toThrow("seen enough");
+    await s.worker({ handlers: [handler] });
+    await run.result(PATIENCE);
+    const states: string[] = [];
+    for await (const { state } of run.watch()) states.push(state);
+    expect(states).toEqual(["succeeded"]);
+    expect(await codeOf(() => s.sluice.run("424242").watch().next())).toBe("run_not_found");
+  });
+
+  test("hears of it when the client closes", async () => {
+    const s = await workflowScene();
+    const { Client } = await import("../../src/client.js");
+    const client = await Client.connect({ url: s.url, migrate: false });
+    const watching = client.run((await s.sluice.start(one, {})).id).watch();
+    await watching.next();
+    await client.close();
+    expect(await codeOf(() => watching.next())).toBe("closed");
+  });
+});
+
+describe("runs", () => {
+  test("are listed by workflow, state and time, page by page, the newest first", async () => {
+    const s = await workflowScene();
+    const ids: string[] = [];
+    for (const n of [1, 2, 3, 4, 5]) ids.unshift((await s.sluice.start(one, { n })).id);
+    const other = await s.sluice.start(fanOut(1), { items: [] });
+    await s.sluice.run(ids[1]!).cancel("not needed");
+    const first = await s.sluice.runs({ workflow: "one", limit: 2 });
+    const second = await s.sluice.runs({ workflow: "one", limit: 2, cursor: first.cursor! });
+    const third = await s.sluice.runs({ workflow: "one", limit: 2, cursor: second.cursor! });
+    expect([first, second, third].map(({ runs }) => runs.map(({ id }) => id))).toEqual([
+      ids.slice(0, 2),
+      ids.slice(2, 4),
+      ids.slice(4),
+    ]);
+    expect(third.cursor).toBeNull();
+    expect((await s.sluice.runs({ state: "cancelled" })).runs).toMatchObject([
+      { id: ids[1], workflow: "one", state: "cancelled", reason: "not needed" },
+    ]);
+    const { createdAt } = (await other.status())!;
+    expect((await s.sluice.runs({ since: createdAt })).runs.map(({ id }) => id)).toEqual([
+      other.id,
+    ]);
+    for (const wrong of [{ state: "x" }, { limit: 0 }, { cursor: "x" }, { since: 1 }, { all: 1 }])
+      expect(await codeOf(() => s.sluice.runs(wrong as never))).toBe("invalid_option");
+  });
+});
+
+test("a contract that was never declared is declared with the graph that calls it", async () => {
+  const s = await workflowScene();
+  const fresh = task("fresh", { output: type<string>() });
+  const alone = workflow("alone", {}, (w) => w.task("fresh", fresh));
+  await s.worker({ handlers: [fresh.handle(async () => "done"), work.handle(async () => 1)] });
+  const result: string = await (await s.sluice.start(alone)).result(PATIENCE);
+  expect(result).toBe("done");
+});

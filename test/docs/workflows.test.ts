@@ -1,0 +1,49 @@
+import { readFileSync } from "node:fs";
+import { expect, test } from "vitest";
+import { graphToMermaid, graphToSvg, readGraph, type GraphStatus } from "../../src/index.js";
+import { fulfil, nightly } from "./workflows.page.js";
+
+const textOf = (path: string): string =>
+  readFileSync(new URL(`../../${path}`, import.meta.url), "utf8");
+const page = textOf("docs/start/workflows.md");
+const blocksOf = (language: string): string[] =>
+  [...page.matchAll(new RegExp(`\`\`\`${language}\n([\\s\\S]*?)\`\`\``, "g"))].map(([, b]) => b!);
+
+test("every line of TypeScript on the page is compiled, word for word", () => {
+  const files = ["test/docs/workflows.page.ts", "test/docs/workflows.runs.page.ts"];
+  const compiled = files.map(textOf).join("").replace('"../../src/index.js"', '"sluice"');
+  const blocks = blocksOf("ts");
+  expect(blocks.length).toBeGreaterThan(1);
+  for (const block of blocks) expect(compiled).toContain(block.trimEnd());
+});
+
+test("the page's data is the graph of the page's workflow", () => {
+  const [data] = blocksOf("json");
+  expect(readGraph(JSON.parse(data!))).toEqual(nightly.graph);
+});
+
+test("the page's Mermaid is that of the page's workflow", () => {
+  expect(blocksOf("mermaid")[0]).toBe(graphToMermaid(nightly.graph));
+});
+
+const running: GraphStatus = {
+  reserve: { state: "succeeded" },
+  large: { state: "succeeded" },
+  approval: { state: "skipped" },
+  "give up": { state: "skipped" },
+  charge: { state: "succeeded" },
+  release: { state: "skipped" },
+  pack: { state: "running", counts: { total: 8, succeeded: 5, failed: 0, cancelled: 0 } },
+  pause: { state: "pending" },
+  ship: { state: "pending" },
+};
+
+test.each([
+  ["nightly", graphToSvg(nightly.graph)],
+  ["fulfil", graphToSvg(fulfil.graph)],
+  ["fulfil-running", graphToSvg(fulfil.graph, running)],
+])("the page's picture %s is that of the page's workflow", async (name, svg) => {
+  expect(page).toContain(`pictures/${name}.svg`);
+  // vitest -u draws it anew.
+  await expect(svg).toMatchFileSnapshot(`../../docs/start/pictures/${name}.svg`);
+});

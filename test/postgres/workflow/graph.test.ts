@@ -1,0 +1,270 @@
+import { afterEach, expect, test } from "vitest";
+import { Play, ref, type Ending, type InHand, type Nodes } from "./play.js";
+
+let play: Play;
+afterEach(async () => {
+  expect(await play.violations()).toEqual([]);
+  await play.close();
+});
+
+const types = { a: {}, b: {}, c: {}, d: {}, e: {} };
+const open = async (): Promise<void> => void (play = await Play.open(types));
+
+/** How every task ends, by its type: a list of types that fail. */
+const failing =
+  (...failed: string[]) =>
+  ({ type }: InHand): Ending =>
+    failed.includes(type) ? { fail: `no ${type}` } : { result: type };
+const startedTypes = (): string[] => play.started.map((t) => t.type);
+
+test("a chain runs one after the other, each with what the one before came to", async () => {
+  await open();
+  const run = await play.run(
+    {
+      one: ["task", { type: "a", input: { region: ref("input", "region") } }],
+      two: [
+        "task",
+        { type: "b", after: ["one"], input: { got: ref("one", "list", "1"), all: ref("one") } },
+      ],
+      three: [
+        "task",
+        { type: "c", after: ["two"], input: [ref("two"), ref("one", "nowhere"), 'a "$" {'] },
+      ],
+    },
+    { region: "eu" },
+  );
+  await play.drain((t) => ({ result: t.type === "a" ? { list: [1, { x: "é\n" }] } : t.type }));
+  expect(play.started.map((t) => [t.type, t.input])).toEqual([
+    ["a", { region: "eu" }],
+    ["b", { got: { x: "é\n" }, all: { list: [1, { x: "é\n" }] } }],
+    ["c", ["b", null, 'a "$" {']],
+  ]);
+  expect(await play.state(run)).toBe("succeeded");
+  expect(await play.result(run)).toEqual({ three: "c" });
+});
+
+test("a step that settles a node claims its successor", async () => {
+  await open();
+  await play.run({ one: ["task", { type: "a" }], two: ["task", { type: "b", after: ["one"] }] });
+  const [one] = await play.claim(1);
+  expect((await play.step(1, [[one!, null]])).map((t) => t.type)).toEqual(["b"]);
+  await play.drain();
+});
+
+const diamond: Nodes = {
+  top: ["task", { type: "a" }],
+  left: ["task", { type: "b", after: ["top"] }],
+  right: ["task", { type: "c", after: ["top"] }],
+  join: ["task", { type: "d", after: ["left", "right"], input: [ref("left"), ref("right")] }],
+};
+
+test("where branches meet the node begins once, after the last of them", async () => {
+  await open();
+  const run = await play.run(diamond);
+  await play.settle((await play.claim())[0]!, { result: 1 });
+  const [left, right] = await play.claim();
+  await play.settle(left!, { result: "l" });
+  expect(await play.claim()).toEqual([]);
+  await play.settle(right!, { result: "r" });
+  expect((await play.claim()).map((t) => t.input)).toEqual([["l", "r"]]);
+  await play.drain();
+  expect(await play.state(run)).toBe("succeeded");
+});
+
+test("both branches in one settle: the node after them begins once", async () => {
+  await open();
+  await play.run(diamond);
+  await play.settle((await play.claim())[0]!, { result: 1 });
+  const both = await play.claim();
+  expect(
+    (
+      await play.step(
+        9,
+        both.map((t) => [t, t.type]),
+      )
+    ).map((t) => t.type),
+  ).toEqual(["d"]);
+  await play.drain();
+});
+
+test("what needs a node that failed is skipped, and the run fails", async () => {
+  await open();
+  const run = await play.run(diamond);
+  await play.drain(failing("b"));
+  expect(await play.nodes(run)).toEqual({
+    top: "succeeded",
+    left: "failed",
+    right: "succeeded",
+    join: "skipped",
+  });
+  expect(await play.state(run)).toBe("failed");
+});
+
+test("what was skipped because of a failure does not count as fulfilled further down", async () => {
+  await open();
+  const run = await play.run({
+    bad: ["task", { type: "a" }],
+    good: ["task", { type: "b" }],
+    needsBad: ["task", { type: "c", after: ["bad"] }],
+    last: ["task", { type: "d", after: ["needsBad", "good"] }],
+  });
+  await play.drain(failing("a"));
+  expect((await play.nodes(run))["last"]).toBe("skipped");
+});
+
+const condition: Nodes = {
+  look: ["task", { type: "a" }],
+  big: ["when", { after: ["look"], ref: ref("look", "n"), is: "above", value: 10 }],
+  yes: ["task", { type: "b", after: [{ node: "big", on: "then" }] }],
+  no: ["task", { type: "c", after: [{ node: "big", on: "else" }] }],
+  after: ["task", { type: "d", after: ["yes", "no"], input: [ref("yes"), ref("no")] }],
+};
+
+test.each([
+  [11, "b", ["b", null]],
+  [10, "c", [null, "c"]],
+  ["text", "c", [null, "c"]],
+])("a condition on %j starts one branch, and what comes after both runs", async (n, type, got) => {
+  await open();
+  const run = await play.run(condition);
+  await play.drain((t) => ({ result: t.type === "a" ? { n } : t.type }));
+  expect(startedTypes()).toEqual(["a", type, "d"]);
+  expect(play.started.at(-1)!.input).toEqual(got);
+  expect(await play.state(run)).toBe("succeeded");
+});
+
+test.each([
+  ["truthy", undefined, [1, "x", {}, [], true], [0, -0, "", null, false, undefined]],
+  ["exists", undefined, [0, "", false, {}], [null, undefined]],
+  ["equals", { a: [1, 2] }, [{ a: [1, 2] }], [{ a: [2, 1] }, null, "x"]],
+  ["differs", "x", ["y", null, 1], ["x"]],
+  ["above", 1.5, [2, 1e3], [1.5, 1, "2", null]],
+  ["below", 1.5, [1, -1], [1.5, 2, "1", null]],
+] as const)("a condition %s %j", async (is, value, holds, fails) => {
+  await open();
+  const nodes: Nodes = { when: ["when", { ref: ref("input", "x"), is, value }] };
+  const graph = await play.declare(nodes);
+  const runs = await play.start(graph, ...[...holds, ...fails].map((x) => ({ x })));
+  const seen = [];
+  for (const run of runs) seen.push(((await play.result(run)) as { when: boolean }).when);
+  expect(seen).toEqual([...holds.map(() => true), ...fails.map(() => false)]);
+});
+
+const caught = (recovers: boolean): Nodes => ({
+  ship: ["task", { type: "a" }],
+  done: ["task", { type: "b", after: ["ship"] }],
+  refund: [
+    "task",
+    {
+      type: "c",
+      after: [{ node: "ship", on: "failure", recovers }],
+      input: { why: ref("ship", "error", "message") },
+    },
+  ],
+  always: ["task", { type: "d", after: [{ node: "done", on: "end" }] }],
+});
+
+test("a branch for a failure runs after it and only then, and the run fails all the same", async () => {
+  await open();
+  const [good, bad] = await play.start(await play.declare(caught(false)), 1, 2);
+  const ships = await play.claim();
+  await play.settle(ships[0]!, { result: 1 });
+  await play.settle(ships[1]!, { fail: "no carrier" });
+  await play.drain();
+  expect(startedTypes().toSorted()).toEqual(["a", "a", "b", "c", "d", "d"]);
+  expect(play.started.find((t) => t.type === "c")!.input).toEqual({ why: "no carrier" });
+  expect([await play.state(good!), await play.state(bad!)]).toEqual(["succeeded", "failed"]);
+});
+
+test("a branch that recovers lets the run succeed, unless it fails itself", async () => {
+  await open();
+  const [kept, lost] = await play.start(await play.declare(caught(true)), 1, 2);
+  for (const ship of await play.claim()) await play.settle(ship, { fail: "no" });
+  const refunds = (await play.claim()).filter((t) => t.type === "c");
+  await play.settle(refunds[0]!, { result: 1 });
+  await play.settle(refunds[1]!, { fail: "no money" });
+  await play.drain();
+  expect([await play.state(kept!), await play.state(lost!)]).toEqual(["succeeded", "failed"]);
+});
+
+test("an input that would be too large, and a result that was cut, fail their node with a reason", async () => {
+  await open();
+  const graph = await play.declare({
+    make: ["task", { type: "a" }],
+    use: ["task", { type: "b", after: ["make"], input: [ref("make"), ref("make")] }],
+  });
+  const [large, cut] = await play.start(graph, 1, 2);
+  const [first, second] = await play.claim();
+  await play.settle(first!, { result: "x".repeat(600_000) });
+  await play.settle(second!, { result: { truncated: true, bytes: 5_000_000, preview: "x" } });
+  expect((await play.errorOf(large!, "use"))?.code).toBe("input_too_large");
+  expect((await play.errorOf(cut!, "use"))?.code).toBe("result_truncated");
+  expect([await play.state(large!), await play.state(cut!)]).toEqual(["failed", "failed"]);
+});
+
+test("one bad input among many of one settle fails its own node and no other", async () => {
+  await open();
+  const graph = await play.declare({
+    make: ["task", { type: "a" }],
+    use: ["task", { type: "b", after: ["make"], input: ref("make") }],
+  });
+  const runs = await play.start(graph, 1, 2, 3);
+  const made = await play.claim();
+  await play.step(
+    0,
+    made.map((t, i) => [t, i === 1 ? { truncated: true, bytes: 9, preview: "" } : i]),
+  );
+  await play.drain();
+  const states = [];
+  for (const run of runs) states.push(await play.state(run));
+  expect(states).toEqual(["succeeded", "failed", "succeeded"]);
+});
+
+test("a retry of a task is no end of its node", async () => {
+  await open();
+  const run = await play.run({
+    one: ["task", { type: "a" }],
+    two: ["task", { type: "b", after: ["one"] }],
+  });
+  await play.settle((await play.claim())[0]!, "retry");
+  expect(await play.nodes(run)).toEqual({ one: "running", two: "pending" });
+  await play.drain();
+  expect(startedTypes()).toEqual(["a", "a", "b"]);
+});
+
+test("a cancelled task ends its node; the run is cancelled if nothing failed", async () => {
+  await open();
+  const run = await play.run(diamond);
+  await play.settle((await play.claim())[0]!, { result: 1 });
+  const [left] = await play.claim(1);
+  await play.settle(left!, "cancel");
+  await play.drain();
+  expect(await play.state(run)).toBe("cancelled");
+});
+
+test("a run keeps the graph it was started with", async () => {
+  await open();
+  const old = await play.run({
+    one: ["task", { type: "a" }],
+    two: ["task", { type: "b", after: ["one"] }],
+  });
+  await play.run({ one: ["task", { type: "a" }], two: ["task", { type: "c", after: ["one"] }] });
+  await play.drain();
+  expect(startedTypes().toSorted()).toEqual(["a", "a", "b", "c"]);
+  expect((await play.members(old)).length).toBe(2);
+});
+
+test("the result is what the definition asks for", async () => {
+  await open();
+  const graph = await play.declare(
+    { one: ["task", { type: "a" }] },
+    {
+      parts: ['{"x":', "}"],
+      nodes: [1],
+      paths: [["deep"]],
+    },
+  );
+  const [run] = await play.start(graph);
+  await play.drain(() => ({ result: { deep: 7 } }));
+  expect(await play.result(run!)).toEqual({ x: 7 });
+});

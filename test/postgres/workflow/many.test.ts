@@ -1,0 +1,88 @@
+import { afterEach, expect, test } from "vitest";
+import { Play, ref } from "./play.js";
+
+let play: Play;
+afterEach(async () => {
+  await play.close();
+});
+
+/** Buffers that a statement touches: what it costs, whatever the machine does beside it. */
+async function buffers(text: string, values: readonly string[]): Promise<number> {
+  const filled = values.reduce((t, v, i) => t.replaceAll(`$${i + 1}`, v), text);
+  const rows = await play.db.rows<{ "QUERY PLAN": { Plan: Record<string, number> }[] }>(
+    `explain (analyze, buffers, format json) ${filled}`,
+  );
+  const plan = rows[0]!["QUERY PLAN"][0]!.Plan;
+  return plan["Shared Hit Blocks"]! + plan["Shared Read Blocks"]!;
+}
+
+/** What a step costs that completes 20 items of a fan-out and claims the next 20. */
+async function costOf(items: number): Promise<number> {
+  play = await Play.open({ item: {}, after: {} });
+  const run = await play.run({
+    each: [
+      "each",
+      {
+        type: "item",
+        items: Array.from({ length: items }, (_, i) => i),
+        input: { account: ref("item") },
+        window: 20,
+        onError: "finish",
+      },
+    ],
+    last: ["task", { type: "after", after: ["each"] }],
+  });
+  await play.keeper();
+  expect(await play.counts(run, "each")).toMatchObject({ total: items });
+  await play.db.script("analyze");
+  // The first steps plan what later ones keep.
+  let hand = await play.claim(20);
+  for (let i = 0; i < 3; i++)
+    hand = await play.step(
+      20,
+      hand.map((t) => [t, i]),
+    );
+  expect(hand.length).toBe(20);
+  return buffers("select * from sluice.step($1, 160, $2, 20, $3, $4)", [
+    play.worker.id,
+    `'{${play.worker.streams.join(",")}}'`,
+    `'{${hand.map((t) => t.id).join(",")}}'`,
+    `'{${hand.map((t) => t.token).join(",")}}'`,
+  ]);
+}
+
+test(
+  "a completion costs the same among a thousand items as among a hundred thousand",
+  { timeout: 180_000 },
+  async () => {
+    const few = await costOf(1_000);
+    await play.close();
+    const many = await costOf(100_000);
+    // Deeper indexes are all that may differ; a scan over the siblings would be a hundred times as much.
+    expect(many).toBeLessThan(few * 2);
+    expect(await play.db.value("select count(*)::int from sluice.workflow_task")).toBe(100_000);
+  },
+);
+
+test("the status of a run costs the same however many items it has", async () => {
+  play = await Play.open({ item: {} });
+  const nodes = (n: number): Parameters<Play["run"]>[0] => ({
+    each: [
+      "each",
+      {
+        type: "item",
+        items: Array.from({ length: n }, (_, i) => i),
+        input: ref("item"),
+        window: 5,
+      },
+    ],
+  });
+  const cost = async (n: number): Promise<number> => {
+    const run = await play.run(nodes(n));
+    await play.keeper();
+    await play.db.script("analyze");
+    return buffers("select * from sluice.workflow_progress where run = $1", [String(run)]);
+  };
+  const few = await cost(100);
+  expect(await cost(20_000)).toBeLessThan(few * 2 + 20);
+});

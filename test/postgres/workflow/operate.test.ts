@@ -1,0 +1,329 @@
+import { afterEach, describe, expect, test } from "vitest";
+import { refusal } from "../../support/sql.js";
+import { Play, ref, type InHand, type Nodes } from "./play.js";
+
+let play: Play;
+afterEach(async () => {
+  expect(await play.violations()).toEqual([]);
+  await play.close();
+});
+
+const open = async (): Promise<void> =>
+  void (play = await Play.open({ a: {}, b: {}, c: {}, item: {} }));
+const cancel = (run: number): Promise<string> =>
+  play.db.value("select sluice.workflow_cancel($1, 'enough')", [run]);
+const retry = (run: number): Promise<number> =>
+  play.db.value("select sluice.workflow_retry($1)", [run]);
+const pause = (run: number, paused: boolean): Promise<boolean> =>
+  play.db.value("select sluice.workflow_pause($1, $2)", [run, paused]);
+const setWindow = (run: number, n: number): Promise<boolean> =>
+  play.db.value("select sluice.workflow_window($1, 'each', $2)", [run, n]);
+const indexes = (tasks: readonly InHand[]): unknown[] => tasks.map((t) => t.input);
+const startedTypes = (): string[] => play.started.map((t) => t.type);
+
+const chain: Nodes = {
+  one: ["task", { type: "a" }],
+  two: ["task", { type: "b", after: ["one"] }],
+  three: ["task", { type: "c", after: ["two"] }],
+};
+const fan = (
+  n: number,
+  window = 3,
+  onError: "finish" | "failFast" | "collect" = "finish",
+): Nodes => ({
+  each: [
+    "each",
+    {
+      type: "item",
+      items: Array.from({ length: n }, (_, i) => i),
+      input: ref("item"),
+      window,
+      onError,
+    },
+  ],
+  last: ["task", { type: "c", after: ["each"], input: ref("each", "results") }],
+});
+
+describe("cancel", () => {
+  test("before anything ran: it is over at once and nothing ever runs", async () => {
+    await open();
+    const run = await play.run(chain);
+    expect(await cancel(run)).toBe("cancelled");
+    expect(await cancel(run)).toBe("over");
+    await play.drain();
+    expect(play.started).toEqual([]);
+    expect(await play.nodes(run)).toEqual({
+      one: "cancelled",
+      two: "cancelled",
+      three: "cancelled",
+    });
+    expect(await play.state(run)).toBe("cancelled");
+  });
+
+  test("while a task runs: it is asked to stop, and whatever it comes to, nothing follows", async () => {
+    await open();
+    const runs = await play.start(await play.declare(chain), 1, 2, 3);
+    const tasks = await play.claim();
+    for (const run of runs) expect(await cancel(run)).toBe("asked");
+    expect(await play.state(runs[0]!)).toBe("cancelling");
+    await play.settle(tasks[0]!, { result: 1 });
+    await play.settle(tasks[1]!, { fail: "x" });
+    await play.settle(tasks[2]!, "retry");
+    await play.drain();
+    for (const run of runs) expect(await play.state(run)).toBe("cancelled");
+    expect(play.started.length).toBe(3);
+  });
+
+  test("in the middle of a fan-out: those that wait never run", async () => {
+    await open();
+    const run = await play.run(fan(10));
+    const tasks = await play.claim();
+    expect(await cancel(run)).toBe("asked");
+    expect(await play.counts(run, "each")).toMatchObject({ cancelled: 7 });
+    expect(await play.claim()).toEqual([]);
+    for (const t of tasks) await play.settle(t, { result: 1 });
+    await play.drain();
+    expect(await play.nodes(run)).toEqual({ each: "cancelled", last: "cancelled" });
+  });
+
+  test("of many items that nobody has begun: in pieces, and then it is over", async () => {
+    await open();
+    const run = await play.run(fan(2_500));
+    await play.keeper();
+    expect(await cancel(run)).toBe("asked");
+    await play.drain();
+    expect(play.started).toEqual([]);
+    expect(await play.counts(run, "each")).toMatchObject({ cancelled: 2_500 });
+    expect(await play.state(run)).toBe("cancelled");
+  });
+
+  test("while its items are still to be placed", async () => {
+    await open();
+    const run = await play.run(fan(2_500));
+    expect(await cancel(run)).toBe("cancelled");
+    await play.drain();
+    expect(play.started).toEqual([]);
+    expect(await play.db.value("select count(*)::int from sluice.workflow_unplaced")).toBe(0);
+  });
+
+  test.each<[string, Nodes]>([
+    ["asleep", { wait: ["sleep", { ms: 60_000 }] }],
+    ["waiting for an event", { wait: ["waitFor", { event: "go" }] }],
+  ])("while it is %s", async (_, nodes) => {
+    await open();
+    const run = await play.run({ ...nodes, after: ["task", { type: "a", after: ["wait"] }] });
+    expect(await cancel(run)).toBe("cancelled");
+    await play.drain();
+    expect(play.started).toEqual([]);
+  });
+
+  test("while it is paused, after it ended, and of a run that never was", async () => {
+    await open();
+    const run = await play.run(chain);
+    await pause(run, true);
+    expect(await cancel(run)).toBe("cancelled");
+    expect(await cancel(99)).toBe("unknown");
+    const whole = await play.run(chain);
+    await play.drain();
+    expect(await cancel(whole)).toBe("over");
+    expect(await play.state(whole)).toBe("succeeded");
+  });
+
+  test("starts no branch for failures", async () => {
+    await open();
+    const run = await play.run({
+      one: ["task", { type: "a" }],
+      undo: ["task", { type: "b", after: [{ node: "one", on: "failure" }] }],
+      always: ["task", { type: "c", after: [{ node: "one", on: "end" }] }],
+    });
+    const [task] = await play.claim();
+    await cancel(run);
+    await play.settle(task!, { fail: "x" });
+    await play.drain();
+    expect(startedTypes()).toEqual(["a"]);
+  });
+});
+
+describe("retry", () => {
+  test("runs what failed again and what was skipped because of it; what succeeded is kept", async () => {
+    await open();
+    const run = await play.run(chain);
+    await play.drain((t) => (t.type === "b" ? { fail: "x" } : { result: 1 }));
+    expect(await play.nodes(run)).toEqual({ one: "succeeded", two: "failed", three: "skipped" });
+    expect(await retry(run)).toBe(1);
+    expect(await play.state(run)).toBe("running");
+    await play.drain();
+    expect(startedTypes()).toEqual(["a", "b", "b", "c"]);
+    expect(await play.state(run)).toBe("succeeded");
+    expect(await retry(run)).toBe(0);
+  });
+
+  test.each(["finish", "failFast"] as const)(
+    "of an each with %s runs only the items that did not succeed",
+    async (onError) => {
+      await open();
+      const run = await play.run(fan(6, 2, onError));
+      await play.drain((t) =>
+        t.type === "item" && t.input === 1 ? { fail: "x" } : { result: t.input },
+      );
+      expect(await play.state(run)).toBe("failed");
+      const { succeeded } = await play.counts(run, "each");
+      const before = play.started.length;
+      play.peak.clear();
+      expect(await retry(run)).toBe(1);
+      await play.drain((t) => ({ result: t.input }));
+      const again = play.started.slice(before).filter((t) => t.type === "item");
+      expect(again.length).toBe(6 - succeeded!);
+      expect(play.peak.get("item")).toBeLessThanOrEqual(2);
+      expect(play.started.at(-1)!.input).toEqual([0, 1, 2, 3, 4, 5]);
+      expect(await play.state(run)).toBe("succeeded");
+    },
+  );
+
+  test("of a node whose input could not be made tries to make it again", async () => {
+    await open();
+    const run = await play.run({
+      one: ["task", { type: "a" }],
+      each: ["each", { type: "item", after: ["one"], items: ref("one"), input: ref("item") }],
+    });
+    await play.drain(() => ({ result: "no list" }));
+    expect(await retry(run)).toBe(1);
+    expect(await play.state(run)).toBe("failed");
+    expect(await play.errorOf(run, "each")).toMatchObject({ code: "items_not_a_list" });
+  });
+
+  test("after a cancel goes on where it was", async () => {
+    await open();
+    const run = await play.run(chain);
+    await play.settle((await play.claim())[0]!, { result: 1 });
+    await cancel(run);
+    await play.drain();
+    expect(await retry(run)).toBe(2);
+    await play.drain();
+    expect(startedTypes()).toEqual(["a", "b", "c"]);
+    expect(await play.state(run)).toBe("succeeded");
+  });
+
+  test("begins a branch for the failure anew, if it fails again", async () => {
+    await open();
+    const run = await play.run({
+      one: ["task", { type: "a" }],
+      undo: ["task", { type: "b", after: [{ node: "one", on: "failure" }] }],
+    });
+    const bad = (t: InHand): { fail: string } | { result: number } =>
+      t.type === "a" ? { fail: "x" } : { result: 1 };
+    await play.drain(bad);
+    await retry(run);
+    await play.drain(bad);
+    expect(startedTypes()).toEqual(["a", "b", "a", "b"]);
+  });
+
+  test("beside a branch that the failure started and that still runs is refused", async () => {
+    await open();
+    const run = await play.run({
+      one: ["task", { type: "a" }],
+      undo: ["task", { type: "b", after: [{ node: "one", on: "failure" }] }],
+      beside: ["task", { type: "c" }],
+    });
+    const [one] = await play.claim();
+    await play.settle(one!, { fail: "x" });
+    expect(await refusal(retry(run))).toBe("workflow_running");
+    await play.drain();
+    expect(await retry(run)).toBe(1);
+    await play.drain();
+    expect(await play.state(run)).toBe("succeeded");
+  });
+
+  test("of a run that is being cancelled is refused until it is over", async () => {
+    await open();
+    const run = await play.run(chain);
+    const [task] = await play.claim();
+    await cancel(run);
+    expect(await refusal(retry(run))).toBe("workflow_stopping");
+    await play.settle(task!, "cancel");
+    expect(await retry(run)).toBe(3);
+    await play.drain();
+    expect(await play.state(run)).toBe("succeeded");
+  });
+
+  test("of one item while its node runs counts it once; when the node is over it is refused", async () => {
+    await open();
+    const run = await play.run(fan(3, 3));
+    const [first, ...rest] = await play.claim();
+    const again = (): Promise<boolean> => play.db.value("select sluice.retry($1)", [first!.id]);
+    await play.settle(first!, { fail: "x" });
+    expect(await again()).toBe(true);
+    expect(await play.counts(run, "each")).toMatchObject({ failed: 0 });
+    for (const t of rest) await play.settle(t, { fail: "x" });
+    await play.drain((t) => (t.type === "item" ? { fail: "x" } : { result: 1 }));
+    expect(await play.counts(run, "each")).toMatchObject({ failed: 3 });
+    expect(await refusal(again())).toBe("workflow_over");
+  });
+});
+
+describe("pause and windows", () => {
+  test("while a run is paused no node begins; resumed, it goes on", async () => {
+    await open();
+    const run = await play.run(chain);
+    const [task] = await play.claim();
+    expect(await pause(run, true)).toBe(true);
+    await play.settle(task!, { result: 1 });
+    await play.drain();
+    expect(startedTypes()).toEqual(["a"]);
+    expect(await play.nodes(run)).toEqual({ one: "succeeded", two: "held", three: "pending" });
+    expect(await play.state(run)).toBe("paused");
+    await pause(run, false);
+    await play.drain();
+    expect(startedTypes()).toEqual(["a", "b", "c"]);
+    expect(await pause(run, true)).toBe(false);
+  });
+
+  test("a paused fan-out lets what runs finish and starts no other, ready or waiting", async () => {
+    await open();
+    const run = await play.run(fan(8, 4));
+    const [one, two] = await play.claim(2);
+    await pause(run, true);
+    expect(await play.claim()).toEqual([]);
+    await play.step(9, [[one!, 1]]);
+    await play.settle(two!, { result: 1 });
+    await play.drain();
+    expect(play.started.length).toBe(2);
+    await pause(run, false);
+    expect(indexes(await play.claim())).toEqual([2, 3, 4, 5]);
+    await play.drain();
+    expect(await play.state(run)).toBe("succeeded");
+  });
+
+  test("a raised window lets more through at once, a lowered one lets those that run finish", async () => {
+    await open();
+    const run = await play.run(fan(20, 2));
+    expect((await play.claim()).length).toBe(2);
+    expect(await setWindow(run, 5)).toBe(true);
+    expect(indexes(await play.claim())).toEqual([2, 3, 4]);
+    expect(await setWindow(run, 1)).toBe(true);
+    for (const t of play.hand.slice(0, 4)) {
+      await play.settle(t, { result: 1 });
+      await play.keeper();
+      expect(await play.claim()).toEqual([]);
+    }
+    expect((await play.step(9, [[play.hand[0]!, 1]])).length).toBe(1);
+    play.peak.clear();
+    await play.drain();
+    expect(play.peak.get("item")).toBe(1);
+    expect(await play.state(run)).toBe("succeeded");
+    expect(await setWindow(run, 2)).toBe(false);
+    expect(await refusal(setWindow(run, 0))).toBe("invalid_option");
+  });
+
+  test("a window lowered while some are ready: they stand in line again", async () => {
+    await open();
+    const run = await play.run(fan(6, 4));
+    await play.claim(1);
+    await setWindow(run, 1);
+    expect(await play.claim()).toEqual([]);
+    await play.keeper();
+    await play.drain();
+    expect(play.started.slice(0, 6).map((t) => t.input)).toEqual([0, 1, 2, 3, 4, 5]);
+    expect(play.peak.get("item")).toBe(1);
+  });
+});

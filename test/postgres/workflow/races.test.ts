@@ -1,0 +1,29 @@
+import { expect, test } from "vitest";
+import { observe, wanted } from "../schedules/schedule.js";
+import {
+  cancelBesideCompletion,
+  firstFails,
+  handedBackWhileAsked,
+  sleepBesideLastChild,
+  twoLastCompleters,
+} from "./schedules.js";
+
+test("two last completers advance once", async () => {
+  expect(await observe(twoLastCompleters)).toEqual(wanted(twoLastCompleters));
+});
+
+test("a completion beside a cancel starts nothing", async () => {
+  expect(await observe(cancelBesideCompletion)).toEqual(wanted(cancelBesideCompletion));
+});
+
+test("after the first failure of a fail-fast fan-out none of the others starts", async () => {
+  expect(await observe(firstFails)).toEqual(wanted(firstFails));
+});
+
+test("an item that was asked to stop while it was handed back is cancelled all the same", async () => {
+  expect(await observe(handedBackWhileAsked)).toEqual(wanted(handedBackWhileAsked));
+});
+
+test("a parent that goes to sleep beside its last child wakes", async () => {
+  expect(await observe(sleepBesideLastChild)).toEqual(wanted(sleepBesideLastChild));
+});

@@ -1,0 +1,235 @@
+import { describe, expect, expectTypeOf, test } from "vitest";
+import { z } from "zod";
+import { task, type, type Client, type Run } from "../../src/client.js";
+import type { Ref, Reference } from "../../src/workflow/ref.js";
+import type { Failure, Scope } from "../../src/workflow/scope.js";
+import { workflow, type Workflow } from "../../src/workflow/workflow.js";
+
+// The lines are compiled and never called: see door.test.ts.
+declare const w: Scope;
+const compiled = (lines: () => unknown) => expect(lines).toBeTypeOf("function");
+
+interface Account {
+  readonly id: string;
+  readonly plan?: "free" | "paid";
+  readonly since: Date;
+}
+type StoredAccount = {
+  readonly id: string;
+  readonly plan?: "free" | "paid";
+  readonly since: string;
+};
+
+const listAccounts = task("list-accounts", {
+  input: z.object({ region: z.string(), max: z.number().optional() }),
+  output: type<{ accounts: Account[]; next: string | null; byId: Record<string, Account> }>(),
+});
+const syncAccount = task("sync-account", {
+  input: type<{ account: { id: string }; at?: number }>(),
+  output: type<{ rows: number }>(),
+});
+const report = task("report", {
+  input: type<{ synced: ({ rows: number } | null)[]; since?: Date; note?: string | null }>(),
+  output: type<string>(),
+});
+const planned = task("planned", { input: type<{ plan?: string }>() });
+const tick = task("tick");
+
+describe("references", () => {
+  test("have the types of what will be stored", () => {
+    compiled(() => {
+      const list = w.task("list", listAccounts, { region: "eu" });
+      expectTypeOf(list.next).toExtend<Reference<string | null>>();
+      expectTypeOf(list.accounts[0]!).toExtend<Reference<StoredAccount | null>>();
+      expectTypeOf(list.accounts[0]!.since).toEqualTypeOf<Ref<string | null>>();
+      expectTypeOf(list.byId["a"]!.id).toEqualTypeOf<Ref<string | null>>();
+      // @ts-expect-error there is no such field
+      expect(list.account);
+      // @ts-expect-error what a run will have cannot be read now
+      expect(list.next.length);
+      // @ts-expect-error nor compared
+      expect(list.next === "x");
+      // @ts-expect-error nor mapped: that is what each is for
+      expect(list.accounts.map);
+    });
+  });
+
+  test("of a task without an output schema are of an unknown type", () => {
+    compiled(() => {
+      const node = w.task("tick", tick);
+      expectTypeOf<typeof node>().toExtend<Reference<unknown>>();
+      // @ts-expect-error nothing is known of it
+      expect(node.field);
+    });
+  });
+});
+
+describe("inputs", () => {
+  test("take values, references, and objects of both", () => {
+    compiled(() => {
+      const list = w.task("list", listAccounts, { region: "eu", max: 3 });
+      w.task("a", syncAccount, { account: { id: "x" }, at: 1 });
+      w.task("d", tick);
+      w.task("e", tick, undefined, { after: [list] });
+      w.task("g", report, { synced: [], since: new Date() });
+      w.each("f", syncAccount, list.accounts, (account) => ({ account }), { window: 1 });
+      w.each("h", syncAccount, [{ id: "a" }], (account, at) => ({ account, at }), { window: 1 });
+    });
+  });
+
+  test("of a wrong field, type or shape do not compile", () => {
+    compiled(() => {
+      const list = w.task("list", listAccounts, { region: "eu" });
+      // @ts-expect-error the region is missing
+      w.task("a", listAccounts, {});
+      // @ts-expect-error it has no such field
+      w.task("b", listAccounts, { region: "eu", mx: 3 });
+      // @ts-expect-error a number is no text
+      w.task("c", listAccounts, { region: 3 });
+      // @ts-expect-error a list is no text
+      w.task("d", listAccounts, { region: list.accounts });
+      // @ts-expect-error it may be null
+      w.task("e", listAccounts, { region: list.next });
+      // @ts-expect-error the task takes no input
+      w.task("f", tick, { a: 1 });
+      const plan = list.accounts[0]!.plan;
+      // @ts-expect-error what is left out of an output is null, not undefined
+      w.task("h", planned, { plan });
+      // @ts-expect-error after takes nodes, not their fields
+      w.task("i", tick, undefined, { after: [list.accounts] });
+      // @ts-expect-error there is no such option
+      w.task("j", tick, undefined, { afterwards: [list] });
+    });
+  });
+
+  test("of items are typed by the list", () => {
+    compiled(() => {
+      const list = w.task("list", listAccounts, { region: "eu" });
+      const window = { window: 1 };
+      // @ts-expect-error it is no list
+      w.each("a", syncAccount, list.next, (account) => ({ account: { id: account } }), window);
+      // @ts-expect-error an item is no text
+      w.each("b", listAccounts, list.accounts, (account) => ({ region: account }), window);
+      // @ts-expect-error an item has no such field
+      w.each("c", listAccounts, list.accounts, (account) => ({ region: account.region }), window);
+      // @ts-expect-error the window must be said
+      w.each("d", syncAccount, list.accounts, (account) => ({ account }), {});
+      const wrong = { window: 1, onError: "ignore" as const };
+      // @ts-expect-error there is no such policy
+      w.each("e", syncAccount, list.accounts, (account) => ({ account }), wrong);
+    });
+  });
+});
+
+describe("kinds", () => {
+  test("results of an each have a place for a failed item only with collect", () => {
+    compiled(() => {
+      const list = w.task("list", listAccounts, { region: "eu" });
+      const input = (account: Ref<StoredAccount>) => ({ account });
+      const fast = w.each("a", syncAccount, list.accounts, input, { window: 1 });
+      expectTypeOf(fast.results).toExtend<Reference<readonly { rows: number }[]>>();
+      const all = w.each("b", syncAccount, list.accounts, input, { window: 1, onError: "collect" });
+      expectTypeOf(all.results).toExtend<Reference<readonly ({ rows: number } | null)[]>>();
+      // @ts-expect-error a failed item is null
+      expectTypeOf(all.results).toExtend<Reference<readonly { rows: number }[]>>();
+      expectTypeOf(all.counts.failed).toEqualTypeOf<Ref<number>>();
+      expectTypeOf(all.errors[0]!.error.message).toEqualTypeOf<Ref<string | null>>();
+    });
+  });
+
+  test("what a branch returned may be null outside it", () => {
+    compiled(() => {
+      const list = w.task("list", listAccounts, { region: "eu" });
+      const more = w.when("more", list.next, "exists", (b) =>
+        b.task("again", listAccounts, { region: "eu" }),
+      );
+      expectTypeOf(more.yes).toExtend<Reference<object | null>>();
+      expectTypeOf(more.no).toEqualTypeOf<undefined>();
+      // @ts-expect-error nobody may have listed
+      expectTypeOf(more.yes.accounts).toExtend<Reference<StoredAccount[]>>();
+      w.when("b", list.next, { equals: "x" }, () => undefined);
+      // @ts-expect-error it is text
+      w.when("c", list.next, { equals: 5 }, () => undefined);
+      // @ts-expect-error above takes a number
+      w.when("d", list.next, { above: "a" }, () => undefined);
+    });
+  });
+
+  test("events, failures and times are typed", () => {
+    compiled(() => {
+      const approved = w.waitFor("approval", "approved", { schema: type<{ by: string }>() });
+      expectTypeOf(approved.by).toEqualTypeOf<Ref<string>>();
+      const unknown = w.waitFor("any", "any");
+      expectTypeOf<typeof unknown>().toExtend<Reference<unknown>>();
+      w.onFailure(approved, (_f, failure) => {
+        expectTypeOf(failure).toExtend<Reference<Failure>>();
+      });
+      w.sleep("s", 5);
+      w.sleep("t", { until: approved.by });
+      // @ts-expect-error a number that only a run has could be either, so it must be said
+      w.sleep("u", approved.by);
+      const chain = w.sequence("chain", (s) => s.task("one", tick));
+      // @ts-expect-error which of its nodes failed would have to be said
+      w.onFailure(chain, () => undefined);
+      w.task("two", tick, undefined, { after: [chain, { node: approved, on: "end" }] });
+    });
+  });
+});
+
+test("a workflow has the type of its input and of what it returned", () => {
+  const schema = z.object({ region: z.string().default("eu"), at: z.coerce.date() });
+  const nightly = workflow("nightly", { input: schema }, (w, input) => {
+    expectTypeOf(input.region).toEqualTypeOf<Ref<string>>();
+    expectTypeOf(input.at).toEqualTypeOf<Ref<string>>();
+    const list = w.task("list", listAccounts, { region: input.region });
+    const sync = w.each("sync", syncAccount, list.accounts, (account) => ({ account }), {
+      window: 3,
+      onError: "collect",
+    });
+    const written = w.task("report", report, { synced: sync.results, since: input.at });
+    return { written, failed: sync.counts.failed, version: 1, list: [list.next] };
+  });
+  type Output = { written: string; failed: number; version: number; list: (string | null)[] };
+  expectTypeOf(nightly).toEqualTypeOf<Workflow<z.input<typeof schema>, Output>>();
+  const alone = workflow("alone", {}, (w) => w.task("report", report, { synced: [] }));
+  expectTypeOf(alone).toEqualTypeOf<Workflow<undefined, string>>();
+  const silent = workflow("silent", {}, (w) => {
+    w.task("tick", tick);
+  });
+  expectTypeOf(silent).toEqualTypeOf<Workflow<undefined, { readonly [node: string]: unknown }>>();
+  expect(nightly.graph.nodes.map((node) => node.after)).toEqual([[], ["list"], ["sync"]]);
+});
+
+describe("runs", () => {
+  const client = null as unknown as Client;
+  const nightly = workflow("nightly", { input: z.object({ n: z.number().default(1) }) }, (w) => {
+    const written = w.task("report", report, { synced: [] });
+    return { written };
+  });
+  const alone = workflow("alone", {}, (w) => w.task("report", report, { synced: [] }));
+
+  test("take the input of their workflow, and result in what it returns", () => {
+    compiled(async () => {
+      const run = await client.start(nightly, {}, { idempotencyKey: "k" });
+      expectTypeOf(run).toEqualTypeOf<Run<{ written: string }>>();
+      expectTypeOf(await run.result({ timeoutMs: 1 })).toEqualTypeOf<{ written: string }>();
+      expectTypeOf(await client.start(alone)).toEqualTypeOf<Run<string>>();
+      // @ts-expect-error n is a number
+      await client.start(nightly, { n: "1" });
+      // @ts-expect-error the input cannot be left out
+      await client.start(nightly);
+      // @ts-expect-error it takes none
+      await client.start(alone, 7);
+      // @ts-expect-error there is no such option
+      await client.start(alone, undefined, { delayMs: 1 });
+    });
+  });
+
+  test("that were started elsewhere have the type of the definition, if one is given", () => {
+    compiled(async () => {
+      expectTypeOf(client.run("1")).toEqualTypeOf<Run>();
+      expectTypeOf(client.run("1", nightly)).toEqualTypeOf<Run<{ written: string }>>();
+      expectTypeOf(await client.start("nightly", { any: 1 })).toEqualTypeOf<Run>();
+    });
+  });
+});

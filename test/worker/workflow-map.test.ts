@@ -1,0 +1,423 @@
+import { describe, expect, test } from "vitest";
+import { fixed, limit, task, type, type TaskContext } from "../../src/index.js";
+import { violations } from "../support/audit.js";
+import { scene, signal, until, type Scene } from "../flow/scene.js";
+
+const once = { attempts: 1 };
+const parent = task("parent", { input: type<number[]>(), retry: { backoff: fixed(10) } });
+const item = task("item", { input: type<number>(), output: type<number>(), retry: once });
+const quick = { pollIntervalMs: 20 };
+
+/** The states of the fan-outs of handlers, oldest first. */
+async function maps({ sql }: Scene): Promise<string[]> {
+  const { rows } = await sql.query<{ state: string }>(
+    "select state from sluice.workflow_status where parent is not null order by id",
+  );
+  return rows.map((r) => r.state);
+}
+
+const sound = async (s: Scene): Promise<void> => expect(await violations(s.sql)).toEqual([]);
+
+test("a handler gets what its items came to, in their order, and used one attempt", async () => {
+  const s = await scene();
+  const runs: number[] = [];
+  const done: number[] = [];
+  let peak = 0;
+  let running = 0;
+  await s.worker({
+    ...quick,
+    handlers: [
+      parent.handle(async (numbers, ctx) => {
+        runs.push(ctx.attempt);
+        return ctx.map("double", numbers, item, { window: 3 });
+      }),
+      item.handle(async (n) => {
+        peak = Math.max(peak, ++running);
+        await new Promise((resolve) => setImmediate(resolve));
+        running--;
+        done.push(n);
+        return n * 2;
+      }),
+    ],
+  });
+  const numbers = Array.from({ length: 20 }, (_, i) => i);
+  const handle = await s.sluice.enqueue(parent, numbers);
+  expect(await handle.result({ timeoutMs: 20_000 })).toEqual(numbers.map((n) => n * 2));
+  expect(runs).toEqual([1, 1]);
+  expect(done.toSorted((a, b) => a - b)).toEqual(numbers);
+  expect(peak).toBeLessThanOrEqual(3);
+  expect(await maps(s)).toEqual(["succeeded"]);
+  await sound(s);
+});
+
+test("a handler that waits for its map holds no slot, and one that holds does", async () => {
+  const s = await scene();
+  const open = signal();
+  const held = task("held", { concurrency: 1, input: type<boolean>() });
+  const order: string[] = [];
+  await s.worker({
+    ...quick,
+    handlers: [
+      held.handle(async (hold, ctx) => {
+        order.push(`begins ${hold}`);
+        await ctx.map("m", [1], item, { hold });
+        order.push(`ends ${hold}`);
+      }),
+      item.handle(async () => {
+        await open.promise;
+        return 1;
+      }),
+    ],
+  });
+  const first = await s.sluice.enqueue(held, false);
+  await until("the first to sleep", async () => (await first.status())?.state === "waiting");
+  const second = await s.sluice.enqueue(held, true);
+  await until("the second to run beside it", () => order.includes("begins true"));
+  const third = await s.sluice.enqueue(held, false);
+  await until("both maps to be made", async () => (await maps(s)).length === 2);
+  expect(order).toEqual(["begins false", "begins true"]);
+  expect((await second.status())?.state).toBe("running");
+  expect((await third.status())?.state).toBe("ready");
+  open.resolve();
+  for (const handle of [first, second, third]) await handle.result({ timeoutMs: 20_000 });
+  expect(order.filter((o) => o === "begins true").length).toBe(1);
+  await sound(s);
+});
+
+describe("when items fail", () => {
+  async function policy(
+    onError: "failFast" | "finish" | "collect",
+    catching = false,
+  ): Promise<{ outcome: unknown; attempts: number[]; ran: number; s: Scene }> {
+    const s = await scene();
+    const attempts: number[] = [];
+    let ran = 0;
+    await s.worker({
+      ...quick,
+      handlers: [
+        parent.handle(async (numbers, ctx: TaskContext) => {
+          attempts.push(ctx.attempt);
+          try {
+            return await ctx.map("m", numbers, item, { window: 1, onError });
+          } catch (e) {
+            if (!catching) throw e;
+            return `caught ${(e as { code?: string }).code}`;
+          }
+        }),
+        item.handle((n) => {
+          ran++;
+          if (n === 2) throw new Error("no two");
+          return n;
+        }),
+      ],
+    });
+    const handle = await s.sluice.enqueue(parent, [1, 2, 3, 4]);
+    const outcome = await handle.result({ timeoutMs: 20_000 }).catch((e: unknown) => e);
+    await sound(s);
+    return { outcome, attempts, ran, s };
+  }
+
+  test("failFast starts no other, and the parent fails for good: nothing would be different", async () => {
+    const { outcome, attempts, ran } = await policy("failFast");
+    expect(outcome).toMatchObject({ code: "task_failed" });
+    expect((outcome as Error).message).toContain("no two");
+    expect([attempts, ran]).toEqual([[1, 1], 2]);
+  });
+
+  test("finish runs the others, then fails", async () => {
+    const { outcome, ran } = await policy("finish");
+    expect(outcome).toMatchObject({ code: "task_failed" });
+    expect((outcome as Error).message).toContain('1 of 4 items of map "m" failed');
+    expect(ran).toBe(4);
+  });
+
+  test("collect returns results and errors by index", async () => {
+    const { outcome, ran } = await policy("collect");
+    expect(outcome).toMatchObject({
+      results: [1, null, 3, 4],
+      errors: [{ index: 1, state: "failed", error: { message: "no two" } }],
+      counts: { total: 4, succeeded: 3, failed: 1, cancelled: 0 },
+    });
+    expect(ran).toBe(4);
+  });
+
+  test("a handler may catch what its map failed with, though not its wait", async () => {
+    const { outcome } = await policy("finish", true);
+    expect(outcome).toBe("caught task_failed");
+  });
+});
+
+test("a failed parent that is retried runs the failed items again, and no others", async () => {
+  const s = await scene();
+  const ran: number[] = [];
+  let broken = true;
+  await s.worker({
+    ...quick,
+    handlers: [
+      parent.handle((numbers, ctx) => ctx.map("m", numbers, item, { onError: "finish" })),
+      item.handle((n) => {
+        ran.push(n);
+        if (n === 2 && broken) throw new Error("no two");
+        return n;
+      }),
+    ],
+  });
+  const handle = await s.sluice.enqueue(parent, [1, 2, 3]);
+  await expect(handle.result({ timeoutMs: 20_000 })).rejects.toMatchObject({ code: "task_failed" });
+  broken = false;
+  expect(await s.sluice.retry(handle.id)).toBe(true);
+  expect(await handle.result({ timeoutMs: 20_000 })).toEqual([1, 2, 3]);
+  expect(ran.toSorted((a, b) => a - b)).toEqual([1, 2, 2, 3]);
+  await sound(s);
+});
+
+test("a handler that fails after its map keeps what the items came to for its next attempt", async () => {
+  const s = await scene();
+  let items = 0;
+  await s.worker({
+    ...quick,
+    handlers: [
+      parent.handle(async (numbers, ctx) => {
+        const results = await ctx.map("m", numbers, item);
+        if (ctx.attempt === 1) throw new Error("after");
+        return results;
+      }),
+      item.handle((n) => {
+        items++;
+        return n + 1;
+      }),
+    ],
+  });
+  const handle = await s.sluice.enqueue(parent, [1, 2]);
+  expect(await handle.result({ timeoutMs: 20_000 })).toEqual([2, 3]);
+  expect(items).toBe(2);
+  expect((await handle.status())?.attempt).toBe(2);
+});
+
+test("a list that is another when the handler runs again is refused, a function is asked once", async () => {
+  const s = await scene();
+  let asked = 0;
+  const changing = task("changing", { retry: once });
+  const asking = task("asking", { retry: once });
+  await s.worker({
+    ...quick,
+    handlers: [
+      changing.handle((_, ctx) => ctx.map("m", [++asked], item)),
+      asking.handle((_, ctx) => ctx.map("m", async () => [++asked * 10], item)),
+      item.handle((n) => n),
+    ],
+  });
+  await expect(
+    (await s.sluice.enqueue(changing)).result({ timeoutMs: 20_000 }),
+  ).rejects.toMatchObject({ details: { error: { code: "map_changed" } } });
+  asked = 0;
+  expect(await (await s.sluice.enqueue(asking)).result({ timeoutMs: 20_000 })).toEqual([10]);
+  expect(asked).toBe(1);
+});
+
+test("maps of two names run side by side, nested ones too, and an empty one is through at once", async () => {
+  const s = await scene();
+  const outer = task("outer", { input: type<number>() });
+  const grandparent = task("grandparent");
+  await s.worker({
+    ...quick,
+    handlers: [
+      grandparent.handle(async (_, ctx) => {
+        const [a, b, none] = await Promise.all([
+          ctx.map("a", [1, 2], outer, { window: 1 }),
+          ctx.map("b", [3], item),
+          ctx.map("none", [], item),
+        ]);
+        return { a, b, none };
+      }),
+      outer.handle((n, ctx) => ctx.map("inner", [n, n * 10], item, { window: 1 })),
+      item.handle((n) => n + 1),
+    ],
+  });
+  const handle = await s.sluice.enqueue(grandparent);
+  expect(await handle.result({ timeoutMs: 20_000 })).toEqual({
+    a: [
+      [2, 11],
+      [3, 21],
+    ],
+    b: [4],
+    none: [],
+  });
+  await sound(s);
+});
+
+test.each([false, true])(
+  "a parent that is cancelled takes its items with it (hold: %s)",
+  async (hold) => {
+    const s = await scene();
+    const begun = signal();
+    const heard = signal<unknown>();
+    let ran = 0;
+    await s.worker({
+      ...quick,
+      leaseMs: 1_000,
+      handlers: [
+        parent.handle((numbers, ctx) => ctx.map("m", numbers, item, { window: 1, hold })),
+        item.handle(async (_, ctx) => {
+          ran++;
+          begun.resolve();
+          await new Promise<void>((resolve) => {
+            ctx.signal.addEventListener("abort", () => resolve());
+          });
+          heard.resolve(ctx.signal.reason);
+          throw ctx.signal.reason;
+        }),
+      ],
+    });
+    const handle = await s.sluice.enqueue(parent, [1, 2, 3]);
+    await begun.promise;
+    await handle.cancel({ reason: "enough" });
+    expect(await heard.promise).toMatchObject({ code: "task_cancelled" });
+    await until("the map to end", async () => (await maps(s))[0] === "cancelled");
+    expect(ran).toBe(1);
+    await until("the parent to end", async () => (await handle.status())?.state === "cancelled");
+    await sound(s);
+  },
+);
+
+test("a handler that holds times out, and its next attempt finds its items", async () => {
+  const s = await scene();
+  const open = signal();
+  const slow = task("slow", { timeoutMs: 200, retry: { attempts: 3, backoff: fixed(1) } });
+  let items = 0;
+  await s.worker({
+    ...quick,
+    handlers: [
+      slow.handle(async (_, ctx) => {
+        if (ctx.attempt === 2) open.resolve();
+        return ctx.map("m", [7], item, { hold: true });
+      }),
+      item.handle(async (n) => {
+        items++;
+        await open.promise;
+        return n;
+      }),
+    ],
+  });
+  const handle = await s.sluice.enqueue(slow);
+  expect(await handle.result({ timeoutMs: 20_000 })).toEqual([7]);
+  expect(items).toBe(1);
+  expect((await handle.status())?.attempt).toBeGreaterThan(1);
+});
+
+test("a handler that swallows the wait of its map does nothing more in this run", async () => {
+  const s = await scene();
+  const effects: string[] = [];
+  const other = task("other");
+  await s.worker({
+    ...quick,
+    handlers: [
+      parent.handle(async (numbers, ctx) => {
+        const results = await ctx.map("m", numbers, item).catch(() => null);
+        if (results === null) {
+          for (const attempt of [
+            ctx.map("second", numbers, item),
+            ctx.enqueue(other),
+            ctx.transaction(async () => {}),
+          ])
+            effects.push(
+              await attempt.then(
+                () => "done",
+                (e: Error) => e.name,
+              ),
+            );
+        }
+        return results;
+      }),
+      item.handle((n) => n),
+    ],
+  });
+  const handle = await s.sluice.enqueue(parent, [1]);
+  expect(await handle.result({ timeoutMs: 20_000 })).toEqual([1]);
+  expect(effects).toEqual(["WaitOutcome", "WaitOutcome", "WaitOutcome"]);
+  expect((await maps(s)).length).toBe(1);
+});
+
+test("items have the keys of their limits and their order, and a bad one leaves nothing behind", async () => {
+  const s = await scene();
+  const perUser = limit("per-user", { perKey: 1 });
+  const keyed = task("keyed", {
+    input: type<{ user: string; n: number }>(),
+    limits: [{ limit: perUser, key: ({ user }) => user }],
+    order: ({ user }) => user,
+  });
+  const fan = task("fan", { input: type<{ user: string; n: number }[]>(), retry: once });
+  const seen = new Map<string, number[]>();
+  let now = 0;
+  let peak = 0;
+  await s.worker({
+    ...quick,
+    handlers: [
+      fan.handle((items, ctx) => ctx.map("m", items, keyed, { window: 4 })),
+      keyed.handle(async ({ user, n }) => {
+        peak = Math.max(peak, ++now);
+        seen.set(user, [...(seen.get(user) ?? []), n]);
+        await new Promise((resolve) => setImmediate(resolve));
+        now--;
+        return n;
+      }),
+    ],
+  });
+  const items = Array.from({ length: 30 }, (_, n) => ({ user: `u${n % 3}`, n }));
+  const handle = await s.sluice.enqueue(fan, items);
+  expect(await handle.result({ timeoutMs: 20_000 })).toEqual(items.map(({ n }) => n));
+  for (const numbers of seen.values()) expect(numbers).toEqual(numbers.toSorted((a, b) => a - b));
+  expect(peak).toBeLessThanOrEqual(3);
+  const bad = await s.sluice.enqueue(fan, [items[0]!, { user: "", n: 1 }]);
+  await expect(bad.result({ timeoutMs: 20_000 })).rejects.toThrow(/item 1/);
+  expect((await maps(s)).length).toBe(1);
+  await sound(s);
+});
+
+test("what a map cannot be is refused at the door", async () => {
+  const s = await scene();
+  const codes: unknown[] = [];
+  const asking = task("asking", { retry: once });
+  await s.worker({
+    ...quick,
+    handlers: [
+      asking.handle(async (_, ctx) => {
+        const map = ctx.map as (...args: unknown[]) => Promise<unknown>;
+        const calls: (() => Promise<unknown>)[] = [
+          () => map("", [1], item),
+          () => map("m", "text", item),
+          () => map("m", () => 5, item),
+          () => map("m", [1], "item"),
+          () => map("m", [1], item, { window: 0 }),
+          () => map("m", [1], item, { onError: "ignore" }),
+          () => map("m", [1], item, { hold: 1 }),
+          () => map("m", [1], item, { windows: 2 }),
+          () => map("m", [Number.NaN], item),
+          () => ctx.transaction(() => map("m", [1], item)),
+        ];
+        for (const call of calls)
+          codes.push(
+            await call().then(
+              () => "accepted",
+              (e: { code: string }) => e.code,
+            ),
+          );
+      }),
+      item.handle((n) => n),
+    ],
+  });
+  await (await s.sluice.enqueue(asking)).result({ timeoutMs: 20_000 });
+  expect(codes).toEqual([
+    "invalid_name",
+    "invalid_option",
+    "invalid_option",
+    "unknown_task",
+    "invalid_option",
+    "invalid_option",
+    "invalid_option",
+    "invalid_option",
+    "input_not_serialisable",
+    "invalid_option",
+  ]);
+  expect(await maps(s)).toEqual([]);
+});
