@@ -143,6 +143,7 @@ export async function claimSuspect(
     // It runs alone, so nobody has to make room for it.
     inputLength: 0,
     holds: SLOTS_MAX,
+    alone: true,
   };
 }
 

@@ -13,6 +13,8 @@ export interface ClaimedTask {
   readonly inputLength: number;
   /** Slots of limits and order that it holds, at most. */
   readonly holds: number;
+  /** It was in hand at three crashes, and its worker runs nothing beside it. */
+  readonly alone?: true;
 }
 
 /** A success to be recorded: result is JSON text, or '' for none. */

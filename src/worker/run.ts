@@ -16,6 +16,7 @@ export class Run {
   readonly attempt: number;
   readonly holds: number;
   readonly inputLength: number;
+  readonly alone: boolean;
   readonly handler: AnyHandler;
   readonly session: Session;
   readonly startedMs: number;
@@ -39,6 +40,7 @@ export class Run {
     this.attempt = task.attempt;
     this.holds = task.holds;
     this.inputLength = task.inputLength;
+    this.alone = task.alone === true;
     this.handler = handler;
     this.session = session;
     this.startedMs = nowMs;
