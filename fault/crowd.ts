@@ -26,6 +26,7 @@ export class Crowd {
         rate: rate / PRODUCERS,
         tasks: tasks === null ? null : Math.floor((tasks + i) / PRODUCERS),
         types: options.types,
+        flows: options.flows,
       };
       const child = new Child(theatre.programs.producer, orders);
       child.onNews(({ wrong }) => wrong !== undefined && onWrong(wrong));

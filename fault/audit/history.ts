@@ -1,5 +1,5 @@
 // Puts the lines together: who offered what, what ran where, who died when. Judges nothing.
-import type { Claims, Line } from "./line.js";
+import type { Claims, FlowNode, Line } from "./line.js";
 import type { Window } from "./windows.js";
 
 export type Of<K extends Line["kind"]> = Extract<Line, { readonly kind: K }>;
@@ -34,6 +34,18 @@ export interface Offer {
   readonly tasks: Set<string>;
 }
 
+/** A run of a workflow, as its producer claims it, and what was done to it. */
+export interface Flow {
+  readonly name: string;
+  parent: string | null;
+  nodes: readonly FlowNode[];
+  acknowledged: boolean;
+  withdrawn: boolean;
+  readonly cancelling: number[];
+  readonly retrying: number[];
+  readonly atRest: Of<"flowAtRest">["state"][];
+}
+
 /** What became of a process. */
 export interface Past {
   readonly name: string;
@@ -53,6 +65,7 @@ export interface History {
   readonly runs: readonly Run[];
   readonly tasks: ReadonlyMap<string, Task>;
   readonly offers: ReadonlyMap<string, Offer>;
+  readonly flows: ReadonlyMap<string, Flow>;
   readonly processes: ReadonlyMap<string, Past>;
   readonly changes: readonly Of<"changing" | "changed">[];
   readonly pauses: readonly Of<"pausing" | "paused" | "resuming" | "resumed">[];
@@ -88,6 +101,7 @@ class Book implements History {
   readonly runs: Run[] = [];
   readonly tasks = new Map<string, Task>();
   readonly offers = new Map<string, Offer>();
+  readonly flows = new Map<string, Flow>();
   readonly processes = new Map<string, Past>();
   readonly changes: Of<"changing" | "changed">[] = [];
   readonly pauses: Of<"pausing" | "paused" | "resuming" | "resumed">[] = [];
@@ -117,7 +131,7 @@ class Book implements History {
       case "end":
         return this.#end(line);
       case "accepted":
-        return void this.#task(line.task).accepted.push(line);
+        return this.#accepted(line);
       case "cancelling":
         return void this.#task(line.task).cancelling.push(line.at);
       case "retrying":
@@ -137,6 +151,14 @@ class Book implements History {
         return void this.held.push(line);
       case "wrong":
         return void this.wrong.push(line);
+      case "flowOffered":
+      case "flowAcknowledged":
+      case "flowWithdrawn":
+      case "flowCancelling":
+      case "flowRetrying":
+      case "flowNotRetried":
+      case "flowAtRest":
+        return noteFlow(this.#flow(line.flow), line);
       default:
         return this.#fate(line);
     }
@@ -159,6 +181,16 @@ class Book implements History {
     task.acknowledged = true;
     task.claims ??= offer.lines.at(-1) ?? null;
     offer.tasks.add(line.task);
+  }
+
+  #accepted(line: Of<"accepted">): void {
+    const { tag } = line;
+    const task = this.#task(line.task);
+    task.accepted.push(line);
+    if (typeof tag !== "string") return;
+    const offer = this.#offer(tag);
+    offer.tasks.add(line.task);
+    task.claims ??= offer.lines.at(-1) ?? null;
   }
 
   #start(line: Start): void {
@@ -212,6 +244,23 @@ class Book implements History {
     return offer;
   }
 
+  #flow(name: string): Flow {
+    const known = this.flows.get(name);
+    if (known !== undefined) return known;
+    const flow: Flow = {
+      name,
+      parent: null,
+      nodes: [],
+      acknowledged: false,
+      withdrawn: false,
+      cancelling: [],
+      retrying: [],
+      atRest: [],
+    };
+    this.flows.set(name, flow);
+    return flow;
+  }
+
   #past(name: string): Past {
     const known = this.processes.get(name);
     if (known !== undefined) return known;
@@ -228,4 +277,14 @@ class Book implements History {
     this.processes.set(name, past);
     return past;
   }
+}
+
+function noteFlow(flow: Flow, line: Extract<Line, { readonly flow: string }>): void {
+  if (line.kind === "flowOffered") [flow.parent, flow.nodes] = [line.parent, line.nodes];
+  else if (line.kind === "flowAcknowledged") flow.acknowledged = true;
+  else if (line.kind === "flowWithdrawn") flow.withdrawn = true;
+  else if (line.kind === "flowCancelling") flow.cancelling.push(line.at);
+  else if (line.kind === "flowRetrying") flow.retrying.push(line.at);
+  else if (line.kind === "flowNotRetried") flow.retrying.pop();
+  else if (line.kind === "flowAtRest") flow.atRest.push(line.state);
 }

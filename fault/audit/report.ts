@@ -21,6 +21,16 @@ export const VIOLATIONS = [
   "heldAtRest",
   "wrong",
   "slowRecovery",
+  "lostItems",
+  "itemTwice",
+  "advancedTwice",
+  "advancedWithoutCause",
+  "aboveWindow",
+  "outOfSequence",
+  "startedTooSoon",
+  "heardWrong",
+  "notEnded",
+  "wrongVerdict",
 ] as const;
 
 export type Violation = (typeof VIOLATIONS)[number];
@@ -71,6 +81,21 @@ export interface Zombies {
   readonly succeededByZombiesAlone: number;
 }
 
+/** Runs of workflows, and fan-outs of handlers. */
+export interface Flows {
+  readonly offered: number;
+  readonly acknowledged: number;
+  /** At rest. */
+  readonly succeeded: number;
+  readonly failed: number;
+  readonly cancelled: number;
+  /** Tasks that belong to one. */
+  readonly parts: number;
+  readonly retried: number;
+  /** Their runs that went on after their lease was, or may have been, given to others. */
+  readonly zombieRuns: number;
+}
+
 export interface Doubts {
   /** Runs that held their slots for certain only part of the time. */
   readonly runs: number;
@@ -105,4 +130,5 @@ export interface Report {
   /** Leases that were lost although nothing disturbed their process: a starved machine. */
   readonly leasesLost: number;
   readonly doubtful: Doubts;
+  readonly flows: Flows;
 }
