@@ -1,5 +1,6 @@
 import type { Case } from "./case.js";
-import type { Flow, Run, Task } from "./history.js";
+import type { Flow } from "./flow.js";
+import type { Run, Task } from "./history.js";
 import { outcomeOf, tasksOf } from "./flows.js";
 import type { FlowNode, Heard } from "./line.js";
 import { settled } from "./settled.js";

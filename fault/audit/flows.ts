@@ -1,6 +1,7 @@
 // Flows and their parts: what was done to a flow was done to its tasks. A flow is a run of a workflow.
 import type { Case } from "./case.js";
-import type { Flow, History, Of, Task } from "./history.js";
+import type { Flow } from "./flow.js";
+import type { History, Of, Task } from "./history.js";
 import type { FlowNode } from "./line.js";
 import type { Flows } from "./report.js";
 

@@ -1,5 +1,6 @@
 // Puts the lines together: who offered what, what ran where, who died when. Judges nothing.
-import type { Claims, FlowNode, Line } from "./line.js";
+import { noteFlow, type Flow } from "./flow.js";
+import type { Claims, Line } from "./line.js";
 import type { Window } from "./windows.js";
 
 export type Of<K extends Line["kind"]> = Extract<Line, { readonly kind: K }>;
@@ -32,18 +33,6 @@ export interface Offer {
   readonly lines: Of<"offered">[];
   withdrawn: number;
   readonly tasks: Set<string>;
-}
-
-/** A run of a workflow, as its producer claims it, and what was done to it. */
-export interface Flow {
-  readonly name: string;
-  parent: string | null;
-  nodes: readonly FlowNode[];
-  acknowledged: boolean;
-  withdrawn: boolean;
-  readonly cancelling: number[];
-  readonly retrying: number[];
-  readonly atRest: Of<"flowAtRest">["state"][];
 }
 
 /** What became of a process. */
@@ -119,6 +108,7 @@ class Book implements History {
   }
 
   note(line: Line): void {
+    if ("flow" in line) return noteFlow(this.flows, line);
     switch (line.kind) {
       case "offered":
         return void this.#offer(line.tag).lines.push(line);
@@ -151,14 +141,6 @@ class Book implements History {
         return void this.held.push(line);
       case "wrong":
         return void this.wrong.push(line);
-      case "flowOffered":
-      case "flowAcknowledged":
-      case "flowWithdrawn":
-      case "flowCancelling":
-      case "flowRetrying":
-      case "flowNotRetried":
-      case "flowAtRest":
-        return noteFlow(this.#flow(line.flow), line);
       default:
         return this.#fate(line);
     }
@@ -244,23 +226,6 @@ class Book implements History {
     return offer;
   }
 
-  #flow(name: string): Flow {
-    const known = this.flows.get(name);
-    if (known !== undefined) return known;
-    const flow: Flow = {
-      name,
-      parent: null,
-      nodes: [],
-      acknowledged: false,
-      withdrawn: false,
-      cancelling: [],
-      retrying: [],
-      atRest: [],
-    };
-    this.flows.set(name, flow);
-    return flow;
-  }
-
   #past(name: string): Past {
     const known = this.processes.get(name);
     if (known !== undefined) return known;
@@ -277,14 +242,4 @@ class Book implements History {
     this.processes.set(name, past);
     return past;
   }
-}
-
-function noteFlow(flow: Flow, line: Extract<Line, { readonly flow: string }>): void {
-  if (line.kind === "flowOffered") [flow.parent, flow.nodes] = [line.parent, line.nodes];
-  else if (line.kind === "flowAcknowledged") flow.acknowledged = true;
-  else if (line.kind === "flowWithdrawn") flow.withdrawn = true;
-  else if (line.kind === "flowCancelling") flow.cancelling.push(line.at);
-  else if (line.kind === "flowRetrying") flow.retrying.push(line.at);
-  else if (line.kind === "flowNotRetried") flow.retrying.pop();
-  else if (line.kind === "flowAtRest") flow.atRest.push(line.state);
 }

@@ -1,5 +1,5 @@
 import type { Case } from "./case.js";
-import type { Flow } from "./history.js";
+import type { Flow } from "./flow.js";
 import { outcomeOf, tasksOf } from "./flows.js";
 import type { FlowNode } from "./line.js";
 

@@ -11,7 +11,6 @@ import { onServer } from "./administrator.js";
 import { openTasks } from "./tasks.js";
 
 const tasksMax = 30;
-const flowsMax = 3;
 
 // Tags must differ from bite to bite.
 let bites = 0;
@@ -21,7 +20,7 @@ const orderKeys = `select distinct t.input ->> 'orderKey' as key from sluice.wai
 
 export const lateRollbackEnqueue: Fault = {
   name: "late-rollback-enqueue",
-  about: `a transaction enqueues ${tasksMax} tasks of all types, starts ${flowsMax} runs and rolls back 1 to 2 s later`,
+  about: `a transaction enqueues ${tasksMax} tasks of all types, starts a run and rolls back 1 to 2 s later`,
   disturbs: "work",
   bite: async (stage, random) => {
     const bite = ++bites;
@@ -29,22 +28,20 @@ export const lateRollbackEnqueue: Fault = {
     const works = Array.from({ length: tasksMax }, (_, n) =>
       workOf(random, `rollback/${bite}-${n}`, lines),
     );
-    const flows = Array.from({ length: flowsMax }, (_, n) =>
-      planFlow(random.pick(flowNames), `rollback/${bite}-f${n}`, random),
-    );
+    const flow = planFlow(random.pick(flowNames), `rollback/${bite}-f`, random);
     await stage.log.write([
       ...works.map((work) => ({ kind: "offered", ...claimsOf(work) }) as const),
-      ...flows.flatMap(offerOf),
+      ...offerOf(flow),
     ]);
     const enqueued = await rolledBack(stage, random, async (client) => {
       for (const work of works)
         await stage.sluice.enqueue(contracts[work.type as TypeName], work, { tx: client });
-      for (const flow of flows) await startFlow(stage.sluice, flow, client);
+      await startFlow(stage.sluice, flow, client);
       return works.length;
     });
     await stage.log.write([
       ...works.map(({ tag }) => ({ kind: "withdrawn", tag }) as const),
-      ...flows.flatMap(withdrawalOf),
+      ...withdrawalOf(flow),
     ]);
     return enqueued;
   },

@@ -74,8 +74,8 @@ export class FlowOffers {
   next(tasks: number): FlowPlan | null {
     const turn = this.#o.alone || this.#parts <= tasks * SHARE;
     if (this.#names.length === 0 || !turn) return null;
-    const tag = `${this.#o.producer}/f${++this.#made}`;
-    const plan = planFlow(this.#random.pick(this.#names), tag, this.#random);
+    const name = this.#names[this.#made % this.#names.length]!;
+    const plan = planFlow(name, `${this.#o.producer}/f${++this.#made}`, this.#random);
     this.#parts += plan.works.length;
     return plan;
   }

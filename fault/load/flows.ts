@@ -78,7 +78,7 @@ export type FlowName = keyof typeof workflows | "map";
 export const flowNames = [...Object.keys(workflows), "map"] as FlowName[];
 
 export function workflowOf(name: Exclude<FlowName, "map">): FlowWorkflow {
-  return workflows[name] as unknown as FlowWorkflow;
+  return workflows[name];
 }
 
 /** As the audit names a window. */

@@ -21,6 +21,7 @@ export interface ProducerOrders extends Orders {
   /** Exactly so many in all; null for as many as come until it is stopped. */
   readonly tasks: number | null;
   readonly types: readonly TypeName[];
+  /** In turn. */
   readonly flows: readonly FlowName[];
 }
 
