@@ -18,8 +18,8 @@ const CREATE = `
   create trigger note after insert on sluice.done for each row execute function audit.note();`;
 
 const READ = `select extract(epoch from at)::float8 * 1000 as at, task::text as task, attempt, claim, code,
-    case state when 's' then 'succeeded' when 'f' then 'failed' else 'cancelled' end as state
-  from audit.accepted order by at`;
+    case state when 's' then 'succeeded' when 'f' then 'failed' else 'cancelled' end as state, t.input #>> '{work,tag}' as tag
+  from audit.accepted left join sluice.task t on t.id = task order by at`;
 
 // An effect belongs to a success, and to one only. A task that was retried by hand can have no success before.
 const EFFECTS = `select coalesce(e.task, a.task)::text as task, coalesce(e.n, 0)::int as effects, coalesce(a.n, 0)::int as successes

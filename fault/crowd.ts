@@ -26,6 +26,7 @@ export class Crowd {
         rate: rate / PRODUCERS,
         tasks: tasks === null ? null : Math.floor((tasks + i) / PRODUCERS),
         types: options.types,
+        flows: turned(options.flows, i / PRODUCERS),
       };
       const child = new Child(theatre.programs.producer, orders);
       child.onNews(({ wrong }) => wrong !== undefined && onWrong(wrong));
@@ -64,4 +65,10 @@ export class Crowd {
   kill(): void {
     for (const child of this.#children) child.signal("SIGKILL");
   }
+}
+
+/** Each begins elsewhere, so that all are seen soon. */
+function turned<T>(all: readonly T[], by: number): T[] {
+  const first = Math.floor(all.length * by);
+  return [...all.slice(first), ...all.slice(0, first)];
 }

@@ -1,5 +1,6 @@
 import { Command, InvalidArgumentError } from "commander";
 import { faults } from "./faults/index.js";
+import { flowNames, type FlowName } from "./load/flows.js";
 import { typeNames, type TypeName } from "./load/terms.js";
 import { sabotages } from "./sabotage.js";
 import type { Fault } from "./stage.js";
@@ -11,6 +12,7 @@ export interface Options {
   readonly tasks: number | null;
   readonly workers: number;
   readonly types: readonly TypeName[];
+  readonly flows: readonly FlowName[];
   readonly json: boolean;
   readonly report: string | null;
   readonly log: string | null;
@@ -25,7 +27,7 @@ interface Given {
   readonly only?: readonly Fault[];
   readonly tasks?: number;
   readonly workers: number;
-  readonly types?: readonly TypeName[];
+  readonly types?: readonly string[];
   readonly json?: boolean;
   readonly report?: string;
   readonly log?: string;
@@ -52,7 +54,11 @@ export function readOptions(args: readonly string[]): Options {
       integer(1),
     )
     .option("--workers <n>", "worker processes", integer(1, 16), 4)
-    .option("--types <names>", `only these types of task: ${typeNames.join(", ")}`, typed)
+    .option(
+      "--types <names>",
+      `only these types of task and workflows: ${[...typeNames, ...flowNames].join(", ")}`,
+      typed,
+    )
     .option("--json", "progress to standard error; the last line of output is one JSON object")
     .option("--report <file>", "writes that object to a file too")
     .option("--log <file>", "writes every line of the audit's log, as JSON")
@@ -76,7 +82,8 @@ function complete(command: Command, given: Given): Options {
     faults: given.only ?? faults,
     tasks: given.tasks ?? null,
     workers: given.workers,
-    types: given.types ?? typeNames,
+    types: typeNames.filter((name) => given.types?.includes(name) ?? true),
+    flows: flowNames.filter((name) => given.types?.includes(name) ?? true),
     json: given.json ?? false,
     report: given.report ?? null,
     log: given.log ?? null,
@@ -102,10 +109,11 @@ function named(text: string): Fault[] {
   });
 }
 
-function typed(text: string): TypeName[] {
-  const found = text.split(",").filter((name) => typeNames.includes(name as TypeName));
-  if (found.length === text.split(",").length) return found as TypeName[];
-  throw new InvalidArgumentError(`Types: ${typeNames.join(", ")}`);
+function typed(text: string): string[] {
+  const all: readonly string[] = [...typeNames, ...flowNames];
+  const said = text.split(",").map((name) => name.trim());
+  if (said.every((name) => all.includes(name))) return said;
+  throw new InvalidArgumentError(`Types: ${all.join(", ")}`);
 }
 
 const names = (of: object): string => Object.keys(of).join(", ");

@@ -3,7 +3,9 @@ import { setTimeout as delay } from "node:timers/promises";
 import type { Unstamped } from "./stage.js";
 import { wrongEffects } from "./accepted.js";
 import type { Deadlocks } from "./server/errors.js";
-import { contracts, QUEUES, terms, typesOf } from "./load/terms.js";
+import { flowsAtRest, openFlows } from "./flows.js";
+import { allTypesOf, parts } from "./load/parts.js";
+import { contracts, QUEUES, terms } from "./load/terms.js";
 import type { Theatre } from "./theatre.js";
 
 const LOOK_EVERY_MS = 100;
@@ -20,27 +22,28 @@ export async function putBack({ sluice, log }: Theatre): Promise<void> {
     if (found.get(name)?.overridden === false) continue;
     await log.write([{ kind: "changing", limit, slots }]);
     // One that was removed is declared again.
-    if (!found.has(name)) await sluice.sync(Object.values(contracts));
+    if (!found.has(name)) await sluice.sync([...Object.values(contracts), ...Object.values(parts)]);
     await sluice.limits.set(name, { [keyed === undefined ? "total" : "perKey"]: "declared" });
     await log.write([{ kind: "changed", limit, slots }]);
   }
   for (const queue of QUEUES) {
-    await log.write([{ kind: "resuming", types: typesOf(queue) }]);
+    await log.write([{ kind: "resuming", types: allTypesOf(queue) }]);
     await sluice.resume(queue);
-    await log.write([{ kind: "resumed", types: typesOf(queue) }]);
+    await log.write([{ kind: "resumed", types: allTypesOf(queue) }]);
   }
 }
 
 /** Waits until no task is left to run. False if they do not come to an end. */
-export async function untilOver({ sluice }: Theatre, told: (left: number) => void) {
+export async function untilOver({ sluice, sql }: Theatre, told: (left: number) => void) {
   const end = performance.now() + REST_MS_MAX;
   let [last, movedMs] = ["", performance.now()];
   for (;;) {
     const counts = await sluice.counts();
     const left = counts.scheduled + counts.waiting + counts.ready + counts.running;
-    told(left);
-    if (left === 0) return true;
-    const state = JSON.stringify(counts);
+    const flows = await openFlows(sql);
+    told(left + flows);
+    if (left + flows === 0) return true;
+    const state = JSON.stringify([counts, flows]);
     if (state !== last) [last, movedMs] = [state, performance.now()];
     const now = performance.now();
     if (now > end || now - movedMs > STUCK_MS) return false;
@@ -65,6 +68,7 @@ export async function lookAtRest({ sluice, sql, log, server }: Theatre): Promise
   ];
   await log.write([
     ...held,
+    ...(await flowsAtRest(sql)),
     ...wrong.slice(0, WRONG_MAX).map((what) => ({ kind: "wrong", what }) as const),
   ]);
 }

@@ -7,6 +7,7 @@ import { readAccepted } from "./accepted.js";
 import { Conductor, type Tally, type Turn } from "./conductor.js";
 import { Crowd } from "./crowd.js";
 import { WorkerFleet } from "./fleet.js";
+import { windowNumbers } from "./load/flows.js";
 import { LEASE_MS, terms } from "./load/terms.js";
 import { corrected, readLog } from "./log.js";
 import type { Options } from "./options.js";
@@ -173,7 +174,7 @@ class Performance {
     const accepted = await readAccepted(this.#theatre.sql);
     const lines = corrected(said, accepted);
     if (this.#options.log !== null) writeLines(this.#options.log, lines);
-    return audit(lines, terms);
+    return audit(lines, { ...terms, limits: { ...terms.limits, ...windowNumbers() } });
   }
 
   #stage(): Stage {

@@ -37,6 +37,12 @@ export const sabotages: Readonly<Record<string, readonly Mutation[]>> = {
       edits: [["greatest(0, l.room + coalesce(c.n, 0) + u.own)", "u.want"]],
     },
   ],
+  // More items of a fan-out run at once than its window lets through.
+  window: [
+    { in: "lane_cap", edits: [["0 else n.window_size end", "0 else 2 * n.window_size end"]] },
+  ],
+  // Two who complete the last items of a fan-out at once do not know of each other.
+  "run-lock": [{ in: "workflow_ended", edits: [["order by r.id for update", "order by r.id"]] }],
   // The database gives tasks away long before their worker believes that its lease is over.
   lease: [
     { in: "require_lease", edits: [["if not exists", "if false and not exists"]] },

@@ -20,6 +20,13 @@ const QUESTIONS: Readonly<Record<string, string>> = {
   "lanes at their number": `select id, limit_id, cap, used from sluice.lane where limit_id > 0 and used >= cap limit 20`,
   "notes and lowered": `select (select count(*) from sluice.dirty) as dirty, (select array_agg(limit_id) from sluice.lowered) as lowered`,
   streams: `select id, queue, type, gate, paused, unserved from sluice.stream where paused or unserved or gate <> 0`,
+  "runs of workflows": `select r.id, r.input ->> 'tag' as tag, r.parent, r.name, r.state, r.open, r.paused, r.stopping, r.created_at from sluice.workflow_run r
+    where r.finished_at is null order by r.id limit 20`,
+  "their nodes": `select n.run, n.node, n.kind, n.policy, n.state, n.blocked, n.failing, n.total, n.succeeded, n.failed, n.cancelled, n.window_size, l.used, l.cap
+    from sluice.workflow_node n join sluice.workflow_run r on r.id = n.run left join sluice.lane l on l.id = n.lane
+    where r.finished_at is null and n.state in ('r', 'u', 'h') order by n.run, n.node limit 20`,
+  "placing, halts, notes, parents": `select (select count(*) from sluice.workflow_unplaced) as unplaced, (select count(*) from sluice.workflow_halt) as halts,
+    (select count(*) from sluice.workflow_note) as notes, (select count(*) from sluice.parent) as parents`,
   sessions: `select pid, application_name as name, state, wait_event, now() - xact_start as open, left(query, 80) as query
     from pg_stat_activity where xact_start < now() - interval '1 second' and backend_type = 'client backend'`,
   locks: `select locktype, relation::regclass::text, mode, granted, pid from pg_locks where not granted limit 20`,

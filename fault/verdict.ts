@@ -1,6 +1,7 @@
 // What came of a run: the figures, whether they are good, and a table for people.
 import { tooDoubtful } from "./audit/doubts.js";
 import type { Report } from "./audit/report.js";
+import { flowNames, windowNumbers } from "./load/flows.js";
 import { limitsOf, terms, typeNames } from "./load/terms.js";
 import type { Options } from "./options.js";
 import type { Played } from "./run.js";
@@ -95,9 +96,10 @@ export function figuresOf(options: Options, played: Played): Figures {
 }
 
 /** The limits of the types that were produced. */
-function limitsInUse({ types }: Options): [string, number][] {
+function limitsInUse({ types, flows }: Options): [string, number][] {
   const used = new Set(types.flatMap((type) => limitsOf(type, "*")));
-  return Object.entries(terms.limits).filter(([limit]) => used.has(limit));
+  const limits = Object.entries(terms.limits).filter(([limit]) => used.has(limit));
+  return [...limits, ...Object.entries(windowNumbers(flows))];
 }
 
 /** While another number was in force, reaching this one would prove nothing. */
@@ -106,9 +108,11 @@ function peakOf(report: Report, limit: string, slots: number): number {
   return found?.under.find((under) => under.slots === slots)?.peak ?? 0;
 }
 
-function commandOf({ seed, seconds, faults, tasks, workers, types, sabotage }: Options): string {
+function commandOf(options: Options): string {
+  const { seed, seconds, faults, tasks, workers, types, flows, sabotage } = options;
   const words = ["npm run fault --", `--seed ${seed} --seconds ${seconds} --workers ${workers}`];
-  if (types.length < typeNames.length) words.push(`--types ${types.join(",")}`);
+  const load = [...types, ...flows];
+  if (load.length < typeNames.length + flowNames.length) words.push(`--types ${load.join(",")}`);
   if (tasks !== null) words.push(`--tasks ${tasks}`);
   if (sabotage !== null) words.push(`--sabotage ${sabotage}`);
   return [...words, `--only ${faults.map(({ name }) => name).join(",")}`].join(" ");
@@ -121,7 +125,7 @@ export function table(figures: Figures): string {
   const { audit, limits, faults } = figures;
   const row = (name: string, ...rest: (string | number | null)[]): string =>
     `  ${name.padEnd(26)}${rest.map((cell) => String(cell ?? "-").padStart(10)).join("")}`;
-  const { recovery, resume, zombies } = audit;
+  const { recovery, resume, zombies, flows } = audit;
   return [
     "",
     "violations",
@@ -137,7 +141,11 @@ export function table(figures: Figures): string {
     row("recovery, ms", recovery.count, whole(recovery.medianMs), whole(recovery.maxMs)),
     row("resume, ms", resume.count, whole(resume.medianMs), whole(resume.maxMs)),
     "",
+    row("", "succeeded", "failed", "cancelled", "retried"),
+    row("runs of workflows", flows.succeeded, flows.failed, flows.cancelled, flows.retried),
+    "",
     row("tasks", figures.tasks),
+    row("of them in workflows", flows.parts),
     row("runs", figures.runs),
     row("tasks/s", figures.tasksPerSecond),
     row("deaths", audit.deaths),

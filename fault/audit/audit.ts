@@ -1,5 +1,6 @@
 // The checker. It knows nothing of the queue and reads only the log.
 import { acceptedTwice } from "./accepted.js";
+import { advanced } from "./advance.js";
 import { attemptsBurnt } from "./attempts.js";
 import type { Case } from "./case.js";
 import { miscounted } from "./counted.js";
@@ -7,6 +8,7 @@ import { doubledRuns } from "./doubled.js";
 import { early } from "./early.js";
 import { neverEnqueued } from "./enqueued.js";
 import { clockFrom, Findings } from "./findings.js";
+import { flowCounts, spreadFlows } from "./flows.js";
 import { historyOf, type History } from "./history.js";
 import { limits } from "./limits.js";
 import type { Line, Terms } from "./line.js";
@@ -25,6 +27,7 @@ import { zombies } from "./zombies.js";
 /** Holds a log against what was promised. The lines may come in any order. */
 export function audit(lines: readonly Line[], terms: Terms): Report {
   const history = historyOf(lines, terms.leaseMs * SILENCE);
+  spreadFlows(history);
   const trial = new Trial(history, terms);
   const findings = new Findings();
   const on: Case = { history, trial, terms, findings, clock: clockFrom(history.first) };
@@ -42,6 +45,7 @@ export function audit(lines: readonly Line[], terms: Terms): Report {
   atRest(on);
   const recovered = recovery(on);
   const counted = miscounted(on);
+  advanced(on);
   const doubtful = { ...doubtsOf(trial), lateStarts: aboveLowered + whilePausing };
   return {
     violations: findings.total,
@@ -56,6 +60,7 @@ export function audit(lines: readonly Line[], terms: Terms): Report {
     leasesLost: trial.leasesLost,
     doubtful,
     counted,
+    flows: flowCounts(on),
   };
 }
 

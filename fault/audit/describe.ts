@@ -22,6 +22,16 @@ const WORDS: Record<Violation, string> = {
   wrong: "wrong at rest",
   slowRecovery: "recovered too late",
   miscounted: "scrapes that do not fit what was recorded",
+  lostItems: "parts of flows lost",
+  itemTwice: "items made twice",
+  advancedTwice: "flows advanced twice",
+  advancedWithoutCause: "flows advanced without cause",
+  aboveWindow: "started above a window",
+  outOfSequence: "started out of sequence",
+  startedTooSoon: "started before what comes before",
+  heardWrong: "given what was not recorded",
+  notEnded: "flows not ended at rest",
+  wrongVerdict: "flows that ended as they should not",
 };
 
 /** `each`: how many findings of a kind are told in words. */
@@ -68,6 +78,7 @@ function happened(report: Report): Row[] {
     disturbances,
     ...report.accepted,
     "no end": report.unended,
+    flows: report.flows.acknowledged,
   });
 }
 

@@ -1,7 +1,7 @@
 import type { Case } from "./case.js";
 import type { Offer, Start } from "./history.js";
 import { named } from "./lost.js";
-import type { Claims } from "./line.js";
+import type { Claims, FlowNode } from "./line.js";
 
 /** Only what was offered before, and not withdrawn, may run; as it was offered, and once per offer. */
 export function neverEnqueued({ history, findings }: Case): void {
@@ -9,7 +9,10 @@ export function neverEnqueued({ history, findings }: Case): void {
     const wrong = wrongWith(line, history.offers.get(line.tag)!);
     if (wrong !== null) findings.add("neverEnqueued", () => `${named(task)} started, but ${wrong}`);
   }
+  const parts = new Set([...history.flows.values()].flatMap(({ nodes }) => tagsOf(nodes)));
   for (const [tag, { lines, withdrawn, tasks }] of history.offers) {
+    // Of a part of a flow there may be another task when the flow was retried: see advance.
+    if (parts.has(tag)) continue;
     if (lines.length > 0 && tasks.size > Math.max(1, lines.length - withdrawn))
       findings.add(
         "neverEnqueued",
@@ -37,4 +40,8 @@ function differenceOf(offer: Claims, start: Claims): string | null {
 function told(value: Claims[keyof Claims]): string {
   if (typeof value !== "object" || value === null) return String(value);
   return [...new Set(value)].toSorted((a, b) => (a < b ? -1 : 1)).join(" ");
+}
+
+function tagsOf(nodes: readonly FlowNode[]): string[] {
+  return nodes.flatMap(({ tags }) => tags);
 }

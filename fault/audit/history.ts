@@ -1,4 +1,5 @@
 // Puts the lines together: who offered what, what ran where, who died when. Judges nothing.
+import { noteFlow, type Flow } from "./flow.js";
 import type { Claims, Line } from "./line.js";
 import type { Window } from "./windows.js";
 
@@ -54,6 +55,7 @@ export interface History {
   readonly runs: readonly Run[];
   readonly tasks: ReadonlyMap<string, Task>;
   readonly offers: ReadonlyMap<string, Offer>;
+  readonly flows: ReadonlyMap<string, Flow>;
   readonly processes: ReadonlyMap<string, Past>;
   readonly changes: readonly Of<"changing" | "changed">[];
   readonly pauses: readonly Of<"pausing" | "paused" | "resuming" | "resumed">[];
@@ -89,6 +91,7 @@ class Book implements History {
   readonly runs: Run[] = [];
   readonly tasks = new Map<string, Task>();
   readonly offers = new Map<string, Offer>();
+  readonly flows = new Map<string, Flow>();
   readonly processes = new Map<string, Past>();
   readonly changes: Of<"changing" | "changed">[] = [];
   readonly pauses: Of<"pausing" | "paused" | "resuming" | "resumed">[] = [];
@@ -106,6 +109,7 @@ class Book implements History {
   }
 
   note(line: Line): void {
+    if ("flow" in line) return noteFlow(this.flows, line);
     switch (line.kind) {
       case "offered":
         return void this.#offer(line.tag).lines.push(line);
@@ -118,7 +122,7 @@ class Book implements History {
       case "end":
         return this.#end(line);
       case "accepted":
-        return void this.#task(line.task).accepted.push(line);
+        return this.#accepted(line);
       case "cancelling":
         return void this.#task(line.task).cancelling.push(line.at);
       case "retrying":
@@ -162,6 +166,16 @@ class Book implements History {
     task.acknowledged = true;
     task.claims ??= offer.lines.at(-1) ?? null;
     offer.tasks.add(line.task);
+  }
+
+  #accepted(line: Of<"accepted">): void {
+    const { tag } = line;
+    const task = this.#task(line.task);
+    task.accepted.push(line);
+    if (typeof tag !== "string") return;
+    const offer = this.#offer(tag);
+    offer.tasks.add(line.task);
+    task.claims ??= offer.lines.at(-1) ?? null;
   }
 
   #start(line: Start): void {

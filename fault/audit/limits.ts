@@ -55,7 +55,7 @@ class Sweep {
       const over = this.#limitOf(slot).start(slot, one.start, holds(one));
       if (over === null) continue;
       this.#on.findings.add(
-        "overLimit",
+        slot.startsWith("window") ? "aboveWindow" : "overLimit",
         () =>
           `${named(task)} started at ${this.#on.clock(one.start)} as number ${over.running} of ${over.slots} in ${slot}`,
       );

@@ -20,6 +20,23 @@ export interface Claims {
   readonly timeoutMs?: number | null;
 }
 
+/** One node of a flow, as its producer claims it. Nodes come before those that come after them. */
+export interface FlowNode {
+  readonly name: string;
+  /** success: they have succeeded. end: they are over. */
+  readonly after: readonly string[];
+  readonly on: "success" | "end";
+  /** task: one task. The others: an item each, and what becomes of them when one fails. */
+  readonly policy: "task" | "failFast" | "finish" | "collect";
+  /** Of its tasks, in the order of the items. */
+  readonly tags: readonly string[];
+  /** One link of a sequence. */
+  readonly chained: boolean;
+}
+
+/** What nodes came to, as a task was given it: the claims of successes, null for what did not succeed. */
+export type Heard = Readonly<Record<string, string | readonly (string | null)[]>>;
+
 /** How a handler ended, as the handler itself saw it. */
 export type Ended =
   | { readonly how: "snoozed"; readonly reason: null; readonly snoozeMs: number }
@@ -47,13 +64,20 @@ export type Line = { readonly at: number; readonly process: string } & (
       readonly task: string;
       readonly claim: string;
       readonly attempt: number;
+      readonly heard?: Heard;
     } & Claims)
   /**
    * The last thing a handler does: what it returns or throws next is what is recorded. A handler that
    * completes its task by a transaction of its own writes it before the commit. `reason`: the code of
-   * the abort, for `left` (lease_lost, timeout, shutdown, cancelled). `snoozeMs`: for how long.
+   * the abort, for `left` (lease_lost, timeout, shutdown, cancelled). `snoozeMs`: for how long. `heard`: of
+   * a handler that fanned out, what came back.
    */
-  | ({ readonly kind: "end"; readonly task: string; readonly claim: string } & Ended)
+  | ({
+      readonly kind: "end";
+      readonly task: string;
+      readonly claim: string;
+      readonly heard?: Heard;
+    } & Ended)
   /** The database has recorded an outcome: written by a trigger in the transaction that records it. */
   | {
       readonly kind: "accepted";
@@ -64,6 +88,30 @@ export type Line = { readonly at: number; readonly process: string } & (
       readonly claim: string | null;
       /** Of a failure: why, as the database says. `poisoned`: in hand at four crashes, the last time alone. */
       readonly code?: string | null;
+      /** Of a part of a flow: its tag, also if it never ran. */
+      readonly tag?: string | null;
+    }
+  /**
+   * A flow is a run of a workflow: run is said of handlers here. Before it is started, with its parts, each of
+   * which is offered besides. `parent`: the tag of the task whose handler makes it, for a fan-out of a handler.
+   */
+  | {
+      readonly kind: "flowOffered";
+      readonly flow: string;
+      readonly parent: string | null;
+      readonly nodes: readonly FlowNode[];
+    }
+  /** As for tasks. */
+  | {
+      readonly kind:
+        "flowAcknowledged" | "flowWithdrawn" | "flowCancelling" | "flowRetrying" | "flowNotRetried";
+      readonly flow: string;
+    }
+  /** At rest: what became of it. */
+  | {
+      readonly kind: "flowAtRest";
+      readonly flow: string;
+      readonly state: "running" | "succeeded" | "failed" | "cancelled";
     }
   /**
    * What a worker says of itself, as it serves it to Prometheus: the counters of completions. `last`: it

@@ -22,6 +22,16 @@ export const VIOLATIONS = [
   "wrong",
   "slowRecovery",
   "miscounted",
+  "lostItems",
+  "itemTwice",
+  "advancedTwice",
+  "advancedWithoutCause",
+  "aboveWindow",
+  "outOfSequence",
+  "startedTooSoon",
+  "heardWrong",
+  "notEnded",
+  "wrongVerdict",
 ] as const;
 
 export type Violation = (typeof VIOLATIONS)[number];
@@ -72,6 +82,21 @@ export interface Zombies {
   readonly succeededByZombiesAlone: number;
 }
 
+/** Runs of workflows, and fan-outs of handlers. */
+export interface Flows {
+  readonly offered: number;
+  readonly acknowledged: number;
+  /** At rest. */
+  readonly succeeded: number;
+  readonly failed: number;
+  readonly cancelled: number;
+  /** Tasks that belong to one. */
+  readonly parts: number;
+  readonly retried: number;
+  /** Their runs that went on after their lease was, or may have been, given to others. */
+  readonly zombieRuns: number;
+}
+
 export interface Doubts {
   /** Runs that held their slots for certain only part of the time. */
   readonly runs: number;
@@ -119,4 +144,5 @@ export interface Report {
   readonly leasesLost: number;
   readonly doubtful: Doubts;
   readonly counted: Counted;
+  readonly flows: Flows;
 }

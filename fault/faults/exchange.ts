@@ -7,9 +7,9 @@ const tokenAt = 1;
 const claimAt = 3;
 const successesAt = 4;
 
-/** Something was inserted by it. */
+/** Something was inserted by it: tasks, or a run of a workflow. */
 export function isEnqueue({ statement }: Exchange): boolean {
-  return statement.endsWith(".enqueue_many");
+  return statement.endsWith(".enqueue_many") || statement.endsWith(".workflow_start");
 }
 
 /** It asks for tasks, whether it gets any or not. */

@@ -14,6 +14,7 @@ import { blackHole, halfOpen, slow } from "./network.js";
 import { limitAdd, limitRemove } from "./own.js";
 import { pause } from "./pause.js";
 import { lateRollbackCancel, lateRollbackEnqueue } from "./rollback.js";
+import { runCancel, runRetry, runWindow } from "./runs.js";
 import { restart, terminateBackends } from "./server.js";
 import { readOnly, statementTimeout } from "./setting.js";
 import { longSnapshot } from "./snapshot.js";
@@ -53,5 +54,8 @@ export const faults: readonly Fault[] = [
   retry,
   lateRollbackEnqueue,
   lateRollbackCancel,
+  runCancel,
+  runRetry,
+  runWindow,
   migrate,
 ];

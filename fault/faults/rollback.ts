@@ -1,6 +1,9 @@
 // A transaction of a user's that does a lot, stays open, and then takes it all back.
 import type pg from "pg";
 import type { Claims } from "../audit/line.js";
+import { flowNames } from "../load/flows.js";
+import { offerOf, startFlow, withdrawalOf } from "../load/flow-offer.js";
+import { planFlow } from "../load/flow-plan.js";
 import { contracts, limitsOf, typeNames, type TypeName, type Work } from "../load/terms.js";
 import type { Random } from "../random.js";
 import type { Fault, Stage } from "../stage.js";
@@ -13,11 +16,11 @@ const tasksMax = 30;
 let bites = 0;
 
 const orderKeys = `select distinct t.input ->> 'orderKey' as key from sluice.wait w join sluice.task t on t.id = w.id
-  where w.lane >> 60 = 1 limit 20`;
+  where w.lane >> 60 = 1 and t.input ->> 'orderKey' is not null limit 20`;
 
 export const lateRollbackEnqueue: Fault = {
   name: "late-rollback-enqueue",
-  about: `a transaction enqueues ${tasksMax} tasks of all types and rolls back 1 to 2 s later`,
+  about: `a transaction enqueues ${tasksMax} tasks of all types, starts a run and rolls back 1 to 2 s later`,
   disturbs: "work",
   bite: async (stage, random) => {
     const bite = ++bites;
@@ -25,13 +28,21 @@ export const lateRollbackEnqueue: Fault = {
     const works = Array.from({ length: tasksMax }, (_, n) =>
       workOf(random, `rollback/${bite}-${n}`, lines),
     );
-    await stage.log.write(works.map((work) => ({ kind: "offered", ...claimsOf(work) })));
+    const flow = planFlow(random.pick(flowNames), `rollback/${bite}-f`, random);
+    await stage.log.write([
+      ...works.map((work) => ({ kind: "offered", ...claimsOf(work) }) as const),
+      ...offerOf(flow),
+    ]);
     const enqueued = await rolledBack(stage, random, async (client) => {
       for (const work of works)
         await stage.sluice.enqueue(contracts[work.type as TypeName], work, { tx: client });
+      await startFlow(stage.sluice, flow, client);
       return works.length;
     });
-    await stage.log.write(works.map(({ tag }) => ({ kind: "withdrawn", tag })));
+    await stage.log.write([
+      ...works.map(({ tag }) => ({ kind: "withdrawn", tag }) as const),
+      ...withdrawalOf(flow),
+    ]);
     return enqueued;
   },
 };

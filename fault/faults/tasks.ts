@@ -58,7 +58,8 @@ async function retried(stage: Stage, id: string): Promise<boolean | undefined> {
     try {
       return await stage.sluice.retry(id);
     } catch (e) {
-      if (mayHaveHappened(e)) throw e;
+      // A task of a run is retried alone only while its node runs.
+      if (!isSluiceError(e, "workflow_over") && mayHaveHappened(e)) throw e;
       return false;
     }
   });

@@ -1,7 +1,7 @@
 // What every handler of the load does: say that it begins, do what it is told, say how it ended.
 import { setTimeout as delay } from "node:timers/promises";
 import { snooze, type TaskContext } from "../../src/index.js";
-import type { Claims, Ended } from "../audit/line.js";
+import type { Claims, Ended, Heard } from "../audit/line.js";
 import type { LogWriter } from "../log.js";
 import { transactional, type Work } from "./terms.js";
 
@@ -13,9 +13,14 @@ const REASONS: Readonly<Record<string, string>> = {
 };
 
 /** Returns its claim: what is recorded tells under which claim it ran. */
-export async function handle(log: LogWriter, work: Work, ctx: TaskContext): Promise<string> {
+export async function handle(
+  log: LogWriter,
+  work: Work,
+  ctx: TaskContext,
+  heard?: Heard,
+): Promise<string> {
   const ear = new Ear(ctx.signal);
-  await log.write([{ kind: "start", ...aboutOf(ctx), attempt: ctx.attempt, ...claimsOf(work) }]);
+  await begin(log, work, ctx, heard);
   if (transactional.includes(work.type)) return book(log, work, ctx, ear);
   const deed = work.deeds[ctx.attempt - 1] ?? null;
   await ear.heard(deed === "hang" ? null : work.ms);
@@ -29,6 +34,12 @@ export async function handle(log: LogWriter, work: Work, ctx: TaskContext): Prom
     return end(log, ctx, ear, ended, snooze(snoozeMs));
   }
   return end(log, ctx, ear, said("completed"), null);
+}
+
+export function begin(log: LogWriter, work: Work, ctx: TaskContext, heard?: Heard): Promise<void> {
+  const told = heard === undefined ? {} : { heard };
+  const { attempt } = ctx;
+  return log.write([{ kind: "start", ...aboutOf(ctx), attempt, ...claimsOf(work), ...told }]);
 }
 
 /**
@@ -49,11 +60,11 @@ async function book(log: LogWriter, work: Work, ctx: TaskContext, ear: Ear): Pro
   }
 }
 
-async function end(
+export async function end(
   log: LogWriter,
   ctx: TaskContext,
   ear: Ear,
-  ended: Ended,
+  ended: Ended & { readonly heard?: Heard },
   thrown: unknown,
 ): Promise<string> {
   await log.write([{ kind: "end", ...aboutOf(ctx), ...ended }]);
@@ -64,14 +75,14 @@ async function end(
 }
 
 /** Told to stop: the run was over when it heard so, however long the log takes. */
-async function leave(log: LogWriter, ctx: TaskContext, ear: Ear): Promise<never> {
+export async function leave(log: LogWriter, ctx: TaskContext, ear: Ear): Promise<never> {
   const agoMs = performance.now() - ear.atMs;
   await log.write([{ kind: "end", ...aboutOf(ctx), how: "left", reason: ear.reason, agoMs }]);
   throw ctx.signal.reason;
 }
 
 /** Listens for the abort from the first moment. */
-class Ear {
+export class Ear {
   readonly #signal: AbortSignal;
   atMs = 0;
   reason: string | null = null;
@@ -106,6 +117,6 @@ function aboutOf(ctx: TaskContext): { task: string; claim: string } {
   return { task: ctx.id, claim: ctx.claim };
 }
 
-function claimsOf({ ms: _ms, key: _key, deeds: _deeds, ...claims }: Work): Claims {
+export function claimsOf({ ms: _ms, key: _key, deeds: _deeds, ...claims }: Work): Claims {
   return claims;
 }

@@ -10,7 +10,7 @@ import { contracts, type Work, type WorkContract } from "./terms.js";
 const ASK_MS_MAX = 120_000;
 const ASK_AGAIN_MS = 100;
 const CONNECT_MS_MAX = 5_000;
-const LATE_MS_MAX = 600;
+export const LATE_MS_MAX = 600;
 
 export class Offers {
   readonly #client: Client;
@@ -70,41 +70,26 @@ export class Offers {
   /** If anybody's word is lost on the way, nobody knows whether it has committed: then we ask again. */
   async #commit(contract: WorkContract, works: readonly Work[]): Promise<void> {
     await this.#offered(works);
-    await this.#inTransaction(contract, works, "commit").catch(() => {});
+    await this.#in(contract, works, "commit").catch(() => {});
     await Promise.all(works.map((work) => this.#ask(contract, work)));
   }
 
   /** Whatever happens to the connection, nothing of it is ever committed. */
   async #withdraw(contract: WorkContract, works: readonly Work[]): Promise<number> {
     await this.#offered(works);
-    await this.#inTransaction(contract, works, "rollback").catch(() => {});
+    await this.#in(contract, works, "rollback").catch(() => {});
     await this.#log.write(works.map(({ tag }) => ({ kind: "withdrawn", tag })));
     return 0;
   }
 
-  async #inTransaction(
-    contract: WorkContract,
-    works: readonly Work[],
-    end: "commit" | "rollback",
-  ): Promise<void> {
-    const tx = new pg.Client({
-      connectionString: this.#url,
-      connectionTimeoutMillis: CONNECT_MS_MAX,
-    });
-    tx.on("error", () => {});
-    await tx.connect();
-    try {
-      await tx.query("begin");
+  #in(contract: WorkContract, works: readonly Work[], end: "commit" | "rollback"): Promise<void> {
+    return inTransaction(this.#url, end, async (tx) => {
       for (const work of works) {
         const options = { ...optionsOf(work), idempotencyKey: work.tag, tx };
         await this.#client.enqueue(contract, work, options);
       }
       await delay(Math.random() * LATE_MS_MAX);
-      await tx.query(end);
-    } finally {
-      // Not to be waited for: in a black hole nobody answers to a goodbye.
-      void tx.end().catch(() => {});
-    }
+    });
   }
 
   #offered(works: readonly Work[]): Promise<void> {
@@ -120,8 +105,27 @@ function optionsOf({ runAt }: Work): EnqueueOptions {
   return runAt === null ? {} : { runAt: new Date(runAt) };
 }
 
+/** Does it in a transaction of a connection of its own. */
+export async function inTransaction(
+  url: string,
+  end: "commit" | "rollback",
+  work: (tx: pg.Client) => Promise<void>,
+): Promise<void> {
+  const tx = new pg.Client({ connectionString: url, connectionTimeoutMillis: CONNECT_MS_MAX });
+  tx.on("error", () => {});
+  await tx.connect();
+  try {
+    await tx.query("begin");
+    await work(tx);
+    await tx.query(end);
+  } finally {
+    // Not to be waited for: in a black hole nobody answers to a goodbye.
+    void tx.end().catch(() => {});
+  }
+}
+
 /** The key of each task makes asking again harmless. */
-async function untilAcknowledged<T>(ask: () => Promise<T>): Promise<T> {
+export async function untilAcknowledged<T>(ask: () => Promise<T>): Promise<T> {
   const end = performance.now() + ASK_MS_MAX;
   for (;;) {
     try {

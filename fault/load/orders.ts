@@ -1,4 +1,5 @@
 // What the harness and its processes say to each other.
+import type { FlowName } from "./flows.js";
 import type { TypeName } from "./terms.js";
 
 /** What a process is started with, in FAULT_ORDERS. */
@@ -20,6 +21,8 @@ export interface ProducerOrders extends Orders {
   /** Exactly so many in all; null for as many as come until it is stopped. */
   readonly tasks: number | null;
   readonly types: readonly TypeName[];
+  /** In turn. */
+  readonly flows: readonly FlowName[];
 }
 
 export type ToProcess =

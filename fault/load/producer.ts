@@ -3,6 +3,7 @@ import { setTimeout as delay } from "node:timers/promises";
 import { Client } from "../../src/client.js";
 import { LogWriter } from "../log.js";
 import { randomOf } from "../random.js";
+import { FlowOffers } from "./flow-offer.js";
 import { Offers } from "./offer.js";
 import {
   endWithHarness,
@@ -42,7 +43,13 @@ const client = await patiently(() =>
   }),
 );
 const offers = new Offers(client, log, orders.url);
-const plan = new Plan(orders.name, randomOf(orders.seed).fork(orders.name), orders.types);
+const random = randomOf(orders.seed).fork(orders.name);
+const plan = new Plan(orders.name, random, orders.types);
+const flows = new FlowOffers(client, log, random.fork("flows"), orders.flows, {
+  url: orders.url,
+  producer: orders.name,
+  alone: orders.types.length === 0,
+});
 reporter.tell({ ready: true });
 await produce();
 await Promise.all(under);
@@ -66,10 +73,19 @@ async function produce(): Promise<void> {
 
 /** What is withdrawn was never owed. */
 function makeOne(most: number): void {
+  const flow = flows.next(owed);
+  if (flow !== null) {
+    const size = flow.works.length;
+    owed += size;
+    return count(flows.make(flow).then((made) => ((owed -= size - made), made)));
+  }
   const batch = plan.next(most);
   if (batch.by !== "rollback") owed += batch.works.length;
-  const made = offers
-    .make(batch)
+  count(offers.make(batch));
+}
+
+function count(making: Promise<number>): void {
+  const made = making
     .then((count) => reporter.tell({ produced: (produced += count) }))
     .catch((e: unknown) => reporter.tell({ wrong: `${orders.name} gave up: ${String(e)}` }))
     .finally(() => under.delete(made));

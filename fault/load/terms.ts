@@ -26,8 +26,8 @@ const order = { key: (work: Work) => work.orderKey, onFailure: "continue" } as c
 const patient = { attempts: 100, backoff: fixed(50) };
 
 // Numbers that a burst of one type reaches easily, so that every limit is seen at work.
-const tenant = limit("tenant", { perKey: 3 });
-const account = limit("account", { perKey: 2 });
+export const tenant = limit("tenant", { perKey: 3 });
+export const account = limit("account", { perKey: 2 });
 const group = limit("group", { total: 6 });
 const pool = limit("pool", { total: 5 });
 const vendor = limit("vendor", { total: 7 });
@@ -62,18 +62,24 @@ export const contracts = {
 } satisfies Record<string, WorkContract>;
 
 /** These complete in a transaction. */
-export const transactional: readonly string[] = ["posted", "booked"];
+export const transactional: readonly string[] = ["posted", "booked", "sealed"];
 
 export type TypeName = keyof typeof contracts;
 export const typeNames = Object.keys(contracts) as TypeName[];
 
 /** Every limit that counts a task, as the log names them. A type's own limit goes by its name: a fault may give it one. */
 export function limitsOf(name: TypeName, key: string | null): string[] {
-  const { limitList } = contracts[name];
+  return slotsOf(contracts[name], key);
+}
+
+export function slotsOf(
+  { type, limitList }: Pick<WorkContract, "type" | "limitList">,
+  key: string | null,
+): string[] {
   const uses = (limitList ?? []).map(({ limit }) =>
     limit.perKey === undefined ? limit.name : `${limit.name}/${key}`,
   );
-  return [...new Set([...uses, name])];
+  return [...new Set([...uses, type])];
 }
 
 /** The types of a queue. */

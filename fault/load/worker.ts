@@ -10,6 +10,7 @@ import {
   type WorkerOrders,
 } from "./orders.js";
 import { counters } from "../scraper.js";
+import { partHandlers } from "./part.js";
 import { patiently } from "./patiently.js";
 import { contracts, LEASE_MS, typeNames } from "./terms.js";
 
@@ -32,17 +33,10 @@ const logger: Logger = { debug: nothing, info: nothing, warn: count, error: coun
 
 function workerOf(sluice: Sluice, log: LogWriter): Worker {
   const handlers = typeNames.map((name) =>
-    contracts[name].handle(async (work, ctx) => {
-      reporter.tell({ inHand: ++inHand });
-      try {
-        return await handle(log, work, ctx);
-      } finally {
-        reporter.tell({ inHand: --inHand, ended: ++ended });
-      }
-    }),
+    contracts[name].handle((work, ctx) => inHandWhile(() => handle(log, work, ctx))),
   );
   return sluice.worker({
-    handlers,
+    handlers: [...handlers, ...partHandlers(log, inHandWhile)],
     name: orders.name,
     leaseMs: LEASE_MS,
     maxConcurrentTasks: orders.tasksMax,
@@ -51,6 +45,15 @@ function workerOf(sluice: Sluice, log: LogWriter): Worker {
     dbConnections: 9,
     metrics: { port: 0 },
   });
+}
+
+async function inHandWhile<T>(work: () => Promise<T>): Promise<T> {
+  reporter.tell({ inHand: ++inHand });
+  try {
+    return await work();
+  } finally {
+    reporter.tell({ inHand: --inHand, ended: ++ended });
+  }
 }
 
 function block(ms: number): void {

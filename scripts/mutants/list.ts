@@ -221,6 +221,12 @@ export const mutants: readonly Mutant[] = [
     dies: /is still runnin/,
   },
   {
+    guard: "who runs alone does not hold",
+    from: "call.hold && !run.alone",
+    to: "call.hold",
+    dies: /is still running/,
+  },
+  {
     guard: "a list that changed is refused",
     from: 'if (hash.digest("hex") !== found.digest) throw',
     to: "if (found.digest === null) throw",

@@ -153,6 +153,7 @@ export async function claimSuspect(
     inputLength: 0,
     holds: SLOTS_MAX,
     trace: row.trace,
+    alone: true,
   };
 }
 

@@ -15,6 +15,8 @@ export interface ClaimedTask {
   readonly holds: number;
   /** Who enqueued it, as W3C trace context; null where nobody traced. */
   readonly trace: string | null;
+  /** It was in hand at three crashes, and its worker runs nothing beside it. */
+  readonly alone?: true;
 }
 
 /** A success to be recorded: result is JSON text, or '' for none. */

@@ -38,7 +38,8 @@ const ERRORS_TOLD_MAX = 20;
  */
 export async function mapItems(o: MapDesk, run: Run, call: MapCall): Promise<unknown> {
   let found = (await known(o, run, call)) ?? (await make(o, run, call));
-  if (found.state === "running" && call.hold) {
+  // guard: who runs alone does not hold -> test/worker/workflow-map.test.ts: "a suspect does not hold: its worker runs nothing else, so its items would never begin"
+  if (found.state === "running" && call.hold && !run.alone) {
     const { db } = o.desk;
     const patience = { timeoutMs: null, signal: run.signal };
     await runOver({ db, listener: o.listener }, found.run, patience);

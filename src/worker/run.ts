@@ -18,6 +18,7 @@ export class Run {
   readonly attempt: number;
   readonly holds: number;
   readonly inputLength: number;
+  readonly alone: boolean;
   readonly handler: AnyHandler;
   readonly session: Session;
   readonly startedMs: number;
@@ -44,6 +45,7 @@ export class Run {
     this.attempt = task.attempt;
     this.holds = task.holds;
     this.inputLength = task.inputLength;
+    this.alone = task.alone === true;
     this.handler = handler;
     this.session = session;
     this.startedMs = nowMs;

@@ -1,10 +1,11 @@
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { describe, expect, onTestFinished, test } from "vitest";
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
 import { task, workflow } from "../../src/index.js";
 import { fanOut, Hands, listener, numbers, workflowScene } from "../client/workflow-scene.js";
 import type { Scene } from "../flow/scene.js";
+import { freshDatabase, type TestDatabase } from "../support/database.js";
 import { sluice, type Said } from "./run.js";
 
 const waits = workflow("waits", {}, (w) => {
@@ -153,6 +154,27 @@ describe("sluice workflow", () => {
     expect((await cli("list --workflow none")).out).toBe("no runs\n");
   });
 
+  test("helps, with examples, for every verb", async () => {
+    const { out, code } = await sluice(["workflow", "--help"]);
+    expect(code).toBe(0);
+    const verbs = [...out.matchAll(/^ {2}([a-z]+) \[options\]/gm)].map(([, verb]) => verb!);
+    expect(verbs.join(" ")).toBe("start status graph list cancel retry pause resume window send");
+    for (const verb of verbs) {
+      const one = await sluice(["workflow", verb, "--help"]);
+      expect(one).toMatchObject({ code: 0, err: "" });
+      for (const word of ["--url", "--json", "Examples:", `$ sluice workflow ${verb}`, "The JSON:"])
+        expect(one.out).toContain(word);
+    }
+  });
+});
+
+describe("what cannot be done", () => {
+  let database: TestDatabase;
+  beforeAll(async () => {
+    database = await freshDatabase({ migrated: true });
+  });
+  afterAll(() => database.drop());
+
   test.each([
     ["unknown_workflow", 1, "start none"],
     ["unknown_workflow", 1, "graph none"],
@@ -168,22 +190,8 @@ describe("sluice workflow", () => {
     ["invalid_option", 2, "list --limit 0"],
     ["invalid_option", 2, "list --since yesterday"],
   ])("says %s and exits with %i: %s", async (code, exit, args) => {
-    const s = await workflowScene();
-    const said = await on(s)(args);
+    const said = await sluice(["workflow", ...args.split(" ")], { DATABASE_URL: database.url });
     expect(said).toMatchObject({ code: exit, out: "" });
     expect(said.err).toMatch(new RegExp(`^error ${code}: .+\n$`));
-  });
-
-  test("helps, with examples, for every verb", async () => {
-    const { out, code } = await sluice(["workflow", "--help"]);
-    expect(code).toBe(0);
-    const verbs = [...out.matchAll(/^ {2}([a-z]+) \[options\]/gm)].map(([, verb]) => verb!);
-    expect(verbs.join(" ")).toBe("start status graph list cancel retry pause resume window send");
-    for (const verb of verbs) {
-      const one = await sluice(["workflow", verb, "--help"]);
-      expect(one).toMatchObject({ code: 0, err: "" });
-      for (const word of ["--url", "--json", "Examples:", `$ sluice workflow ${verb}`, "The JSON:"])
-        expect(one.out).toContain(word);
-    }
   });
 });

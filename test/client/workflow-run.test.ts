@@ -2,6 +2,7 @@ import { describe, expect, test } from "vitest";
 import { z } from "zod";
 import { task, type, workflow, type RunStatus } from "../../src/index.js";
 import { RunVigil } from "../../src/client/over.js";
+import { watchRun } from "../../src/client/watch.js";
 import { ended, signal, until } from "../flow/scene.js";
 import {
   after,
@@ -221,6 +222,21 @@ describe("watch", () => {
     for await (const { state } of run.watch()) states.push(state);
     expect(states).toEqual(["succeeded"]);
     expect(await codeOf(() => s.sluice.run("424242").watch().next())).toBe("run_not_found");
+  });
+
+  test("says nothing while nothing changes", async () => {
+    let looks = 0;
+    const row = { id: "7", name: "w", open: 0, created_at: new Date(0), finished_at: null };
+    const rows = new Map<string, () => object[]>([
+      ["workflow_run", () => [{ ...row, state: ++looks < 4 ? "running" : "succeeded" }]],
+      ["workflow_nodes", () => []],
+      ["await", () => []],
+    ]);
+    const db = { run: async ({ name }: { name: string }) => rows.get(name)!() };
+    const seen: string[] = [];
+    const post = { db: db as never, listener: null };
+    for await (const { state } of watchRun(post, "7", null)) seen.push(`${state} at ${looks}`);
+    expect(seen).toEqual(["running at 1", "succeeded at 4"]);
   });
 
   test("hears of it when the client closes", async () => {

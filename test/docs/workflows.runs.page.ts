@@ -10,10 +10,8 @@ declare const parcels: string[];
 
 const run = await sluice.start(nightly, { region: "eu" }, { idempotencyKey: "2030-01-31" });
 for await (const { progress, nodes } of run.watch()) {
-  console.log(
-    Math.round(100 * progress),
-    nodes.filter(({ state }) => state === "running"),
-  );
+  const now = nodes.filter(({ state }) => state === "running").map(({ name }) => name);
+  console.log(`${Math.round(100 * progress)} %: ${now.join(", ")}`);
 }
 const { url, failed } = await run.result();
 

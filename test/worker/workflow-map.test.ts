@@ -421,3 +421,26 @@ test("what a map cannot be is refused at the door", async () => {
   ]);
   expect(await maps(s)).toEqual([]);
 });
+
+test("a suspect does not hold: its worker runs nothing else, so its items would never begin", async () => {
+  const s = await scene();
+  const handle = await s.sluice.enqueue(parent, [1, 2]);
+  await s.sql.query(`with gone as (delete from sluice.ready returning id, stream, attempt, lanes)
+    insert into sluice.suspect (id, stream, attempt, lanes) select * from gone`);
+  await s.sql.query("insert into sluice.crash (id, workers) values ($1, '{1,2,3}')", [handle.id]);
+  let runs = 0;
+  await s.worker({
+    ...quick,
+    leaseMs: 500,
+    handlers: [
+      parent.handle((numbers, ctx) => {
+        runs++;
+        return ctx.map("m", numbers, item, { hold: true });
+      }),
+      item.handle((n) => n),
+    ],
+  });
+  expect(await handle.result({ timeoutMs: 15_000 })).toEqual([1, 2]);
+  expect(runs).toBe(2);
+  await sound(s);
+});
