@@ -7,7 +7,8 @@ import { manifest, pack, type Packed } from "./pack.js";
 import { scratch } from "./run.js";
 
 const DEPENDENCIES_MAX = 5;
-const BYTES_MAX = 300_000;
+// Half a megabyte with workflows, metrics and the plan in it; peers have several.
+const BYTES_MAX = 500_000;
 
 const place = scratch();
 let packed: Packed;
