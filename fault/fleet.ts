@@ -146,13 +146,14 @@ export class WorkerFleet implements Fleet {
   }
 
   async #fill(berth: Berth): Promise<void> {
-    const member = await this.#launch(`${berth.name}.${++berth.starts}`, {}, () => {
-      if (!berth.borrowed && berth.member === member && !this.#closing) {
+    const name = `${berth.name}.${++berth.starts}`;
+    // One that is lost before it was ready is not in its berth yet.
+    berth.member = await this.#launch(name, {}, () => {
+      if (!berth.borrowed && berth.member?.name === name && !this.#closing) {
         berth.borrowed = true;
         void this.#replace(berth);
       }
     });
-    berth.member = member;
   }
 
   async #launch(

@@ -65,7 +65,7 @@ function runsOf({ history }: Case, { tags }: FlowNode): Run[] {
 function inTurn(on: Case, flow: Flow, node: FlowNode, run: Run): void {
   const { start, doubtfulStart } = on.trial.of(run);
   if (doubtfulStart) return;
-  const early = node.after.find((name) => !isOver(on, nodeOf(flow, name), node.on, start));
+  const early = node.after.find((name) => !isOver(on, flow, nodeOf(flow, name), node.on, start));
   if (early !== undefined)
     on.findings.add(
       node.chained ? "outOfSequence" : "startedTooSoon",
@@ -75,12 +75,21 @@ function inTurn(on: Case, flow: Flow, node: FlowNode, run: Run): void {
 }
 
 /** Whether a node was recorded as over at that time, and as what is waited for. */
-function isOver(on: Case, { policy, tags }: FlowNode, as: FlowNode["on"], at: number): boolean {
-  return tags.every((tag) => {
+function isOver(on: Case, flow: Flow, node: FlowNode, as: FlowNode["on"], at: number): boolean {
+  if (as === "end" && isSkipped(on, flow, node, at)) return true;
+  return node.tags.every((tag) => {
     const tasks = tasksOf(on.history, tag);
     const outcome = outcomeOf(tasks, at);
     if (outcome === null || runsAgain(on, tasks, outcome.at, at)) return false;
-    return as === "end" || policy === "collect" || outcome.state === "succeeded";
+    return as === "end" || node.policy === "collect" || outcome.state === "succeeded";
+  });
+}
+
+/** What it comes after was over by then, and not as it waits for: so it is over too. */
+function isSkipped(on: Case, flow: Flow, node: FlowNode, at: number): boolean {
+  return node.after.some((name) => {
+    const before = nodeOf(flow, name);
+    return isOver(on, flow, before, "end", at) && !isOver(on, flow, before, node.on, at);
   });
 }
 
@@ -117,7 +126,7 @@ function resumed(on: Case, flow: Flow): void {
     ({ runs }) => runs,
   )) {
     if (end?.heard === undefined || on.trial.judged[run.n]!.zombie) continue;
-    const early = flow.nodes.find((node) => !isOver(on, node, "end", end.at));
+    const early = flow.nodes.find((node) => !isOver(on, flow, node, "end", end.at));
     if (early !== undefined)
       on.findings.add(
         "startedTooSoon",

@@ -71,7 +71,7 @@ function stateOf(
 }
 
 function isReady(state: State, on: FlowNode["on"]): boolean {
-  return state === "succeeded" || (on === "end" && state !== "skipped");
+  return state === "succeeded" || on === "end";
 }
 
 function verdictOf({ policy }: FlowNode, states: readonly State[]): State {

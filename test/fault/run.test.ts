@@ -23,13 +23,14 @@ describe("npm run fault", () => {
     "is green when workers are killed, cut off and told to stop, and every limit was full",
     { timeout: PATIENCE_MS },
     async () => {
-      const only = ["kill", "term", "lose-settle", "pause"];
+      const only = ["kill", "term", "lose-settle", "pause", "run-cancel", "run-window"];
       const { code, figures } = await fault(`--seconds 8 --only ${only.join(",")}`);
       expect(figures.findings).toEqual([]);
       expect(figures.faults.map(({ fault }) => fault)).toEqual(only);
       expect(figures.faults.filter(({ bites }) => bites === 0)).toEqual([]);
       expect(figures.limits.filter(({ peak, slots }) => peak !== slots)).toEqual([]);
       expect(figures.audit.accepted.succeeded).toBeGreaterThan(0);
+      expect(figures.audit.flows.succeeded).toBeGreaterThan(0);
       expect(code).toBe(0);
     },
   );
@@ -54,6 +55,24 @@ describe("npm run fault", () => {
     async () => {
       const { code, figures } = await fault("--seconds 3 --only kill --sabotage order-head");
       expect(figures.audit.findings.outOfOrder.count).toBeGreaterThan(0);
+      expect(code).toBe(1);
+    },
+  );
+
+  test("is red when a window lets too many through", { timeout: PATIENCE_MS }, async () => {
+    const load = "--types fan-collect,fan-finish";
+    const { code, figures } = await fault(`--seconds 3 --only kill --sabotage window ${load}`);
+    expect(figures.audit.findings.aboveWindow.count).toBeGreaterThan(0);
+    expect(code).toBe(1);
+  });
+
+  test(
+    "is red when two who complete at once do not know of each other",
+    { timeout: PATIENCE_MS },
+    async () => {
+      const load = "--types fan-collect,map";
+      const { code, figures } = await fault(`--seconds 3 --only kill --sabotage run-lock ${load}`);
+      expect(figures.audit.findings.notEnded.count).toBeGreaterThan(0);
       expect(code).toBe(1);
     },
   );

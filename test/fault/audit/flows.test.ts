@@ -124,6 +124,14 @@ test("what comes after a failure does not run, but for what comes after its end"
   expect(found(steps(fan("finish", { on: "end" })))).toEqual({});
 });
 
+test("what comes after the end of a node runs also if that was skipped, when that is certain", () => {
+  const { first, last, begun } = fan("finish", { on: "end" });
+  const lines = [...begun, ...failed(first, 10, 20), atRest("failed")];
+  expect(found(lines, well(last, 22, 30))).toEqual({});
+  expect(found(lines, well(last, 15, 30))).toEqual({ startedTooSoon: 1 });
+  expect(found(lines)).toEqual({ lostItems: 1 });
+});
+
 test("under collect a failure is no failure, and is told as null", () => {
   const steps = (state: State, told: readonly (string | null)[]): Line[] => {
     const { first, a, b, last, begun } = fan("collect");

@@ -2,7 +2,7 @@ import { expect, onTestFinished, test } from "vitest";
 import { isClaim, isEnqueue, isSettle } from "../../../fault/faults/exchange.js";
 import { WireProxy } from "../../../fault/proxy.js";
 import type { Exchange } from "../../../fault/stage.js";
-import { Sluice, task, type } from "../../../src/index.js";
+import { Sluice, task, type, workflow } from "../../../src/index.js";
 import { scene, until, type Scene } from "../../flow/scene.js";
 
 /** Everything that goes by between a Sluice and the server, once it is answered. */
@@ -52,6 +52,17 @@ test("the faults know an enqueue, a claim and a settle when they go by", async (
   expect(
     said.filter((e) => !isClaim(e) && !isSettle(e) && e.statement.endsWith(".step")),
   ).not.toEqual([]);
+});
+
+test("the start of a run of a workflow is an enqueue", async () => {
+  const s = await scene();
+  const { behind, said } = await overheard(s);
+  const job = task("job", { input: type<{ n: number }>() });
+  const jobs = workflow("jobs", { input: type<{ n: number }>() }, (w, { n }) => {
+    w.task("only", job, { n });
+  });
+  await behind.start(jobs, { n: 1 });
+  expect(said.filter(isEnqueue)).toHaveLength(1);
 });
 
 test("an outcome that is no success is a settle too", async () => {
