@@ -294,7 +294,7 @@ end $$;
 -- Why a run did not succeed: its nodes that failed or were cancelled, those first that no branch has caught. Of an
 -- each the first item that failed.
 create function sluice.workflow_failures(p_run bigint, p_max int) returns table (node text, state text, item int, error json, recovered boolean) language sql stable as $$
-  select coalesce(s.name, r.name), case n.state when 'f' then 'failed' else 'cancelled' end, i.item, coalesce(n.outcome, i.outcome),
+  select coalesce(s.name, r.name), case n.state when 'f' then 'failed' else 'cancelled' end, i.item, case when n.kind = 'e' then coalesce(i.outcome, n.outcome) else coalesce(n.outcome, i.outcome) end,
     exists (select from sluice.workflow_step k cross join lateral unnest(k.deps, k.dep_on, k.dep_recovers) d(node, dep_on, recovers)
       join sluice.workflow_node x on x.run = r.id and x.node = k.node and x.state = 's'
       where k.graph = r.graph and d.node = n.node and d.dep_on = 'f' and d.recovers) as caught
