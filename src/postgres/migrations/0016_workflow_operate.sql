@@ -93,6 +93,10 @@ begin
     perform from sluice.workflow_run where id = v_run for update skip locked;
     if found then moved := moved + sluice.workflow_halt_run(v_run, p_max); end if;
   end loop;
+  -- Asked to stop at the moment in which they went to sleep: nobody has told them.
+  for v in select s.id, min(s.reason) as reason from sluice.stop s cross join lateral (select p.id from sluice.parent p where p.id = s.id limit 1) p group by s.id limit p_max loop
+    moved := moved + (select count(*) from sluice.cancel(array[v.id], v.reason) c where c.answer = 'cancelled');
+  end loop;
   next_ms := (select greatest(0, ceil(extract(epoch from due_at - v_now) * 1000)) from sluice.workflow_timer where due_at > v_now order by due_at limit 1);
   unplaced := exists (select from sluice.workflow_unplaced);
 end $$;
