@@ -71,6 +71,7 @@ export function figuresOf(options: Options, played: Played): Figures {
     ),
     ...faults.flatMap(({ fault, bites }) => (bites > 0 ? [] : [`${fault} never bit`])),
   ];
+  const tasks = report.acknowledged + report.flows.parts;
   const steps = played.stepsMs.toSorted((a, b) => a - b);
   const logLines = Object.fromEntries(played.logLines);
   return {
@@ -78,9 +79,9 @@ export function figuresOf(options: Options, played: Played): Figures {
     seed: options.seed,
     command: commandOf(options),
     seconds: rounded(seconds),
-    tasks: report.acknowledged,
+    tasks,
     runs: report.runs,
-    tasksPerSecond: rounded(report.acknowledged / seconds),
+    tasksPerSecond: rounded(tasks / seconds),
     violations: report.violations,
     findings,
     limits,

@@ -23,7 +23,7 @@ export function outcomeOf(tasks: readonly Task[], until = Infinity): Outcome | n
 
 /**
  * Whoever cancels or retries a flow cancels and retries its tasks. A fan-out that fails fast cancels the
- * others with the first that did not succeed; a handler's fan-out ends with its task.
+ * others with the first that does not succeed; a handler's fan-out ends with its task.
  */
 export function spreadFlows(history: History): void {
   for (const flow of history.flows.values()) {
@@ -42,14 +42,27 @@ function spread(
   retrying: readonly number[],
 ): void {
   const tasks = tags.flatMap((tag) => tasksOf(history, tag));
-  const first = Math.min(...tasks.flatMap(({ accepted }) => unsuccessful(accepted)));
   for (const task of tasks) {
-    const ends = unsuccessful(task.accepted);
-    // The first has nobody to blame.
-    const failing = policy === "failFast" && !ends.includes(first) && Number.isFinite(first);
-    add(task.cancelling, [...cancelling, ...(failing ? [first] : [])]);
-    if (ends.length > 0) add(task.retrying, retrying);
+    const blamed = policy === "failFast" ? siblingsBefore(task, tasks, retrying) : [];
+    add(task.cancelling, [...cancelling, ...blamed]);
+    if (unsuccessful(task.accepted).length > 0) add(task.retrying, retrying);
   }
+}
+
+/** For each time it was cancelled: another that had not succeeded, since the last retry. The first has none to blame. */
+function siblingsBefore(
+  task: Task,
+  tasks: readonly Task[],
+  retrying: readonly number[],
+): readonly number[] {
+  const cancelled = task.accepted.filter(({ state }) => state === "cancelled");
+  if (cancelled.length === 0) return [];
+  const others = tasks.filter((other) => other !== task);
+  const ends = others.flatMap(({ accepted }) => unsuccessful(accepted));
+  return cancelled.flatMap(({ at }) => {
+    const since = retrying.findLast((asked) => asked <= at) ?? -Infinity;
+    return ends.find((end) => end > since && end <= at) ?? [];
+  });
 }
 
 function unsuccessful(accepted: readonly Outcome[]): number[] {

@@ -13,6 +13,8 @@ import { parts } from "./parts.js";
 
 /** How many of a producer's tasks are parts of flows. */
 const SHARE = 0.2;
+/** So many parts come at once: a short run sees flows too. */
+const FIRST = 100;
 const TRANSACTION_SHARE = 0.2;
 
 /** What a flow claims, for the log: itself, and each of its parts. */
@@ -72,7 +74,7 @@ export class FlowOffers {
 
   /** The next one, if it is the turn of a flow after so many tasks. */
   next(tasks: number): FlowPlan | null {
-    const turn = this.#o.alone || this.#parts <= tasks * SHARE;
+    const turn = this.#o.alone || this.#parts <= Math.max(FIRST, tasks * SHARE);
     if (this.#names.length === 0 || !turn) return null;
     const name = this.#names[this.#made % this.#names.length]!;
     const plan = planFlow(name, `${this.#o.producer}/f${++this.#made}`, this.#random);

@@ -122,7 +122,7 @@ const SHAPES: Readonly<Record<FlowName, Writing>> = {
     draft.task("top", "sealed");
     draft.task("left", "joint", { after: ["top"] }, 0.1);
     const about = { policy: "finish", after: ["top"], slots: WINDOWS.diamond } as const;
-    draft.each("right", "fitted", { ...about, size: 6, fails: 0 });
+    draft.each("right", "fitted", { ...about, size: 9, fails: 0 });
     draft.task("bottom", "step", { after: ["left", "right"] });
   },
   map: (draft) => {

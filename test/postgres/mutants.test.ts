@@ -52,6 +52,8 @@ import {
   retriedBesideItsBranch,
   sleepBesideLastChild,
   sweptWhileItLives,
+  twoFail,
+  twoFree,
   twoLastCompleters,
 } from "./workflow/schedules.js";
 
@@ -519,10 +521,24 @@ const mutants: readonly Mutant[] = [
   },
   {
     guard: "a failure shuts the window",
-    in: "admit",
-    edits: [["case when v_level = 3 then sluice.lane_cap(id, limit_id) else cap end", "cap"]],
+    in: "admit_window",
+    edits: [["sluice.lane_cap(p_lane, -2)", "(select cap from sluice.lane where id = p_lane)"]],
     schedule: firstFails,
     seen: { started: 1 },
+  },
+  {
+    guard: "failures shut their windows",
+    in: "admit",
+    edits: [["case when v_level = 3 then sluice.lane_cap(id, limit_id) else cap end", "cap"]],
+    schedule: twoFail,
+    seen: { started: 2 },
+  },
+  {
+    guard: "window lock",
+    in: "admit_window",
+    edits: [["where n.id = p_lane for update;", "where n.id = p_lane;"]],
+    schedule: twoFree,
+    seen: { violations: ["slots differ from holders"] },
   },
   {
     guard: "asked until they are over",

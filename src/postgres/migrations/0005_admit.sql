@@ -82,6 +82,40 @@ begin
   update sluice.lane n set used = 0 where n.id = any (array(select id from lane where more)) and n.used <> 0;
 end $$;
 
+-- Slots of one window were freed, and nobody joined it: what almost every step of a fan-out comes to. Whoever goes is
+-- replaced, so its row mostly stays as it is. The same steps as for other lanes below; a window is always the last.
+create function sluice.admit_window(p_lane bigint, p_freed int) returns void
+language plpgsql set enable_seqscan = off set enable_bitmapscan = off set plan_cache_mode = force_generic_plan set jit = off as $$
+declare v_used int; v_room int; v_taken int; v_more boolean;
+begin
+  -- guard: window lock -> test/postgres/workflow/races.test.ts: "two who free slots of one window at once lose none"
+  select n.used into v_used from sluice.lane n where n.id = p_lane for update;
+  if not found then return; end if;
+  -- It may have been shut by a failure, in this very transaction too.
+  -- guard: a failure shuts the window -> test/postgres/workflow/races.test.ts: "after the first failure of a fail-fast fan-out none of the others starts"
+  v_room := greatest(0, sluice.lane_cap(p_lane, -2) - v_used + p_freed);
+  with moved as (
+    delete from sluice.wait where ctid = any (array(
+      select ctid from sluice.wait where lane = p_lane order by place, id limit least(v_room, 1000) for update skip locked)) returning id, stream, gate, rank, attempt, lanes
+  ), to_ready as (
+    insert into sluice.ready (id, stream, rank, attempt, lanes) select id, stream, rank, attempt, lanes from moved where gate = 0
+  ), to_gated as (
+    insert into sluice.gated (id, stream, gate, rank, attempt, lanes) select id, stream, gate, rank, attempt, lanes from moved where gate <> 0
+  )
+  select count(*) into v_taken from moved;
+  if v_taken = p_freed and v_taken = v_room then return; end if;
+
+  v_used := v_used + v_taken - p_freed;
+  v_more := (v_taken < v_room or v_used <= 0) and exists (select from sluice.wait where lane = p_lane);
+  -- Seen but not taken: more than we move at once, or locked by a transaction that may yet abort.
+  if v_more and v_taken < v_room then insert into sluice.dirty (lane, limit_id) values (p_lane, -2); end if;
+  if v_used <= 0 and not v_more then
+    delete from sluice.lane where id = p_lane;
+  else
+    update sluice.lane set used = v_used where id = p_lane;
+  end if;
+end $$;
+
 -- p_freed: lanes with freed slots, p_freed_n of each (null: one each, a lane may repeat).
 -- p_joined: lanes that somebody joined, with the limit of each. The caller holds the barrier.
 create function sluice.admit(p_freed bigint[], p_freed_n int[], p_joined bigint[], p_joined_limits int[])
@@ -91,6 +125,10 @@ declare
   v_new bigint[]; v_new_limits int[]; v_freed bigint[]; v_freed_n int[];
   v_born bigint[]; v_lanes bigint[]; v_returned int[]; v_room int[]; v_order record;
 begin
+  if p_joined is null and p_freed_n is null and p_freed[1] >> 60 = 3 and p_freed[1] = all (p_freed) then
+    perform sluice.admit_window(p_freed[1], cardinality(p_freed));
+    return;
+  end if;
   v_freed := array(select l from unnest(p_freed) l where l >> 60 = 1);
   v_new := array(select l from unnest(p_joined) l where l >> 60 = 1);
   if v_freed <> '{}' or v_new <> '{}' then
@@ -124,8 +162,7 @@ begin
       select coalesce(n.lane, f.lane) as lane, coalesce(f.n, 0) as freed, n.limit_id
       from unnest(v_new, v_new_limits) n(lane, limit_id) full join unnest(v_freed, v_freed_n) f(lane, n) on f.lane = n.lane
     ), locked as (
-      -- A window may have been shut by a failure, in this very transaction too.
-      -- guard: a failure shuts the window -> test/postgres/workflow/races.test.ts: "after the first failure of a fail-fast fan-out none of the others starts"
+      -- guard: failures shut their windows -> test/postgres/workflow/races.test.ts: "after failures of two fail-fast fan-outs at once none of the others starts"
       select id, case when v_level = 3 then sluice.lane_cap(id, limit_id) else cap end - used as room from sluice.lane
       where id = any (array(select lane from touched where lane <> all (coalesce(v_born, '{}')))) order by id for update
     ), held as (

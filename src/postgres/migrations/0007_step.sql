@@ -263,7 +263,7 @@ begin
   into v_alive, v_dirty, v_lowered, v_noted, v_flow;
   if not v_alive then perform sluice.require_lease(p_worker); end if;
   if p_ids is not null then
-    select * into v from sluice.settle_succeeded(p_ids, p_claims, p_results, p_keep, v_noted or v_flow);
+    select * into v from sluice.settle_succeeded(p_ids, p_claims, p_results, p_keep, v_noted or v_flow and not p_keep);
     v_lanes := v.lanes; v_own_gates := v.gates; v_own_n := v.gates_n; v_settled := v.settled;
     v_refused := cardinality(p_ids) - coalesce(cardinality(v.settled), 0);
     if v_refused > 0 then return query select null::bigint, null::int, least(v_refused, 32767)::smallint, null::json, null::smallint, null::text, null::int; end if;

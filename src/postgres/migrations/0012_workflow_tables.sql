@@ -58,7 +58,7 @@ create table sluice.workflow_run (
   paused boolean not null default false, stopping boolean not null default false,
   input json not null, bytes_max int not null, parent bigint, name text,
   created_at timestamptz not null default sluice.clock(), finished_at timestamptz, outcome json
-) with (fillfactor = 70);
+) with (fillfactor = 45);
 create index workflow_live on sluice.workflow_run (id) where finished_at is null;
 create index workflow_graph_runs on sluice.workflow_run (graph, id);
 create index workflow_ended on sluice.workflow_run (state, finished_at) where finished_at is not null;

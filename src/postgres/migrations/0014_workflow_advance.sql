@@ -1,16 +1,34 @@
 -- Advance: what ends makes its successors runnable, in the transaction in which it ends. Called by whatever
 -- ends tasks, after it has recorded the ends and before it locks lanes. See 0012 for the order of locks.
 
--- Creates the tasks of these nodes of one task each, on the terms of their streams. Refuses if one cannot be rendered.
-create function sluice.workflow_make(p_runs bigint[], p_nodes smallint[], p_ranks smallint[], p_attempts smallint[], p_gates int[], out tasks bigint[])
+-- What streams make of tasks: workflow_terms of each, in lists.
+create type sluice.workflow_made as (stream int, rank smallint, attempts smallint, gate int);
+
+-- Creates the tasks of these nodes of one task each and lets the nodes run: those with fate t, in rows that the
+-- caller has looked up. Refuses if one cannot be rendered. The value of a task that succeeded is read here and
+-- not by workflow_value: that is most of what is ever referred to, and a call for each costs more than the task.
+create function sluice.workflow_make(p_runs bigint[], p_nodes smallint[], p_tids tid[], p_graphs int[], p_bytes int[], p_streams int[], p_fates "char"[], p_terms sluice.workflow_made[]) returns int
 language plpgsql set enable_seqscan = off set enable_bitmapscan = off set plan_cache_mode = force_generic_plan set jit = off as $$
+declare v_made int;
 begin
   with item as materialized (
-    select nextval('sluice.task_id') as id, u.n, u.run, u.node, s.stream, coalesce(s.rank, u.rank) as rank, coalesce(s.attempts, u.attempts) as attempts, u.gate,
-      sluice.workflow_render(u.run, s.parts, s.ref_nodes, s.ref_paths, r.bytes_max)::json as input
-    from unnest(p_runs, p_nodes, p_ranks, p_attempts, p_gates) with ordinality u(run, node, rank, attempts, gate, n)
-    cross join lateral (select graph, bytes_max from sluice.workflow_run where id = u.run limit 1) r
-    cross join lateral (select * from sluice.workflow_step k where k.graph = r.graph and k.node = u.node limit 1) s
+    select nextval('sluice.task_id') as id, u.run, u.node, u.tid, u.stream, coalesce(s.rank, t.rank) as rank, coalesce(s.attempts, t.attempts) as attempts, t.gate,
+      sluice.workflow_fit(case cardinality(s.ref_nodes) when 0 then s.parts[1]
+        when 1 then s.parts[1] || coalesce((
+          select coalesce((d.outcome #> s.ref_paths[1]::text[])::text, 'null') from sluice.workflow_node k cross join lateral (select outcome from sluice.done where id = k.task limit 1) d
+          where k.run = u.run and k.node = s.ref_nodes[1] and k.state = 's' and k.kind = 't' and sluice.workflow_cut(d.outcome) is not true
+        ), sluice.workflow_value(u.run, s.ref_nodes[1], s.ref_paths[1]::text[], u.bytes_max)) || s.parts[2]
+        else s.parts[1] || (
+          select string_agg(case when f.node = 0 then coalesce(((select k.input from sluice.workflow_run k where k.id = u.run) #> f.path::text[])::text, 'null')
+              when x.state = 's' and x.kind = 't' and sluice.workflow_cut(x.outcome) is not true then coalesce((x.outcome #> f.path::text[])::text, 'null')
+              else sluice.workflow_value(u.run, f.node, f.path::text[], u.bytes_max) end || s.parts[f.i + 1], '' order by f.i)
+          from unnest(s.ref_nodes, s.ref_paths) with ordinality f(node, path, i)
+          left join lateral (select k.state, k.kind, d.outcome from sluice.workflow_node k left join lateral (select outcome from sluice.done where id = k.task limit 1) d on true
+            where k.run = u.run and k.node = f.node limit 1) x on true) end, u.bytes_max)::json as input
+    from unnest(p_runs, p_nodes, p_tids, p_graphs, p_bytes, p_streams, p_fates) u(run, node, tid, graph, bytes_max, stream, fate)
+    join unnest(p_terms) t on t.stream = u.stream
+    cross join lateral (select * from sluice.workflow_step k where k.graph = u.graph and k.node = u.node limit 1) s
+    where u.fate = 't'
   ), tasks as (
     insert into sluice.task (id, stream, rank, attempts_max, gate, input) select id, stream, rank, attempts, gate, input from item
   ), readies as (
@@ -19,26 +37,28 @@ begin
     insert into sluice.gated (id, stream, gate, rank, attempt) select id, stream, gate, rank, 0 from item where gate <> 0
   ), members as (
     insert into sluice.workflow_task (id, run, node, item) select id, run, node, 0 from item
+  ), running as (
+    update sluice.workflow_node n set state = 'r', blocked = 0, task = i.id, stream = i.stream, total = 1, outcome = null, started_at = sluice.clock() from item i where n.ctid = i.tid
   )
-  select array_agg(id order by n) into tasks from item;
+  select count(*) into v_made from item;
+  return v_made;
 end $$;
 
--- The same, one after the other: those that cannot be rendered get null and say why.
-create function sluice.workflow_make_each(p_runs bigint[], p_nodes smallint[], p_ranks smallint[], p_attempts smallint[], p_gates int[], out tasks bigint[], out errors json[]) language plpgsql as $$
-declare v_one bigint[];
+-- The same; if one cannot be rendered, one after the other: those that cannot say why, in errors.
+create function sluice.workflow_make_each(p_runs bigint[], p_nodes smallint[], p_tids tid[], p_graphs int[], p_bytes int[], p_streams int[], p_fates "char"[], p_terms sluice.workflow_made[],
+  out made int, out errors json[]) language plpgsql as $$
 begin
   begin
-    tasks := sluice.workflow_make(p_runs, p_nodes, p_ranks, p_attempts, p_gates);
+    made := sluice.workflow_make(p_runs, p_nodes, p_tids, p_graphs, p_bytes, p_streams, p_fates, p_terms);
     return;
   exception when sqlstate 'SLUIC' or data_exception or program_limit_exceeded then
-    tasks := '{}'; errors := '{}';
+    made := 0; errors := array_fill(null::json, array[cardinality(p_runs)]);
   end;
   for i in 1..cardinality(p_runs) loop
     begin
-      v_one := sluice.workflow_make(p_runs[i:i], p_nodes[i:i], p_ranks[i:i], p_attempts[i:i], p_gates[i:i]);
-      tasks := tasks || v_one; errors := errors || null::json;
+      made := made + sluice.workflow_make(p_runs[i:i], p_nodes[i:i], p_tids[i:i], p_graphs[i:i], p_bytes[i:i], p_streams[i:i], p_fates[i:i], p_terms);
     exception when sqlstate 'SLUIC' or data_exception or program_limit_exceeded then
-      tasks := tasks || null::bigint; errors := errors || sluice.workflow_caught(sqlstate, sqlerrm, p_runs[i]);
+      errors[i] := sluice.workflow_caught(sqlstate, sqlerrm, p_runs[i]);
     end;
   end loop;
 end $$;
@@ -84,9 +104,11 @@ end $$;
 create function sluice.workflow_fan(p_run bigint, p_node smallint, p_stream int, p_lane bigint, p_rank smallint, p_attempts smallint, p_gate int,
   p_items json, p_parts text[], p_kinds smallint[], p_paths text[], p_max int) returns void
 language plpgsql set enable_seqscan = off set enable_bitmapscan = off set plan_cache_mode = force_generic_plan set jit = off as $$
+declare v_sole text[] := case when p_kinds = '{-1}' then p_paths[1]::text[] end;
 begin
   with item as materialized (
-    select nextval('sluice.task_id') as id, e.n, sluice.workflow_item_input(e.value, e.n - 1, p_parts, p_kinds, p_paths, p_max)::json as input
+    select nextval('sluice.task_id') as id, e.n, case when v_sole is not null then sluice.workflow_fit(p_parts[1] || coalesce((e.value #> v_sole)::text, 'null') || p_parts[2], p_max)
+      else sluice.workflow_item_input(e.value, e.n - 1, p_parts, p_kinds, p_paths, p_max) end::json as input
     from json_array_elements(p_items) with ordinality e(value, n)
   ), tasks as (
     insert into sluice.task (id, stream, rank, attempts_max, gate, lanes, lane_limits, lane_keys, input)
@@ -181,65 +203,72 @@ begin
 end $$;
 
 -- Nodes of which p_hits dependencies have just come to their end: those that were the last begin, or are
--- skipped. Returns those that are over already, and what was made.
-create function sluice.workflow_go(p_runs bigint[], p_nodes smallint[], p_hits smallint[],
+-- skipped. p_hits null: the nodes themselves have come to their end, p_good: all of them succeeded, and it is about
+-- what depends on them. Returns those that are over already, and what was made.
+create function sluice.workflow_go(p_runs bigint[], p_nodes smallint[], p_hits smallint[], p_good boolean default false,
   out over_runs bigint[], out over_nodes smallint[], out streams int[], out made int, out joined boolean)
 language plpgsql set enable_seqscan = off set enable_bitmapscan = off set plan_cache_mode = force_generic_plan set jit = off as $$
 declare
-  v_runs bigint[]; v_nodes smallint[]; v_left smallint[]; v_fates "char"[]; v_streams int[]; v_now timestamptz := sluice.clock();
-  v_task_runs bigint[]; v_task_nodes smallint[]; v_ranks smallint[]; v_attempts smallint[]; v_gates int[]; v_in_code boolean; v_tasks bigint[]; v_errors json[]; v_state "char";
+  v_runs bigint[]; v_nodes smallint[]; v_tids tid[]; v_left smallint[]; v_fates "char"[]; v_streams int[]; v_graphs int[]; v_bytes int[]; v_now timestamptz := sluice.clock();
+  v_types int[]; v_type int; v_in_code int[]; v_terms sluice.workflow_made[]; t record; v_errors json[]; v_state "char";
 begin
   made := 0; joined := false;
   -- A dependency fulfils, refuses (because it failed: bad, or because a condition says so: unmet) or is neutral:
-  -- skipped by a condition, which counts as fulfilled only beside one that was.
-  select array_agg(u.run), array_agg(u.node), array_agg(n.blocked - u.hits), array_agg(case
-      when n.blocked > u.hits then 'b' when v.bad then 'k' when v.unmet or not v.met then 'x' when r.paused then 'h'
-      else s.kind end), array_agg(s.stream)
-  into v_runs, v_nodes, v_left, v_fates, v_streams
-  from unnest(p_runs, p_nodes, p_hits) u(run, node, hits)
-  cross join lateral (select graph, paused from sluice.workflow_run where id = u.run limit 1) r
-  cross join lateral (select blocked from sluice.workflow_node k where k.run = u.run and k.node = u.node and k.state in ('p', 'h') limit 1) n
-  cross join lateral (select * from sluice.workflow_step k where k.graph = r.graph and k.node = u.node limit 1) s
-  left join lateral (
-    select coalesce(bool_or(x.fate = 'bad'), false) as bad, coalesce(bool_or(x.fate = 'unmet'), false) as unmet, coalesce(bool_or(x.fate = 'met'), true) as met
-    from (select case d.dep_on when 'e' then 'met'
-        when 's' then case when k.state = 's' then 'met' when k.state = 'x' then 'neutral' else 'bad' end
-        when 'f' then case when k.state in ('f', 'c') then 'met' when k.state = 'k' then 'bad' else 'unmet' end
-        else case when k.state = 's' then case when (k.outcome::text = 'true') = (d.dep_on = 't') then 'met' else 'unmet' end when k.state = 'x' then 'unmet' else 'bad' end
-      end as fate
-      from unnest(s.deps, s.dep_on) d(node, dep_on) cross join lateral (select state, outcome from sluice.workflow_node k where k.run = u.run and k.node = d.node limit 1) k) x
-  ) v on n.blocked <= u.hits;
+  -- skipped by a condition, which counts as fulfilled only beside one that was. That a branch was taken fulfils
+  -- nothing: in it a node without what it needs is skipped, as it is outside. Where all that a node needs has
+  -- just succeeded together, the last of which is most often the only one, nothing is looked up.
+  select array_agg(z.run), array_agg(z.node), array_agg(z.tid), array_agg(z.left_over), array_agg(z.fate), array_agg(z.stream), array_agg(z.graph), array_agg(z.bytes_max),
+    array_agg(distinct z.stream) filter (where z.fate = 't')
+  into v_runs, v_nodes, v_tids, v_left, v_fates, v_streams, v_graphs, v_bytes, v_types
+  from (
+    select u.run, u.node, n.tid, n.blocked - u.hits as left_over, s.stream, u.graph, u.bytes_max,
+      case when n.blocked > u.hits then 'b' else coalesce(
+        case when u.hits < cardinality(s.deps) or u.hits > 0 and not (p_good and 's' = all (s.dep_on)) then (
+          select case when bool_or(x.fate = 'bad') then 'k' when bool_or(x.fate = 'unmet') or not bool_or(x.fate = 'met') filter (where x.dep_on in ('s', 'e')) then 'x' end::"char"
+          from (select d.dep_on, case d.dep_on when 'e' then 'met'
+              when 's' then case when k.state = 's' then 'met' when k.state = 'x' then 'neutral' else 'bad' end
+              when 'f' then case when k.state in ('f', 'c') then 'met' when k.state = 'k' then 'bad' else 'unmet' end
+              else case when k.state = 's' then case when (k.outcome::text = 'true') = (d.dep_on = 't') then 'met' else 'unmet' end when k.state = 'x' then 'unmet' else 'bad' end
+            end as fate
+            from unnest(s.deps, s.dep_on) d(node, dep_on) cross join lateral (select state, outcome from sluice.workflow_node k where k.run = u.run and k.node = d.node limit 1) k) x) end,
+        case when u.paused then 'h' else s.kind end) end::"char" as fate
+    from (
+      select h.run, h.node, r.graph, r.paused, r.bytes_max, h.hits from unnest(p_runs, p_nodes, p_hits) h(run, node, hits)
+      cross join lateral (select graph, paused, bytes_max from sluice.workflow_run where id = h.run limit 1) r where p_hits is not null
+      union all
+      select h.run, x.node, r.graph, r.paused, r.bytes_max, count(*)::smallint from unnest(p_runs, p_nodes) h(run, node)
+      cross join lateral (select graph, paused, bytes_max from sluice.workflow_run where id = h.run limit 1) r
+      cross join lateral (select successors from sluice.workflow_step k where k.graph = r.graph and k.node = h.node limit 1) k
+      cross join lateral unnest(k.successors) x(node) where p_hits is null group by 1, 2, 3, 4, 5
+    ) u
+    cross join lateral (select ctid as tid, blocked from sluice.workflow_node k where k.run = u.run and k.node = u.node and k.state in ('p', 'h') limit 1) n
+    cross join lateral (select kind, stream, deps, dep_on from sluice.workflow_step k where k.graph = u.graph and k.node = u.node limit 1) s
+  ) z;
   if v_runs is null then return; end if;
 
-  if 't' = any (v_fates) then
+  if v_types is not null then
     -- The terms once per stream: nodes of many runs are mostly of a few types.
-    with t as materialized (
-      select x.stream, t.* from (select distinct y.stream from unnest(v_fates, v_streams) y(fate, stream) where y.fate = 't') x cross join lateral sluice.workflow_terms(x.stream) t
-    )
-    select array_agg(u.run) filter (where not t.in_code), array_agg(u.node) filter (where not t.in_code), array_agg(t.rank) filter (where not t.in_code),
-      array_agg(t.attempts) filter (where not t.in_code), array_agg(t.gate) filter (where not t.in_code), array_agg(distinct t.stream) filter (where not t.in_code), bool_or(t.in_code)
-    into v_task_runs, v_task_nodes, v_ranks, v_attempts, v_gates, streams, v_in_code
-    from unnest(v_runs, v_nodes, v_fates, v_streams) u(run, node, fate, stream)
-    join t on t.stream = u.stream where u.fate = 't';
-    if v_in_code then
-      v_fates := array(select case when u.fate = 't' and not exists (select from unnest(v_task_runs, v_task_nodes) k(run, node) where k.run = u.run and k.node = u.node) then 'u' else u.fate end
-        from unnest(v_runs, v_nodes, v_fates) with ordinality u(run, node, fate, n) order by u.n);
+    foreach v_type in array v_types loop
+      select * into t from sluice.workflow_terms(v_type);
+      if t.in_code then v_in_code := v_in_code || v_type; else v_terms := v_terms || row(v_type, t.rank, t.attempts, t.gate)::sluice.workflow_made; streams := streams || v_type; end if;
+    end loop;
+    if v_in_code is not null then
+      v_fates := array(select case when u.fate = 't' and u.stream = any (v_in_code) then 'u' else u.fate end from unnest(v_fates, v_streams) with ordinality u(fate, stream, n) order by u.n);
     end if;
-    if v_task_runs is not null then
-      select k.tasks, k.errors into v_tasks, v_errors from sluice.workflow_make_each(v_task_runs, v_task_nodes, v_ranks, v_attempts, v_gates) k;
-      made := (select count(*) from unnest(v_tasks) x where x is not null);
+    if v_terms is not null then
+      select k.made, k.errors into made, v_errors from sluice.workflow_make_each(v_runs, v_nodes, v_tids, v_graphs, v_bytes, v_streams, v_fates, v_terms) k;
     end if;
   end if;
-  update sluice.workflow_node n set blocked = c.left_over, task = c.task, outcome = c.error, stream = coalesce(c.stream, n.stream),
-    state = c.state, total = case when c.task is not null or c.state = 'u' then 1 else n.total end,
-    started_at = case when c.state in ('r', 'u') then v_now else n.started_at end, finished_at = case when c.state in ('f', 'k', 'x') then v_now end
-  from (
-    select x.tid, u.left_over, k.task, k.error, u.stream,
-      case when u.fate = 'b' then x.state when u.fate in ('k', 'x', 'h', 'u') then u.fate when u.fate = 't' and k.task is null then 'f' else 'r' end::"char" as state
-    from unnest(v_runs, v_nodes, v_left, v_fates, v_streams) u(run, node, left_over, fate, stream)
-    cross join lateral (select ctid as tid, state from sluice.workflow_node y where y.run = u.run and y.node = u.node limit 1) x
-    left join unnest(v_task_runs, v_task_nodes, v_tasks, v_errors) k(run, node, task, error) on k.run = u.run and k.node = u.node
-  ) c where n.ctid = c.tid;
+  -- The life of a chain: every node that could begin has its task, and there is nothing else to do.
+  if made = cardinality(v_runs) then return; end if;
+
+  if v_errors is not null then
+    v_fates := array(select case when u.error is null then u.fate else 'f' end from unnest(v_fates, v_errors) with ordinality u(fate, error, n) order by u.n);
+  end if;
+  update sluice.workflow_node n set blocked = u.left_over, outcome = u.error, stream = coalesce(u.stream, n.stream), total = case when u.fate = 'u' then 1 else n.total end,
+    state = case when u.fate = 'b' then n.state when u.fate in ('k', 'x', 'h', 'u', 'f') then u.fate else 'r' end::"char",
+    started_at = case when u.fate not in ('b', 'k', 'x', 'h', 'f') then v_now else n.started_at end, finished_at = case when u.fate in ('f', 'k', 'x') then v_now end
+  from unnest(v_tids, v_left, v_fates, v_streams, v_errors) u(tid, left_over, fate, stream, error) where n.ctid = u.tid and u.fate <> 't';
   if 'u' = any (v_fates) then
     insert into sluice.workflow_unplaced (run, node, stream, in_code) select run, node, stream, true from unnest(v_runs, v_nodes, v_fates, v_streams) u(run, node, fate, stream) where fate = 'u';
     -- Counted as made: who is rung to claim them finds that they are to be placed.
@@ -247,11 +276,7 @@ begin
     made := made + (select count(*) from unnest(v_fates) f where f = 'u');
   end if;
 
-  -- The life of a chain: every node that could begin has its task, and there is nothing else to do.
-  if made = cardinality(v_runs) then return; end if;
-  select array_agg(u.run), array_agg(u.node) into over_runs, over_nodes from (
-    select run, node from unnest(v_runs, v_nodes, v_fates) u(run, node, fate) where fate in ('k', 'x')
-    union all select run, node from unnest(v_task_runs, v_task_nodes, v_tasks) k(run, node, task) where task is null) u;
+  select array_agg(u.run), array_agg(u.node) into over_runs, over_nodes from unnest(v_runs, v_nodes, v_fates) u(run, node, fate) where u.fate in ('k', 'x', 'f');
   for i in 1..cardinality(v_runs) loop
     continue when v_fates[i] not in ('e', 'w', 's', 'v');
     v_state := case when v_fates[i] = 'e' then sluice.workflow_begin_each(v_runs[i], v_nodes[i]) else sluice.workflow_begin(v_runs[i], v_nodes[i]) end;
@@ -266,11 +291,10 @@ begin
   end loop;
 end $$;
 
--- How a run ends whose nodes are all over. A failure that a recovering branch has caught does not count.
+-- How a run ends whose nodes are all over and of which one failed or was cancelled. A failure that a recovering branch has caught does not count.
 create function sluice.workflow_verdict(p_run bigint, p_graph int) returns "char" language plpgsql stable as $$
 declare v_state "char";
 begin
-  if not exists (select from sluice.workflow_node n where n.run = p_run and n.state in ('f', 'c')) then return 's'; end if;
   select max(n.state::text) into v_state from sluice.workflow_node n where n.run = p_run and n.state in ('f', 'c')
     and not exists (select from sluice.workflow_step s cross join lateral unnest(s.deps, s.dep_on, s.dep_recovers) d(node, dep_on, recovers)
       join sluice.workflow_node x on x.run = p_run and x.node = s.node and x.state = 's'
@@ -278,34 +302,38 @@ begin
   return coalesce(v_state, 's');
 end $$;
 
--- Nodes are over; the caller holds the locks of their runs. Whatever follows from it is done, until nothing
+-- Nodes are over, p_good: all of them succeeded; the caller holds the locks of their runs. Whatever follows from it is done, until nothing
 -- changes: of a graph of n nodes after at most n rounds, because every round ends at least one.
-create function sluice.workflow_cascade(p_runs bigint[], p_nodes smallint[], out streams int[], out made int, out joined boolean)
+create function sluice.workflow_cascade(p_runs bigint[], p_nodes smallint[], p_good boolean default false, out streams int[], out made int, out joined boolean)
 language plpgsql set enable_seqscan = off set enable_bitmapscan = off set plan_cache_mode = force_generic_plan set jit = off as $$
-declare v_runs bigint[] := p_runs; v_nodes smallint[] := p_nodes; v_all bigint[]; v_next_runs bigint[]; v_next_nodes smallint[]; v_hits smallint[]; g record; v_over bigint[]; v_parents bigint[];
+declare v_runs bigint[] := p_runs; v_nodes smallint[] := p_nodes; v_good boolean := p_good; v_all bigint[]; g record; v_over bigint[]; v_parents bigint[];
 begin
   made := 0; joined := false;
   while v_runs is not null loop
     v_all := v_all || v_runs;
-    select array_agg(h.run), array_agg(h.node), array_agg(h.n) into v_next_runs, v_next_nodes, v_hits from (
-      select u.run, x.node, count(*)::smallint as n from unnest(v_runs, v_nodes) u(run, node)
-      cross join lateral (select graph from sluice.workflow_run where id = u.run limit 1) r
-      cross join lateral (select successors from sluice.workflow_step k where k.graph = r.graph and k.node = u.node limit 1) s
-      cross join lateral unnest(s.successors) x(node) group by u.run, x.node) h;
-    exit when v_next_runs is null;
-    select * into g from sluice.workflow_go(v_next_runs, v_next_nodes, v_hits);
+    select * into g from sluice.workflow_go(v_runs, v_nodes, null, v_good);
+    v_good := false;
     made := made + g.made; joined := joined or g.joined; streams := streams || g.streams;
     v_runs := g.over_runs; v_nodes := g.over_nodes;
   end loop;
-  with ended as (
-    update sluice.workflow_run r set open = r.open - c.n,
-      state = case when r.open > c.n then r.state when r.stopping then 'c' else sluice.workflow_verdict(r.id, r.graph) end,
-      finished_at = case when r.open = c.n then sluice.clock() end
-    from (select x.tid, u.n from (select run, count(*)::smallint as n from unnest(v_all) run group by run) u
-      cross join lateral (select ctid as tid from sluice.workflow_run where id = u.run limit 1) x) c
-    where r.ctid = c.tid returning r.id, r.open, r.parent
-  )
-  select array_agg(id), array_agg(parent) filter (where parent is not null) into v_over, v_parents from ended where open = 0;
+  if (select count(distinct run) = count(*) from unnest(v_all) run) then
+    with ended as (
+      update sluice.workflow_run r set open = r.open - 1, state = case when r.open > 1 then r.state when r.stopping then 'c' when not exists (select from sluice.workflow_node n where n.run = r.id and n.state in ('f', 'c')) then 's' else sluice.workflow_verdict(r.id, r.graph) end,
+        finished_at = case when r.open = 1 then sluice.clock() end
+      where r.ctid = any (array(select x.tid from unnest(v_all) u(run) cross join lateral (select ctid as tid from sluice.workflow_run where id = u.run limit 1) x)) returning r.id, r.open, r.parent
+    )
+    select array_agg(id), array_agg(parent) filter (where parent is not null) into v_over, v_parents from ended where open = 0;
+  else
+    with ended as (
+      update sluice.workflow_run r set open = r.open - c.n,
+        state = case when r.open > c.n then r.state when r.stopping then 'c' when not exists (select from sluice.workflow_node n where n.run = r.id and n.state in ('f', 'c')) then 's' else sluice.workflow_verdict(r.id, r.graph) end,
+        finished_at = case when r.open = c.n then sluice.clock() end
+      from (select x.tid, u.n from (select run, count(*)::smallint as n from unnest(v_all) run group by run) u
+        cross join lateral (select ctid as tid from sluice.workflow_run where id = u.run limit 1) x) c
+      where r.ctid = c.tid returning r.id, r.open, r.parent
+    )
+    select array_agg(id), array_agg(parent) filter (where parent is not null) into v_over, v_parents from ended where open = 0;
+  end if;
   if v_over is not null then perform sluice.workflow_over(v_over, v_parents); end if;
 end $$;
 
@@ -321,25 +349,36 @@ begin
   if p_parents is not null then perform sluice.workflow_wake(p_parents); end if;
 end $$;
 
--- Items ended so and so often, per node. Counts, and returns the nodes that are over with it and those that
--- are to be given up because of it. A statement after the one that locked their runs.
-create function sluice.workflow_tally(p_runs bigint[], p_nodes smallint[], p_s int[], p_f int[], p_c int[],
-  out over_runs bigint[], out over_nodes smallint[], out failing_runs bigint[], out failing_nodes smallint[])
+-- Why an each failed: how many of its items did, and the message of the first of them, which p_old tells already
+-- if it was not the task p_first.
+create function sluice.workflow_items_failed(p_failed int, p_total int, p_old json, p_first bigint) returns json language plpgsql stable as $$
+declare v_first text := coalesce(p_old -> 'cause' ->> 'message', (select d.outcome ->> 'message' from sluice.done d where d.id = p_first limit 1));
+begin
+  return json_build_object('name', 'SluiceError', 'code', 'items_failed', 'message', p_failed || ' of ' || p_total || case when p_total = 1 then ' item' else ' items' end || ' failed' || coalesce(': ' || v_first, ''), 'cause', json_build_object('message', v_first));
+end $$;
+
+-- Items ended so and so often, per node; p_firsts: the first that failed. Counts, and returns the nodes that are over
+-- with it, whether all of these succeeded, and those that are to be given up because of it. A statement after the
+-- one that locked their runs.
+create function sluice.workflow_tally(p_runs bigint[], p_nodes smallint[], p_s int[], p_f int[], p_c int[], p_firsts bigint[],
+  out over_runs bigint[], out over_nodes smallint[], out good boolean, out failing_runs bigint[], out failing_nodes smallint[])
 language plpgsql set enable_seqscan = off set enable_bitmapscan = off set plan_cache_mode = force_generic_plan set jit = off as $$
 begin
   with counted as (
     update sluice.workflow_node n set succeeded = n.succeeded + c.s, failed = n.failed + c.f, cancelled = n.cancelled + c.c,
       failing = n.failing or n.policy = 'a' and c.f + c.c > 0,
       state = case when n.total > n.succeeded + n.failed + n.cancelled + c.s + c.f + c.c then n.state
-        when n.policy = 'o' and not c.stopping then 's' when n.policy <> 'o' and n.failed + c.f > 0 then 'f' when n.cancelled + c.c > 0 then 'c' else 's' end::"char",
+        when n.policy = 'o' and not (select r.stopping from sluice.workflow_run r where r.id = n.run) then 's'
+        when n.policy <> 'o' and n.failed + c.f > 0 then 'f' when n.cancelled + c.c > 0 then 'c' else 's' end::"char",
+      outcome = case when n.policy in ('a', 'n') and n.failed + c.f > 0 then sluice.workflow_items_failed(n.failed + c.f, n.total, n.outcome, c.first) end,
       finished_at = case when n.total = n.succeeded + n.failed + n.cancelled + c.s + c.f + c.c then sluice.clock() end
-    from (select x.tid, x.failing, r.stopping, u.* from unnest(p_runs, p_nodes, p_s, p_f, p_c) u(run, node, s, f, c)
-      cross join lateral (select ctid as tid, k.failing from sluice.workflow_node k where k.run = u.run and k.node = u.node and k.state = 'r' limit 1) x
-      cross join lateral (select stopping from sluice.workflow_run where id = u.run limit 1) r) c
-    where n.ctid = c.tid returning n.run, n.node, n.finished_at is not null as over, n.failing and not c.failing as fails
+    from (select x.tid, x.failing, u.* from unnest(p_runs, p_nodes, p_s, p_f, p_c, p_firsts) u(run, node, s, f, c, first)
+      cross join lateral (select ctid as tid, k.failing from sluice.workflow_node k where k.run = u.run and k.node = u.node and k.state = 'r' limit 1) x) c
+    where n.ctid = c.tid returning n.run, n.node, n.state, n.finished_at is not null as over, n.failing and not c.failing as fails
   )
-  select array_agg(run) filter (where over), array_agg(node) filter (where over), array_agg(run) filter (where fails and not over), array_agg(node) filter (where fails and not over)
-  into over_runs, over_nodes, failing_runs, failing_nodes from counted;
+  select array_agg(run) filter (where over), array_agg(node) filter (where over), bool_and(state = 's') filter (where over),
+    array_agg(run) filter (where fails and not over), array_agg(node) filter (where fails and not over)
+  into over_runs, over_nodes, good, failing_runs, failing_nodes from counted;
 end $$;
 
 -- The first failure of a fail-fast each: those in flight and the next ones are cancelled here, the rest in
@@ -365,11 +404,12 @@ end $$;
 -- slept: tasks that have just begun to wait for their children.
 create function sluice.workflow_ended(p_ids bigint[], p_states "char"[] default null, p_slept bigint[] default null, out streams int[], out made int, out joined boolean)
 language plpgsql set enable_seqscan = off set enable_bitmapscan = off set plan_cache_mode = force_generic_plan set jit = off as $$
-declare v record; t record; v_s int[]; v_f int[]; v_c int[]; v_runs bigint[]; v_nodes smallint[]; v_over_runs bigint[]; v_over_nodes smallint[]; v_locks bigint[]; v_n int;
+declare v record; t record; v_s int[]; v_f int[]; v_c int[]; v_firsts bigint[]; v_runs bigint[]; v_nodes smallint[]; v_over_runs bigint[]; v_over_nodes smallint[]; v_good boolean := true; v_lone boolean; v_locks bigint[]; v_n int;
 begin
   made := 0; joined := false;
-  select array_agg(x.run), array_agg(x.node), array_agg(x.s), array_agg(x.f), array_agg(x.c) into v_runs, v_nodes, v_s, v_f, v_c
-  from (select w.run, w.node, (count(*) filter (where coalesce(u.state, 's') = 's'))::int as s, (count(*) filter (where u.state = 'f'))::int as f, (count(*) filter (where u.state = 'c'))::int as c
+  select array_agg(x.run), array_agg(x.node), array_agg(x.s), array_agg(x.f), array_agg(x.c), array_agg(x.first), p_states is null and bool_and(x.s = 1)
+  into v_runs, v_nodes, v_s, v_f, v_c, v_firsts, v_lone
+  from (select w.run, w.node, (count(*) filter (where coalesce(u.state, 's') = 's'))::int as s, (count(*) filter (where u.state = 'f'))::int as f, (count(*) filter (where u.state = 'c'))::int as c, min(u.id) filter (where u.state = 'f') as first
     from unnest(p_ids, p_states) u(id, state) cross join lateral (select run, node from sluice.workflow_task k where k.id = u.id limit 1) w group by w.run, w.node) x;
   v_locks := v_runs;
   if p_slept is not null then
@@ -380,10 +420,24 @@ begin
   -- guard: run lock -> test/postgres/workflow/races.test.ts: "two last completers advance once"
   perform from sluice.workflow_run r where r.id = any (v_locks) order by r.id for update;
 
+  if v_lone then
+    -- The life of a chain: nodes of one task, which has succeeded. All become the same, so none is looked up twice.
+    with counted as (
+      update sluice.workflow_node n set succeeded = 1, state = 's', finished_at = sluice.clock() where n.ctid = any (array(
+        select x.tid from unnest(v_runs, v_nodes) u(run, node)
+        cross join lateral (select k.ctid as tid from sluice.workflow_node k where k.run = u.run and k.node = u.node and k.state = 'r' and k.policy = 't' limit 1) x)) returning n.run, n.node
+    ) select array_agg(run), array_agg(node) into v_over_runs, v_over_nodes from counted;
+    if cardinality(v_over_runs) = cardinality(v_runs) then v_runs := null;
+    elsif v_over_runs is not null then
+      select array_agg(u.run), array_agg(u.node) into v_runs, v_nodes from unnest(v_runs, v_nodes) u(run, node)
+      where not exists (select from unnest(v_over_runs, v_over_nodes) o(run, node) where o.run = u.run and o.node = u.node);
+      v_s := array_fill(1, array[cardinality(v_runs)]); v_f := array_fill(0, array[cardinality(v_runs)]); v_c := v_f;
+    end if;
+  end if;
   while v_runs is not null loop
-    select * into t from sluice.workflow_tally(v_runs, v_nodes, v_s, v_f, v_c);
+    select * into t from sluice.workflow_tally(v_runs, v_nodes, v_s, v_f, v_c, v_firsts);
     v_over_runs := v_over_runs || t.over_runs; v_over_nodes := v_over_nodes || t.over_nodes;
-    v_runs := null;
+    v_good := v_good and coalesce(t.good, true); v_runs := null; v_firsts := null;
     for i in 1..coalesce(cardinality(t.failing_runs), 0) loop
       v_n := sluice.workflow_give_up(t.failing_runs[i], t.failing_nodes[i], 'another item has failed');
       if v_n > 0 then
@@ -394,7 +448,7 @@ begin
     v_s := array_fill(0, array[coalesce(cardinality(v_runs), 0)]); v_f := v_s;
   end loop;
   if v_over_runs is not null then
-    select * into v from sluice.workflow_cascade(v_over_runs, v_over_nodes);
+    select * into v from sluice.workflow_cascade(v_over_runs, v_over_nodes, v_good);
     streams := v.streams; made := v.made; joined := v.joined;
   end if;
   if p_slept is not null then

@@ -93,6 +93,10 @@ begin
     perform from sluice.workflow_run where id = v_run for update skip locked;
     if found then moved := moved + sluice.workflow_halt_run(v_run, p_max); end if;
   end loop;
+  -- Asked to stop at the moment in which they went to sleep: nobody has told them.
+  for v in select s.id, min(s.reason) as reason from sluice.stop s cross join lateral (select p.id from sluice.parent p where p.id = s.id limit 1) p group by s.id limit p_max loop
+    moved := moved + (select count(*) from sluice.cancel(array[v.id], v.reason) c where c.answer = 'cancelled');
+  end loop;
   next_ms := (select greatest(0, ceil(extract(epoch from due_at - v_now) * 1000)) from sluice.workflow_timer where due_at > v_now order by due_at limit 1);
   unplaced := exists (select from sluice.workflow_unplaced);
 end $$;
@@ -294,7 +298,7 @@ end $$;
 -- Why a run did not succeed: its nodes that failed or were cancelled, those first that no branch has caught. Of an
 -- each the first item that failed.
 create function sluice.workflow_failures(p_run bigint, p_max int) returns table (node text, state text, item int, error json, recovered boolean) language sql stable as $$
-  select coalesce(s.name, r.name), case n.state when 'f' then 'failed' else 'cancelled' end, i.item, coalesce(n.outcome, i.outcome),
+  select coalesce(s.name, r.name), case n.state when 'f' then 'failed' else 'cancelled' end, i.item, case when n.kind = 'e' then coalesce(i.outcome, n.outcome) else coalesce(n.outcome, i.outcome) end,
     exists (select from sluice.workflow_step k cross join lateral unnest(k.deps, k.dep_on, k.dep_recovers) d(node, dep_on, recovers)
       join sluice.workflow_node x on x.run = r.id and x.node = k.node and x.state = 's'
       where k.graph = r.graph and d.node = n.node and d.dep_on = 'f' and d.recovers) as caught

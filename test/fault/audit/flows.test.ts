@@ -156,6 +156,20 @@ test("when an item fails, failFast cancels the others, and nothing else does", (
   expect(found(steps("finish", 42))).toEqual({ cancelledWithoutCause: 1 });
 });
 
+test("after a retry another may be the first to fail", () => {
+  const { first, a, b, begun } = fan("failFast");
+  const lines = [
+    ...begun,
+    ...well(first, 10, 20),
+    ...failed(a, 30, 40),
+    outcome(b, 42, "cancelled"),
+  ];
+  const again = [b.cancelling(110), outcome(b, 120, "cancelled"), atRest("cancelled")];
+  expect(found(lines, retrying(100), again, outcome(a, 130, "cancelled"))).toEqual({});
+  const alone = [outcome(a, 115, "cancelled"), ...again];
+  expect(found(lines, retrying(100), alone)).toEqual({ cancelledWithoutCause: 1 });
+});
+
 test("an item, and a node, is made once", () => {
   const { first, a, b, last, begun } = fan("finish");
   const over = [...begun, ...well(first, 10, 20), ...well(a, 30, 40), ...well(b, 30, 40)];

@@ -136,6 +136,32 @@ describe("when items fail:", () => {
     expect(await play.state(run)).toBe("failed");
   });
 
+  test.each([
+    ["finish", "2 of 6 items failed: no 1"],
+    ["failFast", "1 of 6 items failed: no 1"],
+  ] as const)("%s says how many failed, and why the first did", async (onError, message) => {
+    await open();
+    const run = await play.run(
+      {
+        ...fan(2, onError),
+        why: [
+          "task",
+          { type: "after", after: [{ node: "each", on: "failure" }], input: ref("each", "error") },
+        ],
+      },
+      { items: letters(6) },
+    );
+    await play.drain(some);
+    const error = {
+      name: "SluiceError",
+      code: "items_failed",
+      message,
+      cause: { message: "no 1" },
+    };
+    expect(await play.errorOf(run, "each")).toEqual(error);
+    expect(thens().map((t) => t.input)).toContainEqual(error);
+  });
+
   test("collect succeeds with results and errors by their index", async () => {
     await open();
     const run = await play.run(fan(2, "collect"), { items: letters(5) });

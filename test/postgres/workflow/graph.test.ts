@@ -133,6 +133,54 @@ test.each([
   expect(await play.state(run)).toBe("succeeded");
 });
 
+test("a node in a branch that is taken is skipped if all that it needs was skipped, as it is outside", async () => {
+  await open();
+  const run = await play.run({
+    no: ["when", { ref: ref("input"), is: "exists" }],
+    left: ["task", { type: "a", after: [{ node: "no", on: "then" }] }],
+    yes: ["when", { ref: ref("input"), is: "differs", value: 1 }],
+    outside: ["task", { type: "b", after: ["left"], input: ref("left") }],
+    inside: [
+      "task",
+      { type: "c", after: [{ node: "yes", on: "then" }, "left"], input: ref("left") },
+    ],
+    beside: ["task", { type: "d", after: [{ node: "yes", on: "then" }] }],
+  });
+  await play.drain();
+  expect(await play.nodes(run)).toEqual({
+    no: "succeeded",
+    left: "skipped",
+    yes: "succeeded",
+    outside: "skipped",
+    inside: "skipped",
+    beside: "succeeded",
+  });
+  expect(await play.state(run)).toBe("succeeded");
+});
+
+test("what a node refers to is rendered whole, whatever it came to and however many there are", async () => {
+  await open();
+  const run = await play.run(
+    {
+      one: ["task", { type: "a" }],
+      two: ["task", { type: "b", input: ref("one"), after: ["one"] }],
+      three: [
+        "task",
+        {
+          type: "c",
+          after: ["one", "two"],
+          input: [ref("one"), ref("two", "x"), ref("input", "k")],
+        },
+      ],
+      four: ["task", { type: "d", after: ["three"], input: { only: ref("input", "k", "0") } }],
+    },
+    { k: ["é"] },
+  );
+  await play.drain((t) => ({ result: t.type === "a" ? undefined : { x: t.type } }));
+  expect(play.started.map((t) => t.input)).toEqual([null, null, [null, "b", ["é"]], { only: "é" }]);
+  expect(await play.state(run)).toBe("succeeded");
+});
+
 test.each([
   ["truthy", undefined, [1, "x", {}, [], true], [0, -0, "", null, false, undefined]],
   ["exists", undefined, [0, "", false, {}], [null, undefined]],

@@ -38,11 +38,13 @@ export function judge(
           return held[e.node] === (e.on === "then") ? "met" : "unmet";
       }
     });
+    // Guards only let through: that one holds gives a node nothing to work with.
+    const needs = verdicts.filter((_, i) => ["success", "end"].includes(edges[i]!.on));
     if (verdicts.includes("lost")) starved.add(name);
     const runs =
       !verdicts.includes("lost") &&
       !verdicts.includes("unmet") &&
-      (edges.length === 0 || verdicts.includes("met"));
+      (needs.length === 0 || needs.includes("met"));
     fates[name] = runs ? fateOf(kind, node, tasks(name)) : "skipped";
     if (kind === "when") held[name] = truth(node);
   }

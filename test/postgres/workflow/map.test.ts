@@ -154,6 +154,22 @@ describe("a handler that fans out", () => {
     expect(play.started.filter((t) => t.type === "item")).toEqual([]);
   });
 
+  test("is cancelled at the moment in which it goes to sleep: it does not sleep on", async () => {
+    await open();
+    const [other] = await play.scene.sessions(1);
+    const parent = await begin();
+    const { run } = await map(parent, "pages", 4);
+    await play.db.begin();
+    await sleep(parent, run);
+    // It runs, as far as anybody else can see.
+    expect(await other.cancel([parent.id])).toEqual(["asked"]);
+    await play.db.commit();
+    await play.keeper();
+    expect(await play.scene.state(parent.id)).toBe("cancelled");
+    await play.drain();
+    expect(await play.state(Number(run))).toBe("cancelled");
+  });
+
   test("must hold its task", async () => {
     await open();
     const parent = await begin();

@@ -5,6 +5,8 @@ import {
   firstFails,
   handedBackWhileAsked,
   sleepBesideLastChild,
+  twoFail,
+  twoFree,
   twoLastCompleters,
 } from "./schedules.js";
 
@@ -26,4 +28,12 @@ test("an item that was asked to stop while it was handed back is cancelled all t
 
 test("a parent that goes to sleep beside its last child wakes", async () => {
   expect(await observe(sleepBesideLastChild)).toEqual(wanted(sleepBesideLastChild));
+});
+
+test("after failures of two fail-fast fan-outs at once none of the others starts", async () => {
+  expect(await observe(twoFail)).toEqual(wanted(twoFail));
+});
+
+test("two who free slots of one window at once lose none", async () => {
+  expect(await observe(twoFree)).toEqual(wanted(twoFree));
 });

@@ -201,3 +201,31 @@ export const firstFails = schedule({ started: 0 }, async (scene) => {
   await play.claim();
   return { started: play.started.length - before };
 });
+
+/** The first of each of two fail-fast fan-outs fails, told together. */
+export const twoFail = schedule({ started: 0 }, async (scene) => {
+  const play = await Play.on(scene, types);
+  for (let i = 0; i < 2; i++) await play.run(fan(3_000, "failFast"));
+  await play.keeper();
+  const firsts = (await play.claim()).filter((t) => t.input === 0);
+  await play.db.settle(play.worker, "fail", firsts);
+  const before = play.started.length;
+  await play.claim();
+  return { started: play.started.length - before };
+});
+
+/** One completes inside a transaction; while its slot is given back another completes. */
+export const twoFree = schedule({ waited: true, violations: [] }, async (scene) => {
+  const play = await Play.on(scene, types);
+  const [a, b] = await scene.sessions(2);
+  await play.run(fan(2));
+  const [one, two] = await play.claim();
+  await a.settleInTransaction(play.worker, one!);
+  await a.begin();
+  await a.admit();
+  const other = b.step(play.worker, 0, [two!]);
+  const waited = await scene.blocked(other);
+  await a.commit();
+  await other;
+  return { waited, violations: await scene.violations() };
+});
