@@ -6,7 +6,7 @@ export default defineConfig({
     globalSetup: ["test/support/global.ts"],
     pool: "forks",
     // Most tests wait most of the time.
-    maxWorkers: 2,
+    maxWorkers: 3,
     testTimeout: 30_000,
     hookTimeout: 60_000,
     passWithNoTests: false,

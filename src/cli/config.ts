@@ -5,6 +5,7 @@ import { presetNames, type PresetName } from "../config/presets.js";
 import { resolvePreset, resolveSection, type Layers, type Source } from "../config/resolve.js";
 import { namesOf, sections, settingOf, snakeCase, type Section } from "../config/table.js";
 import { SluiceError } from "../core/error.js";
+import { checkMetrics } from "../metrics/options.js";
 import { bold, dim } from "./colors.js";
 import { printResult } from "./print.js";
 
@@ -47,7 +48,7 @@ Examples:
 
 The JSON: {"file":null,"preset":{"value":"io","source":"--preset"},"settings":[{"section":"worker",
 "key":"lease_ms","env":"LEASE_MS","value":15000,"source":"default","help":"..."},...],"connections":{...}}
-It fails with invalid_option if a value is bad, or if the connections do not add up.`,
+It fails with invalid_option if a value is bad, if the connections do not add up, or if\nthe metrics would be served beyond loopback without a token.`,
     )
     .action(runConfig);
 }
@@ -74,6 +75,8 @@ async function runConfig({ preset: wanted, config, json = false }: ConfigFlags):
   );
   if (connections.problem !== null)
     throw new SluiceError("invalid_option", connections.problem, { details: { ...connections } });
+  // As a worker does when it is made.
+  checkMetrics({}, layers);
 }
 
 function linesOf(section: Section, layers: Layers, preset: PresetName): Line[] {

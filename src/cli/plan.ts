@@ -39,11 +39,11 @@ export function planCommand(): Command {
       "Recommends processes, permits, claim loops and connections for a workload.\n" +
         "Shows the arithmetic, and simulates it. Needs no database.",
     )
-    .requiredOption("--rate <rate>", "tasks that arrive, per second or as 12000/min")
-    .option("--duration <time>", "how long a task takes: 80ms, 1.5s, 2min")
+    .requiredOption("--rate <rate>", "tasks that arrive: 200 or 200/s, 12000/min, 5000/h")
+    .option("--duration <time>", "how long a task takes, in us, ms, s, min (or m) or h: 80ms, 1.5s")
     .option("--duration-file <file>", "measured durations: ms per line, or JSON with durationMs")
     .option("--spread <kind>", "constant, or exponential around --duration", "constant")
-    .option("--io <share>", "share of the duration spent waiting, 0 to 1")
+    .option("--io <share>", "share of the duration spent waiting, 0 to 1: 0.9")
     .option("--io-bound", "the same as --io 1")
     .option("--cpu-bound", "the same as --io 0")
     .option("--cores <n>", "cores for the workers; default: those of this machine")
@@ -63,8 +63,7 @@ export function planCommand(): Command {
     )
     .option(
       "--handler-connections <n>",
-      "connections for transactions of handlers",
-      String(planDefaults.handlerConnections),
+      `connections for transactions of handlers; default: ${planDefaults.handlerConnections}`,
     )
     .option(
       "--max-connections <n>",
@@ -127,12 +126,8 @@ function inputOf(flags: PlanFlags): PlanInput {
     engineMs: required(flags, "engineMs", planRanges.engineMs, checkNumber),
     utilisation: required(flags, "utilisation", planRanges.utilisation, checkNumber),
     apiConnections: required(flags, "apiBuffer", client.apiConnections, checkInteger),
-    handlerConnections: required(
-      flags,
-      "handlerConnections",
-      planRanges.handlerConnections,
-      checkInteger,
-    ),
+    handlerConnections:
+      optional(flags, "handlerConnections", planRanges.handlerConnections, checkInteger) ?? null,
     maxConnections: required(flags, "maxConnections", planRanges.maxConnections, checkInteger),
     given: Object.fromEntries(Object.entries(given).filter(([, n]) => n !== undefined)),
     preset: preset === undefined ? null : checkOneOf("--preset", preset, presetNames),
@@ -145,7 +140,11 @@ function required(flags: PlanFlags, flag: string, range: Range, check: Check): n
   const text = flags[flag] as string;
   const option = `--${flag.replaceAll(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)}`;
   // What is no number is shown as it was written.
-  return check(option, /^\d{1,15}(\.\d{1,9})?$/.test(text) ? Number(text) : text, range);
+  return check(
+    option,
+    /^(\d{1,15}(\.\d{1,9})?|\.\d{1,9})$/.test(text) ? Number(text) : text,
+    range,
+  );
 }
 
 function optional(flags: PlanFlags, flag: string, range: Range, check: Check): number | undefined {

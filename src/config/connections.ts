@@ -102,21 +102,28 @@ interface Fit {
   readonly tight: string | null;
 }
 
+const REMEDY =
+  "Lower dbConnections (MAX_DB_CONNECTIONS), run fewer processes, raise max_connections, or put a pooler between";
+
 /** `may` is the most that the worker may open, `open` how many of those it has already. */
 export function fitOf(
   { may, open }: { readonly may: number; readonly open: number },
   s: ServerConnections,
 ): Fit {
   const room = s.max - s.reserved;
-  const has = `the server has ${room} (max_connections ${s.max} - ${s.reserved} reserved)`;
+  const has = `but the server has ${room} (max_connections ${s.max} - ${s.reserved} reserved). ${REMEDY}`;
   if (may > room)
-    return { impossible: `this worker may open ${may} connections, but ${has}`, tight: null };
-  // What others have open and what other workers may still open overlap, by how much nobody knows.
+    return { impossible: `this worker may open ${may} connections, ${has}`, tight: null };
+  // What others have open and what other workers may still open overlap, by how much nobody knows: the
+  // larger of the two is what there is at least.
   const others = Math.max(0, s.inUse - open);
   const wanted = may + Math.max(others, s.registered);
   if (wanted <= room) return { impossible: null, tight: null };
-  const tight =
-    `this worker may open ${may} connections; others have ${others} open now, and ${s.workers} other ` +
-    `workers may open ${s.registered}: together ${wanted}, but ${has}`;
+  const beside =
+    s.registered > others
+      ? `${s.workers} other ${s.workers === 1 ? "worker" : "workers"} may open ${s.registered}`
+      : `others have ${others} open now`;
+  const sum = `${may} + ${wanted - may} = ${wanted}`;
+  const tight = `this worker may open ${may} connections and ${beside}: ${sum}, ${has}`;
   return { impossible: null, tight };
 }

@@ -1,9 +1,9 @@
 import { readFile } from "node:fs/promises";
 import { resolve } from "node:path";
 import { SluiceError } from "../core/error.js";
+import { didYouMean } from "../core/near.js";
 import { quote } from "../core/quote.js";
 import { checkValue, type Place, type Setting } from "./kinds.js";
-import { didYouMean } from "./near.js";
 import { namesOf, presetSetting, sections, settingOf, snakeCase, type Section } from "./table.js";
 
 /** A sluice.toml that was read and checked. */
@@ -121,6 +121,9 @@ function put(
   setting: Setting,
   value: unknown,
 ): void {
+  // In the environment that is how many a shell says "not set"; in a file somebody forgot something.
+  if (setting.kind === "text" && value === "")
+    throw refusal(path, key, `${key} in ${path} is empty: give it a value, or leave it out`);
   const place: Place = { label: `${key} in ${path}`, details: { option: key, file: path } };
   values.set(key, checkValue(setting, value, place));
 }

@@ -1,4 +1,5 @@
 import { SluiceError } from "./error.js";
+import { didYouMean } from "./near.js";
 import { quote } from "./quote.js";
 
 /** Refuses anything but an object with known keys: a misspelt option must not be ignored in silence. */
@@ -6,8 +7,9 @@ export function checkOptions(what: string, options: unknown, known: readonly str
   if (typeof options !== "object" || options === null || Array.isArray(options))
     throw refusal(what, `${what} options must be an object, not ${quote(options)}`);
   const stray = Object.keys(options).find((key) => !known.includes(key));
-  if (stray !== undefined)
-    throw refusal(stray, `${what} has no option ${quote(stray)}; it knows ${known.join(", ")}`);
+  if (stray === undefined) return;
+  const all = `; it knows ${known.join(", ")}${didYouMean(stray, known)}`;
+  throw refusal(stray, `${what} has no option ${quote(stray)}${all}`);
 }
 
 /** Returns one of the listed words, or throws `invalid_option`. */

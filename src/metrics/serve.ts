@@ -12,6 +12,7 @@ import { CONTENT_TYPE } from "./text.js";
 
 /** What the server can be asked. */
 export interface Pages {
+  /** Nothing if nothing is counted. */
   metrics(): Promise<string>;
   health(): object;
   /** Why it is not ready; nothing if it is. */
@@ -39,12 +40,17 @@ const CLOSE_MS_MAX = 500;
 
 /** A small HTTP server of one worker. It keeps no process alive. */
 export class MetricsServer {
-  readonly url: string;
   readonly #server: Server;
+  readonly #url: string;
 
   private constructor(server: Server, url: string) {
     this.#server = server;
-    this.url = url;
+    this.#url = url;
+  }
+
+  /** null once it is closed: the port may be somebody else's. */
+  get url(): string | null {
+    return this.#server.listening ? this.#url : null;
   }
 
   /** Throws `port_unavailable` if the port is taken, or cannot be had. A request must come whole in `patienceMs`. */
@@ -132,7 +138,7 @@ async function answer(
 
 async function pageOf(url: string, pages: Pages): Promise<Page> {
   const [path] = url.split("?", 1);
-  if (path === "/metrics") return { status: 200, type: CONTENT_TYPE, body: await pages.metrics() };
+  if (path === "/metrics") return metricsPage(await pages.metrics());
   if (path === "/health") return json(200, pages.health());
   if (path === "/live") return json(200, { live: true });
   if (path === "/ready") {
@@ -140,6 +146,12 @@ async function pageOf(url: string, pages: Pages): Promise<Page> {
     return json(reasons.length === 0 ? 200 : 503, { ready: reasons.length === 0, reasons });
   }
   return json(404, { error: "there are /metrics, /health, /live and /ready" });
+}
+
+/** An empty page would look like a worker that is fine and has no numbers. */
+function metricsPage(body: string): Page {
+  if (body === "") return json(404, { error: "nothing is counted: metrics.enabled is false" });
+  return { status: 200, type: CONTENT_TYPE, body };
 }
 
 function broken(e: unknown): Page {

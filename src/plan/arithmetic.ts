@@ -1,8 +1,8 @@
-import { connectionsOf } from "../config/connections.js";
 import { linesOf } from "./capacity.js";
 import { demandOf, loopWaitMs, permitHeldMs } from "./demand.js";
-import type { PlanInput, Setting } from "./input.js";
-import { permitsInAll } from "./recommend.js";
+import { planRanges, type PlanInput, type Setting } from "./input.js";
+import { permitsInAll, PERMITS_MAX, processesByCpu, processesByPermits } from "./recommend.js";
+import { sharesOf, transactionsPerSecond } from "./transactions.js";
 import { count, number, percent, time } from "./words.js";
 
 /** One line of the arithmetic: what it is, how it comes about, and what comes out. */
@@ -26,19 +26,26 @@ export function arithmeticOf(input: PlanInput, setting: Setting): Sum[] {
 }
 
 function tasksAndCores(input: PlanInput, { processes }: Setting): Sum[] {
-  const { durations, ioShare, engineMs, utilisation, cores } = input;
+  const { durations, ioShare, engineMs } = input;
   const demand = demandOf(input);
   const [rate, mean] = [`${number(input.ratePerSecond)}/s`, time(durations.meanMs)];
   const script = `${mean} x ${percent(1 - ioShare)} JavaScript + ${time(engineMs)} engine`;
-  const why =
-    input.given.processes === undefined
-      ? `${number(demand.cores)} / ${percent(utilisation)}, rounded up, at most ${count(cores, "core")}`
-      : "as given";
   return [
     { name: "in flight", formula: `${rate} x ${mean}`, value: demand.inFlight, unit: "tasks" },
     { name: "CPU", formula: `${rate} x (${script})`, value: demand.cores, unit: "cores" },
-    { name: "processes", formula: why, value: processes, unit: "" },
+    { name: "processes", formula: whySoMany(input), value: processes, unit: "" },
   ];
+}
+
+function whySoMany(input: PlanInput): string {
+  if (input.given.processes !== undefined) return "as given";
+  const byCpu = processesByCpu(input);
+  if (processesByPermits(input, byCpu) > byCpu) {
+    const most = `at most ${number(planRanges.processes.max)}`;
+    return `${number(permitsInAll(input, byCpu))} permits / ${number(PERMITS_MAX)} that one can have, rounded up, ${most}`;
+  }
+  const cores = number(demandOf(input).cores);
+  return `${cores} / ${percent(input.utilisation)}, rounded up, at most ${count(input.cores, "core")}`;
 }
 
 function permits(input: PlanInput, setting: Setting): Sum[] {
@@ -59,7 +66,7 @@ function permits(input: PlanInput, setting: Setting): Sum[] {
     },
     {
       name: "each process",
-      formula: `${number(inAll)} / ${setting.processes}, rounded up, at least 2`,
+      formula: `${number(inAll)} / ${setting.processes}, rounded up, at least 2, at most ${number(PERMITS_MAX)}`,
       value: setting.permits,
       unit: "permits",
     },
@@ -67,15 +74,10 @@ function permits(input: PlanInput, setting: Setting): Sum[] {
 }
 
 function database(input: PlanInput, setting: Setting): Sum[] {
-  const { batch, claimMs, apiConnections, handlerConnections, maxConnections } = input;
+  const { batch, claimMs, maxConnections } = input;
   const { processes, permits, claimLoops, connections } = setting;
   const lines = linesOf(claimLoops);
-  const c = connectionsOf({
-    claimLoops,
-    dbConnections: connections,
-    apiConnections,
-    handlerConnections,
-  });
+  const c = sharesOf(input, setting);
   const rule =
     batch > 1
       ? `claims of up to ${batch} are batched: one is enough`
@@ -95,11 +97,26 @@ function database(input: PlanInput, setting: Setting): Sum[] {
       value: connections,
       unit: "each",
     },
+    ...transactions(input, setting),
     {
       name: "on the server",
       formula: `${processes} x ${connections}`,
       value: processes * connections,
       unit: `of ${maxConnections}`,
+    },
+  ];
+}
+
+function transactions(input: PlanInput, setting: Setting): Sum[] {
+  const { meanMs } = input.durations;
+  if (meanMs === 0) return [];
+  const shared = `${setting.processes} x ${sharesOf(input, setting).handlers} handlers' connections`;
+  return [
+    {
+      name: "transactions",
+      formula: `${shared} / ${time(meanMs)}: at most, if every task holds one (ctx.transaction) for all its time`,
+      value: transactionsPerSecond(input, setting),
+      unit: "tasks/s",
     },
   ];
 }

@@ -1,4 +1,6 @@
+import { connectionsOf } from "../config/connections.js";
 import type { PresetName } from "../config/presets.js";
+import { table } from "../config/table.js";
 import type { Range } from "../core/number.js";
 import type { Durations } from "./durations.js";
 
@@ -27,19 +29,27 @@ export interface PlanInput {
   /** How busy permits and processors are meant to be, as a share. */
   readonly utilisation: number;
   readonly apiConnections: number;
-  readonly handlerConnections: number;
+  /** null: nobody said. */
+  readonly handlerConnections: number | null;
   readonly maxConnections: number;
   /** To be checked instead of what is recommended. */
   readonly given: Partial<Setting>;
   readonly preset: PresetName | null;
 }
 
+/** What a worker at its defaults has for transactions of handlers. */
+const HANDLER_CONNECTIONS = connectionsOf({
+  claimLoops: table.worker.claimLoops.default,
+  dbConnections: table.worker.dbConnections.default,
+  apiConnections: table.client.apiConnections.default,
+}).handlers;
+
 /** What is assumed where nothing is said. */
 export const planDefaults = {
   claimMs: 3,
   engineMs: 0.1,
   utilisation: 0.7,
-  handlerConnections: 1,
+  handlerConnections: HANDLER_CONNECTIONS,
   maxConnections: 100,
   seed: 1,
 } as const;

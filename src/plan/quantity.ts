@@ -2,30 +2,38 @@ import { SluiceError } from "../core/error.js";
 import { checkNumber, type Range } from "../core/number.js";
 import { quote } from "../core/quote.js";
 
-const NUMBER = String.raw`(\d{1,12}(?:\.\d{1,6})?)`;
-const RATE = new RegExp(`^${NUMBER}(?:/(s|sec|min|h))?$`);
-const DURATION = new RegExp(`^${NUMBER} ?(us|ms|s|min|h)$`);
+const NUMBER = String.raw`(\d{1,12}(?:\.\d{1,6})?|\.\d{1,6})`;
+const SECONDS = { s: 1, sec: 1, second: 1, m: 60, min: 60, minute: 60, h: 3600, hour: 3600 };
+const MILLISECONDS = { us: 0.001, ms: 1, s: 1000, m: 60_000, min: 60_000, h: 3_600_000 };
 
-const SECONDS = { s: 1, sec: 1, min: 60, h: 3600 } as const;
-const MILLISECONDS = { us: 0.001, ms: 1, s: 1000, min: 60_000, h: 3_600_000 } as const;
+const RATE = new RegExp(`^${NUMBER}(?:/(${Object.keys(SECONDS).join("|")}))?$`);
+const DURATION = new RegExp(`^${NUMBER} ?(${Object.keys(MILLISECONDS).join("|")})$`);
 
 const RATE_RANGE: Range = { min: 0.0001, max: 1_000_000 };
 /** How long a task may take, in milliseconds. */
 export const DURATION_RANGE: Range = { min: 0, max: 7 * 24 * 3_600_000 };
 
-/** Tasks per second, from "200", "200/s", "12000/min" or "5/h". */
+/** Tasks per second, from "200", "200/s", "12000/min" or "5000/hour". */
 export function parseRate(option: string, text: string): number {
   const [, number, unit = "s"] = RATE.exec(text) ?? [];
   if (number === undefined)
-    throw refusal(option, `a number of tasks, such as 200, 200/s or 12000/min`, text);
+    throw refusal(
+      option,
+      "a number of tasks per s, min or h, such as 200, 12000/min or 5000/h",
+      text,
+    );
   return checkNumber(option, Number(number) / SECONDS[unit as keyof typeof SECONDS], RATE_RANGE);
 }
 
-/** Milliseconds, from "80ms", "1.5s", "2min" or "1h". The unit must be said: a guess would be off by a thousand. */
+/** Milliseconds, from "80ms", "1.5s", "12m" (minutes) or "1h". The unit must be said: a guess would be off by a thousand. */
 export function parseDuration(option: string, text: string): number {
   const [, number, unit = "ms"] = DURATION.exec(text) ?? [];
   if (number === undefined)
-    throw refusal(option, "a duration with its unit, such as 80ms, 1.5s or 2min", text);
+    throw refusal(
+      option,
+      "a duration with its unit (us, ms, s, min or m, h), such as 80ms, 1.5s or 12min",
+      text,
+    );
   const ms = Number(number) * MILLISECONDS[unit as keyof typeof MILLISECONDS];
   return checkNumber(`${option} in ms`, ms, DURATION_RANGE);
 }

@@ -1,18 +1,20 @@
 import { connectionsOf } from "../config/connections.js";
 import { table } from "../config/table.js";
 import { demandOf, loopWaitMs, permitHeldMs } from "./demand.js";
-import type { PlanInput, Setting } from "./input.js";
+import { planDefaults, planRanges, type PlanInput, type Setting } from "./input.js";
 
 // One runs while the next is claimed.
 const PERMITS_MIN = 2;
 // Where each claim takes one task, a loop for every second or third permit: the third, unless it is not enough.
 const PERMITS_PER_LOOP = 3;
+/** What one process can have. */
+export const PERMITS_MAX = table.worker.maxConcurrentTasks.max;
 
 /** What would carry the workload at the utilisation that is wanted. Processes are taken as given, if they are. */
 export function recommend(input: PlanInput): Setting {
   const processes = input.given.processes ?? processesFor(input);
   const permits = Math.ceil(round(permitsInAll(input, processes) / processes));
-  const bounded = Math.min(Math.max(PERMITS_MIN, permits), table.worker.maxConcurrentTasks.max);
+  const bounded = Math.min(Math.max(PERMITS_MIN, permits), PERMITS_MAX);
   const claimLoops = loopsFor(input, processes, bounded);
   return {
     processes,
@@ -22,10 +24,22 @@ export function recommend(input: PlanInput): Setting {
   };
 }
 
-/** One Node process uses one core for JavaScript, so more of them than cores gain nothing. */
+/** As many as the processor or the permits ask for, whichever is more. */
 function processesFor(input: PlanInput): number {
+  const byCpu = processesByCpu(input);
+  const byPermits = processesByPermits(input, byCpu);
+  return Math.min(Math.max(byCpu, byPermits), planRanges.processes.max);
+}
+
+/** One Node process uses one core for JavaScript, so more of them than cores gain nothing. */
+export function processesByCpu(input: PlanInput): number {
   const wanted = Math.ceil(round(demandOf(input).cores / input.utilisation));
   return Math.min(Math.max(1, wanted), input.cores);
+}
+
+/** So that none needs more permits than it can have. With more processes tasks wait less, and need no more. */
+export function processesByPermits(input: PlanInput, processes: number): number {
+  return Math.ceil(round(permitsInAll(input, processes) / PERMITS_MAX));
 }
 
 /** Permits of all processes together. */
@@ -44,7 +58,8 @@ function loopsFor(input: PlanInput, processes: number, permits: number): number 
 
 /** What a process with so many claim loops opens. */
 export function connectionsFor(input: PlanInput, claimLoops: number): number {
-  const { apiConnections, handlerConnections } = input;
+  const { apiConnections } = input;
+  const handlerConnections = input.handlerConnections ?? planDefaults.handlerConnections;
   return connectionsOf({ claimLoops, dbConnections: 0, apiConnections, handlerConnections }).needed;
 }
 

@@ -1,13 +1,14 @@
-import { connectionsOf } from "../config/connections.js";
 import { linesOf, type Capacity } from "./capacity.js";
 import { demandOf } from "./demand.js";
-import type { PlanInput, Setting } from "./input.js";
-import { permitsInAll } from "./recommend.js";
+import { planDefaults, type PlanInput, type Setting } from "./input.js";
+import { connectionsFor, permitsInAll, PERMITS_MAX, processesByPermits } from "./recommend.js";
+import { sharesOf, transactionsPerSecond } from "./transactions.js";
 import { count, number, percent } from "./words.js";
 
 /** Something that will not work, or only just. */
 export interface Warning {
-  readonly code: "too_slow" | "tight" | "cores" | "connections" | "server_connections";
+  readonly code:
+    "too_slow" | "tight" | "cores" | "connections" | "transactions" | "server_connections";
   readonly message: string;
 }
 
@@ -21,7 +22,7 @@ export function warningsOf(input: PlanInput, setting: Setting, capacity: Capacit
     slow,
     // Told already, if the processor is what makes it too slow.
     slow !== null && capacity.bottleneck === "cpu" ? null : coresOf(input),
-    connectionsEach(input, setting),
+    connectionsEach(input, setting) ?? transactionsOf(input, setting),
     connectionsInAll(input, setting),
   ].filter((warning) => warning !== null);
 }
@@ -55,7 +56,9 @@ function remedy(input: PlanInput, setting: Setting, { bottleneck }: Capacity): s
   const { processes, claimLoops } = setting;
   if (bottleneck === "permits") {
     const each = Math.ceil(permitsInAll(input, processes) / processes);
-    return `; ${number(each)} permits each would do`;
+    if (each <= PERMITS_MAX) return `; ${number(each)} permits each would do`;
+    const needed = processesByPermits(input, processes);
+    return `; a process has ${number(PERMITS_MAX)} permits at most, so it takes ${number(needed)} processes`;
   }
   // A process has two lines at least: with one claim loop a second would change nothing.
   if (bottleneck === "claims")
@@ -74,11 +77,19 @@ function coresOf(input: PlanInput): Warning | null {
 }
 
 function connectionsEach(input: PlanInput, setting: Setting): Warning | null {
-  const { claimLoops, connections } = setting;
-  const { apiConnections, handlerConnections } = input;
-  const numbers = { claimLoops, dbConnections: connections, apiConnections, handlerConnections };
-  const { problem } = connectionsOf(numbers);
+  const { problem } = sharesOf(input, setting);
   return problem === null ? null : { code: "connections", message: problem };
+}
+
+/** Who said how many there are to be knows; else fewer than by default are worth a word. */
+function transactionsOf(input: PlanInput, setting: Setting): Warning | null {
+  const { handlers } = sharesOf(input, setting);
+  const [carried, usual] = [transactionsPerSecond(input, setting), planDefaults.handlerConnections];
+  if (input.handlerConnections !== null || handlers >= usual) return null;
+  if (carried >= input.ratePerSecond) return null;
+  const enough = connectionsFor(input, setting.claimLoops);
+  const message = `transactions of handlers (ctx.transaction) share ${count(handlers, "connection")} in each process: at most ${number(carried)} of ${number(input.ratePerSecond)} tasks/s if every task holds one for all its time; ${number(enough)} connections each would give them ${usual}`;
+  return { code: "transactions", message };
 }
 
 function connectionsInAll(

@@ -48,12 +48,15 @@ export interface TestOptions extends Pick<
   readonly url?: string;
   /** What time it is at first; default now. */
   readonly now?: Date;
+  /** A config file; default none, also where there is a sluice.toml. */
+  readonly config?: string | false;
 }
 
 const OPTIONS = [
   "handlers",
   "url",
   "now",
+  "config",
   "schema",
   "history",
   "logger",
@@ -201,14 +204,15 @@ function withoutHolds(desk: ContextDesk): ContextDesk {
 /** A database of its own for a test: a copy of one that was migrated once. End it with close(). */
 export async function testSluice(options: TestOptions = {}): Promise<TestSluice> {
   checkOptions("testSluice", options, OPTIONS);
-  const { handlers: given = [], url, now = new Date(), ...rest } = options;
+  // A sluice.toml in the working directory is for the real thing, which may have taken its port.
+  const { handlers: given = [], url, now = new Date(), config = false, ...rest } = options;
   const handlers = checkHandlers(given);
   const schema = checkSchemaName(options.schema ?? "sluice");
   const server = await serverUrl(url, process.env);
   const copy = await copyTemplate({ url: server, schema });
   let rehearsal: Rehearsal | undefined;
   try {
-    const defaults = { logger: silentLogger, listen: false, apiConnections: 4 };
+    const defaults = { config, logger: silentLogger, listen: false, apiConnections: 4 };
     rehearsal = await Rehearsal.open({ ...defaults, ...rest, url: copy, migrate: false });
     const streams = await streamsOf(rehearsal, handlers);
     const test = new TestSluice({ rehearsal, handlers: streams, url: copy, server, now });

@@ -161,7 +161,7 @@ export class Worker {
     return this.#metrics.text();
   }
 
-  /** Where /metrics, /health, /live and /ready are served; null without a port, and before start. */
+  /** Where /metrics, /health, /live and /ready are served; null without a port, before start and after stop. */
   get metricsUrl(): string | null {
     return this.#metrics.url;
   }

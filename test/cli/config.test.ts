@@ -107,6 +107,20 @@ describe("sluice config", () => {
     expect(err).toContain("error invalid_option: dbConnections (MAX_DB_CONNECTIONS) is 17, but 50");
   });
 
+  test("metrics that a worker would refuse to serve are printed, and are an error", async () => {
+    const env = { SLUICE_METRICS_PORT: "9464", SLUICE_METRICS_HOST: "0.0.0.0" };
+    const [open, closed] = await Promise.all([
+      run(["config"], env),
+      run(["config"], { ...env, SLUICE_METRICS_TOKEN: "0123456789abcdef" }),
+    ]);
+    expect(open.code).toBe(2);
+    expect(open.out).toMatch(/host +0\.0\.0\.0 /);
+    expect(open.err).toContain(
+      "error invalid_option: metrics.token is needed to listen on 0.0.0.0",
+    );
+    expect(closed).toMatchObject({ code: 0, err: "" });
+  });
+
   test.each<[string[], NodeJS.ProcessEnv, string]>([
     [["--preset", "fast"], {}, 'preset must be "default" or "dev"'],
     [["--config", join(folder, "none.toml")], {}, "none.toml cannot be read: it does not exist"],

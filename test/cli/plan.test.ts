@@ -37,7 +37,7 @@ describe("sluice plan", () => {
     expect(one).toEqual(again);
     expect(JSON.parse(one.out)).toMatchObject({
       inputs: { ratePerSecond: 200, ioShare: 0.9, cores: 4, duration: { meanMs: 80 }, seed: 1 },
-      recommendation: { processes: 3, permits: 9, claimLoops: 1, connections: 12 },
+      recommendation: { processes: 3, permits: 9, claimLoops: 1, connections: 17 },
       arithmetic: expect.arrayContaining([
         { name: "in flight", formula: "200/s x 80 ms", value: 16, unit: "tasks" },
       ]) as unknown,
@@ -57,10 +57,25 @@ describe("sluice plan", () => {
     });
   });
 
+  test("takes a share without its nought, hours and minutes by their names", async () => {
+    const args = ["--rate", "5000/hour", "--duration", "12m", "--io", ".9", "--json"];
+    const { out, err } = await plan([...args, "--seconds", "5"]);
+    expect(err).toBe("");
+    expect(JSON.parse(out)).toMatchObject({
+      inputs: { ratePerSecond: 5000 / 3600, duration: { meanMs: 720_000 }, ioShare: 0.9 },
+    });
+  });
+
   const usual = ["--rate", "1", "--io-bound"];
   test.each<[string, string[]]>([
-    ["--rate must be a number of tasks", ["--rate", "fast", "--duration", "1s", "--io-bound"]],
-    ["--duration must be a duration with its unit", [...usual, "--duration", "80"]],
+    [
+      "--rate must be a number of tasks per s, min or h",
+      ["--rate", "fast", "--duration", "1s", "--io-bound"],
+    ],
+    [
+      "--duration must be a duration with its unit (us, ms, s, min or m, h)",
+      [...usual, "--duration", "80"],
+    ],
     ["either by --duration or by --duration-file", usual],
     [
       "either by --duration or by --duration-file",

@@ -91,9 +91,24 @@ describe("whether the server has room", () => {
       expect(impossible ?? tight).toContain("97 (max_connections 100 - 3 reserved)");
   });
 
-  test("the warning shows its arithmetic", () => {
-    const { tight } = fitOf({ may: 17, open: 3 }, { ...server, workers: 5, registered: 85 });
-    for (const part of ["may open 17", "5 other workers may open 85", "together 102"])
-      expect(tight).toContain(part);
+  const words = (more: Partial<typeof server>): string | null =>
+    fitOf({ may: 17, open: 3 }, { ...server, ...more }).tight;
+  const but = "but the server has 97 (max_connections 100 - 3 reserved). ";
+
+  test("the warning shows a sum that adds up, of what there is at least, and what to do", () => {
+    const mine = "this worker may open 17 connections and";
+    expect(words({ inUse: 13, workers: 5, registered: 85 })).toContain(
+      `${mine} 5 other workers may open 85: 17 + 85 = 102, ${but}`,
+    );
+    expect(words({ workers: 1, registered: 85 })).toContain(`${mine} 1 other worker may open 85:`);
+    expect(words({ inUse: 90 })).toBe(
+      `${mine} others have 87 open now: 17 + 87 = 104, ${but}` +
+        "Lower dbConnections (MAX_DB_CONNECTIONS), run fewer processes, raise max_connections, or put a pooler between",
+    );
+  });
+
+  test("and so does the refusal", () => {
+    const { impossible } = fitOf({ may: 98, open: 3 }, server);
+    expect(impossible).toContain(`may open 98 connections, ${but}Lower dbConnections`);
   });
 });

@@ -70,7 +70,10 @@ describe("settings reach what they are for", () => {
     setEnv("SLUICE_METRICS_PORT", "five");
     expect(() => sluice.worker({ handlers })).toThrow("SLUICE_METRICS_PORT must be an integer");
     expect(() => sluice.worker({ handlers, metrics: { prot: 5 } as never })).toThrow(
-      'metrics has no option "prot"',
+      'metrics has no option "prot"; it knows enabled, port, host, token, registry; did you mean port?',
+    );
+    expect(() => sluice.worker({ handlers, payloadbytesinflightmax: 5 } as never)).toThrow(
+      "did you mean payloadBytesInFlightMax?",
     );
   });
 });
@@ -100,6 +103,16 @@ describe("what is wrong is told before anything is opened", () => {
       details: { option: name },
     });
   });
+
+  test.each(["NUM_WORKERS", "SLUICE_PRESET", "SLUICE_METRICS_PORT"])(
+    "%s, but only to who makes a worker",
+    async (name) => {
+      const { url } = await house("");
+      setEnv(name, "auto");
+      const sluice = await connect({ url, config: false });
+      expect(() => sluice.worker({ handlers })).toThrow(`${name} must be`);
+    },
+  );
 
   test.each([
     ["migrate", "no"],

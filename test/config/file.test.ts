@@ -99,6 +99,8 @@ describe("an error names file and key", () => {
     ["[client]\nmigrate = 1", "client.migrate", "must be true or false, not 1"],
     ['[client]\nschema = "a; drop"', "client.schema", "is not allowed"],
     ['[client]\nurl = "localhost"', "client.url", "must be text that begins with postgres://"],
+    ['[client]\nurl = ""', "client.url", "is empty: give it a value, or leave it out"],
+    ['[metrics]\nhost = ""', "metrics.host", "is empty"],
     ["[history]\nfailed_ms = -1", "history.failed_ms", "must be an integer from 0"],
     [
       "[pressure]\nmemory_percent_max = true",

@@ -106,8 +106,8 @@ describe("a worker looks whether the server has room for its connections", () =>
     expect(warnings).toHaveLength(1);
     for (const part of [
       "may open 17 connections",
-      `1 other workers may open ${room - 16}`,
-      `together ${room + 1}`,
+      `1 other worker may open ${room - 16}`,
+      `17 + ${room - 16} = ${room + 1}`,
       `the server has ${room} (max_connections`,
     ])
       expect(warnings[0]).toContain(part);

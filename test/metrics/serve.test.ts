@@ -24,7 +24,7 @@ async function serve(
   const address = checkMetrics({ port: 0, ...options }).serve!;
   const server = await MetricsServer.open(address, all, patienceMs);
   onTestFinished(() => server.close());
-  return server.url;
+  return server.url!;
 }
 
 const bearer = (token: string): RequestInit => ({ headers: { authorization: `Bearer ${token}` } });
@@ -189,6 +189,7 @@ test("a worker is ready while it claims, not while it stops, and is silent when 
   finish.resolve();
   await stopped;
   await expect(fetch(`${url}/live`)).rejects.toThrow();
+  expect(worker.metricsUrl).toBeNull();
 });
 
 test("a worker whose heartbeat is old, or that has no lease, is not ready", async () => {

@@ -235,6 +235,11 @@ test("with metrics turned off nothing is counted, and ready still answers", asyn
   const handlers = [task("job", { input: type<number>() }).handle(() => {})];
   const worker = await s.worker({ handlers, metrics: { enabled: false, port: 0 } });
   expect(await worker.metrics()).toBe("");
+  const page = await fetch(`${worker.metricsUrl}/metrics`);
+  expect([page.status, await page.json()]).toEqual([
+    404,
+    { error: "nothing is counted: metrics.enabled is false" },
+  ]);
   expect(await (await fetch(`${worker.metricsUrl}/ready`)).json()).toEqual({
     ready: true,
     reasons: [],

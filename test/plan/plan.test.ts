@@ -6,7 +6,7 @@ import { eachOf, nearestPreset } from "../../src/plan/nearest.js";
 import { planFor, secondsFor, simulationOf } from "../../src/plan/plan.js";
 import { simulate, type Simulation } from "../../src/plan/simulate/simulate.js";
 
-const { claimMs, utilisation, handlerConnections, maxConnections } = planDefaults;
+const { claimMs, utilisation, maxConnections } = planDefaults;
 const web: PlanInput = {
   ratePerSecond: 200,
   steady: false,
@@ -20,7 +20,7 @@ const web: PlanInput = {
   preset: null,
   claimMs,
   utilisation,
-  handlerConnections,
+  handlerConnections: null,
   maxConnections,
 };
 
@@ -40,16 +40,17 @@ describe("the arithmetic", () => {
     expect(value["permit held"]).toBeCloseTo(80 + 0.1 + 2 * 3 + (8.1 * 0.54) / 0.92);
     expect(value["permits"]).toBeCloseTo((0.2 * value["permit held"]!) / 0.7);
     expect(value["claims carry"]).toBeCloseTo((3 * 2 * 50) / 0.003);
-    expect(recommendation).toEqual({ processes: 3, permits: 9, claimLoops: 1, connections: 12 });
-    expect(value["connections"]).toBe(2 + 1 + 1 + 1 + 7);
-    expect(value["on the server"]).toBe(36);
+    expect(recommendation).toEqual({ processes: 3, permits: 9, claimLoops: 1, connections: 17 });
+    expect(value["connections"]).toBe(2 + 1 + 1 + 6 + 7);
+    expect(value["transactions"]).toBeCloseTo((3 * 6) / 0.08);
+    expect(value["on the server"]).toBe(51);
   });
 
   test("says every number it counts with", () => {
     const formulas = planFor(web).arithmetic.map(({ formula }) => formula);
     expect(formulas).toContain("200/s x 80 ms");
     expect(formulas).toContain("200/s x (80 ms x 10 % JavaScript + 0.1 ms engine)");
-    expect(formulas).toContain("2 claim and settle + 1 beat + 1 keep + 1 handlers + 7 API buffer");
+    expect(formulas).toContain("2 claim and settle + 1 beat + 1 keep + 6 handlers + 7 API buffer");
   });
 
   test("of claims of one task has a loop for every third permit, and more where they are slow", () => {
@@ -59,6 +60,15 @@ describe("the arithmetic", () => {
     const slow = planFor({ ...one, claimMs: 40, durations: constantDurations(1) });
     expect(slow.recommendation).toMatchObject({ permits: 24, claimLoops: 12 });
     expect(planFor({ ...one, batch: 2 }).recommendation.claimLoops).toBe(1);
+  });
+
+  test("counts the connections for transactions of handlers as they were said", () => {
+    const { arithmetic, recommendation } = planFor({ ...web, handlerConnections: 2 });
+    expect(recommendation.connections).toBe(13);
+    expect(arithmetic.find(({ name }) => name === "transactions")).toMatchObject({
+      formula: expect.stringContaining("3 x 2 handlers' connections / 80 ms") as string,
+      value: 75,
+    });
   });
 
   test("rounds 14.000000000000002 down to what it is", () => {
@@ -85,6 +95,41 @@ describe("what is recommended", () => {
     expect(said.loopUtilisation).toBeLessThan(utilisation + 0.05);
     expect(said.permitUtilisation).toBeLessThan(0.85);
     expect(Math.max(said.loopUtilisation, said.permitUtilisation)).toBeGreaterThan(0.4);
+  });
+});
+
+describe("permits beyond what one process can have", () => {
+  const long = {
+    ...web,
+    ratePerSecond: 10,
+    durations: constantDurations(3 * 3_600_000),
+    ioShare: 1,
+  };
+
+  test("are spread over more processes than the processor needs", () => {
+    const { recommendation, warnings, arithmetic, capacity } = planFor(long);
+    expect(recommendation).toMatchObject({ processes: 2, permits: 77_143 });
+    expect(warnings).toEqual([]);
+    expect(capacity.perSecond).toBeGreaterThan(10);
+    const formulas = Object.fromEntries(arithmetic.map(({ name, formula }) => [name, formula]));
+    expect(formulas["processes"]).toContain("154,286 permits / 100,000 that one can have");
+    expect(formulas["each process"]).toContain(
+      "154,286 / 2, rounded up, at least 2, at most 100,000",
+    );
+  });
+
+  test("are never advised where the processes are given", () => {
+    const { recommendation, warnings } = planFor({ ...long, given: { processes: 1 } });
+    expect(recommendation.permits).toBe(100_000);
+    expect(warnings.map(({ message }) => message)).toEqual([
+      expect.stringContaining("a process has 100,000 permits at most, so it takes 2 processes"),
+    ]);
+  });
+
+  test("are spread over a bounded number of them", () => {
+    const endless = { ...long, ratePerSecond: 1_000_000 };
+    expect(planFor(endless).recommendation.processes).toBe(1000);
+    expect(planFor(endless).warnings[0]?.message).toContain("so it takes 154,286 processes");
   });
 });
 
@@ -135,9 +180,24 @@ describe("a setting that is given", () => {
 
   test("has its connections counted, for each process and on the server", () => {
     expect(codes({ ...web, given: { connections: 11 } })).toEqual(["connections"]);
-    expect(codes({ ...web, maxConnections: 39 })).toEqual([]);
-    expect(codes({ ...web, maxConnections: 38 })).toEqual(["server_connections"]);
-    expect(planFor({ ...web, given: { claimLoops: 6 } }).setting.connections).toBe(16);
+    expect(codes({ ...web, maxConnections: 54 })).toEqual([]);
+    expect(codes({ ...web, maxConnections: 53 })).toEqual(["server_connections"]);
+    expect(planFor({ ...web, given: { claimLoops: 6 } }).setting.connections).toBe(21);
+  });
+
+  test("is told when it makes transactions of handlers wait for each other", () => {
+    const few = { ...web, given: { connections: 12 } };
+    expect(planFor(few).warnings).toEqual([
+      {
+        code: "transactions",
+        message:
+          "transactions of handlers (ctx.transaction) share 1 connection in each process: at most 37.5 of " +
+          "200 tasks/s if every task holds one for all its time; 17 connections each would give them 6",
+      },
+    ]);
+    // Who says so himself knows, and so does who needs no more.
+    expect(codes({ ...few, handlerConnections: 1 })).toEqual([]);
+    expect(codes({ ...few, ratePerSecond: 10 })).toEqual([]);
   });
 
   test("is told of cores that are too few", () => {

@@ -71,6 +71,7 @@ test("a handler that waits for its map holds no slot, and one that holds does", 
   });
   const first = await s.sluice.enqueue(held, false);
   await until("the first to sleep", async () => (await first.status())?.state === "waiting");
+  expect((await s.sluice.counts()).waiting).toBe(1);
   const second = await s.sluice.enqueue(held, true);
   await until("the second to run beside it", () => order.includes("begins true"));
   const third = await s.sluice.enqueue(held, false);

@@ -10,7 +10,7 @@ const server = await MetricsServer.open(
     unready: () => [],
   },
 );
-const { port } = new URL(server.url);
+const { port } = new URL(server.url!);
 const socket = connect(Number(port), "127.0.0.1");
 await new Promise((resolve) => {
   socket.once("data", resolve);

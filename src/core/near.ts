@@ -1,10 +1,10 @@
 const DISTANCE_MAX = 3;
 const LETTERS_MAX = 100;
 
-/** `; did you mean "lease_ms"?` if one of the words is near, else nothing. */
+/** `; did you mean lease_ms?` if one of the words is near, else nothing. */
 export function didYouMean(word: string, words: readonly string[]): string {
   const [best] = words
-    .map((known) => ({ known, far: distance(word.toLowerCase(), known) }))
+    .map((known) => ({ known, far: distance(word.toLowerCase(), known.toLowerCase()) }))
     .filter(({ known, far }) => far <= Math.min(DISTANCE_MAX, known.length / 2))
     .toSorted((a, b) => a.far - b.far);
   return best === undefined ? "" : `; did you mean ${best.known}?`;
