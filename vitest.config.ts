@@ -1,8 +1,11 @@
-import { defineConfig } from "vitest/config";
+import { configDefaults, defineConfig } from "vitest/config";
+import { long } from "./test/long.js";
 
-export default defineConfig({
+// Whoever names tests gets those, however long they take.
+const named = process.argv.some((arg) => arg.startsWith("test/"));
+
+export const shared = defineConfig({
   test: {
-    include: ["test/**/*.test.ts"],
     globalSetup: ["test/support/global.ts"],
     pool: "forks",
     // Most tests wait most of the time.
@@ -11,5 +14,14 @@ export default defineConfig({
     hookTimeout: 60_000,
     passWithNoTests: false,
     restoreMocks: true,
+  },
+});
+
+export default defineConfig({
+  ...shared,
+  test: {
+    ...shared.test,
+    include: ["test/**/*.test.ts"],
+    exclude: [...configDefaults.exclude, ...(named ? [] : long)],
   },
 });

@@ -3,9 +3,10 @@ import { writeFileSync } from "node:fs";
 import { Command } from "commander";
 import { faultyFigures } from "./faulty.js";
 import type { Figure, Measured } from "./figure.js";
+import { flowFigures } from "./flows.js";
 import { heavyFigures } from "./large.js";
 
-const figures: readonly Figure[] = [...faultyFigures, ...heavyFigures];
+const figures: readonly Figure[] = [...faultyFigures, ...heavyFigures, ...flowFigures];
 
 interface Row extends Measured {
   readonly name: string;

@@ -255,9 +255,10 @@ declare w sluice.workflow_task; v_state "char";
 begin
   select * into w from sluice.workflow_task where id = p_id;
   perform from sluice.workflow_run where id = w.run for update;
-  if exists (select from sluice.workflow_note where id = p_id) then return false; end if;
   select state into v_state from sluice.done where id = p_id and state in ('f', 'c');
   if not found then return false; end if;
+  -- In this order: whoever sees the outcome sees its note too, and none is taken while we hold the run.
+  if exists (select from sluice.workflow_note where id = p_id) then return false; end if;
   update sluice.workflow_node set failed = failed - case when v_state = 'f' then 1 else 0 end, cancelled = cancelled - case when v_state = 'c' then 1 else 0 end
   where run = w.run and node = w.node and state = 'r' and not failing;
   if not found then perform sluice.refuse('workflow_over', 'its node is over or being given up: retry the run'); end if;
@@ -310,14 +311,14 @@ create function sluice.workflow_failures(p_run bigint, p_max int) returns table 
 $$;
 
 -- Runs older than their time, with their tasks: at most p_max tasks and runs at once. A task that still holds its
--- order key is let go from its run and stays. A handler's fan-out is kept while its task may ask for it.
+-- order key is let go from its run and stays. A handler's fan-out is kept while its task may ask for it: also one that failed may be tried again.
 create function sluice.workflow_prune(p_succeeded_ms bigint, p_failed_ms bigint, p_cancelled_ms bigint, p_max int) returns int language plpgsql
 set enable_seqscan = off set enable_bitmapscan = off set plan_cache_mode = force_generic_plan set jit = off as $$
 declare v_now timestamptz := sluice.clock(); v_runs bigint[]; v_ids bigint[]; v_blocking bigint[]; v_n int; v_gone int;
 begin
   v_runs := array(select x.id from (values ('s'::"char", p_succeeded_ms), ('f', p_failed_ms), ('c', p_cancelled_ms)) a(state, ms)
     cross join lateral (select r.id from sluice.workflow_run r where r.state = a.state and r.finished_at < v_now - a.ms * interval '1 millisecond'
-      and (r.parent is null or not exists (select from sluice.task t where t.id = r.parent) or exists (select from sluice.done d where d.id = r.parent))
+      and (r.parent is null or not exists (select from sluice.task t where t.id = r.parent) or exists (select from sluice.done d where d.id = r.parent and d.state = 's'))
       order by r.finished_at limit p_max for update skip locked) x limit p_max);
   if v_runs = '{}' then return 0; end if;
   with gone as (

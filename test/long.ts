@@ -1,0 +1,14 @@
+// Tests that start many processes or take long: `npm run test:long`. All others are `npm test`, which shall
+// be over in eight minutes on two cores.
+export const long: readonly string[] = [
+  "test/bench/**/*.test.ts",
+  "test/cli/plan.test.ts",
+  "test/cli/workflow.test.ts",
+  "test/demo/**/*.test.ts",
+  "test/embedded/start.test.ts",
+  "test/examples/**/*.test.ts",
+  "test/fault/**/*.test.ts",
+  "test/plan/real.test.ts",
+  "test/worker/pressure/memory.test.ts",
+  "test/worker/workflow-fleet.test.ts",
+];
