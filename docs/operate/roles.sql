@@ -31,7 +31,7 @@ declare
     workflow_place_many, workflow_map, workflow_map_find, workflow_map_mark, workflow_keep, workflow_orphans, workflow_prune}';
   -- Run as whoever calls them, with the rights on tables given below.
   declaring text[] := '{declare_limit, declare_contract, declare_use, declare_stream, gate_of, barrier_alone, refuse}';
-  looking text[] := '{clock, lane_place, lane_cap, gates_of}';
+  looking text[] := '{clock, lane_place, lane_cap, gates_of, violations}';
 
   v_name text;
   v record;

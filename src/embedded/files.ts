@@ -15,6 +15,21 @@ export function writeWhole(path: string, text: string): void {
   }
 }
 
+/**
+ * Removes a tree that others may be looking into: out of their sight first. Else a lock that somebody takes in
+ * it meanwhile, because the one before has just been removed, would be a file in a directory that goes.
+ */
+export function removeTree(path: string): void {
+  const aside = `${path}.${randomUUID()}`;
+  try {
+    renameSync(path, aside);
+  } catch (error) {
+    if (hasCode(error, "ENOENT")) return;
+    throw error;
+  }
+  rmSync(aside, { recursive: true, force: true, maxRetries: 5, retryDelay: 20 });
+}
+
 export function readText(path: string): string | undefined {
   return orMissing(() => readFileSync(path, "utf8"), undefined);
 }

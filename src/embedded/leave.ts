@@ -1,5 +1,5 @@
-import { rmSync } from "node:fs";
 import { isEphemeral, pgdataOf } from "./cluster.js";
+import { removeTree } from "./files.js";
 import { halt, signalServer } from "./halt.js";
 import { tryLock, withLock } from "./lock.js";
 import { findPostmaster } from "./postmaster.js";
@@ -36,7 +36,7 @@ export async function leave(handle: Handle): Promise<void> {
     const { site, root, persistent } = handle;
     if (!isLast(handle)) return;
     if (!persistent) await halt({ ...site, pgdata: pgdataOf(root) });
-    if (isEphemeral(site.cache, root)) rmSync(root, { recursive: true, force: true });
+    if (isEphemeral(site.cache, root)) removeTree(root);
     unregister(site.cache, root);
   });
   open.delete(handle);
@@ -72,5 +72,5 @@ function beginStop(root: string, ephemeral: boolean): void {
     const found = findPostmaster(pgdata);
     return found === undefined || (found.stopping && !ephemeral) ? true : undefined;
   });
-  if (ephemeral) rmSync(root, { recursive: true, force: true });
+  if (ephemeral) removeTree(root);
 }

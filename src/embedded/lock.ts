@@ -60,7 +60,8 @@ function create(directory: string, n: number): boolean {
     linkSync(whole, path);
     return true;
   } catch (error) {
-    if (hasCode(error, "EEXIST")) return false;
+    // Somebody was quicker, or the directory has just been removed.
+    if (hasCode(error, "EEXIST", "ENOENT")) return false;
     throw error;
   } finally {
     rmSync(whole, { force: true });

@@ -3,7 +3,7 @@ import { existsSync, mkdirSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import type { Logger } from "../core/ports.js";
 import { isEphemeral, pgdataOf } from "./cluster.js";
-import { list, readText, writeWhole } from "./files.js";
+import { list, readText, removeTree, writeWhole } from "./files.js";
 import { halt } from "./halt.js";
 import { tryLock } from "./lock.js";
 import { liveReferences } from "./reference.js";
@@ -54,7 +54,7 @@ async function sweepOne(site: Site, root: string): Promise<boolean> {
   try {
     if (liveReferences(root) > 0) return false;
     await halt({ ...site, pgdata: pgdataOf(root) });
-    if (isEphemeral(site.cache, root)) rmSync(root, { recursive: true, force: true });
+    if (isEphemeral(site.cache, root)) removeTree(root);
     unregister(site.cache, root);
     return true;
   } finally {

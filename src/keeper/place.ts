@@ -96,7 +96,7 @@ async function placeKnown(o: PlaceCrew): Promise<boolean> {
   } catch (e) {
     if (e instanceof NotWanted) return true;
     if (node === null) throw e;
-    // guard: what cannot be placed fails its node -> test/worker/workflow-place.test.ts: "a key function that throws fails the node with a reason, once, and the worker goes on"
+    // guard: what cannot be placed fails its node -> test/worker/workflow-place.test.ts: "a key function that throws fails the node with a reason, once, and the worker goes on without a poll"
     const fault = faultOf(e);
     if (fault !== null) await misplaced(db, node, fault);
     // Somebody has removed a limit that we had declared: the next try declares it again.

@@ -44,6 +44,7 @@ import {
 } from "./schedules/waiters.js";
 
 import {
+  cancelOfSleeperRollsBack,
   cancelWhilePlaced,
   completedInTransaction,
   firstFails,
@@ -571,6 +572,18 @@ const mutants: readonly Mutant[] = [
     in: "workflow_ended",
     edits: [["if p_slept is not null then\n    -- A child", "if false then\n    -- A child"]],
     schedule: sleepBesideLastChild,
+    seen: { woke: false },
+  },
+  {
+    guard: "parents that nobody woke",
+    in: "workflow_orphans",
+    edits: [
+      [
+        "where exists (select from sluice.workflow_run r where r.id = any",
+        "where false and exists (select from sluice.workflow_run r where r.id = any",
+      ],
+    ],
+    schedule: cancelOfSleeperRollsBack,
     seen: { woke: false },
   },
 ];

@@ -31,7 +31,7 @@ const lister = list.handle((n) => ({
   users: numbers(n).map((i) => ({ user: `user ${i % 3}`, n: i })),
 })) as TaskHandler;
 
-test("a settle by a worker that does not know the next type loses nothing, and the bell calls one that does", async () => {
+test("a settle by a worker that does not know the next type loses nothing, and the bell calls one that does, without a poll", async () => {
   const s = await workflowScene();
   const other = await Sluice.connect({ url: s.url, migrate: false, logger: silentLogger });
   const seen = new Map<string, number[]>();
@@ -98,7 +98,7 @@ test("a node that somebody had in hand and died with is placed by another", asyn
   expect(begun.toSorted((a, b) => a - b)).toEqual([0, 1, 2, 3]);
 });
 
-test("a key function that throws fails the node with a reason, once, and the worker goes on", async () => {
+test("a key function that throws fails the node with a reason, once, and the worker goes on without a poll", async () => {
   const s = await workflowScene();
   let asked = 0;
   const broken = task("broken", {
@@ -137,7 +137,7 @@ test("a key function that throws fails the node with a reason, once, and the wor
   expect(worker.status().completed).toBe(2);
 });
 
-test("many items that need no code are created by whoever hears of them", async () => {
+test("many items that need no code are created by whoever hears of them, without a poll", async () => {
   const s = await workflowScene();
   const plain = task("plain", { input: type<number>(), output: type<number>() });
   const wide = workflow("wide", { input: type<number>() }, (w, n) => {

@@ -110,6 +110,13 @@ begin
     perform sluice.workflow_cancel(v_run, 'the task that made it has ended');
     v_n := v_n + 1;
   end loop;
+  -- A parent that was in another's hand when its children ended, as in that of a cancel which rolled back: nobody
+  -- will wake it any more. The oldest, and some by lot, so that no look takes long.
+  -- guard: parents that nobody woke -> test/postgres/workflow/races.test.ts: "a parent whose cancel rolled back after its last child had ended wakes"
+  perform sluice.workflow_wake(array(select distinct p.id from (
+      (select x.id, x.runs from sluice.parent x order by x.id limit 500)
+      union all (select x.id, x.runs from sluice.parent x where x.id >= (select min(id) + floor(random() * (max(id) - min(id))) from sluice.parent) order by x.id limit 500)) p
+    where exists (select from sluice.workflow_run r where r.id = any (p.runs) and r.finished_at is not null)));
   return v_n;
 end $$;
 

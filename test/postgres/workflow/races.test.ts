@@ -2,6 +2,7 @@ import { expect, test } from "vitest";
 import { observe, wanted } from "../schedules/schedule.js";
 import {
   cancelBesideCompletion,
+  cancelOfSleeperRollsBack,
   firstFails,
   handedBackWhileAsked,
   sleepBesideLastChild,
@@ -28,6 +29,10 @@ test("an item that was asked to stop while it was handed back is cancelled all t
 
 test("a parent that goes to sleep beside its last child wakes", async () => {
   expect(await observe(sleepBesideLastChild)).toEqual(wanted(sleepBesideLastChild));
+});
+
+test("a parent whose cancel rolled back after its last child had ended wakes", async () => {
+  expect(await observe(cancelOfSleeperRollsBack)).toEqual(wanted(cancelOfSleeperRollsBack));
 });
 
 test("after failures of two fail-fast fan-outs at once none of the others starts", async () => {

@@ -91,6 +91,37 @@ export const sleepBesideLastChild = schedule({ waited: true, woke: true }, async
   return { waited, woke: again?.id === parent!.id };
 });
 
+/** A cancel of a sleeping handler is open while its last child ends, and rolls back. */
+export const cancelOfSleeperRollsBack = schedule({ woke: true }, async (scene) => {
+  const play = await Play.on(scene, types);
+  const [a] = await scene.sessions(1);
+  await play.db.enqueue(play.streamOf("parent"));
+  const [parent] = await play.claim();
+  const run = await play.db.value<string>(
+    "select run from sluice.workflow_map($1, $2, $3, 'm', $4, 1, 1, 'finish')",
+    [play.worker.id, parent!.id, parent!.token, play.streamOf("item")],
+  );
+  await play.db.rows("select sluice.workflow_place($1, 1::smallint, 0, $2, 0, 25, '0')", [
+    run,
+    play.streamOf("item"),
+  ]);
+  await play.db.rows("select sluice.workflow_placed($1, 1::smallint)", [run]);
+  const [child] = await play.claim();
+  await play.db.value("select sluice.settle($1, $2, $3, '{w}', '{0}', $4)::text", [
+    play.worker.id,
+    [parent!.id],
+    [parent!.token],
+    `[${run}]`,
+  ]);
+  await a.begin();
+  await a.rows("select * from sluice.cancel(array[$1::bigint])", [parent!.id]);
+  await play.db.step(play.worker, 0, [child!]);
+  await a.rollback();
+  await play.db.rows("select sluice.workflow_orphans(100)");
+  const [again] = await play.claim();
+  return { woke: again?.id === parent!.id };
+});
+
 /** The run is cancelled after its tasks were placed and before that is said. */
 export const cancelWhilePlaced = schedule({ placed: false, tasks: 0 }, async (scene) => {
   const play = await Play.on(scene, { ...types, coded: {} });

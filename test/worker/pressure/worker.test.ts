@@ -93,7 +93,7 @@ describe("a worker whose permits are nearly all in use", () => {
     await until("the row", async () => (await row(s)).pressure === "normal");
   });
 
-  test("claims nothing on the tenth that is left, but replaces what ends", async () => {
+  test("claims nothing on the tenth that is left, but replaces what ends, without a poll", async () => {
     const s = await scene();
     const { worker, started, release } = await held(s);
     // One at a time, so that no claim takes more: 37 of 40 leave three, which is fewer than a tenth.
@@ -149,7 +149,7 @@ describe("a worker whose permits are nearly all in use", () => {
   });
 });
 
-test("a worker with no room for more bytes is stopped, and goes on by itself when there is", async () => {
+test("a worker with no room for more bytes is stopped, and goes on without a poll when there is", async () => {
   const s = await scene();
   const heavy = task("heavy", { input: type<string>() });
   const gate = signal();
