@@ -68,7 +68,7 @@ export const mutants: readonly Mutant[] = [
     guard: "a lost reply puts its session in doubt",
     from: "if (want > 0 && isReplyLost(e)) this.#o.onDoubt(session);",
     to: "",
-    dies: /expected \d+ to be \+?0/,
+    dies: /expected \d+ to be \+?0|the time that they lie there/,
   },
   {
     guard: "unknown claims are handed back",
@@ -126,7 +126,7 @@ export const mutants: readonly Mutant[] = [
   },
   {
     guard: "a timeout stays a failure",
-    from: 'classify(aborted?.code === "timeout" ? aborted : e)',
+    from: "classify(late ? aborted : e)",
     to: "classify(e)",
     dies: /to match object \{ code: 'task_failed' \}/,
   },
@@ -236,6 +236,18 @@ export const mutants: readonly Mutant[] = [
     guard: "a handler that goes on beside its map does nothing",
     from: 'if (this.#run.waitsFor !== null) throw waits("of this run");',
     to: "",
+    dies: /AssertionError/,
+  },
+  {
+    guard: "half a request holds its connection no longer",
+    from: "connectionsCheckingInterval: patienceMs / 5,",
+    to: "connectionsCheckingInterval: 30_000,",
+    dies: /STACK_TRACE_ERROR|AssertionError|timed out/,
+  },
+  {
+    guard: "without a token only loopback is answered",
+    from: 'LOOPBACK.test(headers.host ?? "") ? null : 403',
+    to: "headers === null ? 403 : null",
     dies: /AssertionError/,
   },
 ];
