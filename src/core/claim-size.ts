@@ -1,3 +1,6 @@
+/** A worker that gets this many at once has a backlog before it and needs no bell. */
+export const RISE = 8;
+
 // With fewer permits than this a tenth of them is less than one: only none at all stops claiming.
 const TENTH_FROM = 10;
 

@@ -2,8 +2,8 @@ import type { Queryable } from "../core/ports.js";
 import type { Database } from "./database.js";
 import { statement } from "./statement.js";
 
-/** A batch of tasks of one type that share everything but input and keys. */
-export interface EnqueueBatch {
+/** Tasks of one type that share everything but input and keys. */
+export interface TaskBatch {
   readonly stream: number;
   readonly priority: number;
   readonly attempts: number;
@@ -16,6 +16,10 @@ export interface EnqueueBatch {
   /** Per task, its order key or ''; null if none has one. */
   readonly orders: readonly string[] | null;
   readonly orderBlocks: boolean;
+}
+
+/** The same, as they are enqueued. */
+export interface EnqueueBatch extends TaskBatch {
   readonly runAt: Date | null;
   /** Counted by the database's clock; null if there is none. */
   readonly delayMs: number | null;
@@ -74,6 +78,18 @@ export async function enqueue(
 
 function valuesOf(batch: EnqueueBatch): unknown[] {
   return [
+    ...batchValues(batch),
+    batch.runAt === null ? null : batch.runAt.toISOString(),
+    batch.idempotency === null ? null : batch.idempotency.join(RECORD),
+    batch.idempotencyMs,
+    batch.delayMs,
+    batch.trace,
+  ];
+}
+
+/** What a batch is to the functions that insert one, in the order in which they all take it. */
+export function batchValues(batch: TaskBatch): unknown[] {
+  return [
     batch.stream,
     batch.priority,
     batch.attempts,
@@ -82,11 +98,6 @@ function valuesOf(batch: EnqueueBatch): unknown[] {
     batch.keys === null ? null : batch.keys.map((k) => k.join(FIELD)).join(RECORD),
     batch.orders === null ? null : batch.orders.join(RECORD),
     batch.orderBlocks,
-    batch.runAt === null ? null : batch.runAt.toISOString(),
-    batch.idempotency === null ? null : batch.idempotency.join(RECORD),
-    batch.idempotencyMs,
-    batch.delayMs,
-    batch.trace,
   ];
 }
 

@@ -1,3 +1,4 @@
+import { RISE } from "../core/claim-size.js";
 import { isSluiceError } from "../core/error.js";
 import { isReplyLost, tellTrouble } from "../postgres/fault.js";
 import type { Line } from "../postgres/line.js";
@@ -16,9 +17,6 @@ import { Trouble } from "./trouble.js";
 import { Turn } from "./turn.js";
 
 const SETTLE_MAX = 500;
-
-// A worker that gets this many at once has a backlog before it and needs no bell.
-const RISE = 8;
 
 /**
  * Keeps steps in flight: what has finished meanwhile goes into the next statement, which asks for as

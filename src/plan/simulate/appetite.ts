@@ -1,8 +1,7 @@
-import { fewFree } from "../../core/claim-size.js";
+import { fewFree, RISE } from "../../core/claim-size.js";
 
 // As in src/worker/claim.ts, which lies below this room and whose decisions this file repeats;
 // test/plan/real.test.ts compares the two by what they do.
-const RISE = 8;
 
 /** A claim on its way: what was asked for, and in which mood. */
 export interface Claim {
@@ -40,7 +39,7 @@ export class Appetite {
   }
 
   ring(tasks: number): void {
-    this.#announced += tasks;
+    this.#announced = Math.min(this.#announced + tasks, this.#batchMax);
   }
 
   /** What to ask for in a step that settles so many, with so many permits free. */
@@ -68,7 +67,7 @@ export class Appetite {
 
   #tells(extra: number, free: number): boolean {
     if (this.#telling) return false;
-    if (!this.#asleep) return this.#drowsy;
+    if (!this.#asleep) return this.#drowsy && !fewFree(this.#few, free, this.#permits);
     return extra >= RISE || fewFree(this.#few, free - extra, this.#permits);
   }
 

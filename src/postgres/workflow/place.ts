@@ -1,6 +1,7 @@
 import type { Queryable } from "../../core/ports.js";
 import type { Database } from "../database.js";
 import type { Runner } from "../schedule.js";
+import { batchValues, type TaskBatch } from "../enqueue.js";
 import { statement } from "../statement.js";
 
 /** A node whose tasks are to be created by code that knows their keys. Its row is ours until the transaction ends. */
@@ -51,20 +52,9 @@ export async function renderInputs(
   return (await db.one(inputsStatement, [run, node, piece.from, piece.max], tx)).inputs;
 }
 
-/** Tasks for items of a node, from one on, that share everything but input and keys. */
-export interface PlacedBatch {
+/** Tasks for items of a node, from one on. */
+export interface PlacedBatch extends TaskBatch {
   readonly from: number;
-  readonly stream: number;
-  readonly priority: number;
-  readonly attempts: number;
-  /** JSON texts. */
-  readonly inputs: readonly string[];
-  readonly limits: readonly number[];
-  /** Per task, its keys for those limits that have keys; null if none has. */
-  readonly keys: readonly (readonly string[])[] | null;
-  /** Per task, its order key or ''; null if none has one. */
-  readonly orders: readonly string[] | null;
-  readonly orderBlocks: boolean;
 }
 
 const placeStatement = statement<{ placed: string }>({
@@ -74,9 +64,6 @@ const placeStatement = statement<{ placed: string }>({
   columns: ["placed"],
 });
 
-const RECORD = "\u001e";
-const FIELD = "\u001f";
-
 /** Inserts tasks of a node. All pieces, and `placed`, in the transaction that took the node. */
 export async function placeTasks(
   db: Database,
@@ -84,19 +71,7 @@ export async function placeTasks(
   batch: PlacedBatch,
   tx: Queryable,
 ): Promise<void> {
-  const values = [
-    run,
-    node,
-    batch.from,
-    batch.stream,
-    batch.priority,
-    batch.attempts,
-    batch.inputs.join(RECORD),
-    batch.limits.length === 0 ? null : `{${batch.limits.join(",")}}`,
-    batch.keys?.map((keys) => keys.join(FIELD)).join(RECORD) ?? null,
-    batch.orders?.join(RECORD) ?? null,
-    batch.orderBlocks,
-  ];
+  const values = [run, node, batch.from, ...batchValues(batch)];
   await db.run(placeStatement, values, tx);
 }
 

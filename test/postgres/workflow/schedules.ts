@@ -60,10 +60,8 @@ export const cancelBesideCompletion = schedule(
   },
 );
 
-/** A handler goes to sleep while the end of its last child is not committed. */
-export const sleepBesideLastChild = schedule({ waited: true, woke: true }, async (scene) => {
-  const play = await Play.on(scene, types);
-  const [a, b] = await scene.sessions(2);
+/** A handler in hand that has mapped one item, that item in hand, and what puts the handler to sleep. */
+async function mapOfOne(play: Play) {
   await play.db.enqueue(play.streamOf("parent"));
   const [parent] = await play.claim();
   const run = await play.db.value<string>(
@@ -76,50 +74,44 @@ export const sleepBesideLastChild = schedule({ waited: true, woke: true }, async
   ]);
   await play.db.rows("select sluice.workflow_placed($1, 1::smallint)", [run]);
   const [child] = await play.claim();
+  const asleep = (session: typeof play.db): Promise<unknown> =>
+    session.value("select sluice.settle($1, $2, $3, '{w}', '{0}', $4)::text", [
+      play.worker.id,
+      [parent!.id],
+      [parent!.token],
+      `[${run}]`,
+    ]);
+  return { parent: parent!, child: child!, asleep };
+}
+
+/** A handler goes to sleep while the end of its last child is not committed. */
+export const sleepBesideLastChild = schedule({ waited: true, woke: true }, async (scene) => {
+  const play = await Play.on(scene, types);
+  const [a, b] = await scene.sessions(2);
+  const { parent, child, asleep } = await mapOfOne(play);
   await a.begin();
-  await a.step(play.worker, 0, [child!]);
-  const sleep = b.value("select sluice.settle($1, $2, $3, '{w}', '{0}', $4)::text", [
-    play.worker.id,
-    [parent!.id],
-    [parent!.token],
-    `[${run}]`,
-  ]);
+  await a.step(play.worker, 0, [child]);
+  const sleep = asleep(b);
   const waited = await scene.blocked(sleep);
   await a.commit();
   await sleep;
   const [again] = await play.claim();
-  return { waited, woke: again?.id === parent!.id };
+  return { waited, woke: again?.id === parent.id };
 });
 
 /** A cancel of a sleeping handler is open while its last child ends, and rolls back. */
 export const cancelOfSleeperRollsBack = schedule({ woke: true }, async (scene) => {
   const play = await Play.on(scene, types);
   const [a] = await scene.sessions(1);
-  await play.db.enqueue(play.streamOf("parent"));
-  const [parent] = await play.claim();
-  const run = await play.db.value<string>(
-    "select run from sluice.workflow_map($1, $2, $3, 'm', $4, 1, 1, 'finish')",
-    [play.worker.id, parent!.id, parent!.token, play.streamOf("item")],
-  );
-  await play.db.rows("select sluice.workflow_place($1, 1::smallint, 0, $2, 0, 25, '0')", [
-    run,
-    play.streamOf("item"),
-  ]);
-  await play.db.rows("select sluice.workflow_placed($1, 1::smallint)", [run]);
-  const [child] = await play.claim();
-  await play.db.value("select sluice.settle($1, $2, $3, '{w}', '{0}', $4)::text", [
-    play.worker.id,
-    [parent!.id],
-    [parent!.token],
-    `[${run}]`,
-  ]);
+  const { parent, child, asleep } = await mapOfOne(play);
+  await asleep(play.db);
   await a.begin();
-  await a.rows("select * from sluice.cancel(array[$1::bigint])", [parent!.id]);
-  await play.db.step(play.worker, 0, [child!]);
+  await a.rows("select * from sluice.cancel(array[$1::bigint])", [parent.id]);
+  await play.db.step(play.worker, 0, [child]);
   await a.rollback();
   await play.db.rows("select sluice.workflow_orphans(100)");
   const [again] = await play.claim();
-  return { woke: again?.id === parent!.id };
+  return { woke: again?.id === parent.id };
 });
 
 /** The run is cancelled after its tasks were placed and before that is said. */
