@@ -53,6 +53,7 @@ import {
   retriedBesideItsBranch,
   sleepBesideLastChild,
   sweptWhileItLives,
+  failBesideHandBack,
   twoFail,
   twoFree,
   twoLastCompleters,
@@ -530,8 +531,21 @@ const mutants: readonly Mutant[] = [
   {
     guard: "failures shut their windows",
     in: "admit",
-    edits: [["case when v_level = 3 then sluice.lane_cap(id, limit_id) else cap end", "cap"]],
+    edits: [["if v_level = 3 then", "if false then"]],
     schedule: twoFail,
+    seen: { started: 2 },
+  },
+  {
+    guard: "a window is read after its lock",
+    in: "admit",
+    edits: [
+      ["if v_level = 3 then", "if false then"],
+      [
+        "select id, cap - used as room",
+        "select id, case when v_level = 3 then sluice.lane_cap(id, limit_id) else cap end - used as room",
+      ],
+    ],
+    schedule: failBesideHandBack,
     seen: { started: 2 },
   },
   {

@@ -162,8 +162,7 @@ begin
       select coalesce(n.lane, f.lane) as lane, coalesce(f.n, 0) as freed, n.limit_id
       from unnest(v_new, v_new_limits) n(lane, limit_id) full join unnest(v_freed, v_freed_n) f(lane, n) on f.lane = n.lane
     ), locked as (
-      -- guard: failures shut their windows -> test/postgres/workflow/races.test.ts: "after failures of two fail-fast fan-outs at once none of the others starts"
-      select id, case when v_level = 3 then sluice.lane_cap(id, limit_id) else cap end - used as room from sluice.lane
+      select id, cap - used as room from sluice.lane
       where id = any (array(select lane from touched where lane <> all (coalesce(v_born, '{}')))) order by id for update
     ), held as (
       select t.lane, t.freed as returned, l.room + t.freed as room from touched t join locked l on l.id = t.lane
@@ -176,6 +175,14 @@ begin
     )
     select array_agg(lane), array_agg(returned), array_agg(greatest(0, room)) into v_lanes, v_returned, v_room from held;
     continue when v_lanes is null;
+    if v_level = 3 then
+      -- A window may have been shut by a failure, in this very transaction or in one whose lock we waited for: what
+      -- it lets through is read by a later statement than the lock.
+      -- guard: failures shut their windows -> test/postgres/workflow/races.test.ts: "after failures of two fail-fast fan-outs at once none of the others starts"
+      -- guard: a window is read after its lock -> test/postgres/workflow/races.test.ts: "an item that is handed back beside the first failure lets no other through"
+      v_room := array(select greatest(0, sluice.lane_cap(u.lane, -2) - n.used + u.returned) from unnest(v_lanes, v_returned) with ordinality u(lane, returned, i)
+        cross join lateral (select used from sluice.lane where id = u.lane limit 1) n order by u.i);
+    end if;
 
     -- Fresh snapshot, lanes locked: every committed waiter is visible.
     with lane as (

@@ -6,6 +6,7 @@ import {
   firstFails,
   handedBackWhileAsked,
   sleepBesideLastChild,
+  failBesideHandBack,
   twoFail,
   twoFree,
   twoLastCompleters,
@@ -37,6 +38,10 @@ test("a parent whose cancel rolled back after its last child had ended wakes", a
 
 test("after failures of two fail-fast fan-outs at once none of the others starts", async () => {
   expect(await observe(twoFail)).toEqual(wanted(twoFail));
+});
+
+test("an item that is handed back beside the first failure lets no other through", async () => {
+  expect(await observe(failBesideHandBack)).toEqual(wanted(failBesideHandBack));
 });
 
 test("two who free slots of one window at once lose none", async () => {

@@ -237,6 +237,24 @@ export const twoFail = schedule({ started: 0 }, async (scene) => {
   return { started: play.started.length - before };
 });
 
+/** Items of two fan-outs are handed back, to be tried later, while one of the two fails by another item. */
+export const failBesideHandBack = schedule({ waited: true, started: 0 }, async (scene) => {
+  const play = await Play.on(scene, types);
+  const [a, b] = await scene.sessions(2);
+  for (let i = 0; i < 2; i++) await play.run(fan(3_000, "failFast"));
+  await play.keeper();
+  const [failing, handed, ...others] = await play.claim();
+  await a.begin();
+  await a.settle(play.worker, "fail", [failing!]);
+  const other = b.settle(play.worker, "retry", [handed!, others[0]!], 3_600_000);
+  const waited = await scene.blocked(other);
+  await a.commit();
+  await other;
+  // One of the second fan-out takes the place of the one that was handed back there.
+  const started = (await play.claim()).length - 1;
+  return { waited, started };
+});
+
 /** One completes inside a transaction; while its slot is given back another completes. */
 export const twoFree = schedule({ waited: true, violations: [] }, async (scene) => {
   const play = await Play.on(scene, types);
