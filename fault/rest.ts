@@ -15,7 +15,8 @@ const REST_MS_MAX = 300_000;
 const WRONG_MAX = 100;
 
 /** Numbers and queues as they were at the beginning, whatever faults have left behind. */
-export async function putBack({ sluice, log }: Theatre): Promise<void> {
+export async function putBack({ sluice, sql, log }: Theatre): Promise<void> {
+  await untilUnchanged(sql);
   const found = new Map((await sluice.limits.list()).map((limit) => [limit.name, limit]));
   for (const [limit, slots] of Object.entries(terms.limits)) {
     const [name, keyed] = limit.split("/") as [string, string?];
@@ -32,6 +33,21 @@ export async function putBack({ sluice, log }: Theatre): Promise<void> {
     await log.write([{ kind: "resumed", types: allTypesOf(queue) }]);
   }
 }
+
+/**
+ * Waits for changes whose sender was cut off: the server goes on with them, and one that waits for the barrier
+ * would come after what is put back, and stay.
+ */
+export async function untilUnchanged(sql: Theatre["sql"]): Promise<void> {
+  for (;;) {
+    const { rows } = await sql.query<{ n: number }>(CHANGING);
+    if (rows[0]!.n === 0) return;
+    await delay(LOOK_EVERY_MS);
+  }
+}
+
+const CHANGING = `select count(*)::int as n from pg_stat_activity where state = 'active' and pid <> pg_backend_pid()
+  and datname = current_database() and query ~ '[.](set_limit|remove_limit|pause_queue|workflow_pause|workflow_window)'`;
 
 /** Waits until no task is left to run. False if they do not come to an end. */
 export async function untilOver({ sluice, sql }: Theatre, told: (left: number) => void) {
