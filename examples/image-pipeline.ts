@@ -3,7 +3,7 @@ import { Sluice, task, type, workflow } from "../src/index.js";
 
 // An album is a list of images, and each image is made in several sizes: a fan-out in a fan-out. The outer
 // one is drawn in the workflow; the inner one is found by the handler of an image, with ctx.map. While its
-// sizes are made the image's task sleeps: it holds no place in a worker.
+// sizes are made the image's task sleeps: it holds no place in a worker, nor in its window.
 const WIDTHS = [1600, 800, 200];
 const openAlbum = task("open-album", {
   input: type<{ album: string }>(),
@@ -60,7 +60,9 @@ const handlers = [
 ];
 
 const sluice = await Sluice.connect({ embedded: !process.env["DATABASE_URL"] });
-// Room for two tasks: four images and their sizes still come through it, for who waits takes no room.
+// Room for two tasks: all images and their sizes still come through it, for who waits takes no room. The window of
+// four bounds how many images run at once, not how many wait for their sizes; how many sizes are made at once is
+// bounded by the room here, or across many workers by a limit of resize-image, such as its concurrency.
 await sluice.worker({ maxConcurrentTasks: 2, handlers }).start();
 
 const run = await sluice.start(pipeline, { album: "summer" });

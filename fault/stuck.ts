@@ -26,6 +26,7 @@ const QUESTIONS: Readonly<Record<string, string>> = {
     from sluice.workflow_node n join sluice.workflow_run r on r.id = n.run left join sluice.lane l on l.id = n.lane
     where r.finished_at is null and n.state in ('r', 'u', 'h') order by n.run, n.node limit 20`,
   "placing, halts, notes, parents": `select (select count(*) from sluice.workflow_unplaced) as unplaced, (select count(*) from sluice.workflow_halt) as halts,
+    (select count(*) from sluice.workflow_again) as not_back, (select count(*) from sluice.workflow_orphan) as orphans,
     (select count(*) from sluice.workflow_note) as notes, (select count(*) from sluice.parent) as parents`,
   sessions: `select pid, application_name as name, state, wait_event, now() - xact_start as open, left(query, 80) as query
     from pg_stat_activity where xact_start < now() - interval '1 second' and backend_type = 'client backend'`,

@@ -1,6 +1,7 @@
 // The door for producers: nothing behind it loads a worker, a keeper or an embedded server.
 export { Client } from "./client/client.js";
 export type { ClientOptions, HistoryOptions, PoolLike } from "./client/settings.js";
+export type { Declared } from "./client/declared.js";
 export type { TaskHandle } from "./client/handle.js";
 export type { EnqueuedMany, EnqueueManyOptions } from "./client/many.js";
 export type { Limits } from "./limits/limits.js";
@@ -45,7 +46,8 @@ export type { Logger, Queryable } from "./core/ports.js";
 export type { TaskState } from "./core/state.js";
 
 export type { Run } from "./client/run.js";
-export type { RunNode, RunStatus, RunSummary } from "./client/run-status.js";
+export type { RunError, RunNode, RunStatus, RunSummary } from "./client/run-status.js";
+export type { ItemPage, ItemSearch, RunItem } from "./client/items.js";
 export type { RunPage, RunSearch } from "./client/runs.js";
 export type { StartOptions } from "./client/start.js";
 export type { RunCancelAnswer } from "./postgres/workflow/control.js";

@@ -23,15 +23,15 @@ declare
   v_reader text := v_prefix || '_reader';
   v_others text := format('%I, %I, %I', v_producer, v_worker, v_reader);
 
-  producer_doors text[] := '{enqueue, enqueue_many, cancel, fill_limit, workflow_declare, workflow_start, workflow_send, workflow_cancel, workflow_result,
-    workflow_failures, workflow_roots, workflow_hold, workflow_inputs, workflow_place, workflow_placed, workflow_misplaced}';
+  producer_doors text[] := '{enqueue, enqueue_many, cancel, fill_limit, workflow_declare, workflow_start, workflow_send, workflow_cancel, workflow_further, workflow_cancel_maps, workflow_result,
+    workflow_failures, workflow_item_page, workflow_roots, workflow_hold, workflow_inputs, workflow_place, workflow_placed, workflow_misplaced}';
   worker_doors text[] := '{register, connections, beat, retire, survived, step, settle, settle_in_transaction, release_unknown,
-    claim_suspect, release_suspect, reap, due, keep_lanes, prune_done, prune_notes, set_stream_gate, limit_slots,
-    set_schedule, due_schedules, fire_schedule, workflow_take,
-    workflow_place_many, workflow_map, workflow_map_find, workflow_map_mark, workflow_keep, workflow_orphans, workflow_prune}';
+    claim_suspect, release_suspect, reap, due, keep_lanes, prune_done, prune_notes, set_stream_gate, limit_slots, limit_names,
+    set_schedule, due_schedules, fire_schedule, workflow_take, workflow_put_off, workflow_take_small, workflow_place_small,
+    workflow_place_many, workflow_map, workflow_map_find, workflow_map_mark, workflow_keep, workflow_orphans, workflow_follow, workflow_prune, workflow_prune_graphs}';
   -- Run as whoever calls them, with the rights on tables given below.
   declaring text[] := '{declare_limit, declare_contract, declare_use, declare_stream, gate_of, barrier_alone, refuse}';
-  looking text[] := '{clock, lane_place, lane_cap, gates_of, violations}';
+  looking text[] := '{clock, lane_place, lane_cap, gates_of, violations, workflow_item_page}';
 
   v_name text;
   v record;

@@ -1,6 +1,5 @@
 import type { EnqueueArgs, EnqueueOptions } from "../core/enqueue.js";
 import { isSluiceError, SluiceError } from "../core/error.js";
-import { isLimit, type Limit } from "../core/limit.js";
 import { checkName } from "../core/name.js";
 import type { TaskState } from "../core/state.js";
 import type { TaskTerms } from "../core/terms.js";
@@ -14,6 +13,7 @@ import type { Graph } from "../workflow/graph.js";
 import type { Workflow } from "../workflow/workflow.js";
 import { open, type Connection } from "./connect.js";
 import { Declarations } from "./declarations.js";
+import { sortDeclared, type Declared } from "./declared.js";
 import { ended } from "./ended.js";
 import { enqueueOne, type Desk } from "./enqueue.js";
 import { TaskHandle, type TaskDesk } from "./handle.js";
@@ -93,12 +93,12 @@ export class Client {
    * Starts a run of a workflow, or by name of the graph that was declared last under it. With `tx` it exists if
    * and only if the caller's transaction commits.
    */
-  async start<Input, Output>(
-    workflow: Workflow<Input, Output>,
+  async start<Input = unknown, Output = unknown>(
+    given: Workflow<Input, Output> | string,
     ...args: EnqueueArgs<Input, StartOptions>
-  ): Promise<Run<Output>>;
-  async start(name: string, input?: unknown, options?: StartOptions): Promise<Run>;
-  async start(given: Workflow | string, input?: unknown, options: StartOptions = {}): Promise<Run> {
+  ): Promise<Run<Output>> {
+    // Not overloaded: of a wrong input or option the compiler would tell that a workflow is no name.
+    const [input, options = {}] = args as [unknown, StartOptions?];
     if (typeof given === "string") {
       const { id, existed } = await this.#ask(() => startNamed(this.desk, given, input, options));
       return new Run(this.#runDesk, id, { existed });
@@ -149,12 +149,20 @@ export class Client {
     return this.#ask(({ db }) => pauseQueue(db, queue, false));
   }
 
-  /** Makes the numbers in these limits and tasks the declared ones, at a deploy. Overrides by limits.set stay. */
-  async sync(declared: readonly (Limit | TaskTerms)[]): Promise<void> {
-    if (!Array.isArray(declared))
-      throw new SluiceError("invalid_option", "sync takes a list of limits and tasks");
-    const all = declared.map((one) => (isLimit(one) ? one : checkTerms(one)));
-    return this.#ask(() => this.declarations.sync(all));
+  /**
+   * At a deploy: makes the numbers in these limits and tasks the declared ones (overrides by limits.set stay), and
+   * these workflows, or graphs as plain data, those that a start by name takes. A workflow's tasks are declared with
+   * it; the types that a graph names must be in the list too, or have been declared before: else `unknown_task`.
+   */
+  async sync(declared: readonly Declared[]): Promise<void> {
+    const { numbers, workflows } = sortDeclared(declared);
+    return this.#ask(async () => {
+      await this.declarations.sync(numbers);
+      for (const { graph, contracts } of workflows) {
+        for (const terms of contracts) await this.declarations.stream(terms as TaskTerms<never>);
+        await this.declarations.graph(graph);
+      }
+    });
   }
 
   /** How many tasks are in each state. */

@@ -8,6 +8,8 @@ import { declareContract, declareUse, declareLimit } from "../postgres/declare.j
 import { fillLimit } from "../postgres/fill.js";
 import { declareWorkflow } from "../postgres/workflow/declare.js";
 import { compileGraph } from "../workflow/compile.js";
+import { digestOf } from "../workflow/digest.js";
+import type { Graph } from "../workflow/graph.js";
 import type { Workflow } from "../workflow/workflow.js";
 
 /**
@@ -70,6 +72,15 @@ export class Declarations {
       for (const terms of contracts) await this.stream(terms as TaskTerms<never>);
       return declareWorkflow(this.#db, compileGraph(graph), this.#db.aside);
     });
+  }
+
+  /**
+   * Stores a graph as the last one of its name, whatever was stored before. The types that it names must have been
+   * declared: else `unknown_task`.
+   */
+  async graph(graph: Graph): Promise<void> {
+    const id = await declareWorkflow(this.#db, compileGraph(graph), this.#db.aside);
+    this.#graphs.set(`${digestOf(graph)} ${graph.name}`, Promise.resolve(id));
   }
 
   /** Makes the numbers of the code the declared ones; overrides stay. For a deploy. */

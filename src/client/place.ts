@@ -28,31 +28,46 @@ interface Piece {
 const PIECE_ITEMS_MIN = 100;
 const PIECE_ITEMS_MAX = 5_000;
 const PIECE_BYTES = 8 * 1024 * 1024;
+// Checking may wait for what the user's own code waits for; the server ends a transaction that stands still for long.
+const PIECE_MS = 5_000;
 
 /**
  * Creates all tasks of a node that only code can place: inputs are rendered by the database, checked and given
  * their keys here, and inserted piece by piece. The caller has locked the node's row in this transaction and
- * commits it if this returns true. False: nobody wants them any more, roll back. If it throws something
- * that is the node's own fault (`faultOf`), roll back, then tell it to `misplaced`; anything else may be
- * better at the next try.
+ * commits it, or rolls back if this throws: because nobody wants them any more (`notWanted`), because of something
+ * that is the node's own fault (`faultOf`, then tell it to `misplaced`), or of what may be better at the next try.
  */
 export async function placeNode(
   desk: PlaceDesk,
   node: Unplaced,
   terms: TaskTerms<never>,
   tx: Queryable,
-): Promise<boolean> {
+): Promise<void> {
   let max = PIECE_ITEMS_MIN;
   for (let from = 0; from < node.total;) {
     const texts = await renderPiece(desk, node, { from, max }, tx);
-    for (const batch of await preparePiece(desk, node, terms, texts, from))
-      await placeTasks(desk.db, node, batch, tx);
-    // What is rendered must fit into memory, and every piece costs a look at the whole list.
-    const bytes = texts.reduce((sum, text) => sum + text.length, 0) / texts.length;
-    max = Math.max(1, Math.min(PIECE_ITEMS_MAX, Math.floor(PIECE_BYTES / bytes)));
+    const began = performance.now();
+    const batches = await preparePiece(desk, node, terms, texts, from);
+    max = nextMax(texts, performance.now() - began);
+    for (const batch of batches) await placeTasks(desk.db, node, batch, tx);
     from += texts.length;
   }
-  return placed(desk.db, node, tx);
+  if (!(await placed(desk.db, node, tx))) throw new NotWanted();
+}
+
+/** What is rendered must fit into memory and be checked in time, and every piece costs a look at the whole list. */
+function nextMax(texts: readonly string[], ms: number): number {
+  const bytes = texts.reduce((sum, text) => sum + text.length, 0) / texts.length;
+  const fit = Math.min(PIECE_BYTES / bytes, (PIECE_MS * texts.length) / Math.max(ms, 1));
+  return Math.max(1, Math.min(PIECE_ITEMS_MAX, Math.floor(fit)));
+}
+
+/** The run was cancelled or paused meanwhile: what was placed is rolled back. */
+export class NotWanted extends Error {}
+
+/** Whether a placing failed because the run was cancelled or paused meanwhile. */
+export function notWanted(e: unknown): boolean {
+  return e instanceof NotWanted || isSluiceError(e, "workflow_over");
 }
 
 /** The rendered inputs of some of a node's tasks, as JSON texts. */
@@ -112,11 +127,11 @@ function count(batches: readonly PlacedBatch[]): number {
 }
 
 /** As `prepare` does for enqueue, but the text stays as it was rendered. */
-async function prepareText(
+export async function prepareText(
   terms: TaskTerms<never>,
   text: string,
-  node: Unplaced,
-  item: number,
+  node: Pick<Unplaced, "total"> = { total: 1 },
+  item = 0,
 ): Promise<Prepared> {
   try {
     const parsed: unknown = await terms.parse(JSON.parse(text));

@@ -11,7 +11,7 @@ import {
 import { lockUnplaced, unplacedOf } from "../postgres/workflow/unplaced.js";
 import type { Workflow } from "../workflow/workflow.js";
 import type { Desk } from "./enqueue.js";
-import { faultOf, preparePiece, renderPiece } from "./place.js";
+import { faultOf, NotWanted, notWanted, preparePiece, renderPiece } from "./place.js";
 
 // More are placed by a worker: a start must not take long.
 const ROOT_ITEMS_MAX = 1_000;
@@ -74,15 +74,12 @@ async function placeRoot(
     return;
   }
   const place = async (on: Queryable): Promise<void> => {
-    if (!(await lockUnplaced(desk.db, node, on))) return;
+    if (!(await lockUnplaced(desk.db, node, tx === undefined, on))) return;
     for (const batch of batches) await placeTasks(desk.db, node, batch, on);
     if (!(await placed(desk.db, node, on))) throw new NotWanted();
   };
   if (tx !== undefined) return place(tx);
   await inTransaction(desk.db, place).catch((e: unknown) => {
-    if (!(e instanceof NotWanted)) throw e;
+    if (!notWanted(e)) throw e;
   });
 }
-
-/** The run was cancelled meanwhile: what was placed is rolled back. */
-class NotWanted extends Error {}

@@ -9,6 +9,7 @@ import {
 import { runFailures } from "../postgres/workflow/failures.js";
 import { inspectGraph, runResult } from "../postgres/workflow/inspect.js";
 import type { Graph } from "../workflow/graph.js";
+import { itemsOf } from "./items.js";
 import { runOver, type Post } from "./over.js";
 import { statusOf } from "./run-status.js";
 import type { RunDesk } from "./run.js";
@@ -28,6 +29,7 @@ export function runDeskOf(ask: Ask, payloadBytesMax: number): RunDesk {
     payloadBytesMax,
     status: (id) => askDb((db) => statusOf(db, id)),
     watch: (id, signal) => watchThrough(ask, id, signal),
+    items: (id, node, search) => askDb((db) => itemsOf(db, id, node, search)),
     graph: (id) => askDb(async (db) => (await inspectGraph(db, id)) as Graph | null),
     over: (id, patience) => ask((post) => runOver(post, id, patience)),
     result: (id) => askDb((db) => runResult(db, id, RESULT_BYTES_MAX)),

@@ -8,6 +8,15 @@ import {
 } from "../postgres/workflow/inspect.js";
 import type { NodeState } from "../workflow/picture.js";
 
+/** Why a node or an item failed or was cancelled. */
+export interface RunError {
+  readonly name: string;
+  /** Of what was cancelled: the reason that was given. */
+  readonly message: string;
+  /** Of what was cancelled: `task_cancelled`. */
+  readonly code: string | null;
+}
+
 /** One node of a run. */
 export interface RunNode {
   readonly name: string;
@@ -24,6 +33,14 @@ export interface RunNode {
   readonly task: string | null;
   readonly startedAt: Date | null;
   readonly finishedAt: Date | null;
+  /** Why it failed or was cancelled, also if a branch has caught that; of an each `items` tells of every item. */
+  readonly error: RunError | null;
+  /** Of a waitFor: the name of its event. */
+  readonly event: string | null;
+  /** While it sleeps, or waits for its event with a timeout: until when. */
+  readonly until: Date | null;
+  /** It has tasks, or they are to be placed, and no live worker serves their type. */
+  readonly unserved: boolean;
 }
 
 /** A run in a list. */
@@ -61,9 +78,27 @@ export function summaryOf({ id, name, state, createdAt, finishedAt, outcome }: R
 
 function nodeOf(node: NodeStatus): RunNode {
   const { name, kind, type, state, total, succeeded, failed, cancelled } = node;
-  const { started, window, task, startedAt, finishedAt } = node;
+  const { started, window, task, startedAt, finishedAt, event, until, unserved } = node;
   const counts = { total, succeeded, failed, cancelled };
-  return { name, kind, type, state, counts, started, window, task, startedAt, finishedAt };
+  const error = errorOf(state, node.error);
+  const tasks = { counts, started, window, task, unserved };
+  return { name, kind, type, state, ...tasks, startedAt, finishedAt, error, event, until };
+}
+
+/** What is told of the error that was kept with a node or an item. */
+export function errorOf(state: string, kept: unknown): RunError | null {
+  const said = (kept ?? {}) as Partial<Record<"name" | "message" | "code" | "reason", unknown>>;
+  if (state === "cancelled") {
+    const message = textOf(said.reason) ?? textOf(said.message) ?? "no reason given";
+    return { name: "SluiceError", message, code: "task_cancelled" };
+  }
+  if (state !== "failed") return null;
+  const message = textOf(said.message) ?? "no reason given";
+  return { name: textOf(said.name) ?? "Error", message, code: textOf(said.code) };
+}
+
+function textOf(said: unknown): string | null {
+  return typeof said === "string" ? said : null;
 }
 
 function progressOf(nodes: readonly RunNode[]): number {

@@ -6,12 +6,13 @@ import { reasonText } from "../core/outcome.js";
 import type { Queryable } from "../core/ports.js";
 import { quote } from "../core/quote.js";
 import { type } from "../core/schema.js";
-import type { RunCancelAnswer } from "../postgres/workflow/control.js";
+import type { RunCancelAnswer, SentEvent } from "../postgres/workflow/control.js";
 import type { RunStatus as RunRow } from "../postgres/workflow/inspect.js";
 import type { NodeFailure } from "../postgres/workflow/failures.js";
 import type { Graph } from "../workflow/graph.js";
-import { encodeRunInput } from "../workflow/input.js";
+import { encodePayload } from "../workflow/input.js";
 import type { Workflow } from "../workflow/workflow.js";
+import type { ItemPage, ItemSearch } from "./items.js";
 import type { Patience } from "./over.js";
 import type { RunStatus } from "./run-status.js";
 import { checkTx } from "./tx.js";
@@ -21,6 +22,7 @@ export interface RunDesk {
   readonly payloadBytesMax: number;
   status(id: string): Promise<RunStatus | null>;
   watch(id: string, signal: AbortSignal | null): AsyncGenerator<RunStatus, void, undefined>;
+  items(id: string, node: string, search: ItemSearch): Promise<ItemPage>;
   graph(id: string): Promise<Graph | null>;
   /** Resolves when the run is over. */
   over(id: string, patience: Patience): Promise<RunRow>;
@@ -31,14 +33,13 @@ export interface RunDesk {
   retry(id: string): Promise<number>;
   pause(id: string, paused: boolean): Promise<boolean>;
   window(id: string, node: string, window: number): Promise<boolean>;
-  /** payload: JSON text. */
-  send(event: { run: string; name: string; payload: string }, tx?: Queryable): Promise<boolean>;
+  send(event: SentEvent, tx?: Queryable): Promise<boolean>;
 }
 
 /** What is known of a run beforehand. */
 interface RunFacts {
   readonly existed?: boolean;
-  readonly workflow?: Pick<Workflow, "name" | "graph" | "events"> | undefined;
+  readonly workflow?: Pick<Workflow, "name" | "events"> | undefined;
 }
 
 const TIMEOUT_RANGE = { min: 1, max: 2_147_483_647 };
@@ -65,6 +66,15 @@ export class Run<Output = unknown> {
     return this.#desk.status(this.id);
   }
 
+  /**
+   * A page of the items of an each, by their index. A page costs what is on it; one of those in a state looks at the
+   * next 10,000 items, so it may have none although `after` says that there is more to look at. Throws
+   * `unknown_node`, `invalid_option` if the node is no each, or `run_not_found`.
+   */
+  async items(node: string, search: ItemSearch = {}): Promise<ItemPage> {
+    return this.#desk.items(this.id, checkName("node", node), search);
+  }
+
   /** The graph that it was started with; null if it is not there. */
   graph(): Promise<Graph | null> {
     return this.#desk.graph(this.id);
@@ -84,6 +94,7 @@ export class Run<Output = unknown> {
         timeoutMs === undefined ? null : checkInteger("timeoutMs", timeoutMs, TIMEOUT_RANGE),
       signal: checkSignal(signal),
     });
+    this.#checkDefinition(run);
     if (run.state === "succeeded") return JSON.parse(await this.#desk.result(this.id)) as Output;
     const failures = await this.#desk.failures(this.id);
     throw run.state === "failed" ? failed(run, failures) : cancelled(run, failures);
@@ -105,7 +116,8 @@ export class Run<Output = unknown> {
 
   /**
    * Runs again from the nodes that failed or were cancelled; of an each only those items. What succeeded is
-   * kept. Returns how many nodes, 0 if none had failed. While a cancel is under way it throws `workflow_stopping`.
+   * kept. Returns how many nodes, 0 if none had failed. While a cancel is under way it throws `workflow_stopping`,
+   * while the run is paused `workflow_paused`, while a branch that the failure started runs `workflow_running`.
    */
   async retry(): Promise<number> {
     return this.#desk.retry(this.id);
@@ -128,7 +140,8 @@ export class Run<Output = unknown> {
 
   /**
    * Sends an event, which a node that waits for it takes, now or later; each is taken by one. With `tx` it is
-   * sent if and only if that commits. False if the run is over or not there.
+   * sent if and only if that commits. False if the run is over or not there. Throws `unknown_event` if no node of the
+   * run's graph waits for it.
    */
   async send(
     event: string,
@@ -137,24 +150,18 @@ export class Run<Output = unknown> {
   ): Promise<boolean> {
     checkOptions("send", options, ["tx"]);
     const tx = checkTx(options.tx);
-    const schema = this.#schemaOf(checkName("event", event));
-    const text = await encodeRunInput({ input: schema }, payload, this.#desk.payloadBytesMax);
-    return this.#desk.send({ run: this.id, name: event, payload: text }, tx);
+    checkName("event", event);
+    const schema = this.#workflow?.events.get(event) ?? type<unknown>();
+    const text = await encodePayload(event, schema, payload, this.#desk.payloadBytesMax);
+    const workflow = this.#workflow?.name;
+    return this.#desk.send({ run: this.id, name: event, payload: text, workflow }, tx);
   }
-
-  #schemaOf(event: string): Workflow["input"] {
-    if (this.#workflow === undefined) return type<unknown>();
-    const { name, graph, events } = this.#workflow;
-    if (!graph.nodes.some((node) => node.kind === "waitFor" && node.event === event)) {
-      throw new SluiceError(
-        "unknown_event",
-        `workflow ${name} waits for no event ${quote(event)}`,
-        {
-          details: { workflow: name, event },
-        },
-      );
-    }
-    return events.get(event) ?? type<unknown>();
+  /** Whoever gave a definition has the type of its result. */
+  #checkDefinition({ name, parent }: RunRow): void {
+    if (this.#workflow === undefined || (parent === null && name === this.#workflow.name)) return;
+    const whose = parent === null ? `workflow ${quote(name)}` : "a handler's map";
+    const message = `run ${this.id} is of ${whose}, not of workflow ${quote(this.#workflow.name)}`;
+    throw new SluiceError("invalid_option", message, { details: { option: "workflow" } });
   }
 }
 

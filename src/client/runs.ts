@@ -4,7 +4,7 @@ import { checkInteger } from "../core/number.js";
 import { checkOneOf, checkOptions } from "../core/option.js";
 import { quote } from "../core/quote.js";
 import type { Database } from "../postgres/database.js";
-import { listRuns, type RunState } from "../postgres/workflow/inspect.js";
+import { listMaps, listRuns, type RunState } from "../postgres/workflow/inspect.js";
 import { summaryOf, type RunSummary } from "./run-status.js";
 
 /** Which runs to list, the newest first. */
@@ -12,6 +12,8 @@ export interface RunSearch {
   /** By the name of their workflow. */
   readonly workflow?: string;
   readonly state?: RunState;
+  /** Instead of runs of workflows: what the handler of this task has fanned out by `ctx.map`. */
+  readonly task?: string;
   /** Started at this time or later. */
   readonly since?: Date;
   /** Default 100, at most 1,000. */
@@ -37,20 +39,30 @@ export const STATES = [
 ] as const;
 
 export async function searchRuns(db: Database, search: RunSearch): Promise<RunPage> {
-  checkOptions("runs", search, ["workflow", "state", "since", "limit", "cursor"]);
+  checkOptions("runs", search, ["workflow", "state", "task", "since", "limit", "cursor"]);
   const { workflow, state, since, cursor } = search;
   const max = checkInteger("limit", search.limit ?? 100, { min: 1, max: 1_000 });
-  const runs = await listRuns(db, {
+  const asked = {
     name: workflow === undefined ? undefined : checkName("workflow", workflow),
     state: state === undefined ? undefined : checkOneOf("state", state, STATES),
     createdAfter: since === undefined ? undefined : checkDate(since),
     before: cursor === undefined ? undefined : checkCursor(cursor),
     max,
-  });
+  };
+  const task = checkTask(search);
+  const runs = await (task === undefined ? listRuns(db, asked) : listMaps(db, task, asked));
   return {
     runs: runs.map(summaryOf),
     cursor: runs.length < max ? null : runs.at(-1)!.id,
   };
+}
+
+function checkTask({ task, workflow, since }: RunSearch): string | undefined {
+  if (task === undefined) return undefined;
+  if (workflow !== undefined || since !== undefined)
+    throw refusal("task", "with task, runs takes no workflow and no since");
+  if (typeof task === "string" && /^\d{1,18}$/.test(task)) return task;
+  throw refusal("task", `task must be the id of a task, not ${quote(task)}`);
 }
 
 function checkDate(since: unknown): Date {

@@ -5,7 +5,10 @@ import { checkOptions } from "../core/option.js";
 import type { Logger, Queryable } from "../core/ports.js";
 import { quote } from "../core/quote.js";
 
-/** How long history is kept, per outcome; 0 deletes at once. */
+/**
+ * How long history is kept, per outcome. With 0 a success is not kept at all; what somebody awaits, what belongs to a
+ * workflow, and what failed or was cancelled is kept for a minute at least.
+ */
 export interface HistoryOptions {
   /** Default one day. */
   readonly succeededMs?: number;

@@ -228,19 +228,19 @@ export const table = {
       ...AGE,
       env: "SLUICE_HISTORY_SUCCEEDED_MS",
       default: DAY_MS,
-      help: "how long a success is kept; 0 deletes at once",
+      help: "how long a success is kept; 0: not at all, but what somebody awaits or a workflow made is kept for a minute",
     },
     failedMs: {
       ...AGE,
       env: "SLUICE_HISTORY_FAILED_MS",
       default: 7 * DAY_MS,
-      help: "how long a failure is kept",
+      help: "how long a failure is kept, at least a minute",
     },
     cancelledMs: {
       ...AGE,
       env: "SLUICE_HISTORY_CANCELLED_MS",
       default: 7 * DAY_MS,
-      help: "how long a cancelled task is kept",
+      help: "how long a cancelled task is kept, at least a minute",
     },
   },
 } as const satisfies Readonly<Record<string, Readonly<Record<string, Setting>>>>;

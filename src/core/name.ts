@@ -41,12 +41,13 @@ export function checkKey(kind: KeyKind, value: unknown): string {
   throw refusal("invalid_key", `${kind} key`, value, KEY_LENGTH_MAX);
 }
 
-/** Returns a PostgreSQL schema name that needs no quoting, or throws `invalid_name`. */
+/** Returns a PostgreSQL schema name that needs no quoting, or throws `invalid_option`. */
 export function checkSchemaName(value: unknown): string {
   if (typeof value === "string" && SCHEMA_NAME.test(value)) return value;
   throw new SluiceError(
-    "invalid_name",
+    "invalid_option",
     `schema name ${quote(value)} is not allowed: 1 to 48 of a-z, 0-9 and _, not starting with a digit or pg_`,
+    { details: { option: "schema" } },
   );
 }
 

@@ -1,3 +1,4 @@
+import { describeError } from "./describe.js";
 import { SluiceError, isSluiceError } from "./error.js";
 import { checkLimitKey, toUse, type Limit, type LimitUse } from "./limit.js";
 import { checkKey } from "./name.js";
@@ -108,18 +109,19 @@ function sameShape(a: Limit, b: Limit): boolean {
   );
 }
 
+const REASON_BYTES_MAX = 2_048;
+
 /** Calls a function of the user's. What it throws is the input's fault, unless it is an error of ours. */
 export function ask(what: string, fn: (input: never) => unknown, input: unknown): unknown {
   try {
     return fn(input as never);
   } catch (cause) {
     if (isSluiceError(cause)) throw cause;
+    const { message } = describeError(cause, REASON_BYTES_MAX);
     throw new SluiceError(
       "input_invalid",
-      `${what} could not be decided for this input: it threw`,
-      {
-        cause,
-      },
+      `${what} could not be decided for this input: ${message}`,
+      { cause },
     );
   }
 }

@@ -9,7 +9,8 @@ const PREVIEW_BYTES_MAX = 1024;
 /**
  * JSON text for a handler's result or error that json and jsonb both accept. It never throws and
  * nothing is lost in silence: what cannot be stored becomes a description of itself, and what is
- * too large becomes `{ truncated, bytes, preview }`.
+ * too large becomes `{ truncated, bytes, preview }`. Its text begins with `{ "truncated"`, with a blank, which
+ * is how the database knows it (sluice.workflow_cut): a handler may have a result of the same fields.
  */
 export function storable(
   value: unknown,
@@ -45,5 +46,6 @@ function flattened(value: unknown, bytesMax: number): string {
 
 function truncated(text: string, bytes: number, bytesMax: number): string {
   const room = Math.min(PREVIEW_BYTES_MAX, Math.max(0, bytesMax - NOTE_BYTES));
-  return JSON.stringify({ truncated: true, bytes, preview: clip(text, room) });
+  // The blank tells this note from every value of a handler: JSON.stringify never writes one there.
+  return `{ ${JSON.stringify({ truncated: true, bytes, preview: clip(text, room) }).slice(1)}`;
 }

@@ -2,7 +2,15 @@ import type { Clock, Logger } from "../core/ports.js";
 import { tellTrouble } from "../postgres/fault.js";
 import { keepLanes, due, pruneDone, pruneNotes, reap } from "../postgres/keep.js";
 import type { Line } from "../postgres/line.js";
-import { cancelOrphans, keepRuns, pruneRuns } from "../postgres/workflow/keep.js";
+import { pruneGraphs } from "../postgres/workflow/graph.js";
+import {
+  FIRST,
+  cancelOrphans,
+  keepRuns,
+  pruneRuns,
+  type OrphansWalk,
+} from "../postgres/workflow/keep.js";
+import { followLeft } from "../postgres/workflow/follow.js";
 import { Broom } from "./broom.js";
 import { tick } from "./tick.js";
 
@@ -31,7 +39,10 @@ const DUE_MAX = 1_000;
 const SCHEDULES_FIRST_MS = 500;
 const PRUNE_MAX = 2_000;
 const PRUNE_STEPS_MAX = 200;
+// Old runs that are to be kept may be many: so many looks that find nothing else, and the rest next time.
+const PRUNE_IDLE_MAX = 10;
 const PRUNE_INTERVAL_MS = 5_000;
+const GRAPHS_INTERVAL_MS = 60_000;
 const LANES_MAX = 500;
 const LANES_INTERVAL_MS = 1_000;
 const SWEEP_INTERVAL_MS = 1_000;
@@ -48,6 +59,10 @@ export class Keeper {
   readonly #o: KeeperOptions;
   readonly #timers = new Map<string, NodeJS.Timeout>();
   #stopped = false;
+  // Where walks over rows have come: each row has its turn, however many cannot be helped yet.
+  #again = FIRST;
+  #orphan: OrphansWalk = { after: FIRST, afterParent: FIRST };
+  #old = FIRST;
 
   constructor(options: KeeperOptions) {
     this.#o = options;
@@ -61,6 +76,7 @@ export class Keeper {
     this.#every("runs", this.#o.dueIntervalMs, () => this.#runs());
     this.#every("orphans", LANES_INTERVAL_MS, () => this.#orphans());
     this.#every("prune", PRUNE_INTERVAL_MS, () => this.#prune());
+    this.#every("graphs", GRAPHS_INTERVAL_MS, () => pruneGraphs(this.#o.line));
     const broom = new Broom(this.#o.line, this.#o.clock);
     this.#every("sweep", SWEEP_INTERVAL_MS, () => broom.sweep());
   }
@@ -99,17 +115,27 @@ export class Keeper {
     return Math.min(nextMs ?? this.#o.dueIntervalMs, this.#o.dueIntervalMs);
   }
 
-  /** Notes, timers, what is to be cancelled. */
+  /** Notes, timers, what is to be cancelled or to run again. */
   async #runs(): Promise<number> {
-    const { moved, nextMs, unplaced } = await keepRuns(this.#o.line, RUNS_MAX);
+    const { moved, nextMs, unplaced, after } = await keepRuns(this.#o.line, RUNS_MAX, this.#again);
+    this.#again = after;
     if (unplaced) this.#o.onUnplaced();
     if (moved > 0) this.#o.onMoved();
     if (moved >= RUNS_MAX) return 0;
     return Math.min(nextMs ?? this.#o.dueIntervalMs, this.#o.dueIntervalMs);
   }
 
+  /** One at a time: each is a run of its own, of many items perhaps. */
   async #orphans(): Promise<void> {
-    await cancelOrphans(this.#o.line, ORPHANS_MAX);
+    for (let i = 0; i < ORPHANS_MAX && !this.#stopped; i++) {
+      // guard: a pause that was cut off -> test/worker/workflow-map.test.ts: "a resume that was cut off before the maps followed is ended by a keeper"
+      if (!(await followLeft(this.#o.line))) break;
+    }
+    for (let i = 0; i < ORPHANS_MAX && !this.#stopped; i++) {
+      const { cancelled, ...walk } = await cancelOrphans(this.#o.line, ORPHANS_MAX, this.#orphan);
+      this.#orphan = walk;
+      if (cancelled === 0) break;
+    }
   }
 
   async #schedules(): Promise<number> {
@@ -140,8 +166,17 @@ export class Keeper {
     for (let i = 0; i < PRUNE_STEPS_MAX && !this.#stopped; i++) {
       if ((await pruneNotes(this.#o.line, PRUNE_MAX)) < PRUNE_MAX) break;
     }
-    for (let i = 0; i < PRUNE_STEPS_MAX && !this.#stopped; i++) {
-      if ((await pruneRuns(this.#o.line, older, PRUNE_MAX)) < PRUNE_MAX) break;
+    await this.#pruneRuns(older);
+  }
+
+  /** Goes on while there is something to delete: many small runs are few rows at a time. */
+  async #pruneRuns(older: History): Promise<void> {
+    let idle = 0;
+    for (let i = 0; i < PRUNE_STEPS_MAX && idle < PRUNE_IDLE_MAX && !this.#stopped; i++) {
+      const { pruned, after, more } = await pruneRuns(this.#o.line, older, PRUNE_MAX, this.#old);
+      this.#old = after;
+      if (!more) break;
+      idle = pruned > 0 ? 0 : idle + 1;
     }
   }
 }

@@ -1,17 +1,19 @@
-import { faultOf, placeNode, type PlaceDesk } from "../client/place.js";
+import { faultOf, notWanted, placeNode } from "../client/place.js";
 import { isSluiceError } from "../core/error.js";
+import { describeError } from "../core/json.js";
 import type { Clock, Logger, Queryable } from "../core/ports.js";
-import type { TaskTerms } from "../core/terms.js";
-import { tellTrouble } from "../postgres/fault.js";
-import { inTransaction, type Lender } from "../postgres/transaction.js";
-import { misplaced, placeMany, takeUnplaced, type Unplaced } from "../postgres/workflow/place.js";
+import { isReplyLost, tellTrouble } from "../postgres/fault.js";
+import { inTransaction } from "../postgres/transaction.js";
+import {
+  misplaced,
+  placeMany,
+  putOff,
+  takeUnplaced,
+  type Unplaced,
+} from "../postgres/workflow/place.js";
+import { placeSmall, SMALL_MAX, type PlaceCrew } from "./place-small.js";
 
-/** What placing needs: the types that this process knows, and connections that no claim uses. */
-export interface PlaceCrew extends PlaceDesk {
-  readonly pool: Lender;
-  /** By stream. */
-  readonly terms: ReadonlyMap<number, TaskTerms<never>>;
-}
+export type { PlaceCrew } from "./place-small.js";
 
 interface PlacerOptions extends PlaceCrew {
   readonly log: Logger;
@@ -20,11 +22,11 @@ interface PlacerOptions extends PlaceCrew {
   readonly onMoved: () => void;
 }
 
-/** Nobody wants them any more: what was placed is rolled back. */
-class NotWanted extends Error {}
-
 // What another has in hand is told of by every step until it is done.
 const REST_MS = 50;
+const REST_MS_MAX = 5_000;
+// As long as the server lets a transaction stand still, see workflow_impatient.
+const HELD_MS_MAX = 30_000;
 // What nobody here can place is there for as long as its type is not deployed.
 const GLANCE_MS = 1_000;
 
@@ -63,48 +65,82 @@ export class Placer {
 
   async #work(): Promise<void> {
     this.#busy = true;
+    let restMs = REST_MS;
     while (this.#again && !this.#stopped) {
       this.#again = false;
       try {
-        while (!this.#stopped && (await placeNext(this.#o))) this.#o.onMoved();
+        for (; !this.#stopped && (await placeNext(this.#o)); restMs = REST_MS) this.#o.onMoved();
       } catch (e) {
-        // The keeper looks again before long.
-        if (!this.#stopped) tellTrouble(this.#o.log, "tasks of a run could not be placed", e);
+        if (this.#stopped) break;
+        tellTrouble(this.#o.log, "tasks of a run could not be placed", e);
+        // Others may be placed, unless it was the connection; then the keeper looks again before long.
+        this.#again ||= !isReplyLost(e);
+        restMs = Math.min(REST_MS_MAX, 2 * restMs);
       }
-      if (!this.#stopped) await new Promise((resolve) => setTimeout(resolve, REST_MS).unref());
+      if (!this.#stopped) await new Promise((resolve) => setTimeout(resolve, restMs).unref());
     }
     this.#busy = false;
   }
 }
 
-/** Places the tasks of one node. False if there is none that nobody has in hand. */
+/** Places the tasks of one node, or of many small ones. False if there is none that nobody has in hand. */
 export async function placeNext(o: PlaceCrew): Promise<boolean> {
   return (await placeKnown(o)) || placeLong(o);
 }
 
-/** A node of one of our types, which needs code. */
+/** Nodes of our types, which need code: many small ones at once, the others one by one. */
 async function placeKnown(o: PlaceCrew): Promise<boolean> {
-  const { db, pool, terms, declarations } = o;
-  let node: Unplaced | null = null;
+  const began = performance.now();
+  const { count, others } = await placeSmall(o).catch(async (e: unknown) => {
+    if (isReplyLost(e) && performance.now() - began < HELD_MS_MAX) throw e;
+    // guard: one by one when many fail -> test/worker/workflow-place.test.ts: "a node that cannot be placed does not stop the others, and fails after ten tries"
+    let one = 0;
+    while (one < SMALL_MAX && (await placeOne(o))) one++;
+    return { count: one, others: false };
+  });
+  return (others && (await placeOne(o))) || count > 0;
+}
+
+/** A node of one of our types, of whatever size. */
+async function placeOne(o: PlaceCrew): Promise<boolean> {
+  const { db, pool, terms } = o;
+  let taken: Unplaced | "again" | null = null;
+  let takenMs = 0;
   const work = async (tx: Queryable): Promise<void> => {
-    node = await takeUnplaced(db, [...terms.keys()], tx);
-    if (node === null) return;
-    if (!(await placeNode(o, node, terms.get(node.stream)!, tx))) throw new NotWanted();
+    taken = await takeUnplaced(db, [...terms.keys()], tx);
+    takenMs = performance.now();
+    if (taken !== null && taken !== "again")
+      await placeNode(o, taken, terms.get(taken.stream)!, tx);
   };
   try {
     await inTransaction(db, work, pool);
   } catch (e) {
-    if (e instanceof NotWanted) return true;
-    if (node === null) throw e;
-    // guard: what cannot be placed fails its node -> test/worker/workflow-place.test.ts: "a key function that throws fails the node with a reason, once, and the worker goes on without a poll"
-    const fault = faultOf(e);
-    if (fault !== null) await misplaced(db, node, fault);
-    // Somebody has removed a limit that we had declared: the next try declares it again.
-    else if (isSluiceError(e, "unknown_limit")) declarations.forget();
-    else throw e;
-    return true;
+    if (taken === null || taken === "again") throw e;
+    await failed(o, taken, e, performance.now() - takenMs);
   }
-  return node !== null;
+  return taken !== null;
+}
+
+/** What was placed is rolled back. Throws what is nobody's fault. */
+async function failed(
+  { db, declarations }: PlaceCrew,
+  node: Unplaced,
+  e: unknown,
+  heldMs: number,
+): Promise<void> {
+  if (notWanted(e)) return;
+  // guard: what cannot be placed fails its node -> test/worker/workflow-place.test.ts: "an item that cannot be given its keys fails its fan-out, once, and the worker goes on without a poll"
+  const fault = faultOf(e);
+  if (fault !== null) return void (await misplaced(db, node, fault));
+  // Unless the server ended what took too long.
+  // guard: a lost connection is no try -> test/worker/workflow-place.test.ts: "a connection that is lost while a node is placed counts as no try"
+  if (isReplyLost(e) && heldMs < HELD_MS_MAX) throw e;
+  // guard: what fails lets others go first -> test/worker/workflow-place.test.ts: "a node that cannot be placed does not stop the others, and fails after ten tries"
+  const { code = "database_busy", message } = describeError(e);
+  await putOff(db, node, { code, message });
+  // Somebody has removed a limit that we had declared: the next try declares it again.
+  if (isSluiceError(e, "unknown_limit")) declarations.forget();
+  else throw e;
 }
 
 /** A node of any type that needs no code but has many items. */

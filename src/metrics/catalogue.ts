@@ -147,7 +147,7 @@ export const catalogue = {
   },
   task_queue_wait_seconds: {
     kind: "histogram",
-    help: "From when a task was due to its claim: of one task per claim, the first of a stream.",
+    help: "From when a task was due to its claim: of one task per claim.",
     buckets: WAIT_SECONDS,
   },
   concurrency_slots_active: {
@@ -167,12 +167,12 @@ export const catalogue = {
   },
   concurrency_acquisition_total: {
     kind: "counter",
-    help: "acquired: tasks of the limit that this worker started. rejected, an approximation: claims of it that came back short while the limit was full and tasks stood before it.",
+    help: "acquired: tasks that passed the limit. rejected: those of them that had to wait for a slot, because all were out at some moment since they were due.",
     labels: ["group", "result"],
   },
   concurrency_wait_seconds: {
     kind: "histogram",
-    help: "From when a task of the limit was due to its claim, at the limit or not: the sample of task_queue_wait_seconds.",
+    help: "From when a task that passed the limit was due to its claim, if it was not tried before.",
     labels: ["group"],
     buckets: WAIT_SECONDS,
   },

@@ -32,6 +32,12 @@ export class Histogram {
     this.#sum += value;
   }
 
+  /** What another with the same bounds has observed. */
+  add(other: Histogram): void {
+    for (const [i, count] of other.#counts.entries()) this.#counts[i]! += count;
+    this.#sum += other.#sum;
+  }
+
   /** In Prometheus' form: each bucket counts those below it too. */
   samples(name: string, labels: Readonly<Record<string, string>>): Sample[] {
     let count = 0;

@@ -1,11 +1,7 @@
-import { catalogue, LABEL_VALUES_MAX, OTHER } from "./catalogue.js";
+import { bounded } from "./bounded.js";
+import { catalogue } from "./catalogue.js";
+import { Groups } from "./groups.js";
 import { Histogram, type Sample } from "./histogram.js";
-
-/** A stream as metrics tell it: the type of its tasks, and the limits that each of them passes. */
-interface StreamTerms {
-  readonly type: string;
-  readonly groups: readonly string[];
-}
 
 const MS = 1_000;
 const ENDINGS = [
@@ -38,28 +34,14 @@ class TypeTally {
   readonly duration = new Histogram(catalogue.worker_task_duration_seconds.buckets, MS);
 }
 
-/** What is counted of a limit. */
-class GroupTally {
-  rejected = 0;
-  started = 0;
-  readonly wait = new Histogram(catalogue.concurrency_wait_seconds.buckets, MS);
-}
-
-interface StreamTally {
-  readonly type: TypeTally;
-  readonly groups: readonly GroupTally[];
-  started: number;
-}
-
 /**
  * Counts what a worker tells. The hot path is additions on numbers that are there: what Prometheus
  * wants to see of them is made when somebody looks.
  */
 export class Tally {
-  readonly #streams = new Map<number, StreamTally>();
+  readonly #streams = new Map<number, TypeTally>();
   readonly #types = new Map<string, TypeTally>();
-  readonly #groups = new Map<string, GroupTally>();
-  readonly #stray: StreamTally = { type: new TypeTally(), groups: [], started: 0 };
+  readonly #stray = new TypeTally();
   readonly #acquisition = new Histogram(catalogue.task_acquisition_latency_seconds.buckets, MS);
   readonly #processing = new Histogram(catalogue.task_processing_latency_seconds.buckets, MS);
   readonly #queueWait = new Histogram(catalogue.task_queue_wait_seconds.buckets, MS);
@@ -69,45 +51,44 @@ export class Tally {
     handlers: new Histogram(catalogue.db_connections_wait_seconds.buckets, MS),
     api: new Histogram(catalogue.db_connections_wait_seconds.buckets, MS),
   };
-  readonly #onShort: () => void;
   #running = 0;
   #busyMs = 0;
   #busyAtMs = 0;
-  /** The limits that tasks of this worker pass, as far as their contracts say. */
-  groups: ReadonlySet<string> = new Set();
+  /** The limits that its tasks pass. */
+  readonly groups: Groups;
   claims = 0;
   acquired = 0;
   completions = 0;
   refusals = 0;
   failures = 0;
 
-  /** `onShort`: a claim brought less than it asked for. */
-  constructor(onShort: () => void = () => {}) {
-    this.#onShort = onShort;
+  /** `onUnknown`: limits were met whose names are not known. */
+  constructor(onUnknown: () => void = () => {}) {
+    this.groups = new Groups(onUnknown);
   }
 
-  /** Tasks of this stream will come. */
-  serve(stream: number, { type, groups }: StreamTerms): void {
-    const counted = groups.map((name) => bounded(this.#groups, name, () => new GroupTally()));
-    this.#streams.set(stream, {
-      type: bounded(this.#types, type, () => new TypeTally()),
-      groups: [...new Set(counted)],
-      started: 0,
-    });
-    this.groups = new Set(this.#groups.keys());
+  /** Tasks of this stream will come: their type, and the limits that each of them passes. */
+  serve(stream: number, type: string, groups: readonly string[]): void {
+    this.#streams.set(
+      stream,
+      bounded(this.#types, type, () => new TypeTally()),
+    );
+    this.groups.expect(groups);
   }
 
-  claimed(asked: number, got: number, tookMs: number): void {
+  claimed(tasks: number, tookMs: number): void {
     this.claims++;
-    this.acquired += got;
-    this.#claimSize.observe(got);
+    this.acquired += tasks;
+    this.#claimSize.observe(tasks);
     this.#acquisition.observe(tookMs);
-    if (got < asked) this.#onShort();
   }
 
-  queued(stream: number, waitMs: number): void {
+  queued(waitMs: number): void {
     this.#queueWait.observe(waitMs);
-    for (const group of this.#of(stream).groups) group.wait.observe(waitMs);
+  }
+
+  passed(passed: Parameters<Groups["passed"]>[0]): void {
+    this.groups.passed(passed);
   }
 
   stepFailed(): void {
@@ -118,16 +99,15 @@ export class Tally {
     this.#waits[pool].observe(ms);
   }
 
-  started(stream: number, nowMs: number): void {
+  started(nowMs: number): void {
     this.#busyUntil(nowMs);
     this.#running++;
-    this.#of(stream).started++;
   }
 
   ended(stream: number, ending: keyof Endings, startedMs: number, nowMs: number): void {
     this.#busyUntil(nowMs);
     this.#running--;
-    const { type } = this.#of(stream);
+    const type = this.#streams.get(stream) ?? this.#stray;
     type.endings[ending]++;
     type.duration.observe(nowMs - startedMs);
   }
@@ -144,12 +124,6 @@ export class Tally {
     for (const { startedMs } of items) this.#processing.observe(nowMs - startedMs);
   }
 
-  /** A claim came back short while this limit was full and tasks stood before it. */
-  rejected(group: string): void {
-    const tally = this.#groups.get(group);
-    if (tally !== undefined) tally.rejected++;
-  }
-
   /** The time of all tasks in flight so far, added up. */
   busyMs(nowMs: number): number {
     this.#busyUntil(nowMs);
@@ -164,20 +138,6 @@ export class Tally {
 
   durations(name: string): Sample[] {
     return [...this.#types].flatMap(([type, { duration }]) => duration.samples(name, { type }));
-  }
-
-  acquisitions(): Sample[] {
-    for (const group of this.#groups.values()) group.started = 0;
-    for (const { groups, started } of this.#streams.values())
-      for (const group of groups) group.started += started;
-    return [...this.#groups].flatMap(([group, { started, rejected }]) => [
-      { labels: { group, result: "acquired" }, value: started },
-      { labels: { group, result: "rejected" }, value: rejected },
-    ]);
-  }
-
-  groupWaits(name: string): Sample[] {
-    return [...this.#groups].flatMap(([group, { wait }]) => wait.samples(name, { group }));
   }
 
   connectionWaits(name: string): Sample[] {
@@ -204,16 +164,4 @@ export class Tally {
     if (this.#running > 0) this.#busyMs += this.#running * (nowMs - this.#busyAtMs);
     this.#busyAtMs = nowMs;
   }
-
-  #of(stream: number): StreamTally {
-    return this.#streams.get(stream) ?? this.#stray;
-  }
-}
-
-/** What is known under the name; beyond the maximum all share one. */
-function bounded<T>(known: Map<string, T>, name: string, make: () => T): T {
-  const key = known.has(name) || known.size < LABEL_VALUES_MAX ? name : OTHER;
-  let found = known.get(key);
-  if (found === undefined) known.set(key, (found = make()));
-  return found;
 }

@@ -1,6 +1,7 @@
 import type { Queryable } from "../core/ports.js";
 import type { Database } from "./database.js";
 import { statement } from "./statement.js";
+import { cancelMaps } from "./workflow/cancel-maps.js";
 
 /**
  * cancelled: it will not run. asked: it runs, and hears of it with its worker's next heartbeat.
@@ -17,7 +18,7 @@ const cancelStatement = statement<{ id: string; answer: CancelAnswer }>({
 
 const MOVING_TRIES_MAX = 50;
 
-/** Cancels tasks in any state. */
+/** Cancels tasks in any state, and what they have fanned out; in a transaction of the caller's a keeper does the latter. */
 export async function cancel(
   db: Database,
   ids: readonly string[],
@@ -31,6 +32,9 @@ export async function cancel(
       answers.set(row.id, row.answer);
     left = left.filter((id) => answers.get(id) === "moving");
   }
+  const gone = ids.filter((id) => answers.get(id) === "cancelled");
+  // They are cancelled, whatever comes of this: a keeper does what is left.
+  if (tx === undefined && gone.length > 0) await cancelMaps(db, null, gone).catch(() => {});
   return ids.map((id) => answers.get(id) ?? "unknown");
 }
 

@@ -113,7 +113,13 @@ function md5(text: string): string {
 }
 
 function clientConfig(options: DatabaseOptions): pg.ClientConfig {
-  const common = { connectionTimeoutMillis: CONNECT_TIMEOUT_MS, keepAlive: true };
+  const common = {
+    connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
+    keepAlive: true,
+    // Whose connections these are, for people who look at pg_stat_activity; unless the url or PGAPPNAME says it. Behind a
+    // pooler that lends connections by transaction the name would stay on what others use.
+    ...(options.prepare === false ? {} : { fallback_application_name: "sluice" }),
+  };
   if (options.url !== undefined) return { ...common, connectionString: options.url };
   // The pool hides its password from copies, so it is taken by name.
   if (options.pool !== undefined)

@@ -46,7 +46,8 @@ export function unavailable(message: string, cause: unknown, more: object = {}):
 
 /** The message is what every library passes on, so it carries the id too. */
 function refusal(code: ErrorCode, text: string, cause: unknown): SluiceError {
-  const [, id] = code === "idempotency_conflict" ? (/ by task (\d+)$/.exec(text) ?? []) : [];
+  const [, id] =
+    code === "idempotency_conflict" ? (/ by (?:task|run) (\d+)$/.exec(text) ?? []) : [];
   return new SluiceError(code, text, { cause, ...(id === undefined ? {} : { details: { id } }) });
 }
 

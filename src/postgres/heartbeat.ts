@@ -1,6 +1,7 @@
 import { issueClaim } from "../core/claim.js";
 import type { PressureState } from "../core/pressure.js";
 import type { Line } from "./line.js";
+import { PassedReader } from "./passed.js";
 import { statement } from "./statement.js";
 import type { ClaimedTask } from "./step.js";
 
@@ -130,11 +131,12 @@ const claimSuspectStatement = statement<{
   attempt: number;
   input: unknown;
   trace: string | null;
+  passed: string;
 }>({
   name: "claim_suspect",
-  text: "select id::text as id, stream, attempt, input, trace from sluice.claim_suspect($1, $2, $3)",
+  text: "select id::text as id, stream, attempt, input, trace, passed from sluice.claim_suspect($1, $2, $3)",
   params: ["int8", "int8", "int8"],
-  columns: ["id", "stream", "attempt", "input", "trace"],
+  columns: ["id", "stream", "attempt", "input", "trace", "passed"],
 });
 
 /** Claims a reserved suspect, alone. Null if it is gone or its limits are full just now. */
@@ -153,6 +155,7 @@ export async function claimSuspect(
     inputLength: 0,
     holds: SLOTS_MAX,
     trace: row.trace,
+    passed: new PassedReader().read(row.passed),
     alone: true,
   };
 }

@@ -23,6 +23,22 @@ const slotsStatement = statement<{
   columns: ["name", "slots", "used", "waiting"],
 });
 
+const namesStatement = statement<{ id: number; name: string }>({
+  name: "limit_names",
+  text: "select id, name from sluice.limit_names($1::int[])",
+  params: ["_int4"],
+  columns: ["id", "name"],
+});
+
+/** The names of these limits; one that was removed has none. */
+export async function readLimitNames(
+  db: Database,
+  limits: readonly number[],
+): Promise<Map<number, string>> {
+  const rows = await db.run(namesStatement, [[...limits]], db.aside);
+  return new Map(rows.map(({ id, name }) => [id, name]));
+}
+
 /** At most max limits, those named first. Not on the callers' own connections: they may wait for us. */
 export async function readSlots(
   db: Database,

@@ -1,6 +1,7 @@
 import type { Claim } from "../core/claim.js";
 import { issueClaim } from "../core/claim.js";
 import type { Line } from "./line.js";
+import { PassedReader, type Passed } from "./passed.js";
 import { statement } from "./statement.js";
 
 /** A task that was claimed just now. */
@@ -15,6 +16,8 @@ export interface ClaimedTask {
   readonly holds: number;
   /** Who enqueued it, as W3C trace context; null where nobody traced. */
   readonly trace: string | null;
+  /** What it passed, if it has limits and the claim asked for it. */
+  readonly passed?: Passed;
   /** It was in hand at three crashes, and its worker runs nothing beside it. */
   readonly alone?: true;
 }
@@ -56,6 +59,8 @@ interface StepCall {
   readonly spots: readonly Spot[];
   /** Whether to note, after this claim, that the worker sleeps (it came back short) or is awake. */
   readonly tells: boolean;
+  /** Whether to tell of every task which limits it passed, for metrics. */
+  readonly meters?: boolean;
 }
 
 export interface StepReply {
@@ -63,8 +68,11 @@ export interface StepReply {
   /** Successes that were no longer ours to record. */
   readonly refused: number;
   readonly look: Look | null;
-  /** For how long one of these, the first of its stream, had been due; null if it was tried before. */
-  readonly waited: { readonly stream: number; readonly ms: number } | null;
+  /**
+   * For how long one of these had been due: the one that waited longest of those that were told, which are the
+   * first of a stream and, if asked for, all with limits. Null if each of them was tried before.
+   */
+  readonly waitMs: number | null;
   /** Tasks of a run are to be placed: in streams of this worker, or many of them. */
   readonly unplaced: boolean;
 }
@@ -76,13 +84,26 @@ const stepStatement = statement<{
   input: unknown;
   holds: number;
   trace: string | null;
-  wait_ms: number | null;
+  passed: string | null;
 }>({
   name: "step",
-  text: `select id::text as id, stream, attempt, input, holds, trace, wait_ms
-    from sluice.step($1, $2, $3::text::int[], $4, $5::text::bigint[], $6::text::bigint[], $7, $8, $9, $10, $11::text::sluice.spot[])`,
-  params: ["int8", "int8", "text", "int4", "text", "text", "text", "bool", "int4", "bool", "text"],
-  columns: ["id", "stream", "attempt", "input", "holds", "trace", "wait_ms"],
+  text: `select id::text as id, stream, attempt, input, holds, trace, passed
+    from sluice.step($1, $2, $3::text::int[], $4, $5::text::bigint[], $6::text::bigint[], $7, $8, $9, $10, $11::text::sluice.spot[], $12)`,
+  params: [
+    "int8",
+    "int8",
+    "text",
+    "int4",
+    "text",
+    "text",
+    "text",
+    "bool",
+    "int4",
+    "bool",
+    "text",
+    "bool",
+  ],
+  columns: ["id", "stream", "attempt", "input", "holds", "trace", "passed"],
 });
 
 type StepRow = [
@@ -92,7 +113,7 @@ type StepRow = [
   input: string,
   holds: number,
   trace: string | null,
-  waitMs: number | null,
+  passed: string | null,
 ];
 
 const RECORD = "\u001e";
@@ -106,21 +127,24 @@ export async function step(line: Line, call: StepCall): Promise<StepReply> {
   let refused = 0;
   let look: Look | null = null;
   let unplaced = false;
-  let waited: StepReply["waited"] = null;
+  const reader = new PassedReader();
+  let waitMs: number | null = null;
   for (const row of rows as StepRow[]) {
-    const [id, stream, attempt, text, holds, trace, waitMs] = row;
+    const [id, stream, attempt, text, holds, trace, told] = row;
     if (id === null || stream === null || attempt === null) {
       if (stream === null) refused = attempt ?? 0;
       else if (stream === UNPLACED) unplaced = true;
       else look = lookOf(stream, text);
       continue;
     }
-    if (typeof waitMs === "number") waited = { stream, ms: waitMs };
     const claim = issueClaim(id, call.token);
     const input: unknown = JSON.parse(text);
-    claimed.push({ claim, stream, attempt, input, inputLength: text.length, holds, trace });
+    const task = { claim, stream, attempt, input, inputLength: text.length, holds, trace };
+    const passed = typeof told === "string" ? reader.read(told) : null;
+    if (passed !== null && passed.waitMs >= (waitMs ?? 0)) waitMs = passed.waitMs;
+    claimed.push(passed === null || passed.limits.length === 0 ? task : { ...task, passed });
   }
-  return { claimed, refused, look, waited, unplaced };
+  return { claimed, refused, look, waitMs, unplaced };
 }
 
 function lookOf(ms: number, text: string | null): Look {
@@ -154,5 +178,6 @@ function valuesOf({ successes, ...call }: StepCall): unknown[] {
     call.from,
     call.tells,
     spotsText(call.spots),
+    call.meters ?? false,
   ];
 }

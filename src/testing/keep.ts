@@ -36,7 +36,7 @@ export async function tidyUp({ line, history }: KeepDesk): Promise<void> {
   };
   for (let i = 0; i < STEPS_MAX && !(await pruneDone(line, older)).rested; i++);
   for (let i = 0; i < STEPS_MAX && (await pruneNotes(line, NOTES_MAX)) === NOTES_MAX; i++);
-  for (let i = 0; i < STEPS_MAX && (await pruneRuns(line, older, NOTES_MAX)) >= NOTES_MAX; i++);
+  for (let i = 0; i < STEPS_MAX && (await pruneRuns(line, older, NOTES_MAX)).pruned > 0; i++);
 }
 
 /** Enqueues what recurs and lets go on what was scheduled, as far as their time has come. */
@@ -66,5 +66,5 @@ export async function nextDueMs({ line }: KeepDesk): Promise<number | null> {
 /** Looks at what no claim looks at: lanes, and fan-outs whose task has ended. Whether there were any. */
 export async function lookAround({ line }: KeepDesk): Promise<boolean> {
   const looked = await keepLanes(line, LANES_MAX);
-  return looked + (await cancelOrphans(line, ORPHANS_MAX)) > 0;
+  return looked + (await cancelOrphans(line, ORPHANS_MAX)).cancelled > 0;
 }

@@ -248,8 +248,9 @@ export class Claimer {
     try {
       const call = { worker: session.id, token, claim: want, from: this.#turn.next() };
       const { streams, keep } = this.#o;
+      const meters = this.#meter !== noMeter;
       const successes = parcel?.items ?? [];
-      reply = await step(line, { ...call, streams, successes, keep, tells, spots });
+      reply = await step(line, { ...call, streams, successes, keep, tells, spots, meters });
     } catch (e) {
       permits.give(extra);
       // Who knows what it knows now: tell it again.

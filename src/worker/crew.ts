@@ -80,7 +80,7 @@ export class Crew {
     session.runs.set(run.claim.id, run);
     this.#runs.add(run);
     this.inputLength += run.inputLength;
-    this.#meter.started(run.stream, run.startedMs);
+    this.#meter.started(run.startedMs);
     if (this.#o.desk.tracing) run.span = RunSpan.begin(task, handler.contract);
     const ctx = new RunContext(run, this.#o.desk);
     try {

@@ -6,7 +6,7 @@ import { batchesOf } from "../client/place.js";
 import { prepare, type Prepared } from "../client/prepare.js";
 import { isSluiceError, SluiceError } from "../core/error.js";
 import { encodeInput } from "../core/json.js";
-import type { MapCollected } from "../core/map.js";
+import type { MapCollected, MapError } from "../core/map.js";
 import { waits } from "../core/outcome.js";
 import type { Queryable } from "../core/ports.js";
 import { quote } from "../core/quote.js";
@@ -28,16 +28,20 @@ interface MapDesk {
 const ITEMS_MAX = 1_000_000;
 const PIECE_ITEMS_MAX = 1_000;
 const PIECE_LENGTH_MAX = 4 * 1024 * 1024;
+// Checking may wait for what the user's own code waits for; the server ends a transaction that stands still for long.
+const PIECE_MS_MAX = 5_000;
 /** What all items came to must fit into this process. */
 const RESULTS_BYTES_MAX = 64 * 1024 * 1024;
 const ERRORS_TOLD_MAX = 20;
+/** Why an item was cancelled for the sake of another, as sluice.workflow_blame says it. */
+const FOR_ANOTHER = "another item failed or was cancelled";
 
 /**
  * What the items of a map came to. Made under its task and name the first time, found again ever after. While
  * they are not over the run is to wait: its handler ends here by a WaitOutcome, or holds.
  */
 export async function mapItems(o: MapDesk, run: Run, call: MapCall): Promise<unknown> {
-  let found = (await known(o, run, call)) ?? (await make(o, run, call));
+  let found = await open(o, run, call);
   // guard: who runs alone does not hold -> test/worker/workflow-map.test.ts: "a suspect does not hold: its worker runs nothing else, so its items would never begin"
   if (found.state === "running" && call.hold && !run.alone) {
     const { db } = o.desk;
@@ -50,6 +54,28 @@ export async function mapItems(o: MapDesk, run: Run, call: MapCall): Promise<unk
     throw waits(call.name);
   }
   return outcomeOf(o, run, call, found);
+}
+
+/**
+ * The fan-out of this name, which a run asks for once: a second call under its name would get what the first came to.
+ * Where nothing came of the first, because its items were refused, the name is free again.
+ */
+async function open(o: MapDesk, run: Run, call: MapCall): Promise<FoundMap> {
+  const { name } = call;
+  const names = (run.maps ??= new Set());
+  // guard: a name is used once in a run -> test/worker/workflow-map.test.ts: "a name that is used a second time in one run is refused, whether the first map is over or not"
+  if (names.has(name)) throw usedTwice(name);
+  names.add(name);
+  try {
+    let found = (await known(o, run, call)) ?? (await make(o, run, call));
+    // guard: a map that another has just made is found -> test/worker/workflow-map.test.ts: "a map that a zombie makes at the same moment is found, not made twice"
+    found ??= await known(o, run, call);
+    if (found === null) throw new SluiceError("database_busy", `map ${quote(name)} is gone`);
+    return found;
+  } catch (e) {
+    names.delete(name);
+    throw e;
+  }
 }
 
 /** The fan-out of an earlier run of this task, if there is one: of the same task and of the same items. */
@@ -67,8 +93,11 @@ async function known({ desk }: MapDesk, run: Run, call: MapCall): Promise<FoundM
   return found;
 }
 
-/** All tasks of a fan-out in one transaction, piece by piece. */
-async function make(o: MapDesk, run: Run, call: MapCall): Promise<FoundMap> {
+/**
+ * All tasks of a fan-out in one transaction, piece by piece. Null if another has made it meanwhile: who held this
+ * task before us, and was about to commit when he lost it.
+ */
+async function make(o: MapDesk, run: Run, call: MapCall): Promise<FoundMap | null> {
   const { desk, pool } = o;
   const items = await itemsOf(call);
   const stream = await desk.declarations.stream(call.terms);
@@ -86,10 +115,12 @@ async function make(o: MapDesk, run: Run, call: MapCall): Promise<FoundMap> {
       },
       tx,
     );
-    if (!made.fresh)
-      throw new SluiceError("invalid_option", `two maps of one task are named ${quote(call.name)}`);
-    const digest = await place(o, { run: made.run, node: 1, stream }, call.terms, items, tx);
+    if (!made.fresh) return null;
+    const node = { run: made.run, node: 1, stream };
+    const digest = await place(o, node, call.terms, items, tx);
     await markMap(desk.db, made.run, digest, tx);
+    // Last: it locks the run that this task belongs to.
+    if (items.length > 0) await placed(desk.db, node, tx);
     return { run: made.run, stream, digest, state: items.length === 0 ? "succeeded" : "running" };
   });
 }
@@ -107,22 +138,24 @@ async function place(
   let piece: Prepared[] = [];
   let from = 0;
   let length = 0;
+  let began = performance.now();
   const flush = async (): Promise<void> => {
     for (const batch of await batchesOf(desk, shared, terms, piece, from))
       await placeTasks(desk.db, node, batch, tx);
     from += piece.length;
     piece = [];
     length = 0;
+    began = performance.now();
   };
   for (let index = 0; index < items.length; index++) {
     const item = await prepareItem(desk, terms, items[index], index);
     add(hash, item.input);
     piece.push(item);
     length += item.input.length;
-    if (piece.length === PIECE_ITEMS_MAX || length >= PIECE_LENGTH_MAX) await flush();
+    const full = piece.length === PIECE_ITEMS_MAX || length >= PIECE_LENGTH_MAX;
+    if (full || performance.now() - began > PIECE_MS_MAX) await flush();
   }
   if (piece.length > 0) await flush();
-  if (items.length > 0) await placed(desk.db, node, tx);
   return hash.digest("hex");
 }
 
@@ -177,14 +210,30 @@ function failure(
   state: "failed" | "cancelled" | "running",
   { errors, counts }: MapCollected<unknown>,
 ): SluiceError {
-  const first = errors.find((e) => e.state === state) ?? errors[0];
-  const said = (first?.error as { message?: unknown } | null | undefined)?.message;
-  const why = typeof said === "string" ? `: ${said}` : "";
+  const causes = errors.toSorted((a, b) => blameOf(a) - blameOf(b));
+  const [first] = causes;
+  const { message: said, reason } = (first?.error ?? {}) as { message?: string; reason?: string };
+  const why = said ?? reason;
   const { failed, cancelled, total } = counts;
-  const message = `${failed} of ${total} items of map "${map}" failed and ${cancelled} were cancelled; item ${first?.index ?? 0} ${state}${why}`;
+  const what = `item ${first?.index ?? 0} ${first?.state ?? state}${why == null ? "" : `: ${why}`}`;
+  const message = `${failed} of ${total} items of map "${map}" failed and ${cancelled} were cancelled; ${what}`;
   return new SluiceError(state === "cancelled" ? "task_cancelled" : "task_failed", message, {
-    details: { map, counts, errors: errors.slice(0, ERRORS_TOLD_MAX) },
+    details: { map, counts, errors: causes.slice(0, ERRORS_TOLD_MAX) },
   });
+}
+
+/** What failed comes first, and last what was cancelled only for the sake of another. */
+function blameOf({ state, error }: MapError): number {
+  if (state === "failed") return 0;
+  return (error as { reason?: unknown } | null)?.reason === FOR_ANOTHER ? 2 : 1;
+}
+
+function usedTwice(name: string): SluiceError {
+  return new SluiceError(
+    "invalid_option",
+    `map ${quote(name)} was asked for already in this run of the handler: every map needs a name of its own`,
+    { details: { option: "name", map: name } },
+  );
 }
 
 function changed(name: string, what: string): SluiceError {

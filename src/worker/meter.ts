@@ -1,3 +1,4 @@
+import type { Passed } from "../postgres/passed.js";
 import type { StepReply } from "../postgres/step.js";
 
 /** How a run came to its end, as far as the worker knows: what of it the database took is told apart. */
@@ -18,16 +19,18 @@ export interface Begun {
  * nothing anew per task and never throws. All times are by the worker's monotonic clock.
  */
 export interface Meter {
-  /** A claim was answered. */
-  claimed(asked: number, got: number, tookMs: number): void;
-  /** A task of the stream, the first of its claim, had been due for so long. At most one per claim. */
-  queued(stream: number, waitMs: number): void;
+  /** A claim was answered, with so many tasks. */
+  claimed(tasks: number, tookMs: number): void;
+  /** A task had been due for so long when it was claimed. At most one per claim. */
+  queued(waitMs: number): void;
+  /** A task with limits was claimed, and has passed these. */
+  passed(limits: Passed): void;
   /** A claim, or the recording of outcomes, got no answer or an error. */
   stepFailed(): void;
   /** Somebody had to wait so long for a connection of the pool. */
   waited(pool: Pool, ms: number): void;
-  /** A handler is about to be called for a task of the stream. */
-  started(stream: number, nowMs: number): void;
+  /** A handler is about to be called. */
+  started(nowMs: number): void;
   /** A run has ended, for whatever reason: each that was started ends once. */
   ended(stream: number, ending: Ending, startedMs: number, nowMs: number): void;
   /** The database took so many completions. */
@@ -41,7 +44,7 @@ export interface Meter {
 /** Tells what a step's reply says: what it claimed, and that all but those refused were taken. */
 export function tellReply(
   meter: Meter,
-  { claimed, refused, waited }: StepReply,
+  { claimed, refused, waitMs }: StepReply,
   step: {
     readonly want: number;
     readonly parcel: { readonly items: readonly Begun[] } | null;
@@ -56,8 +59,9 @@ export function tellReply(
     if (refused > 0) meter.refused(refused);
     meter.answered(parcel.items, nowMs);
   }
-  if (want > 0) meter.claimed(want, claimed.length, nowMs - sentMs);
-  if (waited !== null) meter.queued(waited.stream, waited.ms);
+  if (want > 0) meter.claimed(claimed.length, nowMs - sentMs);
+  if (waitMs !== null) meter.queued(waitMs);
+  for (const { passed } of claimed) if (passed !== undefined) meter.passed(passed);
 }
 
 function nothing(): void {}
@@ -66,6 +70,7 @@ function nothing(): void {}
 export const noMeter: Meter = Object.freeze({
   claimed: nothing,
   queued: nothing,
+  passed: nothing,
   stepFailed: nothing,
   waited: nothing,
   started: nothing,

@@ -11,11 +11,12 @@ import { MetricsServer } from "../metrics/serve.js";
 import { Tally } from "../metrics/tally.js";
 import { packageVersion } from "../metrics/version.js";
 import type { Database } from "../postgres/database.js";
-import { readSlots, type GroupSlots } from "../postgres/slots.js";
+import { readLimitNames, readSlots, type GroupSlots } from "../postgres/slots.js";
 import { onWait } from "../postgres/waits.js";
 import type { Parts } from "./assemble.js";
 import { Looks } from "./looks.js";
 import { noMeter, type Meter } from "./meter.js";
+import { Names } from "./names.js";
 import type { Outbox } from "./outbox.js";
 import type { Permits } from "./permits.js";
 import type { AnyHandler } from "./run.js";
@@ -44,6 +45,7 @@ export class WorkerMetrics {
   readonly #o: WorkerMetricsOptions;
   readonly #tally: Tally;
   readonly #looks: Looks;
+  readonly #names: Names;
   readonly #idle: IdleRatio;
   readonly #exposition: Exposition;
   #server: MetricsServer | null = null;
@@ -52,12 +54,14 @@ export class WorkerMetrics {
   constructor(options: WorkerMetricsOptions) {
     this.#o = options;
     const { clock, db, permits } = options;
-    this.#tally = new Tally(() => this.#short());
+    this.#tally = new Tally(() => void this.#names.ask());
+    const { groups } = this.#tally;
+    this.#names = new Names({ groups, read: (limits) => readLimitNames(db, limits) });
     this.#idle = new IdleRatio(permits.max, clock.now());
     this.#looks = new Looks({
       clock,
       read: async () => {
-        const names = [...this.#tally.groups].map((group) => group.replace(/\/\*$/, ""));
+        const names = groups.names.map((group) => group.replace(/\/\*$/, ""));
         return readSlots(db, names, LABEL_VALUES_MAX / 2);
       },
     });
@@ -83,7 +87,7 @@ export class WorkerMetrics {
   async open(handlers: ReadonlyMap<number, AnyHandler>): Promise<void> {
     const { settings, db } = this.#o;
     for (const [stream, { contract }] of handlers)
-      this.#tally.serve(stream, { type: contract.type, groups: groupsOf(contract) });
+      this.#tally.serve(stream, contract.type, groupsOf(contract));
     if (settings.enabled && settings.registry !== null) this.#exposition.join(settings.registry);
     // A pool of the caller's is left as it is: then there is another one for ourselves.
     if (settings.enabled && db.aside === db.api)
@@ -100,12 +104,6 @@ export class WorkerMetrics {
     this.#hush();
     this.#exposition.withdraw();
     await this.#server?.close();
-  }
-
-  /** A claim came back short: was it for want of a slot? */
-  #short(): void {
-    if (this.#tally.groups.size === 0) return;
-    for (const group of this.#looks.full) this.#tally.rejected(group);
   }
 
   #health(): object {
@@ -175,8 +173,9 @@ export class WorkerMetrics {
       concurrency_slots_active: () => this.#slots(({ used }) => used),
       concurrency_slots_limit: () => this.#slots(({ slots }) => slots ?? Infinity),
       concurrency_waiting: () => this.#slots(({ waiting }) => waiting),
-      concurrency_acquisition_total: () => tally.acquisitions(),
-      concurrency_wait_seconds: (name) => tally.groupWaits(name),
+      concurrency_acquisition_total: () =>
+        this.#names.known().then(() => tally.groups.acquisitions()),
+      concurrency_wait_seconds: (name) => this.#names.known().then(() => tally.groups.waits(name)),
     };
   }
 
@@ -214,7 +213,7 @@ function connectionsOf({ totalCount, idleCount }: pg.Pool): Connections {
   return { active: totalCount - idleCount, idle: idleCount };
 }
 
-/** The limits that every task of the contract passes; what is decided at enqueue is not known here. */
+/** The limits that every task of the contract passes; what is decided at enqueue is known when it is met. */
 function groupsOf({ type, concurrency, limitList }: AnyHandler["contract"]): string[] {
   const own = concurrency === null ? [] : [type];
   const others = (limitList ?? []).flatMap(({ limit: { name, total, perKey } }) => [

@@ -30,6 +30,8 @@ export class Run {
   span: RunSpan | null = null;
   /** The fan-outs that it waits for, once it does: then it ends so, whatever its handler makes of it. */
   waitsFor: string[] | null = null;
+  /** The names of its maps, once it has made one or found one again. */
+  maps: Set<string> | null = null;
   /** Its input is not what the task takes. */
   invalid = false;
   /** What can only fail again: the outcome of a map, which stays what it is. */

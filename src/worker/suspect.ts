@@ -79,7 +79,8 @@ export class Suspects {
       return null;
     });
     if (task === null || session.lost) return permits.give(1);
-    meter.claimed(1, 1, clock.now() - askedMs);
+    meter.claimed(1, clock.now() - askedMs);
+    if (task.passed !== undefined) meter.passed(task.passed);
     log.warn("running a task alone: it was in hand at three crashes", { task: id });
     crew.start(task, session);
     await claimer.settled();

@@ -78,6 +78,8 @@ export class Worker {
   readonly #metrics: WorkerMetrics;
   #parts: Parts | null = null;
   #state: "new" | "running" | "stopping" | "stopped" = "new";
+  /** Why it could not start. */
+  #failure: Error | null = null;
   #starting: Promise<void> | null = null;
   #stopping: Promise<void> | null = null;
 
@@ -109,11 +111,17 @@ export class Worker {
   async start(): Promise<void> {
     if (this.#state === "running")
       throw new SluiceError("invalid_option", "this worker was started already");
-    if (this.#state !== "new")
-      throw new SluiceError("stopped", `this worker is ${this.#state}: make a new one`);
+    if (this.#state !== "new") throw this.#over();
     this.#state = "running";
     this.#starting = this.#start();
     return this.#starting;
+  }
+
+  #over(): SluiceError {
+    if (this.#failure === null)
+      return new SluiceError("stopped", `this worker is ${this.#state}: make a new one`);
+    const message = `this worker could not start, make a new one: ${this.#failure.message}`;
+    return new SluiceError("stopped", message, { cause: this.#failure });
   }
 
   async #start(): Promise<void> {
@@ -137,6 +145,7 @@ export class Worker {
       await this.#parts.checkRoom();
       await this.#parts.heart.start();
     } catch (e) {
+      this.#failure = e as Error;
       await this.#close();
       throw e;
     }

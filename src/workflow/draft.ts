@@ -5,6 +5,7 @@ import { invalidWorkflow } from "./fault.js";
 import type { GraphNode, On, TemplateData } from "./graph.js";
 import { makeRef, pathText, type Home, type RefData } from "./proxy.js";
 import { templateData } from "./template.js";
+import { use, type Uses } from "./uses.js";
 
 /** A dependency as it is written into the graph. */
 export interface DraftEdge {
@@ -20,16 +21,23 @@ interface DraftNode {
   /** What its kind has besides. */
   readonly said: object;
   readonly part: readonly string[];
+  /** The branches that it is in, outermost first. */
+  readonly branch: readonly string[];
   readonly after: readonly DraftEdge[];
-  /** The nodes that it refers to. */
-  readonly uses: ReadonlySet<string>;
+  readonly uses: Uses;
+}
+
+/** Who reads: in which branch, and of which each an item. */
+interface Reader {
+  readonly node?: string;
+  readonly branch?: readonly string[];
+  readonly item?: Home;
 }
 
 /** A template of code. */
 interface Written {
   readonly data: TemplateData;
-  /** The nodes that it refers to. */
-  readonly uses: ReadonlySet<string>;
+  readonly uses: Uses;
   /** Whether it refers to nothing at all. */
   readonly literal: boolean;
 }
@@ -48,6 +56,7 @@ const handles = new WeakMap<object, Handle>();
 export class Draft {
   readonly home: Home;
   readonly nodes: DraftNode[] = [];
+  readonly #byName = new Map<string, DraftNode>();
   readonly contracts = new Set<TaskTerms>();
   readonly events = new Map<string, Schema>();
   /** The scope whose callback runs; null when none may write. */
@@ -84,27 +93,58 @@ export class Draft {
     }
   }
 
+  add(node: DraftNode): void {
+    this.nodes.push(node);
+    this.#byName.set(node.name, node);
+  }
+
+  kindOf(name: string): GraphNode["kind"] | undefined {
+    return this.#byName.get(name)?.kind;
+  }
+
   ref(root: string, path: readonly string[] = [], home: Home = this.home): object {
     return makeRef({ home, root, path });
   }
 
-  /** A template as data, and what it refers to. `item` is the each whose items it may refer to. */
-  template(value: unknown, node: string | undefined, item?: Home): Written {
-    const uses = new Set<string>();
+  /** A reference to what a node came to, whatever that was. */
+  endedRef(root: string, path: readonly string[] = []): object {
+    return makeRef({ home: this.home, root, path, as: "ended" });
+  }
+
+  /** A template as data, and what it refers to. */
+  template(value: unknown, { node, item, branch = [] }: Reader = {}): Written {
+    const uses: Parameters<typeof use>[0] = new Map();
     let literal = true;
-    const use = (data: RefData): void => {
+    const noted = (data: RefData): void => {
       if (data.home !== this.home && data.home !== item) throw this.fault(foreign(data), node);
       literal = false;
-      if (data.home === this.home && data.root !== "input") uses.add(data.root);
+      if (data.home !== this.home || data.root === "input") return;
+      if (data.as === undefined && !this.#isIn(data.root, branch)) {
+        throw this.fault(leaked(data), node);
+      }
+      use(uses, data.root, data.as ?? "value");
     };
-    const data = templateData(value, { workflow: this.workflow, node, use });
+    const data = templateData(value, { workflow: this.workflow, node, use: noted });
     return { data, uses, literal };
+  }
+
+  /** Whether this branch is taken only where that of a node is. */
+  #isIn(name: string, branch: readonly string[]): boolean {
+    const { branch: made = [] } = this.#byName.get(name) ?? {};
+    return made.every((one, i) => branch[i] === one);
   }
 
   /** A thing that others can come after. */
   handle<T extends object>(thing: T, names: readonly string[], single = false): T {
     handles.set(thing, { home: this.home, names, single });
     return thing;
+  }
+
+  /** A copy of a thing stands for the same nodes. */
+  alike<T extends object>(thing: object, copy: T): T {
+    const handle = handles.get(thing);
+    if (handle !== undefined) handles.set(copy, handle);
+    return copy;
   }
 
   handleOf(thing: unknown, node?: string): Handle {
@@ -127,6 +167,10 @@ export class Draft {
     }
     this.events.set(name, schema);
   }
+}
+
+function leaked(data: RefData): string {
+  return `${pathText(data)} was made in a branch, which may not be taken: return it from that callback, and read it from yes, no or out`;
 }
 
 function foreign(data: RefData): string {

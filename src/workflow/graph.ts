@@ -84,7 +84,7 @@ export interface WhenData extends NodeBase {
 
 interface SleepData extends NodeBase {
   readonly kind: "sleep";
-  /** Either so long, or until a time: ISO text or ms since 1970. */
+  /** Either so long, or until a time: ISO text, UTC unless it names an offset, or ms since 1970. */
   readonly ms?: number;
   readonly until?: TemplateData;
 }

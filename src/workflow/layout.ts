@@ -1,6 +1,6 @@
+import { drawnEdges, type DrawnEdge } from "./arrows.js";
 import type { GraphNode } from "./graph.js";
 import { levelsOf } from "./order.js";
-import { drawnEdges, type DrawnEdge } from "./picture.js";
 
 /*
  * Where the nodes of a picture stand: in columns by their level, so that every arrow goes to the right. An

@@ -102,10 +102,10 @@ function troubleWith({ root, path }: Refer, byName: ByName, inEach: boolean): st
   }
   const node = byName.get(root);
   if (node === undefined) return `it refers to ${quote(root)}, and there is no such node`;
-  if (node.kind === "when" || node.kind === "sleep") {
+  const [output] = path;
+  if ((node.kind === "when" || node.kind === "sleep") && output !== "error") {
     return `it refers to ${quote(root)}, and a ${node.kind} has no output`;
   }
-  const [output] = path;
   if (node.kind !== "each" || output === undefined || EACH_OUTPUTS.includes(output)) return null;
   return `it refers to ${quote(output)} of ${quote(root)}; an each has ${EACH_OUTPUTS.join(", ")}`;
 }

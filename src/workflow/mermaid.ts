@@ -1,12 +1,6 @@
+import { drawnEdges } from "./arrows.js";
 import type { Graph, GraphNode } from "./graph.js";
-import {
-  COLOURS,
-  detailOf,
-  drawnEdges,
-  EDGE_WORDS,
-  progressOf,
-  type GraphStatus,
-} from "./picture.js";
+import { COLOURS, detailOf, EDGE_WORDS, progressOf, type GraphStatus } from "./picture.js";
 
 /** The graph as Mermaid's text, which many tools draw; with a status each node in the colour of its state. */
 export function graphToMermaid(graph: Graph, status: GraphStatus = {}): string {

@@ -28,6 +28,7 @@ const WINDOW_RANGE = { min: 1, max: 1_000_000 };
 const YEAR_MS = 365 * 24 * 3_600_000;
 const SLEEP_RANGE = { min: 0, max: YEAR_MS };
 const TIMEOUT_RANGE = { min: 1, max: YEAR_MS };
+const ISO = /^\d{4}-\d{2}-\d{2}([t ]\d{2}:\d{2}(:\d{2}(\.\d+)?)?(z|[+-]\d{2}(:?\d{2})?)?)?$/i;
 const FINITE = { min: -Number.MAX_VALUE, max: Number.MAX_VALUE };
 
 /** Reads one node by its kind: names and numbers, not yet what it points at. */
@@ -122,7 +123,24 @@ function conditionOf(data: Data): Pick<WhenData, "ref" | "is" | "value"> {
 
 function sleepOf({ ms, until }: Data): object {
   need((ms === undefined) !== (until === undefined), "a sleep has either ms or until");
-  return until === undefined ? { ms: checkInteger("ms", ms, SLEEP_RANGE) } : { until };
+  return until === undefined
+    ? { ms: checkInteger("ms", ms, SLEEP_RANGE) }
+    : { until: timeIn(until) };
+}
+
+/** A time, or what may turn out to be one: as `sluice.workflow_time` reads it. */
+function timeIn(until: Json): Json {
+  if (isData(until) && until["$ref"] !== undefined) return until;
+  const time = isData(until) ? until["$literal"] : until;
+  need(
+    Number.isInteger(time) || (typeof time === "string" && isTime(time)),
+    "until must be ISO text, ms since 1970, or a reference to one of them",
+  );
+  return until;
+}
+
+function isTime(text: string): boolean {
+  return ISO.test(text) && !Number.isNaN(Date.parse(text.slice(0, 10)));
 }
 
 function waitOf({ event, timeoutMs }: Data): object {

@@ -60,6 +60,14 @@ export function partsOf(template: TemplateData, refuse: (why: string) => never):
   return { parts, refs };
 }
 
+/** The value of a template without references. */
+export function literalOf(template: TemplateData): Json {
+  const { parts } = partsOf(template, (why) => {
+    throw new Error(why);
+  });
+  return JSON.parse(parts[0]!) as Json;
+}
+
 type Marked = Readonly<Record<string, Json>>;
 
 function referOf(value: Marked, refuse: (why: string) => never): Refer {

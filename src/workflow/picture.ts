@@ -1,6 +1,4 @@
-import type { GraphNode, TemplateData } from "./graph.js";
-import { edgeOf, type On } from "./graph.js";
-import { levelsOf } from "./order.js";
+import type { GraphNode, On, TemplateData } from "./graph.js";
 import { partsOf } from "./parts.js";
 import { pathText } from "./proxy.js";
 
@@ -38,39 +36,6 @@ export const EDGE_WORDS: ReadonlyMap<On, string> = new Map([
   ["then", "yes"],
   ["else", "no"],
 ]);
-
-/** An edge that is drawn. */
-export interface DrawnEdge {
-  readonly from: string;
-  readonly to: string;
-  readonly on: On;
-}
-
-/**
- * The edges of a picture: all but those on a success that a longer way says already. Whoever reports on what
- * was synced of a list needs no arrow from the list.
- */
-export function drawnEdges(nodes: readonly GraphNode[]): DrawnEdge[] {
-  const levels = levelsOf(nodes);
-  const levelOf = (name: string): number => levels.get(name)!;
-  /** All that comes before each node. */
-  const before = new Map<string, ReadonlySet<string>>();
-  const drawn: DrawnEdge[] = [];
-  for (const node of nodes.toSorted((a, b) => levelOf(a.name) - levelOf(b.name))) {
-    const reached = new Set<string>();
-    // The nearest first: what they have behind them needs no arrow of its own.
-    const edges = node.after.map(edgeOf).toSorted((a, b) => levelOf(b.node) - levelOf(a.node));
-    for (const { node: from, on } of edges) {
-      const implied = reached.has(from);
-      if (!implied || on !== "success") drawn.push({ from, to: node.name, on });
-      if (implied) continue;
-      reached.add(from);
-      for (const name of before.get(from)!) reached.add(name);
-    }
-    before.set(node.name, reached);
-  }
-  return drawn;
-}
 
 /** What a node does, in a few words. */
 export function detailOf(node: GraphNode): string {

@@ -1,27 +1,51 @@
 import { SluiceError } from "../core/error.js";
 import { checkOneOf, checkOptions } from "../core/option.js";
+import { quote } from "../core/quote.js";
 import type { Draft, DraftEdge } from "./draft.js";
 
 const AFTER_ON = ["success", "failure", "end"] as const;
+/** What there is of an each that succeeded. */
+export const EACH_OUTPUTS = ["results", "errors", "counts"];
 const COMPARES = ["equals", "differs", "above", "below"];
 
 /** The nodes among these that none of them comes after. */
 export function endsOf(draft: Draft, names: readonly string[]): string[] {
   const inside = draft.nodes.filter((node) => names.includes(node.name));
   const followed = new Set(
-    inside.flatMap((node) => [...node.uses, ...node.after.map((edge) => edge.node)]),
+    inside.flatMap((node) => [...node.uses.keys(), ...node.after.map((edge) => edge.node)]),
   );
   return names.filter((name) => !followed.has(name));
+}
+
+/** References to one node for whoever needs only its end. */
+export function endedOf(draft: Draft, thing: unknown): object {
+  const { names, single } = draft.handleOf(thing);
+  const [name] = names;
+  if (name === undefined || !single) {
+    throw draft.fault("ended looks at one node: a task, an each, a sleep or a waitFor");
+  }
+  const kind = draft.kindOf(name);
+  if (kind === "task" || kind === "waitFor") return draft.endedRef(name);
+  const keys = kind === "each" ? [...EACH_OUTPUTS, "error"] : ["error"];
+  return Object.freeze(Object.fromEntries(keys.map((key) => [key, draft.endedRef(name, [key])])));
 }
 
 /** The option `after` as dependencies. */
 export function afterEdges(draft: Draft, after: unknown, node: string): DraftEdge[] {
   if (after === undefined) return [];
   if (!Array.isArray(after)) throw draft.fault("after must be a list of nodes", node);
-  return after.flatMap((one: unknown) => {
+  const edges = after.flatMap((one: unknown) => {
     const { thing, on } = isOn(one) ? asOn(one) : { thing: one, on: "success" as const };
     return draft.handleOf(thing, node).names.map((name) => ({ node: name, on }));
   });
+  const ons = new Map<string, string>();
+  for (const { node: before, on } of edges) {
+    if ((ons.get(before) ?? on) !== on) {
+      throw draft.fault(`it comes after ${quote(before)} on ${ons.get(before)} and on ${on}`, node);
+    }
+    ons.set(before, on);
+  }
+  return edges;
 }
 
 function isOn(one: unknown): one is object {

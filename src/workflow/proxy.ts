@@ -13,6 +13,8 @@ export interface RefData {
   readonly home: Home;
   readonly root: string;
   readonly path: readonly string[];
+  /** Read as what its node came to, whatever that was; or from outside its branch, which may not be taken. */
+  readonly as?: "ended" | "outside";
 }
 
 const known = new WeakMap<object, RefData>();

@@ -15,7 +15,8 @@ export interface Reference<T> {
 export type Ref<T> = Reference<T> & Steps<T>;
 
 type IsAny<T> = 0 extends 1 & T ? true : false;
-type Steps<T> =
+/** The members of a reference. */
+export type Steps<T> =
   IsAny<T> extends true
     ? { readonly [step: string]: Ref<T> }
     : unknown extends T

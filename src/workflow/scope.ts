@@ -1,8 +1,8 @@
 import type { Schema } from "../core/schema.js";
 import type { TaskTerms } from "../core/terms.js";
 import type { OnError } from "./graph.js";
-import type { Ref, Reference } from "./ref.js";
-import type { Stored } from "./stored.js";
+import type { Ref, Reference, Steps } from "./ref.js";
+import type { Present, Stored } from "./stored.js";
 import type { Template } from "./template.js";
 
 declare const node: unique symbol;
@@ -62,6 +62,11 @@ export interface Failure {
   readonly reason?: string;
 }
 
+/** What there is of a node that failed or was cancelled. */
+interface Failed {
+  readonly error: Failure;
+}
+
 /** How the items of an each ended. */
 interface ItemCounts {
   readonly total: number;
@@ -79,6 +84,27 @@ interface EachNode<Result> extends SingleNode {
   readonly results: Ref<Result[]>;
   readonly errors: Ref<ItemError[]>;
   readonly counts: Ref<ItemCounts>;
+}
+
+/**
+ * A task or an event once it is over: null if it was skipped, only `error` if it failed. A field is null then;
+ * `error` is null if it succeeded, unless its output has a field of that name.
+ */
+type Ended<T> = Reference<T | Failed | null> &
+  Omit<Steps<T | null>, "error"> & { readonly error: Ref<Failure | OwnError<T> | null> };
+type OwnError<T> = T extends { readonly error: infer E } ? Present<E> : never;
+
+/** Of a sleep there is only why it failed. */
+interface EndedNode {
+  readonly error: Ref<Failure | null>;
+}
+
+/** A fan-out once it is over: null for what never began. */
+interface EndedEach<Result> extends EndedNode {
+  /** With null for every item that did not succeed. */
+  readonly results: Ref<(Result | null)[] | null>;
+  readonly errors: Ref<ItemError[] | null>;
+  readonly counts: Ref<ItemCounts | null>;
 }
 
 /** Nodes that were written in a callback: coming after it means after all that it ends with. */
@@ -164,7 +190,15 @@ export interface Scope {
     options?: { readonly recover?: boolean },
   ): Group<Outside<R>>;
 
-  /** Waits so many ms, or until a time: ISO text or ms since 1970. */
+  /**
+   * A node as it is read by what needs only its end: in a branch for its failure, and beside `on: "end"`. Whoever
+   * reads it comes after its end, whatever it came to.
+   */
+  ended<T>(node: Reference<T> & SingleNode): Ended<T>;
+  ended<Result>(node: EachNode<Result>): EndedEach<Result>;
+  ended(node: SingleNode): EndedNode;
+
+  /** Waits so many ms, or until a time: ISO text, which means UTC unless it names an offset, or ms since 1970. */
   sleep(
     name: string,
     time: number | { readonly until: Reference<string | number> },

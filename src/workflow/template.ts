@@ -1,5 +1,6 @@
 import { isSluiceError } from "../core/error.js";
 import { encodeInput } from "../core/json.js";
+import { NESTING_MAX } from "../core/jsontext.js";
 import { inPlace, invalidWorkflow } from "./fault.js";
 import { GRAPH_BYTES_MAX, type TemplateData } from "./graph.js";
 import { refData, type RefData } from "./proxy.js";
@@ -64,8 +65,8 @@ function write(value: unknown, place: TemplatePlace, above: readonly object[]): 
     return { $ref: [data.root, ...data.path] };
   }
   if (typeof value !== "object" || value === null || !isPlain(value)) return value;
-  // A circle is for the encoder to explain.
-  if (above.includes(value)) return value;
+  // A circle, or what is nested too deep, is for the encoder to explain.
+  if (above.length > NESTING_MAX || above.includes(value)) return value;
   const below = [...above, value];
   if (Array.isArray(value)) return value.map((member) => write(member, place, below));
   const marked = Object.hasOwn(value, "$ref") || Object.hasOwn(value, "$literal");
@@ -90,7 +91,8 @@ function literal(value: object, place: TemplatePlace): object {
   return { $literal: value };
 }
 
-function isPlain(value: object): boolean {
+/** A list or an object of its own fields, of which JSON is made without asking it. */
+export function isPlain(value: object): boolean {
   if (typeof Reflect.get(value, "toJSON") === "function") return false;
   const prototype: unknown = Object.getPrototypeOf(value);
   return Array.isArray(value) || prototype === Object.prototype || prototype === null;

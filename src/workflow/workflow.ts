@@ -15,6 +15,7 @@ import { inPlace } from "./fault.js";
 import { GRAPH_VERSION, type Graph } from "./graph.js";
 import { readGraph } from "./read.js";
 import type { Ref } from "./ref.js";
+import { resultData } from "./result.js";
 import type { Scope } from "./scope.js";
 import type { Stored } from "./stored.js";
 import type { Rendered } from "./template.js";
@@ -61,13 +62,14 @@ export function workflow<R, In extends Schema<unknown, unknown> = Schema<undefin
   const graph = readGraph({
     version: GRAPH_VERSION,
     name,
-    nodes: draft.nodes.map(({ said, uses: _uses, part, after, ...node }) => ({
-      ...node,
+    nodes: draft.nodes.map(({ name: node, kind, said, part, after }) => ({
+      name: node,
+      kind,
       ...said,
       after: after.map((edge) => (edge.on === "success" ? edge.node : edge)),
       ...(part.length === 0 ? {} : { part }),
     })),
-    ...(out === undefined ? {} : { result: draft.template(out, undefined).data }),
+    ...(out === undefined ? {} : { result: resultData(draft, out) }),
   });
   return Object.freeze({
     name,

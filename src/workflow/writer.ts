@@ -1,10 +1,15 @@
 import { checkFunction, checkOptions } from "../core/option.js";
 import type { TaskTerms } from "../core/terms.js";
+import { quote } from "../core/quote.js";
 import type { Draft, DraftEdge } from "./draft.js";
 import { inPlace } from "./fault.js";
 import type { GraphNode, TemplateData } from "./graph.js";
-import { afterEdges, conditionData, endsOf } from "./pieces.js";
+import { readNode } from "./node.js";
+import { seenOutside } from "./outside.js";
+import { literalOf } from "./parts.js";
+import { afterEdges, conditionData, EACH_OUTPUTS, endedOf, endsOf } from "./pieces.js";
 import { refData, type Home } from "./proxy.js";
+import { needs, usesOf, type Uses } from "./uses.js";
 
 /** Where in a workflow a writer writes. */
 interface Part {
@@ -12,6 +17,8 @@ interface Part {
   readonly guards: readonly DraftEdge[];
   /** Nodes whose failure brought us here: they are referred to, but their success is not waited for. */
   readonly failed: readonly string[];
+  /** The branches that led here, outermost first. */
+  readonly branch: readonly string[];
   /** Whether each node comes after the one before. */
   readonly chained: boolean;
   /** The sequences it is in. */
@@ -21,9 +28,8 @@ interface Part {
 type Said = Readonly<Record<string, unknown>>;
 type Write = (scope: Writer, ...more: unknown[]) => unknown;
 
-const WHOLE: Part = { guards: [], failed: [], chained: false, part: [] };
+const WHOLE: Part = { guards: [], failed: [], branch: [], chained: false, part: [] };
 const WORK_OPTIONS = ["after", "priority", "attempts"];
-const OUTPUTS = ["results", "errors", "counts"];
 
 /**
  * Writes the nodes of one part of a workflow. The types of what it takes and gives are those of `Scope`;
@@ -45,7 +51,7 @@ export class Writer {
   task(name: string, contract: unknown, input?: unknown, options: Said = {}): object {
     this.#check(name, "task", options, WORK_OPTIONS);
     const work = this.#work(name, contract, options);
-    const { data, uses, literal } = this.#draft.template(input, name);
+    const { data, uses, literal } = this.#template(name, input);
     if (literal) this.#checkLiteral(name, contract as TaskTerms, data);
     this.#add("task", name, { options, uses, said: { ...work, input: data } });
     return this.#draft.handle(this.#draft.ref(name), [name], true);
@@ -60,13 +66,13 @@ export class Writer {
   ): object {
     this.#check(name, "each", options, [...WORK_OPTIONS, "window", "onError"]);
     const work = this.#work(name, contract, options);
-    const list = this.#draft.template(items, name);
+    const list = this.#template(name, items);
     const item = this.#itemInput(name, input);
     if (item.literal) this.#checkLiteral(name, contract as TaskTerms, item.data);
     const { window, onError } = options;
     const said = { ...work, items: list.data, input: item.data, window, onError };
-    this.#add("each", name, { options, said, uses: new Set([...list.uses, ...item.uses]) });
-    const outputs = OUTPUTS.map((key) => [key, this.#draft.ref(name, [key])] as const);
+    this.#add("each", name, { options, said, uses: usesOf(list.uses, item.uses) });
+    const outputs = EACH_OUTPUTS.map((key) => [key, this.#draft.ref(name, [key])] as const);
     return this.#draft.handle(Object.freeze(Object.fromEntries(outputs)), [name], true);
   }
 
@@ -88,14 +94,15 @@ export class Writer {
     this.#check(name, "when");
     if (refData(ref) === undefined) throw this.#fault("a when looks at a reference", name);
     const [condition, yes, no] = typeof args[0] === "function" ? ["truthy", ...args] : args;
-    const said = inPlace(this.#place(name), () => conditionData(condition));
-    const { data, uses } = this.#draft.template(ref, name);
+    const said = this.#condition(name, condition);
+    const { data, uses } = this.#template(name, ref);
     this.#add("when", name, { uses, said: { ...said, ref: data } });
     const then = this.#branch(name, "then", yes);
     const other = no === undefined ? { ends: [], out: undefined } : this.#branch(name, "else", no);
     const ends = [name, ...then.ends, ...other.ends];
     if (this.#part.chained) this.#ends = ends;
-    return this.#draft.handle(Object.freeze({ yes: then.out, no: other.out }), ends);
+    const [yesOut, noOut] = [then, other].map(({ out }) => seenOutside(this.#draft, out, name));
+    return this.#draft.handle(Object.freeze({ yes: yesOut, no: noOut }), ends);
   }
 
   onFailure(failed: unknown, write: Write, options: Said = {}): object {
@@ -117,18 +124,30 @@ export class Writer {
       chained: false,
       guards: [guard, ...this.#part.guards.filter(({ on }) => on === "failure" || !ours)],
       failed: [...this.#part.failed, node],
+      branch: [...this.#part.branch, `${node} failed`],
     });
-    const out = this.#run(node, child, write, this.#draft.ref(node, ["error"]));
+    const made = this.#run(node, child, write, this.#draft.endedRef(node, ["error"]));
+    if (guard.recover === true && child.#made.length === 0) {
+      throw this.#fault("a branch without nodes recovers nothing: write at least one", node);
+    }
+    const out = seenOutside(this.#draft, made, node);
     return this.#draft.handle(Object.freeze({ out }), endsOf(this.#draft, child.#made));
+  }
+
+  ended(node: unknown): object {
+    return endedOf(this.#draft, node);
   }
 
   sleep(name: string, time: unknown, options: Said = {}): object {
     this.#check(name, "sleep", options, ["after"]);
+    if (refData(time) !== undefined) {
+      throw this.#fault("a sleep takes ms, or { until } with a reference to a time", name);
+    }
     if (typeof time === "number") {
       this.#add("sleep", name, { options, said: { ms: time } });
     } else {
       inPlace(this.#place(name), () => checkOptions("sleep", time, ["until"]));
-      const { data, uses } = this.#draft.template((time as Said)["until"], name);
+      const { data, uses } = this.#template(name, (time as Said)["until"]);
       this.#add("sleep", name, { options, uses, said: { until: data } });
     }
     return this.#draft.handle(Object.freeze({}), [name], true);
@@ -170,9 +189,17 @@ export class Writer {
 
   /** An input without references is the same at every run, so it can be judged now. */
   #checkLiteral(name: string, terms: TaskTerms, input: TemplateData): void {
-    const parsed = inPlace(this.#place(name), () => terms.parse(input));
+    const parsed = inPlace(this.#place(name), () => terms.parse(literalOf(input)));
     // A schema that takes its time is asked again by whoever runs the task.
     if (parsed instanceof Promise) parsed.catch(() => {});
+  }
+
+  #condition(name: string, condition: unknown): object {
+    const { is, value } = inPlace(this.#place(name), () => conditionData(condition));
+    if (value === undefined) return { is };
+    const { data, literal } = this.#template(name, value);
+    if (!literal) throw this.#fault("a condition compares with a value, not a reference", name);
+    return { is, value: literalOf(data) };
   }
 
   #itemInput(name: string, input: unknown): ReturnType<Draft["template"]> {
@@ -182,12 +209,18 @@ export class Writer {
     const home: Home = Object.freeze({ workflow: this.#draft.workflow, each: name });
     const refs = ["item", "index"].map((root) => this.#draft.ref(root, [], home));
     const made = this.#draft.writing(null, () => make(...refs), name);
-    return this.#draft.template(made, name, home);
+    return this.#template(name, made, home);
+  }
+
+  #template(node: string, value: unknown, item?: Home): ReturnType<Draft["template"]> {
+    const { branch } = this.#part;
+    return this.#draft.template(value, { node, branch, ...(item === undefined ? {} : { item }) });
   }
 
   #branch(name: string, on: "then" | "else", write: unknown): { ends: string[]; out: unknown } {
     const guards: DraftEdge[] = [{ node: name, on }];
-    const child = new Writer(this.#draft, { ...this.#part, guards, chained: false });
+    const branch = [...this.#part.branch, `${name} ${on}`];
+    const child = new Writer(this.#draft, { ...this.#part, guards, branch, chained: false });
     const out = this.#run(name, child, write as Write);
     this.#made.push(...child.#made);
     return { ends: endsOf(this.#draft, child.#made), out };
@@ -198,18 +231,28 @@ export class Writer {
     return this.#draft.writing(child, () => write(child, ...more), name);
   }
 
+  /** Of whom only the end is waited for: whose failure brought us here, and who is read as over. */
+  #endsOf(uses: Uses): string[] {
+    const { failed } = this.#part;
+    return [...uses.keys()].filter((one) => failed.includes(one) || !needs(uses, one));
+  }
+
   #add(kind: GraphNode["kind"], name: string, node: Added): void {
-    const { options = {}, uses = new Set<string>(), said } = node;
-    const { guards, failed, chained, part } = this.#part;
+    const { options = {}, uses = new Map(), said } = node;
+    const { guards, chained, part, branch } = this.#part;
     const edges = [
       ...guards,
       ...inPlace(this.#place(name), () => afterEdges(this.#draft, options["after"], name)),
       ...(chained ? this.#ends : []).map((end) => ({ node: end, on: "success" as const })),
-      ...failed.filter((one) => uses.has(one)).map((one) => ({ node: one, on: "end" as const })),
+      ...this.#endsOf(uses).map((one) => ({ node: one, on: "end" as const })),
     ];
     // Who was named first counts: a guard says more than a dependency.
     const after = edges.filter((edge, i) => edges.findIndex((e) => e.node === edge.node) === i);
-    this.#draft.nodes.push({ name, kind, said, part, after, uses });
+    const only = after.find(({ node: before, on }) => on !== "success" && needs(uses, before));
+    if (only !== undefined) throw this.#fault(onlyOver(only.node), name);
+    // Now, so that what is wrong is told where it was written.
+    readNode(this.#draft.workflow, { name, kind, ...said });
+    this.#draft.add({ name, kind, said, part, branch, after, uses });
     this.#made.push(name);
     if (chained) this.#ends = [name];
   }
@@ -218,5 +261,9 @@ export class Writer {
 interface Added {
   readonly said: object;
   readonly options?: Said;
-  readonly uses?: ReadonlySet<string>;
+  readonly uses?: Uses;
+}
+
+function onlyOver(name: string): string {
+  return `it reads ${quote(name)} as if it had succeeded, but comes after it whatever it came to: read ended(...) of that node, or its failure`;
 }

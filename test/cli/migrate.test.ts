@@ -67,7 +67,7 @@ describe("sluice migrate", () => {
     ["missing_url", 2, [], {}],
     ["missing_url", 2, [], { DATABASE_URL: "" }],
     ["invalid_option", 2, ["--url", "localhost"], {}],
-    ["invalid_name", 2, ["--schema", "a; drop"], { DATABASE_URL: nowhere }],
+    ["invalid_option", 2, ["--schema", "a; drop"], { DATABASE_URL: nowhere }],
     ["database_unavailable", 1, ["--url", nowhere], {}],
   ])("says %s and exits with %i", async (code, exit, args, env) => {
     const said = await sluice(["migrate", ...args], env);

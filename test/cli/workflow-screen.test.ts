@@ -13,6 +13,10 @@ const node = (name: string, more: Partial<RunNode> = {}): RunNode => ({
   task: null,
   startedAt: null,
   finishedAt: null,
+  error: null,
+  event: null,
+  until: null,
+  unserved: false,
   ...more,
 });
 const status = (nodes: RunNode[], progress = 0): RunStatus => ({
@@ -81,7 +85,57 @@ test("a view larger than the terminal is cut to it", () => {
     "run 7 of nightly: runnin",
     "  ● a long name of node ",
     "  ● a long name of node ",
-    "  ... and 7 nodes more",
+    "  ... and 7 more: 7 runn",
+  ]);
+});
+
+test("where there is too little room, what failed and what runs is shown, in the order of the graph", () => {
+  const terminal = new Terminal(80, 8);
+  const show = showOn(terminal);
+  const done = Array.from({ length: 6 }, (_, i) => node(`done ${i}`, { state: "succeeded" }));
+  const next = Array.from({ length: 6 }, (_, i) => node(`next ${i}`, { state: "pending" }));
+  const message = "no\n  luck\u001b[2J";
+  const bad = node("bad", { state: "failed", error: { name: "Error", message, code: null } });
+  show(status([...done, bad, node("now"), ...next]));
+  expect(bare(terminal.lines)).toEqual([
+    "run 7 of nightly: running, 0 %",
+    "  ✗ bad     t  failed: no luck [2J",
+    "  ● now     t  running",
+    "  · next 0  t  pending",
+    "  · next 1  t  pending",
+    "  · next 2  t  pending",
+    "  ... and 9 more: 3 pending, 6 succeeded",
+  ]);
+  // Also when it is over.
+  const over = next.map((one) => ({ ...one, state: "skipped" as const }));
+  show(status([...done, bad, ...over], 1));
+  expect(bare(terminal.lines).slice(1)).toEqual([
+    "  ✓ done 0  t  succeeded",
+    "  ✓ done 1  t  succeeded",
+    "  ✓ done 2  t  succeeded",
+    "  ✓ done 3  t  succeeded",
+    "  ✗ bad     t  failed: no luck [2J",
+    "  ... and 8 more: 2 succeeded, 6 skipped",
+  ]);
+});
+
+test("a node that waits says for what and until when, and one that nobody serves says that", () => {
+  let out = "";
+  const show = showOn({ write: (text) => (out += text) });
+  const until = new Date(0);
+  show(
+    status([
+      node("a", { kind: "waitFor", type: null, event: "approved", until }),
+      node("b", { kind: "waitFor", type: null, event: "approved" }),
+      node("c", { kind: "sleep", type: null, until }),
+      node("d", { unserved: true }),
+    ]),
+  );
+  expect(bare(out.split("\n")).slice(0, 4)).toEqual([
+    "● a  waitFor  waits for approved until 1970-01-01T00:00:00.000Z",
+    "● b  waitFor  waits for approved",
+    "● c  sleep  sleeps until 1970-01-01T00:00:00.000Z",
+    "● d  t  running, no worker serves it",
   ]);
 });
 

@@ -1,10 +1,12 @@
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { Command } from "commander";
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
+import { workflowCommand } from "../../src/cli/workflow/workflow.js";
 import { task, workflow } from "../../src/index.js";
 import { fanOut, Hands, listener, numbers, workflowScene } from "../client/workflow-scene.js";
-import type { Scene } from "../flow/scene.js";
+import { until, type Scene } from "../flow/scene.js";
 import { freshDatabase, type TestDatabase } from "../support/database.js";
 import { sluice, type Said } from "./run.js";
 
@@ -19,14 +21,25 @@ const on =
   (args: string, heard?: (out: string) => void, more: readonly string[] = []): Promise<Said> =>
     sluice(["workflow", ...args.split(" "), ...more], { DATABASE_URL: s.url }, heard);
 
+/** What --help prints of a verb. */
+function helpOf(verb: string): string {
+  const main = new Command("sluice").addCommand(workflowCommand());
+  const command = main.commands[0]!.commands.find((one) => one.name() === verb)!;
+  let help = "";
+  command
+    .configureOutput({ writeOut: (text) => (help += text), getOutHelpWidth: () => 80 })
+    .outputHelp();
+  return help;
+}
+
 const parsed = ({ out }: Said): unknown => JSON.parse(out);
 
-async function fanning(items: number) {
+async function fanning(items: number, onError: "finish" | "collect" = "finish") {
   const s = await workflowScene();
   const hands = new Hands();
   const last = listener();
   await s.worker({ handlers: [hands.handler, last.handler], pollIntervalMs: 20, leaseMs: 1_500 });
-  const run = await s.sluice.start(fanOut(3, "finish"), { items: numbers(items) });
+  const run = await s.sluice.start(fanOut(3, onError), { items: numbers(items) });
   return { s, hands, run, cli: on(s) };
 }
 
@@ -60,7 +73,9 @@ describe("sluice workflow", () => {
     const lines = out.split("\n");
     expect(lines[0]).toBe("started run 2");
     expect(lines).toContain("run 2 of fan-out: failed, 100 %");
-    expect(out).toMatch(/✗ each {2}work {2}█{20} 4\/4, 1 failed, failed, \d+/);
+    expect(out).toMatch(
+      /✗ each {2}work {2}█{20} 4\/4, 1 failed, failed, [\d.]+ m?s: 1 of 4 items failed: no 2\n/,
+    );
     expect(await s.sluice.runs({ state: "failed" })).toMatchObject({ runs: [{ id: "2" }] });
   });
 
@@ -85,6 +100,81 @@ describe("sluice workflow", () => {
       .split("\n")
       .map((line) => (JSON.parse(line) as { state: string }).state);
     expect([watched.code, states[0], states.at(-1)]).toEqual([0, "running", "succeeded"]);
+  });
+
+  test("status says why a node failed, what it waits for, and that nobody serves it", async () => {
+    const s = await workflowScene();
+    const nothing = task("nothing", { retry: { attempts: 1 } });
+    const many = workflow("many", {}, (w) => {
+      const lone = w.task("lone", nothing, undefined);
+      w.onFailure(lone, (f) => void f.waitFor("said", "said", { timeoutMs: 60_000 }));
+    });
+    const run = await s.sluice.start(many);
+    const cli = on(s);
+    expect((await cli(`status ${run.id}`)).out).toContain(
+      "● lone  nothing  running, no worker serves it\n",
+    );
+    const handler = nothing.handle(async () => {
+      throw new Error("no\nluck");
+    });
+    await s.worker({ handlers: [handler], pollIntervalMs: 20 });
+    await until("it to fail", async () => (await run.status())!.nodes[0]!.state === "failed");
+    const { out } = await cli(`status ${run.id}`);
+    expect(out).toMatch(/✗ lone {2}nothing {2}failed, [\d.]+ m?s: no luck\n/);
+    expect(out).toMatch(/● said {2}waitFor {2}waits for said until 20\S+Z\n/);
+    expect(parsed(await cli(`status ${run.id} --json`))).toMatchObject({
+      nodes: [
+        { name: "lone", error: { name: "Error", message: "no\nluck", code: null } },
+        { name: "said", event: "said", until: expect.stringMatching(/^20/) as string },
+      ],
+    });
+    await run.cancel();
+  });
+
+  test("items lists them page by page, those that failed with their errors", async () => {
+    const { hands, run, cli } = await fanning(6, "collect");
+    await hands.full(3);
+    for (const i of [0, 2]) hands.active.get(i)!.fail();
+    hands.letGo();
+    await run.result({ timeoutMs: 30_000 });
+    const first = await cli(`items ${run.id} each --limit 2`);
+    expect(first.out).toMatch(
+      /^ {5}0 {2}task \d+ {2}failed {5}no 0\n {5}1 {2}task \d+ {2}succeeded\nmore: --after 1\n$/,
+    );
+    const failed = await cli(`items ${run.id} each --state failed --after 0 --json`);
+    expect(parsed(failed)).toMatchObject({
+      items: [{ index: 2, state: "failed", error: { message: "no 2" } }],
+      after: null,
+    });
+    expect((await cli(`items ${run.id} none`)).err).toMatch(/^error unknown_node: /);
+    // The run has succeeded, so there is nothing that a retry could run again.
+    expect((await cli(`retry ${run.id}`)).out).toBe(
+      `run 1: no node has failed, so nothing runs again. 2 items of "each" did not succeed, which its onError lets pass: sluice workflow items 1 "each"\n`,
+    );
+  });
+
+  test("declare stores a graph that start then takes, if its tasks are known", async () => {
+    const s = await workflowScene();
+    const cli = on(s);
+    const folder = mkdtempSync(join(tmpdir(), "sluice-"));
+    onTestFinished(() => rmSync(folder, { recursive: true }));
+    const file = join(folder, "graph.json");
+    const node = { name: "said", kind: "waitFor", event: "said" };
+    const nodes = [{ name: "one", kind: "task", type: "nothing", input: null }, node];
+    writeFileSync(file, JSON.stringify({ version: 1, name: "data", nodes }));
+    const unknown = await cli(`declare ${file}`);
+    expect(unknown).toMatchObject({ code: 1, out: "" });
+    expect(unknown.err).toMatch(/^error unknown_task: .*'nothing'/);
+    await s.sluice.sync([task("nothing")]);
+    expect((await cli(`declare ${file}`)).out).toBe("declared data, 2 nodes\n");
+    expect((await s.sluice.workflowGraph("data"))!.nodes.map(({ name }) => name)).toEqual([
+      "one",
+      "said",
+    ]);
+    expect((await (await s.sluice.start("data")).status())!.state).toBe("running");
+    expect(parsed(await cli(`declare ${file} --json`))).toEqual({ workflow: "data", nodes: 2 });
+    writeFileSync(file, JSON.stringify({ version: 1, name: "data", nodes: [] }));
+    expect((await cli(`declare ${file}`)).err).toMatch(/^error invalid_workflow: /);
   });
 
   test("graph draws a name without states and a run with them", async () => {
@@ -158,13 +248,14 @@ describe("sluice workflow", () => {
     const { out, code } = await sluice(["workflow", "--help"]);
     expect(code).toBe(0);
     const verbs = [...out.matchAll(/^ {2}([a-z]+) \[options\]/gm)].map(([, verb]) => verb!);
-    expect(verbs.join(" ")).toBe("start status graph list cancel retry pause resume window send");
-    for (const verb of verbs) {
-      const one = await sluice(["workflow", verb, "--help"]);
-      expect(one).toMatchObject({ code: 0, err: "" });
+    expect(verbs.join(" ")).toBe(
+      "start status items graph list declare cancel retry pause resume window send",
+    );
+    const one = await sluice(["workflow", "items", "--help"]);
+    expect(one).toEqual({ code: 0, out: helpOf("items"), err: "" });
+    for (const verb of verbs)
       for (const word of ["--url", "--json", "Examples:", `$ sluice workflow ${verb}`, "The JSON:"])
-        expect(one.out).toContain(word);
-    }
+        expect(helpOf(verb)).toContain(word);
   });
 });
 
@@ -186,12 +277,24 @@ describe("what cannot be done", () => {
     ["run_not_found", 1, "send 42 said"],
     ["invalid_option", 2, "start waits --input {"],
     ["invalid_option", 2, "send 1 said --payload @/no/such/file"],
+    ["run_not_found", 1, "items 42 each"],
     ["invalid_option", 2, "window 1 each x"],
+    ["invalid_option", 2, "items 42 each --limit x"],
+    ["invalid_option", 2, "declare /no/such/file"],
+    ["invalid_option", 2, "list --task x"],
     ["invalid_option", 2, "list --limit 0"],
     ["invalid_option", 2, "list --since yesterday"],
   ])("says %s and exits with %i: %s", async (code, exit, args) => {
     const said = await sluice(["workflow", ...args.split(" ")], { DATABASE_URL: database.url });
     expect(said).toMatchObject({ code: exit, out: "" });
     expect(said.err).toMatch(new RegExp(`^error ${code}: .+\n$`));
+  });
+
+  test("says what was typed", async () => {
+    const said = await sluice(["workflow", "window", "1", "each", "abc"], {
+      DATABASE_URL: database.url,
+    });
+    const message = 'the window must be a whole number, not "abc"';
+    expect(said).toEqual({ code: 2, out: "", err: `error invalid_option: ${message}\n` });
   });
 });

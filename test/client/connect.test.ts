@@ -138,6 +138,24 @@ describe("the address", () => {
   });
 });
 
+test("its connections bear the name that the address gives them, else that of Sluice", async () => {
+  const named = async (): Promise<unknown[]> => {
+    const rows = await sql(
+      "select distinct application_name from pg_stat_activity where datname = current_database() and pid <> pg_backend_pid() order by 1",
+    );
+    return rows.map((row) => row["application_name"]);
+  };
+  const sluice = await connect();
+  const worker = sluice.worker({ handlers: [echo.handle((input) => input)] });
+  await worker.start();
+  expect(await named()).toEqual(["sluice"]);
+  await sluice.close();
+  const url = new URL(database.url);
+  url.searchParams.set("application_name", "shop");
+  await connect({ url: url.href });
+  expect(await named()).toEqual(["shop"]);
+});
+
 test("a pool whose connections are all in transactions that enqueue holds nobody up", async () => {
   const pool = new pg.Pool({ connectionString: database.url, max: 2 });
   const sluice = await connect({ pool });

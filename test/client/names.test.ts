@@ -102,7 +102,7 @@ describe("names", () => {
     ];
     for (const schema of [...bad.filter((name) => name !== undefined && name !== null), ...fancy]) {
       const connect = () => Sluice.connect({ url: house.url, schema: schema as string });
-      expect(await codeOf(connect)).toBe("invalid_name");
+      expect(await codeOf(connect)).toBe("invalid_option");
     }
     await expectIntact();
   });

@@ -103,7 +103,32 @@ describe("cancel", () => {
   });
 });
 
+test("a cancel of many has looked at all of them when it returns, and a retry has all of them back", async () => {
+  const s = await workflowScene();
+  const run = await s.sluice.start(fanOut(3), { items: numbers(2_500) });
+  // There is no worker that would do it.
+  await s.sql.query("select sluice.workflow_place_many()");
+  expect(await run.cancel("enough")).toBe("cancelled");
+  expect(await s.sluice.counts()).toMatchObject({ waiting: 0, cancelled: 2_500 });
+  expect(await run.retry()).toBe(2);
+  expect(await s.sluice.counts()).toMatchObject({ waiting: 2_500, cancelled: 0 });
+  expect(await run.cancel("enough")).toBe("cancelled");
+});
+
 describe("pause", () => {
+  test("and retry: it is resumed first", async () => {
+    const s = await workflowScene();
+    const { hands } = await working(s);
+    const run = await s.sluice.start(fanOut(2, "finish"), { items: numbers(3) });
+    await hands.full(2);
+    await run.pause();
+    expect(await codeOf(() => run.retry())).toBe("workflow_paused");
+    await run.resume();
+    hands.letGo();
+    await run.result(PATIENCE);
+    expect(await run.retry()).toBe(0);
+  });
+
   test("lets what runs finish, begins nothing, and goes on when it is resumed", async () => {
     const s = await workflowScene();
     const { hands, heard } = await working(s);
@@ -168,6 +193,35 @@ describe("an event", () => {
     expect(await s.sluice.run("424242").send("anything")).toBe(false);
     const again = s.sluice.run(run.id, approval);
     expect(await codeOf(() => again.send("approved", {}))).toBe("input_invalid");
+    await expect(again.send("approved", {})).rejects.toThrow(
+      'the payload of event "approved" is not valid: by: ',
+    );
+  });
+
+  test("that the run does not wait for is refused, also where no definition is at hand", async () => {
+    const s = await workflowScene();
+    const run = await s.sluice.start(approval, { timeoutMs: 60_000 });
+    const elsewhere = s.sluice.run(run.id);
+    expect(await codeOf(() => elsewhere.send("aproved", { by: "me" }))).toBe("unknown_event");
+    await expect(elsewhere.send("aproved")).rejects.toThrow('its events are "approved"');
+    expect(await elsewhere.send("approved", { by: "me" })).toBe(true);
+  });
+
+  test("and the result of a run are refused to whoever has the definition of another workflow", async () => {
+    const s = await workflowScene();
+    const other = workflow("other", {}, (w) => w.waitFor("it", "approved"));
+    const run = await s.sluice.start(approval, { timeoutMs: 60_000 });
+    const taken = s.sluice.run(run.id, other);
+    const refused = `run ${run.id} is of workflow "${approval.name}", not of workflow "other"`;
+    await expect(taken.send("approved", {})).rejects.toMatchObject({
+      code: "invalid_option",
+      message: refused,
+    });
+    await run.cancel();
+    await expect(taken.result(PATIENCE)).rejects.toMatchObject({
+      code: "invalid_option",
+      message: refused,
+    });
   });
 
   test("in a transaction is sent if and only if that commits", async () => {

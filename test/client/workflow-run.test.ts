@@ -46,9 +46,10 @@ describe("start", () => {
       await s.sluice.start(one, { n: 1 }, { idempotencyKey: "k" }),
     ];
     expect([again.id, first.existed, again.existed]).toEqual([first.id, false, true]);
-    expect(await codeOf(() => s.sluice.start(one, { n: 2 }, { idempotencyKey: "k" }))).toBe(
-      "idempotency_conflict",
-    );
+    await expect(s.sluice.start(one, { n: 2 }, { idempotencyKey: "k" })).rejects.toMatchObject({
+      code: "idempotency_conflict",
+      details: { id: first.id },
+    });
     expect(await rowsOf(s, runsIn)).toEqual([{ n: 1 }]);
     expect(await s.sluice.counts()).toMatchObject({ ready: 1 });
   });

@@ -65,6 +65,6 @@ describe("a schema name", () => {
 
   test.each(rows([...badNames, "pg_sluice", "a".repeat(49), undefined, null, 1, {}]))(
     "is refused: %s",
-    (_, name) => expect(caught(() => checkSchemaName(name)).code).toBe("invalid_name"),
+    (_, name) => expect(caught(() => checkSchemaName(name)).code).toBe("invalid_option"),
   );
 });

@@ -59,6 +59,12 @@ describe("a result is made storable", () => {
     expect(note.preview).toMatch(/^"x+…$/);
   });
 
+  test("that note is written as no value of the same fields is", () => {
+    const note = storable("x".repeat(100_000), MAX);
+    expect(note.startsWith('{ "truncated":true,"bytes":100002,')).toBe(true);
+    expect(storable(JSON.parse(note), MAX)).toBe(note.replace("{ ", "{"));
+  });
+
   test("a graph that would unfold beyond all bounds, and cannot be JSON, is cut off", () => {
     let value: unknown = { n: 1n };
     for (let i = 0; i < 60; i++) value = { b: 1n, left: value, right: value };

@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { task, type, workflow } from "../../src/index.js";
+import { task, type, workflow, type Sluice } from "../../src/index.js";
 
 const listAccounts = task("list-accounts", {
   input: z.object({ region: z.string() }),
@@ -87,6 +87,28 @@ export const fulfil = workflow("fulfil", { input: order }, (w, input) => {
   });
 });
 
+const book = task("book", {
+  input: z.object({ leg: z.string() }),
+  output: type<{ booking: string }>(),
+});
+const unbook = task("unbook", {
+  input: z.object({
+    bookings: z.array(z.object({ booking: z.string() }).nullable()).nullable(),
+    why: z.string().nullable(),
+  }),
+});
+
+export const trip = workflow(
+  "trip",
+  { input: z.object({ legs: z.array(z.string()) }) },
+  (w, input) => {
+    const booked = w.each("book", book, input.legs, (leg) => ({ leg }), { window: 2 });
+    w.onFailure(booked, (f, failure) => {
+      f.task("unbook", unbook, { bookings: w.ended(booked).results, why: failure.message });
+    });
+  },
+);
+
 const crawl = task("crawl", { input: z.object({ site: z.string() }) });
 declare function pagesOf(site: string): Promise<{ account: string }[]>;
 
@@ -94,3 +116,21 @@ export const crawler = crawl.handle(async ({ site }, ctx) => {
   const found = await ctx.map("pages", () => pagesOf(site), syncAccount, { window: 10 });
   return found.reduce((rows, page) => rows + page.rows, 0);
 });
+
+const startNightly = task("start-nightly", { input: z.object({ region: z.string() }) });
+
+/** Its handler, for a worker. */
+export const nightlyStarter = (sluice: Sluice) =>
+  startNightly.handle((input, ctx) =>
+    ctx.transaction(async (tx) => (await sluice.start(nightly, input, { tx })).id),
+  );
+
+/** Every process may call this when it starts. */
+export async function scheduleNightly(sluice: Sluice): Promise<void> {
+  await sluice.schedules.set("nightly", {
+    cron: "0 3 * * *",
+    timeZone: "Europe/Berlin",
+    task: startNightly,
+    input: { region: "eu" },
+  });
+}

@@ -15,6 +15,12 @@ for await (const { progress, nodes } of run.watch()) {
 }
 const { url, failed } = await run.result();
 
+for (let after: number | null = -1; after !== null;) {
+  const page = await run.items("sync", { state: "failed", after });
+  for (const { index, task, error } of page.items) console.log(index, task, error?.message);
+  after = page.after;
+}
+
 await db.query("begin");
 await db.query("insert into orders (id, total) values ($1, $2)", [id, total]);
 const placed = await sluice.start(fulfil, { id, total, parcels }, { tx: db });

@@ -13,6 +13,7 @@ alter function sluice.barrier_alone set lock_timeout = '10min';
 alter function sluice.set_stream_gate set lock_timeout = '10min';
 alter function sluice.workflow_keep set lock_timeout = '10min';
 alter function sluice.workflow_cancel set lock_timeout = '10min';
+alter function sluice.workflow_shared set lock_timeout = '10min';
 
 do $$
 declare setting text;

@@ -86,7 +86,7 @@ test("what was sent without an answer and is refused the next time is unconfirme
 test("what the database refused is not completed", () => {
   const tally = new Tally();
   const parcel = { items: [{ startedMs: 0 }, { startedMs: 0 }, { startedMs: 0 }] };
-  const reply = { claimed: [], refused: 2, look: null, unplaced: false, waited: null };
+  const reply = { claimed: [], refused: 2, look: null, unplaced: false, waitMs: null };
   tellReply(tally, reply, { want: 0, parcel, sentMs: 0, nowMs: 1 });
   expect([tally.completions, tally.refusals, tally.claims]).toEqual([1, 2, 0]);
 });

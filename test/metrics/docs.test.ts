@@ -22,6 +22,10 @@ test("every metric of the code is on the page with its kind and labels, and ever
   expect(Object.fromEntries(rows)).toEqual(Object.fromEntries(inCode));
 });
 
+test("the page says how many metrics there are", () => {
+  expect(/There are (\d+) metrics/.exec(page)?.[1]).toBe(String(definitions.length));
+});
+
 test("every alert is explained on the page, and every one explained exists", () => {
   const alerts = [...textOf("docs/operate/alerts.yml").matchAll(/- alert: (\w+)/g)];
   const explained = [...page.matchAll(/^\| `(Sluice\w+)` \|/gm)];

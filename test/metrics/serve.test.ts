@@ -157,6 +157,12 @@ test("a port that is taken is told by a typed error, and the worker has not regi
     details: { host: "127.0.0.1", port, reason: "EADDRINUSE" },
   });
   expect((await s.sql.query("select from sluice.worker")).rowCount).toBe(0);
+  // It is over, and says why.
+  await expect(worker.start()).rejects.toMatchObject({
+    code: "stopped",
+    message: expect.stringMatching(/^this worker could not start, make a new one: .*EADDRINUSE/),
+    cause: { code: "port_unavailable" },
+  });
 });
 
 test("a worker is ready while it claims, not while it stops, and is silent when it has stopped", async () => {

@@ -1,8 +1,25 @@
 import { expect, test } from "vitest";
 import { catalogue, LABEL_VALUES_MAX, type Definition } from "../../src/metrics/catalogue.js";
+import { Groups } from "../../src/metrics/groups.js";
 import { Histogram } from "../../src/metrics/histogram.js";
 import { IdleRatio } from "../../src/metrics/idle.js";
 import { Tally } from "../../src/metrics/tally.js";
+import { PassedReader, type Passed } from "../../src/postgres/passed.js";
+
+/** What a task of one limit has passed. */
+function passed(limit: number, { perKey = false, late = false, waitMs = 0 } = {}): Passed {
+  return { waitMs, limits: [{ limit, perKey, fullMs: late ? -Infinity : Infinity }] };
+}
+
+/** acquired and rejected, by group. */
+function counts(groups: Groups): Record<string, number[]> {
+  const all: Record<string, number[]> = {};
+  for (const { labels, value } of groups.acquisitions()) (all[labels["group"]!] ??= []).push(value);
+  return all;
+}
+
+const named = (n: number): [number, string][] =>
+  Array.from({ length: n }, (_, i) => [i + 1, `g${i}`]);
 
 const definitions = Object.entries(catalogue) as [string, Definition][];
 
@@ -35,32 +52,95 @@ test("a value on a bound belongs to its bucket, and each bucket counts those bel
 test("types and groups beyond the maximum are counted together", () => {
   const tally = new Tally();
   const many = LABEL_VALUES_MAX + 20;
-  for (let i = 0; i < many; i++) tally.serve(i, { type: `t${i}`, groups: [`g${i}`] });
+  for (let i = 0; i < many; i++) tally.serve(i, `t${i}`, [`g${i}`]);
   for (let i = 0; i < many; i++) {
-    tally.started(i, 0);
+    tally.started(0);
     tally.ended(i, "succeeded", 0, 1);
+    tally.passed(passed(i + 1));
   }
+  tally.groups.learn(tally.groups.unknown, new Map(named(many)));
   const types = tally.ends().filter(({ labels }) => labels["outcome"] === "succeeded");
   expect(types).toHaveLength(LABEL_VALUES_MAX + 1);
   expect(types.at(-1)).toEqual({ labels: { type: "_other", outcome: "succeeded" }, value: 20 });
-  const groups = tally.acquisitions().filter(({ labels }) => labels["result"] === "acquired");
+  const groups = tally.groups
+    .acquisitions()
+    .filter(({ labels }) => labels["result"] === "acquired");
   expect(groups.at(-1)).toEqual({ labels: { group: "_other", result: "acquired" }, value: 20 });
   expect(groups.reduce((sum, { value }) => sum + value, 0)).toBe(many);
 });
 
-test("which limits there are is known without looking: every claim that comes back short asks", () => {
-  const tally = new Tally();
-  expect(tally.groups.size).toBe(0);
-  tally.serve(1, { type: "a", groups: ["mail", "tenant/*"] });
-  tally.serve(2, { type: "b", groups: ["mail"] });
-  expect([...tally.groups]).toEqual(["mail", "tenant/*"]);
-  expect(tally.groups).toBe(tally.groups);
+test("what is counted before the name of a limit is known is counted under it, once", () => {
+  let asked = 0;
+  const groups = new Groups(() => asked++);
+  groups.expect(["mail"]);
+  groups.passed(passed(7, { late: true, waitMs: 20 }));
+  groups.passed(passed(7));
+  expect(asked).toBe(1);
+  expect(counts(groups)).toEqual({ mail: [0, 0] });
+  groups.learn([7], new Map([[7, "mail"]]));
+  expect(counts(groups)).toEqual({ mail: [2, 1] });
+  // Its part per key is met only now, and the limit asked for again.
+  groups.passed(passed(7, { perKey: true }));
+  expect(groups.unknown).toEqual([7]);
+  groups.learn([7], new Map([[7, "mail"]]));
+  groups.passed(passed(7));
+  expect(counts(groups)).toEqual({ mail: [3, 1], "mail/*": [1, 0] });
+  const [count] = groups.waits("w").filter(({ metricName }) => metricName === "w_count");
+  expect(count).toMatchObject({ labels: { group: "mail" }, value: 3 });
+  expect(asked).toBe(2);
+});
+
+test("a limit that was removed is not told, and not asked for again", () => {
+  let asked = 0;
+  const groups = new Groups(() => asked++);
+  groups.passed(passed(7));
+  groups.learn([7], new Map());
+  groups.passed(passed(7));
+  expect([asked, groups.unknown, counts(groups)]).toEqual([1, [], {}]);
+});
+
+test("what a step tells of a task is read as it was written", () => {
+  const reader = new PassedReader();
+  expect(reader.read("12")).toEqual({ waitMs: 12, limits: [] });
+  // Tried before; of two totals one was full until now, the other never.
+  expect(reader.read("-1,3,-1,5,9007199254740991")).toEqual({
+    waitMs: -1,
+    limits: [
+      { limit: 3, perKey: false, fullMs: -Infinity },
+      { limit: 5, perKey: false, fullMs: Infinity },
+    ],
+  });
+  // A total that was full before it came, an order key, and two limits per key: late at the second.
+  const passedBoth = {
+    limits: [
+      { limit: 3, perKey: false, fullMs: 10 },
+      { limit: 8, perKey: true, fullMs: Infinity },
+      { limit: 9, perKey: true, fullMs: -Infinity },
+    ],
+  };
+  expect(reader.read("10,3,10,0,4,-1,8,9")).toEqual({ waitMs: 10, ...passedBoth });
+  expect(reader.read("7,3,10,0,4,-1,8,9")).toEqual({ waitMs: 7, ...passedBoth });
+});
+
+test("who was due when the limit was full had to wait for it, to the millisecond", () => {
+  const groups = new Groups(() => {});
+  const since = (waitMs: number, fullMs: number): Passed => ({
+    waitMs,
+    limits: [{ limit: 7, perKey: false, fullMs }],
+  });
+  groups.learn([7], new Map([[7, "mail"]]));
+  for (const waitMs of [9, 10, 11]) groups.passed(since(waitMs, 10));
+  // A retry, of which nobody knows since when it is due: only if the limit was full until now.
+  groups.passed(since(-1, 10));
+  groups.passed(since(-1, -Infinity));
+  groups.learn([7], new Map([[7, "mail"]]));
+  expect(counts(groups)).toEqual({ mail: [5, 2] });
 });
 
 test("the time of tasks in flight is added up, whoever begins and ends when", () => {
   const tally = new Tally();
-  tally.started(1, 100);
-  tally.started(1, 200);
+  tally.started(100);
+  tally.started(200);
   expect(tally.busyMs(300)).toBe(300);
   tally.ended(1, "failed", 100, 400);
   tally.ended(1, "lost", 200, 600);

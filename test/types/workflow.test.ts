@@ -155,6 +155,39 @@ describe("kinds", () => {
     });
   });
 
+  test("what may have failed is null or an error, where it is read as ended", () => {
+    compiled(() => {
+      const list = w.task("list", listAccounts, { region: "eu" });
+      const over = w.ended(list);
+      type List = { accounts: StoredAccount[]; next: string | null };
+      expectTypeOf(over).not.toExtend<Reference<List>>();
+      expectTypeOf(over).toExtend<Reference<object | { readonly error: Failure } | null>>();
+      expectTypeOf(over.next).toEqualTypeOf<Ref<string | null>>();
+      expectTypeOf(over.accounts).toEqualTypeOf<Ref<StoredAccount[] | null>>();
+      expectTypeOf(over.error.message).toEqualTypeOf<Ref<string | null>>();
+      // @ts-expect-error it may have failed: then there is no list
+      w.each("a", syncAccount, over.accounts, (account) => ({ account }), { window: 1 });
+      // @ts-expect-error it is no node
+      w.task("b", tick, undefined, { after: [over] });
+      const sync = w.each("sync", syncAccount, list.accounts, (account) => ({ account }), {
+        window: 1,
+      });
+      const { results, errors, counts, error } = w.ended(sync);
+      expectTypeOf(results).toEqualTypeOf<Ref<({ rows: number } | null)[] | null>>();
+      expectTypeOf(errors[0]!.index).toEqualTypeOf<Ref<number | null>>();
+      expectTypeOf(counts.failed).toEqualTypeOf<Ref<number | null>>();
+      expectTypeOf(error).toEqualTypeOf<Ref<Failure | null>>();
+      // @ts-expect-error some may be missing, or all
+      w.task("c", report, { synced: results });
+      expectTypeOf(w.ended(w.sleep("nap", 1)).error).toEqualTypeOf<Ref<Failure | null>>();
+      expectTypeOf(w.ended(w.waitFor("any", "any")).error).toEqualTypeOf<Ref<Failure | null>>();
+      const own = w.task("own", task("own", { output: type<{ error: number }>() }));
+      expectTypeOf(w.ended(own).error).toExtend<Reference<number | Failure | null>>();
+      // @ts-expect-error which of its nodes?
+      w.ended(w.sequence("chain", (s) => s.task("one", tick)));
+    });
+  });
+
   test("events, failures and times are typed", () => {
     compiled(() => {
       const approved = w.waitFor("approval", "approved", { schema: type<{ by: string }>() });
@@ -220,6 +253,31 @@ describe("runs", () => {
       await client.start(nightly);
       // @ts-expect-error it takes none
       await client.start(alone, 7);
+      // What is wrong is told where it stands, and not of the workflow.
+      await client.start(nightly, {
+        // @ts-expect-error a field that there is not
+        m: 1,
+      });
+      await client.start(nightly, {
+        // @ts-expect-error n is a number
+        n: "1",
+      });
+      await client.start(
+        nightly,
+        {},
+        {
+          // @ts-expect-error a mistyped option
+          idempotencykey: "k",
+        },
+      );
+      await client.start(
+        "nightly",
+        {},
+        {
+          // @ts-expect-error also by name
+          idempotencykey: "k",
+        },
+      );
       // @ts-expect-error there is no such option
       await client.start(alone, undefined, { delayMs: 1 });
     });

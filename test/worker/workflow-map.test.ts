@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { fixed, limit, task, type, type TaskContext } from "../../src/index.js";
+import { fixed, limit, task, type, workflow, type TaskContext } from "../../src/index.js";
 import { violations } from "../support/audit.js";
 import { scene, signal, until, type Scene } from "../flow/scene.js";
 
@@ -216,6 +216,58 @@ test("a list that is another when the handler runs again is refused, a function 
   expect(asked).toBe(1);
 });
 
+test("a name that is used a second time in one run is refused, whether the first map is over or not", async () => {
+  const s = await scene();
+  const asking = task("asking", { input: type<"after" | "beside">() });
+  const one = { calls: 0, seen: [] as unknown[] };
+  const seen = (e: unknown): void => void one.seen.push(e);
+  await s.worker({
+    ...quick,
+    handlers: [
+      asking.handle(async (how, ctx) => {
+        one.calls++;
+        const first = ctx.map("pages", () => [1], item);
+        const found = how === "after" ? await first : null;
+        await ctx.map("pages", () => [2, 3], item).catch(seen);
+        return found ?? first;
+      }),
+      item.handle((n) => n),
+    ],
+  });
+  for (const how of ["after", "beside"] as const) {
+    Object.assign(one, { calls: 0, seen: [] });
+    const handle = await s.sluice.enqueue(asking, how);
+    // Each run of the handler finds the map again under its name.
+    expect(await handle.result({ timeoutMs: 20_000 })).toEqual([1]);
+    expect(one.calls).toBe(2);
+    expect(one.seen.length).toBe(how === "after" ? 1 : 2);
+    for (const error of one.seen)
+      expect(error).toMatchObject({ code: "invalid_option", details: { map: "pages" } });
+    expect((one.seen[0] as Error).message).toContain('map "pages"');
+  }
+  expect(await maps(s)).toEqual(["succeeded", "succeeded"]);
+  await sound(s);
+});
+
+test("a name whose items were refused can be used again in the same run", async () => {
+  const s = await scene();
+  const trying = task("trying", { retry: once });
+  const codes: unknown[] = [];
+  await s.worker({
+    ...quick,
+    handlers: [
+      trying.handle(async (_, ctx) => {
+        const refused = ctx.map("pages", [Number.NaN], item);
+        await refused.catch((e: { code?: unknown }) => codes.push(e.code));
+        return ctx.map("pages", [1], item);
+      }),
+      item.handle((n) => n),
+    ],
+  });
+  expect(await (await s.sluice.enqueue(trying)).result({ timeoutMs: 20_000 })).toEqual([1]);
+  expect(codes).toEqual(["input_not_serialisable", "input_not_serialisable"]);
+});
+
 test("maps of two names run side by side, nested ones too, and an empty one is through at once", async () => {
   const s = await scene();
   const outer = task("outer", { input: type<number>() });
@@ -280,6 +332,141 @@ test.each([false, true])(
     await sound(s);
   },
 );
+
+describe("nothing of a map begins any more once its sleeping task is cancelled,", () => {
+  const begins = async () => {
+    const s = await scene();
+    const begun = signal();
+    await s.worker({
+      ...quick,
+      leaseMs: 1_000,
+      handlers: [
+        parent.handle((numbers, ctx) => ctx.map("m", numbers, item, { window: 1 })),
+        item.handle(async (n, ctx) => {
+          begun.resolve();
+          await new Promise((resolve) => ctx.signal.addEventListener("abort", resolve));
+          return n;
+        }),
+      ],
+    });
+    return { s, begun };
+  };
+  /** What the server knows at this moment: a keeper comes later. */
+  const left = async (s: Scene): Promise<unknown> => {
+    const { rows } = await s.sql.query<{ n: number }>(
+      `select count(*)::int as n from sluice.workflow_task w where not exists (select from sluice.done d where d.id = w.id)
+        and not exists (select from sluice.run r where r.id = w.id)`,
+    );
+    const stopping = (await maps(s)).every((state) => state !== "running");
+    return { stopping, waiting: rows[0]!.n };
+  };
+  const asleep = (s: Scene): Promise<unknown> =>
+    until("its task to sleep", async () => {
+      return (await s.sql.query("select from sluice.parent")).rows.length === 1;
+    });
+  const ends = async (s: Scene): Promise<void> => {
+    await until("the map to end", async () => (await maps(s))[0] === "cancelled");
+    await sound(s);
+  };
+
+  test("from the moment at which the cancel of its run returns", async () => {
+    const { s, begun } = await begins();
+    const flow = workflow("flow", { input: type<number[]>() }, (w, numbers) => {
+      w.task("fan", parent, numbers);
+    });
+    const run = await s.sluice.start(flow, [1, 2, 3]);
+    await begun.promise;
+    await asleep(s);
+    expect(await run.cancel("enough")).toBe("cancelled");
+    expect(await left(s)).toEqual({ stopping: true, waiting: 0 });
+    await ends(s);
+  });
+
+  test("from the moment at which its own cancel returns", async () => {
+    const { s, begun } = await begins();
+    const handle = await s.sluice.enqueue(parent, [1, 2, 3]);
+    await begun.promise;
+    await asleep(s);
+    expect(await handle.cancel()).toBe("cancelled");
+    expect(await left(s)).toEqual({ stopping: true, waiting: 0 });
+    await ends(s);
+  });
+
+  test("soon after the user's transaction of its cancel", async () => {
+    const { s, begun } = await begins();
+    const handle = await s.sluice.enqueue(parent, [1, 2, 3]);
+    await begun.promise;
+    await asleep(s);
+    const tx = await s.sql.connect();
+    await tx.query("begin");
+    expect(await handle.cancel({ tx })).toBe("cancelled");
+    await tx.query("commit");
+    tx.release();
+    await ends(s);
+  });
+});
+
+test("a pause of a run stops the maps of its tasks, and a resume lets them go on", async () => {
+  const s = await scene();
+  const begun = signal();
+  const open = signal();
+  await s.worker({
+    ...quick,
+    handlers: [
+      parent.handle((numbers, ctx) => ctx.map("m", numbers, item, { window: 1 })),
+      item.handle(async (n) => {
+        begun.resolve();
+        await open.promise;
+        return n;
+      }),
+    ],
+  });
+  const flow = workflow("flow", { input: type<number[]>() }, (w, numbers) => ({
+    found: w.task("fan", parent, numbers),
+  }));
+  const run = await s.sluice.start(flow, [1, 2, 3]);
+  await begun.promise;
+  expect(await run.pause()).toBe(true);
+  expect(await maps(s)).toEqual(["paused"]);
+  open.resolve();
+  await until("the first to be over", async () => {
+    const look = "select from sluice.workflow_progress where name = 'm' and succeeded = 1";
+    return (await s.sql.query(look)).rows.length === 1;
+  });
+  // Whoever was to follow it would have passed the window together with its end.
+  expect((await s.sql.query("select from sluice.wait")).rows.length).toBe(2);
+  expect(await run.resume()).toBe(true);
+  expect(await run.result({ timeoutMs: 20_000 })).toEqual({ found: [1, 2, 3] });
+  await sound(s);
+});
+
+test("a resume that was cut off before the maps followed is ended by a keeper", async () => {
+  const s = await scene();
+  const begun = signal();
+  const open = signal();
+  await s.worker({
+    ...quick,
+    handlers: [
+      parent.handle((numbers, ctx) => ctx.map("m", numbers, item, { window: 1 })),
+      item.handle(async (n) => {
+        begun.resolve();
+        await open.promise;
+        return n;
+      }),
+    ],
+  });
+  const flow = workflow("flow", { input: type<number[]>() }, (w, numbers) => ({
+    found: w.task("fan", parent, numbers),
+  }));
+  const run = await s.sluice.start(flow, [1, 2, 3]);
+  await begun.promise;
+  await run.pause();
+  expect(await maps(s)).toEqual(["paused"]);
+  open.resolve();
+  await s.sql.query("select sluice.workflow_pause($1, false)", [run.id]);
+  expect(await run.result({ timeoutMs: 20_000 })).toEqual({ found: [1, 2, 3] });
+  await sound(s);
+});
 
 test("a handler that holds times out, and its next attempt finds its items", async () => {
   const s = await scene();
@@ -443,5 +630,54 @@ test("a suspect does not hold: its worker runs nothing else, so its items would 
   });
   expect(await handle.result({ timeoutMs: 15_000 })).toEqual([1, 2]);
   expect(runs).toBe(2);
+  await sound(s);
+});
+
+test("a map that a zombie makes at the same moment is found, not made twice", async () => {
+  const s = await scene();
+  const zombie = await s.sql.connect();
+  const opened = signal();
+  const attempts: number[] = [];
+  let asked = 0;
+  await s.worker({
+    ...quick,
+    handlers: [
+      parent.handle(async (numbers, ctx) => {
+        attempts.push(ctx.attempt);
+        await opened.promise;
+        return ctx.map("m", () => (asked++, numbers), item);
+      }),
+      item.handle((n) => n),
+    ],
+  });
+  const handle = await s.sluice.enqueue(parent, [1, 2]);
+  const [claim] = await until("it to be claimed", async () => {
+    const found = await s.sql.query<{ worker: string; claim: string; stream: number }>(
+      "select worker, claim, (select id from sluice.stream where type = 'item') as stream from sluice.run",
+    );
+    return found.rows.length === 1 && found.rows;
+  });
+  await zombie.query("begin");
+  const { rows } = await zombie.query<{ run: string }>(
+    "select run from sluice.workflow_map($1, $2, $3, 'm', $4, 2, null, 'failFast')",
+    [claim!.worker, handle.id, claim!.claim, claim!.stream],
+  );
+  const { run } = rows[0]!;
+  const inputs = ["10", "20"].join("\u001e");
+  const place = "select sluice.workflow_place($1, 1::smallint, 0, $2, 0, 1, $3)";
+  await zombie.query(place, [run, claim!.stream, inputs]);
+  await zombie.query("select sluice.workflow_placed($1, 1::smallint)", [run]);
+  opened.resolve();
+  await until("the holder to wait for it", async () => {
+    const waiting =
+      "select from pg_stat_activity where wait_event_type = 'Lock' and query like '%workflow_map(%'";
+    return (await s.sql.query(waiting)).rows.length === 1;
+  });
+  await zombie.query("commit");
+  zombie.release();
+  expect(await handle.result({ timeoutMs: 20_000 })).toEqual([10, 20]);
+  // Whether it had to wait for the items or found them through: nothing failed, so no attempt was used up.
+  expect([...new Set(attempts)]).toEqual([1]);
+  expect([asked, await maps(s)]).toEqual([1, ["succeeded"]]);
   await sound(s);
 });

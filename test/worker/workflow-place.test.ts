@@ -1,7 +1,15 @@
 import { expect, onTestFinished, test } from "vitest";
-import { limit, Sluice, task, type, workflow, type TaskHandler } from "../../src/index.js";
+import {
+  limit,
+  Sluice,
+  task,
+  type,
+  workflow,
+  type Run,
+  type TaskHandler,
+} from "../../src/index.js";
 import { silentLogger } from "../../src/core/ports.js";
-import { until } from "../flow/scene.js";
+import { until, type Scene } from "../flow/scene.js";
 import { numbers, workflowScene } from "../client/workflow-scene.js";
 
 // Nothing happens in time by polling: what these tests see, the bell has brought.
@@ -133,8 +141,35 @@ test("a key function that throws fails the node with a reason, once, and the wor
   );
   expect(rows[0]).toMatchObject({ state: "failed", outcome: { code: "input_invalid" } });
   expect(rows[0]!.outcome.message).toContain("limit per-user could not be decided");
+  expect(rows[0]!.outcome.message).toContain("Cannot read properties of null");
   expect(asked).toBe(2);
   expect(worker.status().completed).toBe(2);
+});
+
+test("an item that cannot be given its keys fails its fan-out, once, and the worker goes on without a poll", async () => {
+  const s = await workflowScene();
+  const asked: number[] = [];
+  const picky = task("picky", {
+    input: type<number>(),
+    order: (n) => {
+      asked.push(n);
+      if (n === 2) throw new Error("not two");
+      return String(n);
+    },
+    retry: once,
+  });
+  const bad = workflow("bad", { input: type<number>() }, (w, n) => {
+    const { users } = w.task("list", list, n);
+    return w.each("all", picky, users, (user) => user.n, { window: 9 }).counts;
+  });
+  await s.worker({ ...deaf, handlers: [lister, picky.handle(() => 1)] });
+  const run = await s.sluice.start(bad, 4);
+  await expect(run.result(patience)).rejects.toMatchObject({
+    code: "workflow_failed",
+    message: expect.stringMatching(/node "all": .*\(item 2\)$/) as string,
+    details: { nodes: [{ node: "all", error: { code: "input_invalid" } }] },
+  });
+  expect(asked).toEqual([0, 1, 2]);
 });
 
 test("many items that need no code are created by whoever hears of them, without a poll", async () => {
@@ -189,4 +224,106 @@ test("an input that was rendered and is not what the task takes fails for good, 
     return status?.state === "scheduled" && status.attempt === 1;
   });
   expect(ran).toBe(0);
+});
+
+const one = workflow("one", { input: type<{ user: string; n: number }>() }, (w, input) =>
+  w.task("one", keyed, input),
+);
+
+/** The workflow is known, and its runs are placed by workers: whoever starts them by name cannot. */
+async function named(s: Scene, ...users: string[]): Promise<Run[]> {
+  await s.sluice.start(one, { user: "first", n: 0 });
+  const runs: Run[] = [];
+  for (const user of users) runs.push(await s.sluice.start("one", { user, n: 1 }));
+  return runs;
+}
+
+/** Something happens whenever a task of this user is inserted. */
+async function whenInserted({ sql }: Scene, user: string, what: string): Promise<void> {
+  await sql.query(`create sequence sluice.faults; create function sluice.fault() returns trigger language plpgsql as
+    $f$ begin if new.input ->> 'user' = '${user}' then ${what}; end if; return new; end $f$;
+    create trigger fault before insert on sluice.task for each row execute function sluice.fault()`);
+}
+
+test("a node that cannot be placed does not stop the others, and fails after ten tries", async () => {
+  const s = await workflowScene();
+  await whenInserted(s, "bad", "raise exception using errcode = 'XX000', message = 'no luck'");
+  const [bad, ...good] = await named(s, "bad", "a", "b", "c");
+  await s.worker({ pollIntervalMs: 20, handlers: [keyed.handle(({ n }) => n)] });
+  for (const run of good) expect(await run.result(patience)).toBe(1);
+  const { rows } = await s.sql.query<{ tries: number }>(
+    "select tries from sluice.workflow_unplaced where run = $1",
+    [bad!.id],
+  );
+  expect(rows[0]!.tries).toBeGreaterThan(0);
+  await s.sql.query("update sluice.workflow_unplaced set tries = 9, due_at = 'epoch'");
+  await expect(bad!.result(patience)).rejects.toMatchObject({
+    code: "workflow_failed",
+    message: expect.stringContaining(
+      "its tasks could not be created in 10 tries, the last time because: no luck",
+    ) as string,
+    details: { nodes: [{ error: { code: "XX000" } }] },
+  });
+});
+
+test("a connection that is lost while a node is placed counts as no try", async () => {
+  const s = await workflowScene();
+  const once_ =
+    "if nextval('sluice.faults') = 1 then perform pg_terminate_backend(pg_backend_pid()); end if";
+  await whenInserted(s, "cut", once_);
+  const [run] = await named(s, "cut");
+  await s.sql.query("update sluice.workflow_unplaced set tries = 9, due_at = 'epoch'");
+  await s.worker({ pollIntervalMs: 20, handlers: [keyed.handle(({ n }) => n)] });
+  expect(await run!.result(patience)).toBe(1);
+  const { rows } = await s.sql.query("select last_value::int as n from sluice.faults");
+  expect(rows).toEqual([{ n: 2 }]);
+});
+
+test("a run that is resumed is placed by a sleeper whom the bell wakes, without a poll", async () => {
+  const s = await workflowScene();
+  const [run] = await named(s, "a");
+  await run!.pause();
+  const worker = await s.worker({ ...deaf, handlers: [keyed.handle(({ n }) => n)] });
+  await until("it to sleep", async () => {
+    const { rows } = await s.sql.query("select from sluice.worker where asleep");
+    return rows.length === 1 && worker.status().completed === 1;
+  });
+  expect((await run!.status())!.nodes).toMatchObject([{ state: "held" }]);
+  await run!.resume();
+  expect(await run!.result(patience)).toBe(1);
+});
+
+test("small nodes of many types, priorities and limits are placed together, each as its step says", async () => {
+  const s = await workflowScene();
+  const free = task("free", {
+    input: type<number>(),
+    output: type<number>(),
+    limits: (n) => (n % 2 === 0 ? [] : [perUser.for("odd")]),
+    retry: once,
+  });
+  const mixed = workflow("mixed", { input: type<number>() }, (w, n) => {
+    const a = w.task("a", keyed, { user: "a", n }, { priority: 5 });
+    const b = w.task("b", keyed, { user: "b", n });
+    const c = w.task("c", free, n);
+    return { a, b, c };
+  });
+  await s.sluice.start(mixed, 0);
+  const runs: Run[] = [];
+  for (let n = 1; n <= 20; n++) runs.push(await s.sluice.start("mixed", n));
+  await s.worker({
+    pollIntervalMs: 20,
+    handlers: [keyed.handle(({ n }) => n), free.handle((n) => n)],
+  });
+  for (const [i, run] of runs.entries())
+    expect(await run.result(patience)).toEqual({ a: i + 1, b: i + 1, c: i + 1 });
+  const { rows } = await s.sql.query(
+    `select p.name, t.rank, t.lane_keys as keys, count(*)::int as n from sluice.task t join sluice.workflow_task w using (id)
+      join sluice.workflow_progress p on p.run = w.run and p.node = w.node group by 1, 2, 3 order by 1, 3`,
+  );
+  expect(rows).toEqual([
+    { name: "a", rank: -5, keys: ["users\u001fa", "a"], n: 21 },
+    { name: "b", rank: 0, keys: ["users\u001fb", "b"], n: 21 },
+    { name: "c", rank: 0, keys: ["odd"], n: 10 },
+    { name: "c", rank: 0, keys: null, n: 11 },
+  ]);
 });

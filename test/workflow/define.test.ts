@@ -69,7 +69,7 @@ describe("dependencies", () => {
       w.task(
         "e",
         report,
-        { a },
+        { a: w.ended(a), at: w.ended(a).at },
         {
           after: [
             { node: a, on: "end" },
@@ -192,6 +192,75 @@ describe("dependencies", () => {
   });
 });
 
+describe("what need not have succeeded", () => {
+  test("is read as ended, and then only its end is waited for", () => {
+    const { graph } = workflow("test", { input: type<{ items: string[] }>() }, (w, input) => {
+      const a = w.task("a", tick);
+      const b = w.task("b", tick);
+      const each = w.each("each", report, input.items, (item) => ({ item }), { window: 1 });
+      const nap = w.sleep("nap", 5);
+      w.task("c", report, { over: w.ended(a), at: w.ended(a).at, why: w.ended(a).error, b });
+      w.task("d", report, { both: [w.ended(b).at, b.at] });
+      w.onFailure(each, (f, failure) => {
+        const { results, errors, counts } = w.ended(each);
+        f.task("undo", report, { results, errors, counts, why: failure.message });
+      });
+      w.task("e", report, { why: w.ended(nap).error.message });
+    });
+    const byName = new Map(graph.nodes.map((node) => [node.name, node]));
+    const end = (node: string): object => ({ node, on: "end" });
+    expect(byName.get("c")).toMatchObject({
+      after: [end("a"), "b"],
+      input: {
+        over: { $ref: ["a"] },
+        at: { $ref: ["a", "at"] },
+        why: { $ref: ["a", "error"] },
+        b: { $ref: ["b"] },
+      },
+    });
+    // Whoever needs its success too waits for that.
+    expect(byName.get("d")!.after).toEqual(["b"]);
+    expect(byName.get("undo")).toMatchObject({
+      after: [{ node: "each", on: "failure" }],
+      input: {
+        results: { $ref: ["each", "results"] },
+        why: { $ref: ["each", "error", "message"] },
+      },
+    });
+    expect(byName.get("e")!.after).toEqual([end("nap")]);
+  });
+
+  test("of what a branch returned stays a node, and may be null", () => {
+    const after = afterOf((w) => {
+      const list = w.task("list", listAccounts, { region: "eu" });
+      const more = w.when("more", list.next, (b) => ({
+        sync: b.each("sync", syncAccount, list.accounts, (account) => ({ account }), { window: 1 }),
+        odd: [1, { list }],
+      }));
+      w.task("x", report, { rows: more.yes.sync.results, all: more.yes.odd });
+      w.task("y", tick, undefined, { after: [more.yes.sync] });
+      w.onFailure(more.yes.sync, (f) => void f.task("z", tick));
+    });
+    expect(after).toMatchObject({
+      x: ["sync", "list"],
+      y: ["sync"],
+      z: [{ node: "sync", on: "failure" }],
+    });
+  });
+
+  test("is the result of a run only as ended, where its failure is caught", () => {
+    const make = (result: (a: object, ended: object) => unknown) => () =>
+      workflow("test", {}, (w) => {
+        const a = w.task("a", tick);
+        const b = w.task("b", report, { a });
+        w.onFailure(a, (f) => f.task("c", tick), { recover: true });
+        return result(b, w.ended(b));
+      });
+    expect(make((b) => b)).toThrow('its result reads "b" as if it had succeeded');
+    expect(make((_b, over) => ({ over }))().graph.result).toEqual({ over: { $ref: ["b"] } });
+  });
+});
+
 test("a failure that is watched from within a branch waits for both, unless the branch is the node's own", () => {
   const after = afterOf((w) => {
     const outer = w.task("outer", listAccounts, { region: "eu" });
@@ -218,6 +287,7 @@ describe("kinds", () => {
       w.when("c", list.next, { equals: "x" }, none);
       w.when("d", list.total, { below: 5 }, none, none);
       w.when("e", list.next, { differs: null }, none);
+      w.when("f", w.task("t", report, {}), { equals: { $ref: [1] } as never }, none);
     });
     const said = graph.nodes.flatMap((n) => (n.kind === "when" ? [[n.name, n.is, n.value]] : []));
     expect(said).toEqual([
@@ -226,6 +296,7 @@ describe("kinds", () => {
       ["c", "equals", "x"],
       ["d", "below", 5],
       ["e", "differs", null],
+      ["f", "equals", { $ref: [1] }],
     ]);
   });
 
@@ -298,6 +369,11 @@ describe("a template", () => {
       '"input":{"odd":{"__proto__":{"a":1},"x":{"$literal":{"$ref":["input"]}}},"input":{"$ref":["input"]}}',
     );
     expect(graph.nodes[0]!.after).toEqual([]);
+    // And is judged by its schema without them.
+    const strict = task("strict", { input: z.strictObject({ $ref: z.number() }) });
+    expect(
+      workflow("test", {}, (w) => void w.task("a", strict, { $ref: 1 })).graph.nodes[0],
+    ).toEqual(expect.objectContaining({ input: { $literal: { $ref: 1 } } }));
   });
 });
 

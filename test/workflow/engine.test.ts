@@ -1,8 +1,10 @@
 import fc from "fast-check";
 import { afterEach, describe, expect, test } from "vitest";
+import { task, type } from "../../src/client.js";
 import { compileGraph } from "../../src/workflow/compile.js";
 import type { Graph } from "../../src/workflow/graph.js";
 import { readGraph } from "../../src/workflow/read.js";
+import { workflow } from "../../src/workflow/workflow.js";
 import { fulfil, nightly } from "../docs/workflows.page.js";
 import { Play, type Ending, type InHand } from "../postgres/workflow/play.js";
 import { renderData, ROOT_NUMBERS } from "./render.js";
@@ -102,6 +104,44 @@ describe("the order of the page", () => {
     expect(await play.nodes(run)).toMatchObject({ charge: "failed", ship: "skipped" });
     expect(await play.state(run)).toBe("succeeded");
   });
+});
+
+test("what failed is read as ended: its error, and of an each what its items came to", async () => {
+  const fails = task("fails", { output: type<{ at: string }>() });
+  const item = task("item", { input: type<number>(), output: type<{ n: number }>() });
+  const note = task("note", { input: type<unknown>() });
+  const { graph } = workflow("test", {}, (w) => {
+    const bad = w.task("bad", fails);
+    const each = w.each("each", item, [1, 2], (n) => n, { window: 2, onError: "finish" });
+    const nap = w.sleep("nap", 0);
+    w.onFailure(each, (f) => {
+      const { results, counts } = w.ended(each);
+      f.task("undo", note, { results, failed: counts.failed });
+    });
+    const skipped = w.task("skipped", note, bad.at);
+    w.task("tell", note, {
+      whole: w.ended(bad),
+      at: w.ended(bad).at,
+      why: w.ended(bad).error.message,
+      skipped: w.ended(skipped),
+      nap: w.ended(nap).error,
+    });
+  });
+  await open("fails", "item", "note");
+  await start(graph, null);
+  await play.drain(({ type: what, input }) =>
+    what === "fails" || input === 2 ? { fail: `no ${what}` } : { result: { n: input } },
+  );
+  expect(inputsOf("note")).toEqual([
+    {
+      whole: { error: { message: "no fails" } },
+      at: null,
+      why: "no fails",
+      skipped: null,
+      nap: null,
+    },
+    { results: [{ n: 1 }, null], failed: 1 },
+  ]);
 });
 
 test("SQL renders any template as the template says", async () => {

@@ -100,6 +100,7 @@ describe("a value that JSON cannot say is refused with its node:", () => {
     ["a circle", circle, "a circle back to"],
     ["half a character", { a: loneHigh }, "a lone surrogate"],
     ["deep nesting", { a: nested(1_001) }, "nested more than"],
+    ["nesting without end", { a: nested(100_000) }, "nested too deep"],
     ["an object that throws", { a: hostile() }, "threw"],
   ])("%s", (_, value, why) => {
     const { code, message } = wrong((w) => w.task("a", report, value as Record<string, unknown>));
@@ -153,6 +154,10 @@ describe("refused at the definition:", () => {
       'node "a": its task must be made by task(name, options)',
     ],
     ["a window of 0", eachWith({ window: 0 }), "window must be an integer from 1"],
+    ["a window of 1.5", eachWith({ window: 1.5 }), 'node "e": window must be an integer'],
+    ["a window of NaN", eachWith({ window: Number.NaN }), 'node "e": window must be an integer'],
+    ["a window that is text", eachWith({ window: "3" }), 'node "e": window must be an integer'],
+    ["a window without end", eachWith({ window: Infinity }), 'node "e": window must be an integer'],
     ["no window", eachWith({}), "window is missing"],
     ["no options of an each", eachWith(undefined), "window is missing"],
     ["a misspelt option", eachWith({ window: 1, onerror: "finish" }), 'no option "onerror"'],
@@ -180,7 +185,24 @@ describe("refused at the definition:", () => {
       'on must be "success" or "failure" or "end"',
     ],
     ["a sleep of less than nothing", (w) => w.sleep("s", -1), "ms must be an integer from 0"],
+    ["a sleep of NaN", (w) => w.sleep("s", Number.NaN), 'node "s": ms must be an integer'],
+    [
+      "a sleep of a reference that may be either",
+      (w, { n }) => w.sleep("s", n as never),
+      'node "s": a sleep takes ms, or { until }',
+    ],
+    [
+      "a sleep until a word",
+      (w) => w.sleep("s", { until: "tomorrow" as never }),
+      "until must be ISO text",
+    ],
+    [
+      "a sleep until nothing",
+      (w) => w.sleep("s", { until: undefined as never }),
+      "until must be ISO text",
+    ],
     ["a sleep of what is no time", (w) => w.sleep("s", ANY), "sleep options must be an object"],
+    ["an event of an odd name", (w) => w.waitFor("a", "b\0"), 'node "a": event name "b\\u0000"'],
     ["an event without a name", (w) => w.waitFor("a", ""), 'event name "" is not allowed'],
     [
       "a schema that is none",
@@ -198,11 +220,87 @@ describe("refused at the definition:", () => {
       (w, { n }) => w.when("a", n, { above: 1, below: 5 } as never, () => 1),
       "a condition is one of",
     ],
+    [
+      "a condition on a reference",
+      (w, { n }) => w.when("a", n, { equals: n } as never, () => 1),
+      'node "a": a condition compares with a value',
+    ],
+    [
+      "a condition on NaN",
+      (w, { n }) => w.when("a", n, { equals: Number.NaN }, () => 1),
+      'node "a": the input is not JSON: NaN',
+    ],
     ["a when without a branch", (w, { n }) => w.when("a", n, "truthy", ANY), "must be a function"],
+    [
+      "after one node on two words",
+      (w) => {
+        const a = w.task("a", tick);
+        w.task("b", tick, undefined, { after: [a, { node: a, on: "failure" }] });
+      },
+      'node "b": it comes after "a" on success and on failure',
+    ],
+    [
+      "a branch that recovers with nothing",
+      (w) => w.onFailure(w.task("a", tick), () => undefined, { recover: true }),
+      "a branch without nodes recovers nothing",
+    ],
     [
       "a failure of several nodes",
       (w) => w.onFailure(w.sequence("s", (s) => s.task("a", tick)) as never, () => 1),
       "onFailure watches one node",
+    ],
+    [
+      "what failed, read as if it had not",
+      (w) => {
+        const a = w.task("a", tick);
+        w.onFailure(a, (f) => void f.task("b", report, { at: a.at }));
+      },
+      'node "b": it reads "a" as if it had succeeded',
+    ],
+    [
+      "what is over, read as if it had succeeded",
+      (w) => {
+        const a = w.task("a", tick);
+        w.task("b", report, { at: a.at }, { after: [{ node: a, on: "end" }] });
+      },
+      'node "b": it reads "a" as if it had succeeded',
+    ],
+    [
+      "the end of several nodes",
+      (w) => w.ended(w.sequence("s", (s) => s.task("a", tick)) as never),
+      "ended looks at one node",
+    ],
+    ["the end of no node", (w, { list }) => w.ended(list as never), "only come after nodes"],
+    [
+      "a reference into a branch",
+      (w, { n }) => {
+        let inner: Ref<{ at: string }>;
+        w.when("c", n, (b) => void (inner = b.task("a", tick)));
+        w.task("b", report, { at: inner!.at });
+      },
+      'node "b": a.at was made in a branch',
+    ],
+    [
+      "a reference from one branch into the other",
+      (w, { n }) => {
+        let inner: Ref<{ at: string }>;
+        w.when(
+          "c",
+          n,
+          (b) => void (inner = b.task("a", tick)),
+          (b) => void b.task("b", report, { at: inner.at }),
+        );
+      },
+      'node "b": a.at was made in a branch',
+    ],
+    [
+      "a result in a branch",
+      (w, { n }) => {
+        let inner: Ref<{ at: string }>;
+        w.when("c", n, (b) => void (inner = b.task("a", tick)));
+        return inner!;
+      },
+      "a was made in a branch",
     ],
     ["an async callback", async (w) => void w.task("a", tick), "must not be async"],
     [

@@ -64,6 +64,7 @@ test("Mermaid's text has every node by its kind, every edge by its word, sequenc
   n3 --> n6
   n4 --> n6
   n5 --> n6
+  n2 --> n6
   n5 -.->|failed| n8
   n6 --> n7
   classDef succeeded fill:#dafbe1,stroke:#1a7f37,color:#116329

@@ -136,6 +136,16 @@ describe("refused as invalid_workflow:", () => {
     ["a when of nothing", graph({ name: "w", kind: "when" }), "ref is missing"],
     ["a sleep of nothing", graph({ name: "s", kind: "sleep" }), "either ms or until"],
     ["a sleep of both", graph({ name: "s", kind: "sleep", ms: 1, until: 1 }), "either ms or until"],
+    [
+      "a sleep until a word",
+      graph({ name: "s", kind: "sleep", until: "now" }),
+      "until must be ISO",
+    ],
+    [
+      "a sleep until an object",
+      graph({ name: "s", kind: "sleep", until: {} }),
+      "until must be ISO",
+    ],
     ["a result of nobody", { ...graph(a), result: ref("x") }, "its result: it refers to"],
     ["a result of an item", { ...graph(a), result: ref("item") }, "its result: item exists only"],
     ["a part that is no list", graph({ ...a, part: "x" }), "part must be a list"],

@@ -73,9 +73,10 @@ function contentOf(option: string, file: string): string {
   }
 }
 
-/** A number as it was typed; what is no number is refused by whoever knows its range. */
-export function numberOf(text: string): number {
-  return /^\d+$/.test(text) ? Number(text) : Number.NaN;
+/** A number as it was typed; its range is checked by whoever knows it. */
+export function numberOf(option: string, text: string): number {
+  if (/^\d+$/.test(text)) return Number(text);
+  throw refusal(option, `${option} must be a whole number, not ${quote(text)}`);
 }
 
 /** For verbs that change a run which is not over: refuses if there was none. */
@@ -90,6 +91,6 @@ export function notThere(id: string): SluiceError {
   return new SluiceError("run_not_found", `there is no run ${id}`, { details: { id } });
 }
 
-function refusal(option: string, message: string, cause: unknown): SluiceError {
+function refusal(option: string, message: string, cause?: unknown): SluiceError {
   return new SluiceError("invalid_option", message, { cause, details: { option } });
 }

@@ -12,6 +12,7 @@ interface ListFlags extends Flags {
   readonly workflow?: string;
   readonly state?: RunState;
   readonly since?: string;
+  readonly task?: string;
   readonly limit: string;
   readonly cursor?: string;
 }
@@ -29,6 +30,7 @@ export function listCommand(): Command {
   })
     .option("--workflow <name>", "runs of this workflow")
     .addOption(new Option("--state <state>", "runs in this state").choices(STATES))
+    .option("--task <id>", "instead of these: what the handler of this task has fanned out")
     .option("--since <time>", "started at this time or later, as ISO text")
     .option("--limit <n>", "at most so many", "20")
     .option("--cursor <cursor>", "goes on after the page that it came with")
@@ -36,11 +38,12 @@ export function listCommand(): Command {
 }
 
 async function runList({ json = false, ...flags }: ListFlags): Promise<void> {
-  const { workflow, state, since, cursor } = flags;
+  const { workflow, state, task, since, cursor } = flags;
   const search: RunSearch = {
-    limit: numberOf(flags.limit),
+    limit: numberOf("--limit", flags.limit),
     ...(workflow === undefined ? {} : { workflow }),
     ...(state === undefined ? {} : { state }),
+    ...(task === undefined ? {} : { task }),
     ...(since === undefined ? {} : { since: timeOf(since) }),
     ...(cursor === undefined ? {} : { cursor }),
   };

@@ -1,4 +1,6 @@
 import type { Command } from "commander";
+import type { RunStatus } from "../../client/run-status.js";
+import { quote } from "../../core/quote.js";
 import { printResult } from "../print.js";
 import { notThere, verb, withClient, type Flags } from "./common.js";
 
@@ -17,12 +19,30 @@ export function retryCommand(): Command {
 }
 
 async function runRetry(id: string, flags: Flags): Promise<void> {
-  const nodes = await withClient(flags, async (client) => {
+  const { nodes, line } = await withClient(flags, async (client) => {
     const run = client.run(id);
     const again = await run.retry();
-    if (again === 0 && (await run.status()) === null) throw notThere(id);
-    return again;
+    if (again > 0) return { nodes: again, line: `${again} of its nodes run again` };
+    const status = await run.status();
+    if (status === null) throw notThere(id);
+    return { nodes: 0, line: whyNone(status) };
   });
-  const line = nodes === 0 ? "nothing has failed" : `${nodes} of its nodes run again`;
   printResult({ run: id, nodes }, [`run ${id}: ${line}`], flags.json ?? false);
+}
+
+/** What a retry that finds no node means: a node that collects has succeeded, and so has one that was caught. */
+function whyNone({ id, state, nodes }: RunStatus): string {
+  if (nodes.some((node) => node.state === "failed" || node.state === "cancelled"))
+    return "what failed was caught by a branch that recovers, so nothing runs again";
+  const short = nodes.find(
+    ({ kind, counts }) => kind === "each" && counts.failed + counts.cancelled > 0,
+  );
+  if (short === undefined)
+    return state === "succeeded" ? "nothing has failed" : "nothing has failed so far";
+  const { name, counts } = short;
+  const count = counts.failed + counts.cancelled;
+  const what = `${count} ${count === 1 ? "item" : "items"} of ${quote(name)} did not succeed`;
+  const why = short.state === "succeeded" ? "which its onError lets pass" : "but it is not over";
+  const list = `sluice workflow items ${id} ${quote(name)}`;
+  return `no node has failed, so nothing runs again. ${what}, ${why}: ${list}`;
 }

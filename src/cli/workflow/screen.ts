@@ -20,7 +20,7 @@ export function showOn(screen: Screen): Show {
 function redraw(screen: Screen): Show {
   let height = 0;
   return (status) => {
-    const lines = fitted(viewOf(status), screen);
+    const lines = fitted(status, screen);
     const up = height === 0 ? "" : `\u001b[${height}A`;
     // Each line is cleared as it is written, and what is left of a longer view below.
     screen.write(`${up}${lines.map((line) => `\u001b[2K${line}\n`).join("")}\u001b[0J`);
@@ -29,13 +29,8 @@ function redraw(screen: Screen): Show {
 }
 
 /** A line that wraps, or a view higher than the terminal, could not be drawn over. */
-function fitted(lines: readonly string[], { columns = 80, rows = 24 }: Screen): string[] {
-  const max = Math.max(2, rows - 1);
-  const shown =
-    lines.length <= max
-      ? lines
-      : [...lines.slice(0, max - 1), `  ... and ${lines.length - max + 1} nodes more`];
-  return shown.map((line) => cut(line, columns));
+function fitted(status: RunStatus, { columns = 80, rows = 24 }: Screen): string[] {
+  return viewOf(status, Math.max(2, rows - 1)).map((line) => cut(line, columns));
 }
 
 // oxlint-disable-next-line no-control-regex -- colours are told by control characters

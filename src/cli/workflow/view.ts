@@ -5,6 +5,7 @@ import { bold, cyan, dim, green, magenta, red, yellow } from "../colors.js";
 
 const BAR_LENGTH = 20;
 const NAME_LENGTH_MAX = 24;
+const MESSAGE_LENGTH_MAX = 200;
 
 type Paint = (text: string) => string;
 
@@ -34,12 +35,44 @@ interface Widths {
   readonly kind: number;
 }
 
-/** A run for people: a line about the whole, then one for each node. */
-export function viewOf(status: RunStatus): string[] {
+/** A run for people: a line about the whole, then one for each node, or for so many of them and one about the rest. */
+export function viewOf(status: RunStatus, linesMax = Infinity): string[] {
+  const { nodes } = status;
+  const shown = nodes.length < linesMax ? nodes : mostTelling(nodes, Math.max(0, linesMax - 2));
   const widest = (of: (node: RunNode) => string): number =>
-    Math.max(0, ...status.nodes.map((node) => clipped(of(node)).length));
+    Math.max(0, ...shown.map((node) => clipped(of(node)).length));
   const widths = { name: widest(({ name }) => name), kind: widest(kindOf) };
-  return [headOf(status), ...status.nodes.map((node) => lineOf(node, widths))];
+  const rest = nodes.filter((node) => !shown.includes(node));
+  return [
+    headOf(status),
+    ...shown.map((node) => lineOf(node, widths)),
+    ...(rest.length === 0 ? [] : [dim(restOf(rest))]),
+  ];
+}
+
+// What failed before what runs, that before what is to come, and then what is over.
+const TELLING: readonly NodeState[] = [
+  "failed",
+  "running",
+  "placing",
+  "cancelled",
+  "held",
+  "pending",
+  "succeeded",
+  "skipped",
+];
+
+/** So many of the nodes, in their own order. */
+function mostTelling(nodes: readonly RunNode[], count: number): readonly RunNode[] {
+  const rank = ({ state }: RunNode): number => TELLING.indexOf(state);
+  const chosen = new Set(nodes.toSorted((a, b) => rank(a) - rank(b)).slice(0, count));
+  return nodes.filter((node) => chosen.has(node));
+}
+
+function restOf(nodes: readonly RunNode[]): string {
+  const counts = TELLING.map((of) => [nodes.filter(({ state }) => state === of).length, of]);
+  const told = counts.filter(([count]) => count !== 0).map((pair) => pair.join(" "));
+  return `  ... and ${nodes.length} more: ${told.join(", ")}`;
 }
 
 export function headOf({ id, workflow, state, progress, reason }: RunStatus): string {
@@ -54,16 +87,33 @@ export function lineOf(node: RunNode, widths: Widths = { name: 0, kind: 0 }): st
   const kind = clipped(kindOf(node)).padEnd(widths.kind);
   const words = node.kind === "each" ? eachWords(node, paint) : paint(wordOf(node));
   const took = tookOf(node);
-  return `  ${paint(mark)} ${name}  ${dim(kind)}  ${words}${took === "" ? "" : dim(`, ${took}`)}`;
+  const over = `${took === "" ? "" : dim(`, ${took}`)}${whyOf(node)}`;
+  return `  ${paint(mark)} ${name}  ${dim(kind)}  ${words}${over}`;
+}
+
+function whyOf({ error, unserved }: RunNode): string {
+  if (unserved) return yellow(", no worker serves it");
+  return error === null ? "" : `: ${oneLine(error.message)}`;
+}
+
+// oxlint-disable-next-line no-control-regex -- a message may hold what a terminal would obey
+const BREAKS = /[\s\u0000-\u001f\u007f-\u009f]+/g;
+
+/** What others wrote, as a part of one line. */
+export function oneLine(text: string): string {
+  const line = text.replaceAll(BREAKS, " ").trim();
+  return line.length <= MESSAGE_LENGTH_MAX ? line : `${line.slice(0, MESSAGE_LENGTH_MAX - 1)}…`;
 }
 
 function kindOf({ type, kind }: RunNode): string {
   return type ?? kind;
 }
 
-function wordOf({ kind, state }: RunNode): string {
+function wordOf({ kind, state, event, until }: RunNode): string {
   if (state !== "running") return state;
-  return kind === "waitFor" ? "waits for its event" : kind === "sleep" ? "sleeps" : state;
+  const time = until === null ? "" : ` until ${until.toISOString()}`;
+  if (kind === "waitFor") return `waits for ${event ?? "its event"}${time}`;
+  return kind === "sleep" ? `sleeps${time}` : state;
 }
 
 /** How far an each is, as a bar and in numbers. */

@@ -20,7 +20,7 @@ export function windowCommand(): Command {
 }
 
 async function runWindow(id: string, node: string, text: string, flags: Flags): Promise<void> {
-  const window = numberOf(text);
+  const window = numberOf("the window", text);
   await withClient(flags, async (client) => {
     const run = client.run(id);
     if (await run.window(node, window)) return;

@@ -1,6 +1,8 @@
 import { Command } from "commander";
 import { cancelCommand } from "./cancel.js";
+import { declareCommand } from "./declare.js";
 import { graphCommand } from "./graph.js";
+import { itemsCommand } from "./items.js";
 import { listCommand } from "./list.js";
 import { pauseCommand } from "./pause.js";
 import { resumeCommand } from "./resume.js";
@@ -15,7 +17,8 @@ export function workflowCommand(): Command {
   const command = new Command("workflow")
     .summary("start, watch and steer runs of workflows")
     .description("Starts, shows and steers runs of workflows.");
-  const verbs = [startCommand(), statusCommand(), graphCommand(), listCommand(), cancelCommand()];
+  const verbs = [startCommand(), statusCommand(), itemsCommand(), graphCommand(), listCommand()];
+  verbs.push(declareCommand(), cancelCommand());
   verbs.push(retryCommand(), pauseCommand(), resumeCommand(), windowCommand(), sendCommand());
   for (const verb of verbs) command.addCommand(verb);
   return command.addHelpText(

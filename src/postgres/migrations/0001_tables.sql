@@ -102,17 +102,18 @@ create table sluice.task (
   due_at timestamptz
 );
 
--- attempt: attempts used so far. Only in run does it include the one under way.
+-- attempt: attempts used so far. Only in run does it include the one under way. late, here and below: of
+-- which of its lanes it got a slot only after it had found all of them out, a bit for each, for metrics; null is 0.
 create table sluice.ready (
   id bigint not null, stream int not null, rank smallint not null, attempt smallint not null,
-  lanes bigint[]
+  lanes bigint[], late smallint
 );
 create index ready_next on sluice.ready (stream, rank, id);
 
 -- Like ready, but in need of a slot of `gate`, of which it holds none.
 create table sluice.gated (
   id bigint not null, stream int not null, gate int not null, rank smallint not null,
-  attempt smallint not null, lanes bigint[]
+  attempt smallint not null, lanes bigint[], late smallint
 );
 create index gated_next on sluice.gated (stream, gate, rank, id);
 
@@ -121,7 +122,7 @@ create index gated_next on sluice.gated (stream, gate, rank, id);
 create table sluice.wait (
   id bigint not null, lane bigint not null, place smallint not null, rank smallint not null,
   attempt smallint not null, held smallint not null, stream int not null, gate int not null,
-  lanes bigint[] not null, lane_limits int[] not null
+  lanes bigint[] not null, lane_limits int[] not null, late smallint not null default 0
 );
 create index wait_next on sluice.wait (lane, place, id);
 
@@ -220,11 +221,12 @@ create index dirty_next on sluice.dirty (n);
 
 -- Slots out = used - sum(credit). A busy counter is never waited for: what comes back meanwhile
 -- is appended to credit, and the next holder of the counter's lock absorbs it.
+-- full_at: until when its slots were all out, the last time, while used is below cap; see full_until.
 create table sluice.gate (
-  id int primary key, cap int not null check (cap >= 0), used int not null default 0
+  id int primary key, cap int not null check (cap >= 0), used int not null default 0, full_at timestamptz not null default '-infinity'
 ) with (fillfactor = 20);
 create table sluice.credit (
-  gate int not null, n int not null check (n > 0)
+  gate int not null, n int not null check (n > 0), at timestamptz not null default sluice.clock()
 );
 create index credit_gate on sluice.credit (gate);
 

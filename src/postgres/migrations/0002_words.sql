@@ -8,12 +8,12 @@ create function sluice.lane_id(p_level int, p_name text, p_secret text) returns 
 $$ select (p_level::bigint << 60) | ('x' || substr(md5(p_secret || p_name), 1, 15))::bit(60)::bigint $$;
 
 -- What one lane may hold. A limit that was removed limits nothing. A window is shut while its run is paused, or
--- the rest of its items is being given up.
+-- the rest of its items is being given up; once its node is over it shuts nobody out, and its row goes.
 create function sluice.lane_cap(p_lane bigint, p_limit int) returns int language plpgsql stable as $$
 begin
   if p_lane >> 60 = 1 then return 1; end if;
   if p_lane >> 60 = 3 then
-    return coalesce((select case when n.failing or r.paused then 0 else n.window_size end from sluice.workflow_node n join sluice.workflow_run r on r.id = n.run where n.lane = p_lane), 2147483647);
+    return coalesce((select case when (n.failing or r.paused) and n.state in ('u', 'r') then 0 else n.window_size end from sluice.workflow_node n join sluice.workflow_run r on r.id = n.run where n.lane = p_lane), 2147483647);
   end if;
   return coalesce((select case when p_lane >> 60 = 2 then coalesce(l.per_key_override, l.per_key_declared)
                                else coalesce(l.total_override, l.total_declared) end

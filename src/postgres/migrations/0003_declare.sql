@@ -32,7 +32,7 @@ end $$;
 -- is being admitted or claimed meanwhile.
 create function sluice.apply_limit(p_limit int) returns void language plpgsql as $$
 begin
-  update sluice.gate g set cap = coalesce(l.total_override, l.total_declared)
+  update sluice.gate g set cap = coalesce(l.total_override, l.total_declared), full_at = least(sluice.full_until(g.id), sluice.clock())
   from sluice.limits l where l.id = p_limit and g.id = p_limit;
   -- guard: caps follow the limit -> test/postgres/limits.test.ts: "a lowered limit per key admits nothing until below"
   update sluice.lane n set cap = sluice.lane_cap(n.id, n.limit_id)

@@ -164,7 +164,10 @@ begin
   select i.key, i.id into v_key, v_id from unnest(p_keys, p_inputs) u(key, input) join sluice.idempotency i on i.type = v_type and i.key = u.key
   where u.key <> '' and i.digest <> md5(u.input::jsonb::text) limit 1;
   if found then
-    perform sluice.refuse('idempotency_conflict', format('idempotency key %L of %L was already used with another input, by task %s', v_key, ltrim(translate(v_type, E'\x1f', ' ')), v_id));
+    -- A workflow takes keys under a name that no task can have: see workflow_start.
+    perform sluice.refuse('idempotency_conflict', case when v_type like E'\x1fworkflow\x1f%'
+      then format('idempotency key %L of workflow %L was already used with another input, by run %s', v_key, split_part(v_type, E'\x1f', 3), v_id)
+      else format('idempotency key %L of %L was already used with another input, by task %s', v_key, v_type, v_id) end);
   end if;
   select array_agg(coalesce(i.id, u.id) order by u.n), array_agg(i.id is null or i.id = u.id order by u.n) into ids, fresh
   from unnest(p_ids, p_keys) with ordinality u(id, key, n)

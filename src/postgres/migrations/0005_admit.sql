@@ -96,11 +96,11 @@ begin
   v_room := greatest(0, sluice.lane_cap(p_lane, -2) - v_used + p_freed);
   with moved as (
     delete from sluice.wait where ctid = any (array(
-      select ctid from sluice.wait where lane = p_lane order by place, id limit least(v_room, 1000) for update skip locked)) returning id, stream, gate, rank, attempt, lanes
+      select ctid from sluice.wait where lane = p_lane order by place, id limit least(v_room, 1000) for update skip locked)) returning id, stream, gate, rank, attempt, lanes, nullif(late, 0) as late
   ), to_ready as (
-    insert into sluice.ready (id, stream, rank, attempt, lanes) select id, stream, rank, attempt, lanes from moved where gate = 0
+    insert into sluice.ready (id, stream, rank, attempt, lanes, late) select id, stream, rank, attempt, lanes, late from moved where gate = 0
   ), to_gated as (
-    insert into sluice.gated (id, stream, gate, rank, attempt, lanes) select id, stream, gate, rank, attempt, lanes from moved where gate <> 0
+    insert into sluice.gated (id, stream, gate, rank, attempt, lanes, late) select id, stream, gate, rank, attempt, lanes, late from moved where gate <> 0
   )
   select count(*) into v_taken from moved;
   if v_taken = p_freed and v_taken = v_room then return; end if;
@@ -123,7 +123,7 @@ returns void language plpgsql set enable_seqscan = off set enable_bitmapscan = o
 declare
   v_joined bigint[] := p_joined; v_limits int[] := p_joined_limits;
   v_new bigint[]; v_new_limits int[]; v_freed bigint[]; v_freed_n int[];
-  v_born bigint[]; v_lanes bigint[]; v_returned int[]; v_room int[]; v_order record;
+  v_born bigint[]; v_lanes bigint[]; v_returned int[]; v_room int[]; v_full bigint[]; v_all_full boolean; v_order record;
 begin
   if p_joined is null and p_freed_n is null and p_freed[1] >> 60 = 3 and p_freed[1] = all (p_freed) then
     perform sluice.admit_window(p_freed[1], cardinality(p_freed));
@@ -165,15 +165,16 @@ begin
       select id, cap - used as room from sluice.lane
       where id = any (array(select lane from touched where lane <> all (coalesce(v_born, '{}')))) order by id for update
     ), held as (
-      select t.lane, t.freed as returned, l.room + t.freed as room from touched t join locked l on l.id = t.lane
+      select t.lane, t.freed as returned, l.room + t.freed as room, l.room <= 0 as was_full from touched t join locked l on l.id = t.lane
       union all
-      select t.lane, t.freed + 1, n.cap - n.used + t.freed + 1 from touched t join sluice.lane n on n.id = t.lane where t.lane = any (v_born)
+      select t.lane, t.freed + 1, n.cap - n.used + t.freed + 1, false from touched t join sluice.lane n on n.id = t.lane where t.lane = any (v_born)
     ), vanished as (
       -- Deleted between the two statements. Trying again here would break the ascending order: the next claim looks.
       insert into sluice.dirty (lane, limit_id) select lane, limit_id from touched t
       where limit_id is not null and not exists (select from held h where h.lane = t.lane)
     )
-    select array_agg(lane), array_agg(returned), array_agg(greatest(0, room)) into v_lanes, v_returned, v_room from held;
+    select array_agg(lane), array_agg(returned), array_agg(greatest(0, room)), array_agg(lane) filter (where was_full), bool_and(was_full)
+    into v_lanes, v_returned, v_room, v_full, v_all_full from held;
     continue when v_lanes is null;
     if v_level = 3 then
       -- A window may have been shut by a failure, in this very transaction or in one whose lock we waited for: what
@@ -191,16 +192,19 @@ begin
       select w.tid, l.id as lane from lane l cross join lateral (
         select ctid as tid from sluice.wait where lane = l.id order by place, id limit least(l.room, 1000) for update skip locked) w
     ), moved as (
-      delete from sluice.wait where ctid = any (array(select tid from candidate)) returning *
+      -- Late: until now, or until these slots came back, all of its lane were out.
+      delete from sluice.wait x where ctid = any (array(select tid from candidate))
+      returning x.id, x.lane, x.rank, x.attempt, x.held, x.stream, x.gate, x.lanes, x.lane_limits,
+        case when v_all_full or x.lane = any (v_full) then (x.late | (1 << x.held))::smallint else x.late end as late
     ), to_ready as (
-      insert into sluice.ready (id, stream, rank, attempt, lanes) select id, stream, rank, attempt, lanes from moved
+      insert into sluice.ready (id, stream, rank, attempt, lanes, late) select id, stream, rank, attempt, lanes, nullif(late, 0) from moved
       where held + 1 = cardinality(lanes) and gate = 0
     ), to_gated as (
-      insert into sluice.gated (id, stream, gate, rank, attempt, lanes) select id, stream, gate, rank, attempt, lanes from moved
+      insert into sluice.gated (id, stream, gate, rank, attempt, lanes, late) select id, stream, gate, rank, attempt, lanes, nullif(late, 0) from moved
       where held + 1 = cardinality(lanes) and gate <> 0
     ), to_wait as (
-      insert into sluice.wait (id, lane, place, rank, attempt, held, stream, gate, lanes, lane_limits)
-      select id, lanes[held + 2], sluice.lane_place(lanes[held + 2], rank), rank, attempt, held + 1, stream, gate, lanes, lane_limits
+      insert into sluice.wait (id, lane, place, rank, attempt, held, stream, gate, lanes, lane_limits, late)
+      select id, lanes[held + 2], sluice.lane_place(lanes[held + 2], rank), rank, attempt, held + 1, stream, gate, lanes, lane_limits, late
       from moved where held + 1 < cardinality(lanes)
     ), onward as (
       select lanes[held + 2] as lane, max(lane_limits[held + 2]) as limit_id from moved where held + 1 < cardinality(lanes) group by 1

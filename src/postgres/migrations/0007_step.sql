@@ -16,6 +16,17 @@ begin
     from sluice.gate g where g.id = p_gate), 2147483647);
 end $$;
 
+-- Until when all slots of a gate were out, the last time: infinity if they are (what a step has freed itself is not back
+-- yet), -infinity if they never were. Out of them all, it opened with the first credit; above a lowered number with a
+-- later one, for which the last is taken. An unlocked read, like the one above.
+create function sluice.full_until(p_gate int) returns timestamptz language plpgsql stable as $$
+begin
+  return coalesce((
+    select case when g.used < g.cap then g.full_at
+      else coalesce((select case when sum(c.n) <= g.used - g.cap then null when g.used = g.cap then min(c.at) else max(c.at) end from sluice.credit c where c.gate = p_gate), 'infinity') end
+    from sluice.gate g where g.id = p_gate), '-infinity');
+end $$;
+
 -- The head of ready(stream), or of gated(stream, gate). room and stream_room: what its gate and its
 -- stream's gate could give.
 create type sluice.source as (stream int, gate int, stream_gate int, rank smallint, id bigint, room int, stream_room int);
@@ -177,35 +188,39 @@ begin
 end $$;
 
 -- Locks the counters that must change, absorbs their credits, and says how many slots each gate may
--- use now. Counters are taken ascending and skipped when busy; only with nothing in hand, and so
--- holding no counter, do we wait for one. Nobody who holds a counter waits for anything.
-create function sluice.lock_gates(p_gates int[], p_wants int[], p_own int[], p_may_wait boolean,
-  out slots int[], out locked boolean[], out absorbed int[])
+-- use now, and until when it was full: of those not locked only with p_meters. Counters are taken
+-- ascending and skipped when busy; only with nothing in hand, and so holding no counter, do we wait
+-- for one. Nobody who holds a counter waits for anything.
+create function sluice.lock_gates(p_gates int[], p_wants int[], p_own int[], p_may_wait boolean, p_meters boolean,
+  out slots int[], out locked boolean[], out absorbed int[], out full_until timestamptz[])
 language plpgsql set enable_seqscan = off set enable_bitmapscan = off set plan_cache_mode = force_generic_plan set jit = off as $$
-declare v_change int[]; v_locked int[]; v_room int[]; v_credit int[]; v_credit_n int[];
+declare v_change int[]; v_locked int[]; v_room int[]; v_full timestamptz[]; v_credit int[]; v_credit_n int[]; v_first timestamptz[]; v_last timestamptz[];
 begin
   v_change := array(select g from unnest(p_gates, p_wants, p_own) u(g, want, own) where want <> own order by g);
   if v_change <> '{}' then
-    select array_agg(x.id), array_agg(x.room) into v_locked, v_room
+    select array_agg(x.id), array_agg(x.room), array_agg(x.full_at) into v_locked, v_room, v_full
     from unnest(v_change) c(gate) cross join lateral (
-      select t.id, t.cap - t.used as room from sluice.gate t where t.id = c.gate for update skip locked) x;
+      select t.id, t.cap - t.used as room, t.full_at from sluice.gate t where t.id = c.gate for update skip locked) x;
     if v_locked is null and p_may_wait then
-      select array[x.id], array[x.room] into v_locked, v_room
-      from (select id, cap - used as room from sluice.gate where id = v_change[1] for update) x;
+      select array[x.id], array[x.room], array[x.full_at] into v_locked, v_room, v_full
+      from (select id, cap - used as room, full_at from sluice.gate where id = v_change[1] for update) x;
     end if;
     if v_locked is not null and exists (select from sluice.credit) then
-      with gone as (delete from sluice.credit where gate = any (v_locked) returning gate, n),
-        sums as (select gate, sum(n)::int as n from gone group by gate)
-      select array_agg(gate), array_agg(n) into v_credit, v_credit_n from sums;
+      with gone as (delete from sluice.credit where gate = any (v_locked) returning gate, n, at),
+        sums as (select gate, sum(n)::int as n, min(at) as first, max(at) as last from gone group by gate)
+      select array_agg(gate), array_agg(n), array_agg(first), array_agg(last) into v_credit, v_credit_n, v_first, v_last from sums;
     end if;
   end if;
   -- guard: cap check on re-use -> test/postgres/attacks.test.ts: "attack 7: slots re-used inside a step respect a lowered limit"
   select array_agg(case when l.id is not null then greatest(0, l.room + coalesce(c.n, 0) + u.own) else least(u.own, u.want, greatest(0, sluice.gate_room(u.gate, p_gates, p_own))) end order by u.i),
-    array_agg(l.id is not null order by u.i), array_agg(coalesce(c.n, 0) order by u.i)
-  into slots, locked, absorbed
+    array_agg(l.id is not null order by u.i), array_agg(coalesce(c.n, 0) order by u.i),
+    -- As in full_until.
+    array_agg(case when l.id is null then case when p_meters then sluice.full_until(u.gate) end when l.room > 0 then l.full_at
+      when l.room + coalesce(c.n, 0) <= 0 then 'infinity' when l.room = 0 then c.first else c.last end order by u.i)
+  into slots, locked, absorbed, full_until
   from unnest(p_gates, p_wants, p_own) with ordinality u(gate, want, own, i)
-  left join unnest(v_locked, v_room) l(id, room) on l.id = u.gate
-  left join unnest(v_credit, v_credit_n) c(gate, n) on c.gate = u.gate;
+  left join unnest(v_locked, v_room, v_full) l(id, room, full_at) on l.id = u.gate
+  left join unnest(v_credit, v_credit_n, v_first, v_last) c(gate, n, first, last) on c.gate = u.gate;
 end $$;
 
 -- Cuts what is wanted of each source to the slots of its gates, best source first.
@@ -226,10 +241,18 @@ end $$;
 create function sluice.slots_held(p_lanes bigint[], p_gate int, p_stream_gate int) returns smallint language sql immutable as
 $$ select (coalesce(cardinality(p_lanes), 0) + case when p_gate > 0 then 1 when p_gate < 0 then 8 else 0 end + case when p_stream_gate <> 0 then 1 else 0 end)::smallint $$;
 
-create function sluice.ms_since(p_at timestamptz) returns int language plpgsql as $$
-begin
-  return greatest(0, least(2147483647, extract(epoch from sluice.clock() - p_at) * 1000))::int;
-end $$;
+create function sluice.ms_between(p_from timestamptz, p_to timestamptz) returns bigint language sql immutable as
+$$ select greatest(0, date_part('epoch', p_to - p_from) * 1000)::bigint $$;
+
+-- How many milliseconds ago a gate was full: -1 if it was until now; the largest number that is exact in JavaScript if it never was.
+create function sluice.full_ms(p_until timestamptz, p_now timestamptz) returns bigint language sql immutable as
+$$ select case p_until when 'infinity' then -1 when '-infinity' then 9007199254740991 else sluice.ms_between(p_until, p_now) end $$;
+
+-- What a task has passed, for metrics: see step. p_gates: ',' and each of its totals, with how long ago it was full. Numbers as
+-- text, because an array costs twice as much to make and to send.
+create function sluice.passed(p_attempt smallint, p_due timestamptz, p_now timestamptz, p_gates text, p_lanes bigint[], p_late smallint, p_lane_limits int[]) returns text language sql stable as
+$$ select case when p_attempt = 0 then sluice.ms_between(p_due, p_now) else -1 end::text
+  || case when p_lanes is null then p_gates else coalesce(p_gates, '') || ',0,' || coalesce(p_late, 0)::text || ',' || array_to_string(p_lane_limits, ',') end $$;
 
 -- p_claim: the token of what this call claims, random and chosen by the caller, who therefore knows
 -- it even when the reply is lost. p_from: the stream to begin with. p_tells: note that the worker
@@ -239,12 +262,14 @@ end $$;
 -- gave p_spots, if the look took long or began at spots, tells in stream how many milliseconds it took, and in input where the
 -- heads were. One with stream -1 tells that tasks of a run are to be placed, by code that knows them or because they are many.
 -- holds: how many slots a task holds, and so how many others its end may let through, at most.
--- trace: who enqueued it, or null. wait_ms: of the first task of the first source alone, for how long it had been due, unless it
--- was tried before: one look at the time per claim is enough to know how long tasks wait.
+-- trace: who enqueued it, or null. passed: of the first task of the first source, unless it was tried before, for how many
+-- milliseconds it had been due: of one per claim is enough to know how long tasks wait. With p_meters so of every task that has a limit,
+-- -1 if it was tried before, and then what it passed: each of its totals, by the id of its limit, and how many milliseconds ago
+-- that was full (-1: until now; 9007199254740991: never); and if it has lanes 0, its late, and the limit of each: numbers, split by commas.
 create function sluice.step(p_worker bigint, p_claim bigint, p_streams int[], p_n int,
   p_ids bigint[] default null, p_claims bigint[] default null, p_results text default null, p_keep boolean default true,
-  p_from int default 1, p_tells boolean default false, p_spots sluice.spot[] default null)
-returns table (id bigint, stream int, attempt smallint, input json, holds smallint, trace text, wait_ms int)
+  p_from int default 1, p_tells boolean default false, p_spots sluice.spot[] default null, p_meters boolean default false)
+returns table (id bigint, stream int, attempt smallint, input json, holds smallint, trace text, passed text)
 -- A run row in the hand of a user's transaction that does not end must not hold up the barrier: the
 -- step fails, its outcomes are sent again.
 language plpgsql set lock_timeout = '2s' set enable_seqscan = off set enable_bitmapscan = off set plan_cache_mode = force_generic_plan set jit = off as $$
@@ -253,7 +278,7 @@ declare
   v record; v_note record; g record; s sluice.source; v_sources sluice.source[]; v_others sluice.source[];
   v_settled bigint[]; v_lanes bigint[]; v_lanes_n int[]; v_own_gates int[]; v_own_n int[]; v_joined bigint[]; v_joined_limits int[]; v_take int;
   v_gates int[]; v_wants int[]; v_want_gates int[]; v_want_n int[]; v_gate_wants int[]; v_gate_own int[]; v_rivals int[];
-  v_refused int; v_head bigint; v_claimed int := 0; v_plain int; v_alive boolean; v_lowered boolean; v_dirty boolean; v_noted boolean; v_flow boolean; f record; v_look timestamptz; v_look_ms int;
+  v_refused int; v_head bigint; v_claimed int := 0; v_plain int; v_alive boolean; v_lowered boolean; v_dirty boolean; v_noted boolean; v_flow boolean; f record; v_look timestamptz; v_look_ms int; v_passed text; v_full bigint[];
 begin
   perform sluice.barrier_shared();
   -- All that a step asks before it begins, in one statement: each costs more to start than to run.
@@ -266,14 +291,14 @@ begin
     select * into v from sluice.settle_succeeded(p_ids, p_claims, p_results, p_keep, v_noted or v_flow and not p_keep);
     v_lanes := v.lanes; v_own_gates := v.gates; v_own_n := v.gates_n; v_settled := v.settled;
     v_refused := cardinality(p_ids) - coalesce(cardinality(v.settled), 0);
-    if v_refused > 0 then return query select null::bigint, null::int, least(v_refused, 32767)::smallint, null::json, null::smallint, null::text, null::int; end if;
+    if v_refused > 0 then return query select null::bigint, null::int, least(v_refused, 32767)::smallint, null::json, null::smallint, null::text, null::text; end if;
   end if;
 
   if v_flow then
     -- Before the lanes, and before the claim: this step may claim what comes next in the runs of what it settled.
     select * into f from sluice.workflow_step_end(v_settled, p_streams, p_n);
     v_dirty := v_dirty or f.joined;
-    if f.unplaced then return query select null::bigint, -1, null::smallint, null::json, null::smallint, null::text, null::int; end if;
+    if f.unplaced then return query select null::bigint, -1, null::smallint, null::json, null::smallint, null::text, null::text; end if;
   end if;
 
   -- guard: one pass -> test/postgres/attacks.test.ts: "attack 4: a step admits in one ascending pass"
@@ -298,7 +323,7 @@ begin
     v_look_ms := extract(epoch from sluice.clock() - v_look) * 1000;
     if p_spots <> '{}' or p_spots = '{}' and v_look_ms >= 3 then
       return query select null::bigint, v_look_ms, null::smallint,
-        (select json_agg(json_build_array(x.stream, x.gate, x.rank, x.id::text)) from unnest(v_sources) x), null::smallint, null::text, null::int;
+        (select json_agg(json_build_array(x.stream, x.gate, x.rank, x.id::text)) from unnest(v_sources) x), null::smallint, null::text, null::text;
     end if;
   end if;
 
@@ -325,34 +350,40 @@ begin
     end if;
 
   elsif v_take is not null then
+    -- Without those that this step has freed it may have had none, which is told by the look already.
+    if p_meters and v_own_gates is not null then
+      v_passed := ',' || v_own_gates[1] || ',' || case when least(s.room, s.stream_room) <= v_own_n[1] then -1 else sluice.full_ms(sluice.full_until(v_own_gates[1]), v_look) end;
+    end if;
     if s.gate = 0 then
       return query
       with taken as (
         delete from sluice.ready x where x.ctid = any (array(
           select y.ctid from sluice.ready y where y.stream = s.stream and (y.rank, y.id) >= (s.rank, s.id)
             and (not v_lowered or sluice.over_lane(y.lanes) is null) order by y.rank, y.id limit v_take for update skip locked))
-        returning x.id, x.stream, x.attempt, x.lanes
+        returning x.id, x.stream, x.attempt, x.lanes, x.late
       ), running as (
         insert into sluice.run (id, claim, worker, attempt, started_at, gate, stream_gate, lanes)
         select id, p_claim, p_worker, attempt + 1, sluice.clock(), 0, s.stream_gate, lanes from taken
       )
       select c.id, c.stream, (c.attempt + 1)::smallint, t.input, sluice.slots_held(c.lanes, 0, s.stream_gate), t.trace,
-        case when c.id = v_head and c.attempt = 0 then sluice.ms_since(coalesce(t.due_at, t.created_at)) end from taken c
-      cross join lateral (select k.input, k.trace, k.due_at, k.created_at from sluice.task k where k.id = c.id limit 1) t;
+        case when v_passed is not null or p_meters and c.lanes is not null and (c.lanes[1] >> 60 = 2 or c.lanes[2] >> 60 = 2) then sluice.passed(c.attempt, coalesce(t.due_at, t.created_at), v_look, v_passed, c.lanes, c.late, t.lane_limits)
+          when c.id = v_head and c.attempt = 0 then sluice.ms_between(coalesce(t.due_at, t.created_at), v_look)::text end from taken c
+      cross join lateral (select k.input, k.trace, k.due_at, k.created_at, k.lane_limits from sluice.task k where k.id = c.id limit 1) t;
     else
       return query
       with taken as (
         delete from sluice.gated x where x.ctid = any (array(
           select y.ctid from sluice.gated y where y.stream = s.stream and y.gate = s.gate and (y.rank, y.id) >= (s.rank, s.id)
             and (not v_lowered or sluice.over_lane(y.lanes) is null) order by y.rank, y.id limit v_take for update skip locked))
-        returning x.id, x.stream, x.attempt, x.lanes
+        returning x.id, x.stream, x.attempt, x.lanes, x.late
       ), running as (
         insert into sluice.run (id, claim, worker, attempt, started_at, gate, stream_gate, lanes)
         select id, p_claim, p_worker, attempt + 1, sluice.clock(), s.gate, s.stream_gate, lanes from taken
       )
       select c.id, c.stream, (c.attempt + 1)::smallint, t.input, sluice.slots_held(c.lanes, s.gate, s.stream_gate), t.trace,
-        case when c.id = v_head and c.attempt = 0 then sluice.ms_since(coalesce(t.due_at, t.created_at)) end from taken c
-      cross join lateral (select k.input, k.trace, k.due_at, k.created_at from sluice.task k where k.id = c.id limit 1) t;
+        case when v_passed is not null or p_meters and c.lanes is not null and (c.lanes[1] >> 60 = 2 or c.lanes[2] >> 60 = 2) then sluice.passed(c.attempt, coalesce(t.due_at, t.created_at), v_look, v_passed, c.lanes, c.late, t.lane_limits)
+          when c.id = v_head and c.attempt = 0 then sluice.ms_between(coalesce(t.due_at, t.created_at), v_look)::text end from taken c
+      cross join lateral (select k.input, k.trace, k.due_at, k.created_at, k.lane_limits from sluice.task k where k.id = c.id limit 1) t;
     end if;
     get diagnostics v_claimed = row_count;
     if v_claimed < v_own_n[1] then perform sluice.give_back(v_own_gates, array[v_own_n[1] - v_claimed]); end if;
@@ -386,28 +417,35 @@ begin
     left join unnest(v_want_gates, v_want_n) w(gate, n) on w.gate = x.gate
     left join unnest(v_own_gates, v_own_n) f(gate, n) on f.gate = x.gate;
     v_plain := (select coalesce(sum(x.k), 0) from unnest(v_sources, v_wants) x(stream, gate, stream_gate, rank, id, room, stream_room, k) where x.gate = 0 and x.stream_gate = 0);
-    select * into g from sluice.lock_gates(v_gates, v_gate_wants, v_gate_own, v_plain = 0 and v_own_gates is null);
+    select * into g from sluice.lock_gates(v_gates, v_gate_wants, v_gate_own, v_plain = 0 and v_own_gates is null, p_meters);
     v_wants := sluice.allot(v_wants, v_sources, v_gates, g.slots);
+    if p_meters and v_gates <> '{}' then
+      v_look := sluice.clock();
+      v_full := array(select sluice.full_ms(x.at, v_look) from unnest(g.full_until) with ordinality x(at, i) order by x.i);
+    end if;
 
     return query
     with source as (
-      select * from unnest(v_sources, v_wants) u(stream, gate, stream_gate, rank, id, room, stream_room, k) where k > 0
+      select u.*, case when v_full is not null then (
+          select string_agg(',' || y.gate || ',' || y.full_ms, '') from unnest(v_gates, v_full) y(gate, full_ms)
+          where y.gate = any (sluice.gates_of(u.gate) || u.stream_gate)) end as passed
+      from unnest(v_sources, v_wants) u(stream, gate, stream_gate, rank, id, room, stream_room, k) where k > 0
     ), from_ready as (
       delete from sluice.ready x where x.ctid = any (array(
         select y.tid from source w cross join lateral (
           select z.ctid as tid from sluice.ready z where z.stream = w.stream and (z.rank, z.id) >= (w.rank, w.id)
             and (not v_lowered or sluice.over_lane(z.lanes) is null) order by z.rank, z.id limit w.k for update skip locked) y
         where w.gate = 0))
-      returning x.id, x.stream, x.attempt, 0 as gate, x.lanes
+      returning x.id, x.stream, x.attempt, 0 as gate, x.lanes, x.late
     ), from_gated as (
       delete from sluice.gated x where x.ctid = any (array(
         select y.tid from source w cross join lateral (
           select z.ctid as tid from sluice.gated z where z.stream = w.stream and z.gate = w.gate and (z.rank, z.id) >= (w.rank, w.id)
             and (not v_lowered or sluice.over_lane(z.lanes) is null) order by z.rank, z.id limit w.k for update skip locked) y
         where w.gate <> 0))
-      returning x.id, x.stream, x.attempt, x.gate, x.lanes
+      returning x.id, x.stream, x.attempt, x.gate, x.lanes, x.late
     ), taken as materialized (
-      select c.*, w.stream_gate from (select * from from_ready union all select * from from_gated) c join source w on w.stream = c.stream and w.gate = c.gate
+      select c.*, w.stream_gate, w.passed from (select * from from_ready union all select * from from_gated) c join source w on w.stream = c.stream and w.gate = c.gate
     ), running as (
       insert into sluice.run (id, claim, worker, attempt, started_at, gate, stream_gate, lanes)
       select id, p_claim, p_worker, attempt + 1, sluice.clock(), gate, stream_gate, lanes from taken
@@ -415,19 +453,20 @@ begin
       select x.gate, sum(t.n)::int as n from (select gate, stream_gate, count(*) as n from taken group by gate, stream_gate) t
       cross join lateral unnest(sluice.gates_of(t.gate) || t.stream_gate) x(gate) group by x.gate
     ), change as materialized (
-      select y.gate, y.locked, coalesce(u.n, 0) - y.own - y.absorbed as n
-      from unnest(v_gates, g.locked, v_gate_own, g.absorbed) y(gate, locked, own, absorbed) left join used u on u.gate = y.gate
+      select y.gate, y.locked, coalesce(u.n, 0) - y.own - y.absorbed as n, y.full_until
+      from unnest(v_gates, g.locked, v_gate_own, g.absorbed, g.full_until) y(gate, locked, own, absorbed, full_until) left join used u on u.gate = y.gate
     ), counted as (
-      update sluice.gate t set used = t.used + c.n from (
-        select k.tid, change.n from change cross join lateral (select ctid as tid from sluice.gate where id = change.gate limit 1) k
+      update sluice.gate t set used = t.used + c.n, full_at = least(c.full_until, sluice.clock()) from (
+        select k.tid, change.n, change.full_until from change cross join lateral (select ctid as tid from sluice.gate where id = change.gate limit 1) k
         where change.locked and change.n <> 0) c
       where t.ctid = c.tid
     ), credited as (
       insert into sluice.credit (gate, n) select gate, -n from change where not locked and n < 0
     )
     select c.id, c.stream, (c.attempt + 1)::smallint, t.input, sluice.slots_held(c.lanes, c.gate, c.stream_gate), t.trace,
-        case when c.id = v_head and c.attempt = 0 then sluice.ms_since(coalesce(t.due_at, t.created_at)) end from taken c
-    cross join lateral (select k.input, k.trace, k.due_at, k.created_at from sluice.task k where k.id = c.id limit 1) t;
+        case when c.passed is not null or p_meters and c.lanes is not null and (c.lanes[1] >> 60 = 2 or c.lanes[2] >> 60 = 2) then sluice.passed(c.attempt, coalesce(t.due_at, t.created_at), v_look, c.passed, c.lanes, c.late, t.lane_limits)
+          when c.id = v_head and c.attempt = 0 then sluice.ms_between(coalesce(t.due_at, t.created_at), v_look)::text end from taken c
+    cross join lateral (select k.input, k.trace, k.due_at, k.created_at, k.lane_limits from sluice.task k where k.id = c.id limit 1) t;
     get diagnostics v_claimed = row_count;
   end if;
   if p_tells then

@@ -58,9 +58,9 @@ begin
   update sluice.suspect set reserved_by = null where reserved_by = p_worker;
 end $$;
 
--- The worker holds nothing else now. Takes the suspect if its gates have room, else returns nothing.
+-- The worker holds nothing else now. Takes the suspect if its gates have room, else returns nothing. passed: as in step.
 create function sluice.claim_suspect(p_worker bigint, p_claim bigint, p_id bigint)
-returns table (id bigint, stream int, attempt smallint, input json, trace text) language plpgsql as $$
+returns table (id bigint, stream int, attempt smallint, input json, trace text, passed text) language plpgsql as $$
 #variable_conflict use_column
 declare v_gates int[]; v_task sluice.task; v_stream_gate int;
 begin
@@ -90,7 +90,9 @@ begin
   ), counted as (
     update sluice.gate g set used = used + 1 where g.id = any (v_gates) and exists (select from taken)
   )
-  select t.id, t.stream, (t.attempt + 1)::smallint, v_task.input, v_task.trace from taken t;
+  select t.id, t.stream, (t.attempt + 1)::smallint, v_task.input, v_task.trace,
+    -- It was tried before, and there is room: it waited for other reasons.
+    sluice.passed(1::smallint, null, null, coalesce((select string_agg(',' || x || ',9007199254740991', '') from unnest(v_gates) x), ''), v_task.lanes, null, v_task.lane_limits) from taken t;
 end $$;
 
 -- Everything a worker holds under claims it does not know of: replies that were lost. Called again

@@ -53,7 +53,10 @@ begin
     )
     select coalesce((select array_agg(gone.id) from gone), '{}'), coalesce((select array_agg(running.id) from running), '{}') into v_round, v_round_asked;
     v_gone := v_gone || v_round; v_asked := v_asked || v_round_asked;
-    v_left := array(select unnest(p_ids) except select unnest(v_gone) except select unnest(v_asked));
+    -- Those that are over, or never were, are not between two states.
+    v_left := array(select u.id from (select unnest(p_ids) except select unnest(v_gone) except select unnest(v_asked)) u(id)
+      cross join lateral (select from sluice.task k where k.id = u.id limit 1) t left join lateral (select true as ended from sluice.done k where k.id = u.id limit 1) d on true
+      where d.ended is null);
     exit when v_left = '{}';
     if v_try = 2 then perform pg_sleep(0.002); end if;
   end loop;
@@ -61,6 +64,7 @@ begin
   if p_notes and v_gone <> '{}' then
     insert into sluice.workflow_note (id) select w.id from unnest(v_gone) u(id) cross join lateral (select x.id from sluice.workflow_task x where x.id = u.id limit 1) w;
   end if;
+  if v_gone <> '{}' then perform sluice.workflow_bereave(v_gone); end if;
   -- What they held may let others through, whom no enqueue announces.
   if v_gone <> '{}' and exists (select from sluice.worker where asleep) then
     perform sluice.ring(array(select distinct t.stream from sluice.task t where t.id = any (v_gone) and t.lanes is not null), cardinality(v_gone));
@@ -71,14 +75,39 @@ begin
   from unnest(p_ids) x;
 end $$;
 
--- A failed or cancelled task runs again from its first attempt, in its old place.
-create function sluice.retry(p_id bigint) returns boolean language plpgsql as $$
+-- A failed or cancelled task runs again from its first attempt, in its old place. What it had fanned out goes on with
+-- it; while that is being cancelled it is refused, because it would find nothing but that.
+create function sluice.retry(p_id bigint) returns boolean language plpgsql
+set lock_timeout = '2s' set enable_seqscan = off set enable_bitmapscan = off set plan_cache_mode = force_generic_plan set jit = off as $$
+declare v_counted boolean; v_made bigint[] := array(select r.id from sluice.workflow_run r where r.parent = p_id); v_runs bigint[]; v_run bigint; v_left int := 1000;
 begin
-  if exists (select from sluice.workflow_task where id = p_id) and not sluice.workflow_uncount(p_id) then return false; end if;
-  return sluice.retry_many(array[p_id]) = 1;
+  -- The run that it belongs to, and what it made. Whoever cancels what is left of an ended task looks at the task under
+  -- this lock, so one of the two sees the other.
+  -- guard: a retry locks what its task made -> test/postgres/workflow/races.test.ts: "what a task had fanned out goes on if the task is retried before anybody cancels it"
+  v_runs := v_made || array(select w.run from sluice.workflow_task w where w.id = p_id);
+  if v_runs <> '{}' then perform sluice.workflow_shared(v_runs); end if;
+  if exists (select from sluice.workflow_task where id = p_id) then
+    v_counted := sluice.workflow_uncount(p_id);
+    -- A retry of its run is bringing it back.
+    if v_counted is null then return true; end if;
+    if not v_counted then return false; end if;
+  end if;
+  if exists (select from sluice.workflow_run r where r.id = any (v_made) and r.stopping and r.finished_at is null) then
+    perform sluice.refuse('workflow_stopping', 'what this task fanned out is being cancelled: wait for its end'); end if;
+  if sluice.retry_many(array[p_id]) = 0 then return false; end if;
+  -- The first of what it made, in the order of their windows' lanes; the rest, and what that made, is a keeper's.
+  if v_made <> '{}' then
+    for v_run in select a.run from sluice.workflow_again a join sluice.workflow_run r on r.id = a.run join sluice.workflow_node n on n.run = a.run and n.node = a.node
+        where a.run = any (v_made) and not r.paused order by n.lane loop
+      v_left := v_left - sluice.workflow_again_run(v_run, v_left);
+      exit when v_left <= 0;
+    end loop;
+  end if;
+  return true;
 end $$;
 
--- Returns how many. The caller has seen to it that no run counts them as over.
+-- Returns how many. The caller has seen to it that no run counts them as over, and holds the locks of what they fanned
+-- out, none of which is being cancelled.
 create function sluice.retry_many(p_ids bigint[]) returns int
 language plpgsql set enable_seqscan = off set enable_bitmapscan = off set plan_cache_mode = force_generic_plan set jit = off as $$
 declare v_ids bigint[]; v_streams int[];
@@ -127,7 +156,7 @@ create view sluice.task_state as
   from sluice.task t join sluice.stream s on s.id = t.stream
   cross join lateral (
     select 'scheduled' as state, attempt, run_at, null::bigint as worker, null::timestamptz as started_at, null::timestamptz as finished_at, null::json as outcome from sluice.scheduled where id = t.id
-    union all select 'waiting', attempt, null, null, null, null, null from sluice.wait w where w.lane = any (t.lanes) and w.place = sluice.lane_place(w.lane, t.rank) and w.id = t.id
+    union all select 'waiting', w.attempt, null, null, null, null, null from unnest(t.lanes) l(id) cross join lateral (select attempt from sluice.wait w where w.lane = l.id and w.place = sluice.lane_place(l.id, t.rank) and w.id = t.id limit 1) w
     union all select 'ready', attempt, null, null, null, null, null from sluice.ready r where t.gate = 0 and r.stream = t.stream and r.rank = t.rank and r.id = t.id
     union all select 'waiting', attempt, null, null, null, null, null from sluice.gated g where t.gate <> 0 and g.stream = t.stream and g.gate = t.gate and g.rank = t.rank and g.id = t.id
     union all select 'waiting', attempt, null, null, null, null, null from sluice.park where id = t.id
@@ -136,6 +165,10 @@ create view sluice.task_state as
     union all select 'running', attempt, null, worker, started_at, null, null from sluice.run where id = t.id
     union all select case state when 's' then 'succeeded' when 'f' then 'failed' else 'cancelled' end, attempt, null, worker, started_at, finished_at, outcome from sluice.done where id = t.id
   ) x;
+
+-- The names of limits that claims have met, for metrics.
+create function sluice.limit_names(p_limits int[]) returns table (id int, name text) language sql stable as
+$$ select l.id, l.name from sluice.limits l where l.id = any (p_limits) $$;
 
 -- The slots of limits, for metrics: at most p_max limits, those named first. A limit per key is told under name/*, by
 -- the key that has the most. slots: null while lifted. waiting: tasks that stand before a limit that is full, counted

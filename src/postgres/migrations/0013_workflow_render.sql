@@ -5,9 +5,10 @@
 create function sluice.workflow_error(p_code text, p_message text) returns json language sql immutable as
 $$ select json_build_object('name', 'SluiceError', 'code', p_code, 'message', p_message) $$;
 
--- Whether a result was too large to be stored, and this is the note that stands for it.
+-- Whether a result was too large to be stored, and this is the note that stands for it. The blank tells: no
+-- handler's own result is written with one there, whatever is in it (src/core/storable.ts), and json keeps its text.
 create function sluice.workflow_cut(p_outcome json) returns boolean language sql immutable as
-$$ select p_outcome::text like '{"truncated":true,"bytes":%' $$;
+$$ select p_outcome::text like '{ "truncated":true,"bytes":%' $$;
 
 -- What an each came to: {results, errors, counts}, or what the path names of it. Of many results one is read alone.
 create function sluice.workflow_each(p_run bigint, p_node smallint, p_path text[], p_max int) returns text language plpgsql stable
@@ -49,7 +50,7 @@ begin
 end $$;
 
 -- The value of one reference as JSON text; a path that leads nowhere is null. Of a node that failed or was
--- cancelled there is only {"error": ...}.
+-- cancelled there is only {"error": ...}, of an each that had begun also what its items came to.
 create function sluice.workflow_value(p_run bigint, p_node smallint, p_path text[], p_max int) returns text language plpgsql stable as $$
 declare v_kind "char"; v_state "char"; v_outcome json; v_task bigint; v_total int;
 begin
@@ -69,6 +70,14 @@ begin
     return coalesce((v_outcome #> p_path)::text, 'null');
   end if;
   return 'null';
+end $$;
+
+-- A time as a sleep takes it: milliseconds since 1970, or ISO text, which means UTC where it names no offset. Null
+-- for other words: what the server makes of 'tomorrow' or of 1/2/2030 depends on the session and on the day.
+create function sluice.workflow_time(p_text text) returns timestamptz language plpgsql stable set timezone = 'UTC' as $$
+begin
+  return case when p_text ~ '^-?[0-9]{1,15}([.][0-9]+)?$' then to_timestamp(p_text::numeric / 1000)
+    when p_text ~* '^[0-9]{4}-[0-9]{2}-[0-9]{2}([t ][0-9]{2}:[0-9]{2}(:[0-9]{2}([.][0-9]+)?)?(z|[+-][0-9]{2}(:?[0-9]{2})?)?)?$' then p_text::timestamptz end;
 end $$;
 
 create function sluice.workflow_fit(p_text text, p_max int) returns text language plpgsql immutable as $$

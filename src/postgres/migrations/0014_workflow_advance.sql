@@ -58,13 +58,13 @@ begin
     begin
       made := made + sluice.workflow_make(p_runs[i:i], p_nodes[i:i], p_tids[i:i], p_graphs[i:i], p_bytes[i:i], p_streams[i:i], p_fates[i:i], p_terms);
     exception when sqlstate 'SLUIC' or data_exception or program_limit_exceeded then
-      errors[i] := sluice.workflow_caught(sqlstate, sqlerrm, p_runs[i]);
+      errors[i] := sluice.workflow_caught(sqlstate, sqlerrm);
     end;
   end loop;
 end $$;
 
 -- Why something could not be rendered, as a node tells it.
-create function sluice.workflow_caught(p_state text, p_message text, p_run bigint) returns json language sql immutable as
+create function sluice.workflow_caught(p_state text, p_message text) returns json language sql immutable as
 $$ select sluice.workflow_error(case when p_state <> 'SLUIC' then 'input_not_storable' when p_message like '%too large to be stored' then 'result_truncated'
     when p_message like '%are allowed' then 'input_too_large' else 'invalid_workflow' end, p_message) $$;
 
@@ -127,12 +127,17 @@ begin
   insert into sluice.workflow_task (id, run, node, item) select id, p_run, p_node, n - 1 from item;
 end $$;
 
--- An each begins. Its tasks are created here if no code is needed and they are few; else by a transaction of its
--- own, so that no step takes seconds. Returns s if there is nothing to do, f if it cannot be done, else r or u.
-create function sluice.workflow_begin_each(p_run bigint, p_node smallint) returns "char" language plpgsql as $$
-declare v record; s record; t record; v_total int; v_lane bigint; v_error json;
+-- An each begins. Its tasks are created here if no code is needed and they are at most p_room; else by a transaction of
+-- its own, so that no step takes seconds. One that was held while it was to be placed keeps its window: somebody may still
+-- be at it, whose tasks stand there. Returns s if there is nothing to do, f if it cannot be done, else r or u.
+create function sluice.workflow_begin_each(p_run bigint, p_node smallint, p_room int) returns "char" language plpgsql as $$
+declare v record; s record; t record; v_total int; v_lane bigint; v_window int; v_error json; v_later boolean := false;
 begin
   select k.* into s from sluice.workflow_run r join sluice.workflow_step k on k.graph = r.graph and k.node = p_node where r.id = p_run;
+  -- guard: a window is kept -> test/postgres/workflow/place.test.ts: "a fan-out that is paused and resumed while it is placed keeps its window"
+  select n.lane, n.window_size into v_lane, v_window from sluice.workflow_node n where n.run = p_run and n.node = p_node;
+  -- guard: a set window outlives a retry -> test/postgres/workflow/again.test.ts: "a window that was set for a run holds for it after a retry too"
+  v_window := coalesce(v_window, s.window_size);
   begin
     select * into v from sluice.workflow_items(p_run, p_node);
     if json_typeof(v.items) <> 'array' then
@@ -144,25 +149,29 @@ begin
       end if;
     end if;
     if v_error is null and v_total > 0 then
-      v_lane := case when s.window_size is not null then (3::bigint << 60) | nextval('sluice.workflow_lane') end;
+      if v_window is not null then v_lane := coalesce(v_lane, (3::bigint << 60) | nextval('sluice.workflow_lane')); end if;
       select * into t from sluice.workflow_terms(s.stream);
-      if not t.in_code and v_total <= 1000 then
+      -- One that was paused while another had it in hand may still have its row: he may place it yet.
+      -- guard: what is in hand is left there -> test/postgres/workflow/standing.test.ts: "a fan-out in a placer's hand that needs no code any more when it is resumed stops nobody"
+      v_later := t.in_code or v_total > p_room or exists (select from sluice.workflow_unplaced x where x.run = p_run and x.node = p_node);
+      if not v_later then
         perform sluice.workflow_fan(p_run, p_node, s.stream, v_lane, coalesce(s.rank, t.rank), coalesce(s.attempts, t.attempts), t.gate, v.items, v.parts, v.kinds, v.paths, v.bytes_max);
       end if;
     end if;
   exception when sqlstate 'SLUIC' or data_exception or program_limit_exceeded then
-    v_error := sluice.workflow_caught(sqlstate, sqlerrm, p_run);
+    v_error := sluice.workflow_caught(sqlstate, sqlerrm);
   end;
   if v_error is not null or v_total = 0 then
     update sluice.workflow_node set state = case when v_error is null then 's' else 'f' end::"char", outcome = v_error, finished_at = sluice.clock() where run = p_run and node = p_node;
     return case when v_error is null then 's' else 'f' end;
   end if;
-  if t.in_code or v_total > 1000 then
-    insert into sluice.workflow_unplaced (run, node, stream, in_code) values (p_run, p_node, s.stream, t.in_code);
+  if v_later then
+    -- guard: the row in hand is kept -> test/postgres/workflow/place.test.ts: "a fan-out that is paused and resumed while it is placed keeps its window"
+    insert into sluice.workflow_unplaced (run, node, stream, in_code) values (p_run, p_node, s.stream, t.in_code) on conflict do nothing;
   end if;
-  update sluice.workflow_node set state = case when t.in_code or v_total > 1000 then 'u' else 'r' end::"char", total = v_total, window_size = s.window_size, lane = v_lane, stream = s.stream
+  update sluice.workflow_node set state = case when v_later then 'u' else 'r' end::"char", total = v_total, window_size = v_window, lane = v_lane, stream = s.stream
   where run = p_run and node = p_node;
-  return case when t.in_code or v_total > 1000 then 'u' else 'r' end;
+  return case when v_later then 'u' else 'r' end;
 end $$;
 
 -- A node without tasks begins. Returns its state: over at once, or r when something must come first.
@@ -177,9 +186,10 @@ begin
     elsif s.kind = 's' then
       if s.over_parts <> '{}' then
         v_text := sluice.workflow_render(p_run, s.over_parts, s.over_nodes, s.over_paths, s.bytes_max)::json #>> '{}';
-        v_at := case when v_text ~ '^-?[0-9]{1,15}([.][0-9]+)?$' then to_timestamp(v_text::numeric / 1000) else v_text::timestamptz end;
+        v_at := sluice.workflow_time(v_text);
         if v_at is null or v_at not between v_now - interval '100 years' and v_now + interval '100 years' then
-          perform sluice.refuse('invalid_option', 'the time of a sleep must be within a hundred years'); end if;
+          perform sluice.refuse('invalid_option', format('node %s cannot sleep until %s: a time is ISO text or milliseconds since 1970, within a hundred years', to_json(s.name),
+            case when v_text is null then 'null (the reference leads nowhere, or to null)' else to_json(left(v_text, 100))::text end)); end if;
       else
         v_at := v_now + s.ms * interval '1 millisecond';
       end if;
@@ -192,7 +202,7 @@ begin
     end if;
   exception when sqlstate 'SLUIC' or data_exception or program_limit_exceeded then
     v_state := 'f';
-    v_outcome := case when s.kind = 's' then sluice.workflow_error('invalid_option', sqlerrm) else sluice.workflow_caught(sqlstate, sqlerrm, p_run) end;
+    v_outcome := case when s.kind = 's' then sluice.workflow_error('invalid_option', sqlerrm) else sluice.workflow_caught(sqlstate, sqlerrm) end;
   end;
   if v_state = 'r' then
     if v_at is not null then insert into sluice.workflow_timer (run, node, due_at) values (p_run, p_node, v_at); end if;
@@ -210,7 +220,7 @@ create function sluice.workflow_go(p_runs bigint[], p_nodes smallint[], p_hits s
 language plpgsql set enable_seqscan = off set enable_bitmapscan = off set plan_cache_mode = force_generic_plan set jit = off as $$
 declare
   v_runs bigint[]; v_nodes smallint[]; v_tids tid[]; v_left smallint[]; v_fates "char"[]; v_streams int[]; v_graphs int[]; v_bytes int[]; v_now timestamptz := sluice.clock();
-  v_types int[]; v_type int; v_in_code int[]; v_terms sluice.workflow_made[]; t record; v_errors json[]; v_state "char";
+  v_types int[]; v_type int; v_in_code int[]; v_terms sluice.workflow_made[]; t record; v_errors json[]; v_state "char"; v_room int := 5000; v_total int;
 begin
   made := 0; joined := false;
   -- A dependency fulfils, refuses (because it failed: bad, or because a condition says so: unmet) or is neutral:
@@ -231,7 +241,7 @@ begin
               else case when k.state = 's' then case when (k.outcome::text = 'true') = (d.dep_on = 't') then 'met' else 'unmet' end when k.state = 'x' then 'unmet' else 'bad' end
             end as fate
             from unnest(s.deps, s.dep_on) d(node, dep_on) cross join lateral (select state, outcome from sluice.workflow_node k where k.run = u.run and k.node = d.node limit 1) k) x) end,
-        case when u.paused then 'h' else s.kind end) end::"char" as fate
+        case when u.paused then 'h' when n.state = 'h' and s.kind = 't' and exists (select from sluice.workflow_unplaced x where x.run = u.run and x.node = u.node) then 'u' else s.kind end) end::"char" as fate
     from (
       select h.run, h.node, r.graph, r.paused, r.bytes_max, h.hits from unnest(p_runs, p_nodes, p_hits) h(run, node, hits)
       cross join lateral (select graph, paused, bytes_max from sluice.workflow_run where id = h.run limit 1) r where p_hits is not null
@@ -241,7 +251,7 @@ begin
       cross join lateral (select successors from sluice.workflow_step k where k.graph = r.graph and k.node = h.node limit 1) k
       cross join lateral unnest(k.successors) x(node) where p_hits is null group by 1, 2, 3, 4, 5
     ) u
-    cross join lateral (select ctid as tid, blocked from sluice.workflow_node k where k.run = u.run and k.node = u.node and k.state in ('p', 'h') limit 1) n
+    cross join lateral (select ctid as tid, blocked, state from sluice.workflow_node k where k.run = u.run and k.node = u.node and k.state in ('p', 'h') limit 1) n
     cross join lateral (select kind, stream, deps, dep_on from sluice.workflow_step k where k.graph = u.graph and k.node = u.node limit 1) s
   ) z;
   if v_runs is null then return; end if;
@@ -270,7 +280,8 @@ begin
     started_at = case when u.fate not in ('b', 'k', 'x', 'h', 'f') then v_now else n.started_at end, finished_at = case when u.fate in ('f', 'k', 'x') then v_now end
   from unnest(v_tids, v_left, v_fates, v_streams, v_errors) u(tid, left_over, fate, stream, error) where n.ctid = u.tid and u.fate <> 't';
   if 'u' = any (v_fates) then
-    insert into sluice.workflow_unplaced (run, node, stream, in_code) select run, node, stream, true from unnest(v_runs, v_nodes, v_fates, v_streams) u(run, node, fate, stream) where fate = 'u';
+    insert into sluice.workflow_unplaced (run, node, stream, in_code) select run, node, stream, true from unnest(v_runs, v_nodes, v_fates, v_streams) u(run, node, fate, stream) where fate = 'u'
+    on conflict do nothing;
     -- Counted as made: who is rung to claim them finds that they are to be placed.
     streams := streams || array(select distinct stream from unnest(v_fates, v_streams) u(fate, stream) where fate = 'u');
     made := made + (select count(*) from unnest(v_fates) f where f = 'u');
@@ -279,14 +290,15 @@ begin
   select array_agg(u.run), array_agg(u.node) into over_runs, over_nodes from unnest(v_runs, v_nodes, v_fates) u(run, node, fate) where u.fate in ('k', 'x', 'f');
   for i in 1..cardinality(v_runs) loop
     continue when v_fates[i] not in ('e', 'w', 's', 'v');
-    v_state := case when v_fates[i] = 'e' then sluice.workflow_begin_each(v_runs[i], v_nodes[i]) else sluice.workflow_begin(v_runs[i], v_nodes[i]) end;
+    v_state := case when v_fates[i] = 'e' then sluice.workflow_begin_each(v_runs[i], v_nodes[i], least(v_room, 1000)) else sluice.workflow_begin(v_runs[i], v_nodes[i]) end;
     if v_state in ('s', 'f') then
       over_runs := over_runs || v_runs[i]; over_nodes := over_nodes || v_nodes[i];
     elsif v_state = 'u' then
       streams := streams || v_streams[i]; made := made + 1;
     elsif v_fates[i] = 'e' and v_state = 'r' then
-      joined := true; streams := streams || v_streams[i];
-      made := made + (select n.total from sluice.workflow_node n where n.run = v_runs[i] and n.node = v_nodes[i]);
+      v_total := (select n.total from sluice.workflow_node n where n.run = v_runs[i] and n.node = v_nodes[i]);
+      -- guard: few items at once -> test/postgres/workflow/standing.test.ts: "of many fan-outs that begin at once 5,000 items are made, the rest by transactions of their own"
+      joined := true; streams := streams || v_streams[i]; made := made + v_total; v_room := v_room - v_total;
     end if;
   end loop;
 end $$;
@@ -357,12 +369,17 @@ begin
   return json_build_object('name', 'SluiceError', 'code', 'items_failed', 'message', p_failed || ' of ' || p_total || case when p_total = 1 then ' item' else ' items' end || ' failed' || coalesce(': ' || v_first, ''), 'cause', json_build_object('message', v_first));
 end $$;
 
--- Items ended so and so often, per node; p_firsts: the first that failed. Counts, and returns the nodes that are over
+-- Why items of a fail-fast each are cancelled for the sake of another. By this text one knows them from the one that
+-- was the cause.
+create function sluice.workflow_blame() returns text language sql immutable as $$ select 'another item failed or was cancelled' $$;
+
+-- Items ended so and so often, per node; p_firsts: the first that failed, else that was cancelled. Counts, and returns the nodes that are over
 -- with it, whether all of these succeeded, and those that are to be given up because of it. A statement after the
 -- one that locked their runs.
 create function sluice.workflow_tally(p_runs bigint[], p_nodes smallint[], p_s int[], p_f int[], p_c int[], p_firsts bigint[],
   out over_runs bigint[], out over_nodes smallint[], out good boolean, out failing_runs bigint[], out failing_nodes smallint[])
 language plpgsql set enable_seqscan = off set enable_bitmapscan = off set plan_cache_mode = force_generic_plan set jit = off as $$
+declare v_lanes bigint[];
 begin
   with counted as (
     update sluice.workflow_node n set succeeded = n.succeeded + c.s, failed = n.failed + c.f, cancelled = n.cancelled + c.c,
@@ -370,34 +387,72 @@ begin
       state = case when n.total > n.succeeded + n.failed + n.cancelled + c.s + c.f + c.c then n.state
         when n.policy = 'o' and not (select r.stopping from sluice.workflow_run r where r.id = n.run) then 's'
         when n.policy <> 'o' and n.failed + c.f > 0 then 'f' when n.cancelled + c.c > 0 then 'c' else 's' end::"char",
-      outcome = case when n.policy in ('a', 'n') and n.failed + c.f > 0 then sluice.workflow_items_failed(n.failed + c.f, n.total, n.outcome, c.first) end,
+      outcome = case when n.policy in ('a', 'n') then case when n.failed + c.f > 0 then sluice.workflow_items_failed(n.failed + c.f, n.total, n.outcome, c.first)
+        when n.cancelled + c.c > 0 then coalesce(n.outcome, (select json_build_object('reason', d.outcome -> 'reason') from sluice.done d where d.id = c.first limit 1)) end end,
       finished_at = case when n.total = n.succeeded + n.failed + n.cancelled + c.s + c.f + c.c then sluice.clock() end
     from (select x.tid, x.failing, u.* from unnest(p_runs, p_nodes, p_s, p_f, p_c, p_firsts) u(run, node, s, f, c, first)
       cross join lateral (select ctid as tid, k.failing from sluice.workflow_node k where k.run = u.run and k.node = u.node and k.state = 'r' limit 1) x) c
-    where n.ctid = c.tid returning n.run, n.node, n.state, n.finished_at is not null as over, n.failing and not c.failing as fails
+    where n.ctid = c.tid returning n.run, n.node, n.state, n.finished_at is not null as over, n.failing and not c.failing as fails, case when n.cancelled > 0 then n.lane end as lane
   )
   select array_agg(run) filter (where over), array_agg(node) filter (where over), bool_and(state = 's') filter (where over),
-    array_agg(run) filter (where fails and not over), array_agg(node) filter (where fails and not over)
-  into over_runs, over_nodes, good, failing_runs, failing_nodes from counted;
+    array_agg(run) filter (where fails and not over), array_agg(node) filter (where fails and not over), array_agg(lane) filter (where over and lane is not null)
+  into over_runs, over_nodes, good, failing_runs, failing_nodes, v_lanes from counted;
+  -- Whoever waits at a window and is cancelled frees nothing, so the window's row may be left: somebody looks.
+  -- guard: a window goes with its node -> test/postgres/workflow/operate.test.ts: "of a window at which nobody stands any more nothing is left"
+  if v_lanes is not null then insert into sluice.dirty (lane, limit_id) select l, -2 from unnest(v_lanes) l; end if;
+end $$;
+
+-- Of an each those that are to be cancelled first: what runs, what has been let through and so stands before the first
+-- that waits at the window, and p_next that come next. every: that is all there is. Ids ascend with items.
+create function sluice.workflow_in_flight(p_run bigint, p_node smallint, p_next int, out ids bigint[], out every boolean)
+language plpgsql stable set enable_seqscan = off set enable_bitmapscan = off set plan_cache_mode = force_generic_plan set jit = off as $$
+declare v_item int; v_total int; v_first bigint; v_last bigint;
+begin
+  select case when n.lane is null then 0 else coalesce(w.item, n.total) end, n.total into v_item, v_total from sluice.workflow_node n
+  left join lateral (select k.item from sluice.workflow_task k where k.id = (select x.id from sluice.wait x where x.lane = n.lane order by x.place, x.id limit 1) limit 1) w on true
+  where n.run = p_run and n.node = p_node;
+  v_first := (select w.id from sluice.workflow_task w where w.run = p_run and w.node = p_node order by w.item limit 1);
+  v_last := (select w.id from sluice.workflow_task w where w.run = p_run and w.node = p_node order by w.item desc limit 1);
+  every := v_item <= 500 and v_total - v_item <= p_next;
+  ids := array(select distinct f.id from (
+    (select x.id from (select r.id from sluice.run r where r.id between v_first and v_last order by r.id limit 10000) x
+      cross join lateral (select k.run, k.node from sluice.workflow_task k where k.id = x.id limit 1) w where w.run = p_run and w.node = p_node limit 1000)
+    union all (select w.id from sluice.workflow_task w where w.run = p_run and w.node = p_node and w.item < v_item order by w.item desc limit 500)
+    union all (select w.id from sluice.workflow_task w where w.run = p_run and w.node = p_node and w.item >= v_item order by w.item limit p_next)) f
+    left join lateral (select true as ended from sluice.done d where d.id = f.id limit 1) d on true where d.ended is null);
+end $$;
+
+-- What a retry of this run, or of this node of it, has not brought back yet stays what it was, and is counted so. The
+-- caller holds the run's lock, and looks whether it was the last. Returns the nodes.
+create function sluice.workflow_stay(p_run bigint, p_node smallint default null) returns smallint[]
+language plpgsql set enable_seqscan = off set enable_bitmapscan = off set plan_cache_mode = force_generic_plan set jit = off as $$
+declare v_nodes smallint[];
+begin
+  with gone as (
+    delete from sluice.workflow_again a where a.run = p_run and (p_node is null or a.node = p_node) returning *
+  ), counted as (
+    update sluice.workflow_node n set failed = n.failed + g.failed, cancelled = n.cancelled + g.cancelled, outcome = coalesce(n.outcome, g.outcome)
+    from gone g where n.run = g.run and n.node = g.node returning n.node
+  )
+  select array_agg(node) into v_nodes from counted;
+  return v_nodes;
 end $$;
 
 -- The first failure of a fail-fast each: those in flight and the next ones are cancelled here, the rest in
--- pieces by the keeper. Those in flight stand before the first that waits at the window.
+-- pieces by the keeper. Returns how many were, null if there is nothing to count.
 create function sluice.workflow_give_up(p_run bigint, p_node smallint, p_reason text) returns int
 language plpgsql set enable_seqscan = off set enable_bitmapscan = off set plan_cache_mode = force_generic_plan set jit = off as $$
-declare v_ids bigint[]; v_item int; v_n int; v_pending bigint[]; v_total int;
+declare v_n int; v_pending bigint[]; v_stayed boolean; v record;
 begin
-  select w.item, n.total into v_item, v_total from sluice.workflow_node n
-  left join lateral (select k.item from sluice.workflow_task k where k.id = (select x.id from sluice.wait x where x.lane = n.lane order by x.place, x.id limit 1) limit 1) w on true
-  where n.run = p_run and n.node = p_node;
-  v_ids := array(select w.id from sluice.workflow_task w where w.run = p_run and w.node = p_node and w.item < coalesce(v_item, 2147483647) order by w.item desc limit 500)
-    || array(select w.id from sluice.workflow_task w where w.run = p_run and w.node = p_node and w.item >= coalesce(v_item, 2147483647) order by w.item limit 500);
-  select count(*) filter (where c.answer = 'cancelled'), array_agg(c.id) filter (where c.answer in ('asked', 'moving')) into v_n, v_pending from sluice.cancel(v_ids, p_reason, false) c;
+  -- guard: given up with what is not back -> test/postgres/workflow/again.test.ts: "a fail-fast fan-out that fails again before all are back ends with those as they were"
+  v_stayed := sluice.workflow_stay(p_run, p_node) is not null;
+  select * into v from sluice.workflow_in_flight(p_run, p_node, 500);
+  select count(*) filter (where c.answer = 'cancelled'), array_agg(c.id) filter (where c.answer in ('asked', 'moving')) into v_n, v_pending from sluice.cancel(v.ids, p_reason, false) c;
   -- guard: asked until they are over -> test/postgres/workflow/races.test.ts: "an item that was asked to stop while it was handed back is cancelled all the same"
   insert into sluice.workflow_halt (run, node, item, pending, reason)
-  select p_run, p_node, case when v_total > cardinality(v_ids) then -1 end, coalesce(v_pending, '{}'), p_reason where v_pending is not null or v_total > cardinality(v_ids)
+  select p_run, p_node, case when not v.every then -1 end, coalesce(v_pending, '{}'), p_reason where v_pending is not null or not v.every
   on conflict do nothing;
-  return v_n;
+  return case when v_n > 0 or v_stayed then v_n end;
 end $$;
 
 -- These tasks have come to their end; p_states null: they succeeded. Those that belong to no run cost a look.
@@ -409,7 +464,7 @@ begin
   made := 0; joined := false;
   select array_agg(x.run), array_agg(x.node), array_agg(x.s), array_agg(x.f), array_agg(x.c), array_agg(x.first), p_states is null and bool_and(x.s = 1)
   into v_runs, v_nodes, v_s, v_f, v_c, v_firsts, v_lone
-  from (select w.run, w.node, (count(*) filter (where coalesce(u.state, 's') = 's'))::int as s, (count(*) filter (where u.state = 'f'))::int as f, (count(*) filter (where u.state = 'c'))::int as c, min(u.id) filter (where u.state = 'f') as first
+  from (select w.run, w.node, (count(*) filter (where coalesce(u.state, 's') = 's'))::int as s, (count(*) filter (where u.state = 'f'))::int as f, (count(*) filter (where u.state = 'c'))::int as c, coalesce(min(u.id) filter (where u.state = 'f'), min(u.id) filter (where u.state = 'c')) as first
     from unnest(p_ids, p_states) u(id, state) cross join lateral (select run, node from sluice.workflow_task k where k.id = u.id limit 1) w group by w.run, w.node) x;
   v_locks := v_runs;
   if p_slept is not null then
@@ -439,8 +494,8 @@ begin
     v_over_runs := v_over_runs || t.over_runs; v_over_nodes := v_over_nodes || t.over_nodes;
     v_good := v_good and coalesce(t.good, true); v_runs := null; v_firsts := null;
     for i in 1..coalesce(cardinality(t.failing_runs), 0) loop
-      v_n := sluice.workflow_give_up(t.failing_runs[i], t.failing_nodes[i], 'another item has failed');
-      if v_n > 0 then
+      v_n := sluice.workflow_give_up(t.failing_runs[i], t.failing_nodes[i], sluice.workflow_blame());
+      if v_n is not null then
         v_runs := v_runs || t.failing_runs[i]; v_nodes := case when cardinality(v_runs) = 1 then t.failing_nodes[i:i] else v_nodes || t.failing_nodes[i] end;
         v_c := case when cardinality(v_runs) = 1 then array[v_n] else v_c || v_n end;
       end if;
@@ -459,52 +514,73 @@ begin
   end if;
 end $$;
 
+-- These tasks failed or were cancelled: whoever keeps runs hears of what they had fanned out. Only inserts.
+create function sluice.workflow_bereave(p_ids bigint[]) returns void
+language plpgsql set enable_seqscan = off set enable_bitmapscan = off set plan_cache_mode = force_generic_plan set jit = off as $$
+begin
+  if not exists (select from sluice.workflow_run r where r.parent is not null and r.finished_at is null and not r.stopping) then return; end if;
+  insert into sluice.workflow_orphan (run)
+  select r.id from unnest(p_ids) u(id) cross join lateral (select k.id, k.finished_at, k.stopping from sluice.workflow_run k where k.parent = u.id offset 0) r where r.finished_at is null and not r.stopping;
+end $$;
+
 -- The same for whoever claims nothing himself: others are told what there is.
 create function sluice.workflow_ended_elsewhere(p_ids bigint[], p_states "char"[], p_slept bigint[] default null) returns void language plpgsql as $$
 declare v record;
 begin
   select * into v from sluice.workflow_ended(p_ids, p_states, p_slept);
+  if p_states is not null then perform sluice.workflow_bereave(array(select u.id from unnest(p_ids, p_states) u(id, state) where u.state <> 's')); end if;
   if v.made > 0 and exists (select from sluice.worker where asleep) then perform sluice.ring(v.streams, v.made); end if;
 end $$;
 
 -- Takes notes of what happened in users' transactions, oldest first, and acts on them, together with what has just
--- succeeded here: the locks of all are taken in one pass. Returns how many notes.
+-- succeeded here (p_ids). Waits only for the runs of the latter, in the order of their ids, and that comes first. A note
+-- whose run another has in hand is left to a later look: one run that stands still must not stop all others.
+-- Returns how many notes.
 create function sluice.workflow_notes(p_max int, p_ids bigint[] default null, out taken int, out streams int[], out made int, out joined boolean)
 language plpgsql set enable_seqscan = off set enable_bitmapscan = off set plan_cache_mode = force_generic_plan set jit = off as $$
-declare v record; v_ids bigint[]; v_states "char"[]; v_runs bigint[];
+declare v record; v_tids tid[]; v_note_ids bigint[]; v_heard bigint[]; v_of bigint[]; v_busy bigint[]; v_ids bigint[]; v_states "char"[]; v_runs bigint[];
 begin
   made := 0; joined := false;
-  with note as (
-    delete from sluice.workflow_note where ctid = any (array(select ctid from sluice.workflow_note order by n limit p_max for update skip locked)) returning id, run
-  )
-  select count(*), array_agg(id) filter (where id is not null), array_agg(distinct run) filter (where run is not null) into taken, v_ids, v_runs from note;
+  if p_ids is not null then
+    perform from sluice.workflow_run r where r.id = any (array(select k.run from unnest(p_ids) u(id) cross join lateral (select run from sluice.workflow_task w where w.id = u.id limit 1) k))
+      order by r.id for update;
+  end if;
+  select array_agg(x.tid), array_agg(x.id), array_agg(x.run), array_agg(coalesce(x.run, (select w.run from sluice.workflow_task w where w.id = x.id limit 1))) into v_tids, v_note_ids, v_heard, v_of
+  from (select k.ctid as tid, k.id, k.run from sluice.workflow_note k order by k.n limit p_max for update skip locked) x;
+  -- guard: a note of a run in another's hand -> test/postgres/workflow/standing.test.ts: "a note of a run that another has in hand is left alone, and stops nobody"
+  v_runs := array(select r.id from sluice.workflow_run r where r.id = any (v_of) order by r.id for update skip locked);
+  v_busy := array(select distinct r.id from unnest(v_of) u(run) cross join lateral (select k.id from sluice.workflow_run k where k.id = u.run limit 1) r where r.id <> all (v_runs));
+  delete from sluice.workflow_note where ctid = any (array(select u.tid from unnest(v_tids, v_of) u(tid, run) where (u.run = any (v_busy)) is not true));
+  get diagnostics taken = row_count;
   if taken = 0 and p_ids is null then return; end if;
-  perform from sluice.workflow_run r where r.id = any (v_runs || array(select k.run from unnest(v_ids || p_ids) u(id) cross join lateral (select run from sluice.workflow_task w where w.id = u.id limit 1) k))
-    and r.finished_at is null order by r.id for update;
+
+  select array_agg(d.id), array_agg(d.state) into v_ids, v_states from unnest(v_note_ids, v_of) u(id, run)
+  cross join lateral (select x.id, x.state from sluice.done x where x.id = u.id limit 1) d where u.run = any (v_runs);
   if v_ids is not null or p_ids is not null then
-    select array_agg(d.id), array_agg(d.state) into v_ids, v_states from unnest(v_ids) u(id) cross join lateral (select x.id, x.state from sluice.done x where x.id = u.id limit 1) d;
     select * into v from sluice.workflow_ended(v_ids || p_ids, v_states || array_fill('s'::"char", array[coalesce(cardinality(p_ids), 0)]));
     streams := v.streams; made := v.made; joined := v.joined;
   end if;
-  if v_runs is not null then
-    select * into v from sluice.workflow_heard(v_runs);
+  v_heard := array(select distinct h from unnest(v_heard) h where h = any (v_runs));
+  if v_heard <> '{}' then
+    select * into v from sluice.workflow_heard(v_heard);
     streams := streams || v.streams; made := made + v.made; joined := joined or v.joined;
   end if;
 end $$;
 
--- Events came for these runs, whose locks the caller holds: nodes that wait take them, the first the first.
-create function sluice.workflow_heard(p_runs bigint[], out streams int[], out made int, out joined boolean) language plpgsql as $$
-declare e record; v_node smallint; v_over_runs bigint[]; v_over_nodes smallint[]; v record;
+-- Events came for these runs, whose locks the caller holds: of the nodes that wait, in their order, each takes the
+-- oldest of its name. So it costs a look per node that waits, however many events nobody waits for.
+create function sluice.workflow_heard(p_runs bigint[], out streams int[], out made int, out joined boolean)
+language plpgsql set enable_seqscan = off set enable_bitmapscan = off set plan_cache_mode = force_generic_plan set jit = off as $$
+declare w record; v_payload json; v_over_runs bigint[]; v_over_nodes smallint[]; v record;
 begin
   made := 0; joined := false;
-  for e in select x.* from sluice.workflow_event x where x.run = any (p_runs) order by x.n loop
-    select n.node into v_node from sluice.workflow_node n join sluice.workflow_run r on r.id = n.run join sluice.workflow_step s on s.graph = r.graph and s.node = n.node
-    where n.run = e.run and n.state = 'r' and n.kind = 'v' and s.event = e.name order by n.node limit 1;
+  for w in select n.run, n.node, s.event from sluice.workflow_node n join sluice.workflow_run r on r.id = n.run join sluice.workflow_step s on s.graph = r.graph and s.node = n.node
+      where n.run = any (p_runs) and n.state = 'r' and n.kind = 'v' order by n.run, n.node loop
+    delete from sluice.workflow_event x where x.n = (select e.n from sluice.workflow_event e where e.run = w.run and e.name = w.event order by e.n limit 1) returning x.payload into v_payload;
     continue when not found;
-    delete from sluice.workflow_event x where x.n = e.n;
-    delete from sluice.workflow_timer t where t.run = e.run and t.node = v_node;
-    update sluice.workflow_node set state = 's', outcome = e.payload, finished_at = sluice.clock() where run = e.run and node = v_node;
-    v_over_runs := v_over_runs || e.run; v_over_nodes := v_over_nodes || v_node;
+    delete from sluice.workflow_timer t where t.run = w.run and t.node = w.node;
+    update sluice.workflow_node set state = 's', outcome = v_payload, finished_at = sluice.clock() where run = w.run and node = w.node;
+    v_over_runs := v_over_runs || w.run; v_over_nodes := v_over_nodes || w.node;
   end loop;
   if v_over_runs is null then return; end if;
   select * into v from sluice.workflow_cascade(v_over_runs, v_over_nodes);

@@ -32,11 +32,14 @@ create function sluice.violations() returns table (what text, id bigint, used bi
     cross join lateral (select count(*) as running from sluice.workflow_task w join sluice.run r on r.id = w.id where w.run = n.run and w.node = n.node) x
     where n.window_size is not null and n.state = 'r' and x.running > n.window_size and not exists (select from sluice.lowered where limit_id = -2)
   union all select 'a node''s counts differ from its tasks', n.run, n.succeeded + n.failed + n.cancelled, n.total, x.over from sluice.workflow_node n
+    join sluice.workflow_run r on r.id = n.run and not r.pruning
+    -- Those that a retry has not brought back yet are over, and not counted.
+    left join sluice.workflow_again a on a.run = n.run and a.node = n.node
     cross join lateral (select count(*) as tasks, count(d.id) filter (where not exists (select from sluice.workflow_note k where k.id = w.id)) as over,
         count(d.id) filter (where d.state = 's' and not exists (select from sluice.workflow_note k where k.id = w.id)) as good
       from sluice.workflow_task w left join sluice.done d on d.id = w.id where w.run = n.run and w.node = n.node) x
     where n.kind in ('t', 'e') and n.state not in ('p', 'h', 'u', 'k', 'x')
-      and (x.tasks <> n.total and n.total > 0 and n.state <> 'c' or n.total > 0 and x.tasks > 0 and (x.over <> n.succeeded + n.failed + n.cancelled or x.good <> n.succeeded))
+      and (x.tasks <> n.total and n.total > 0 and n.state <> 'c' or n.total > 0 and x.tasks > 0 and (x.over <> n.succeeded + n.failed + n.cancelled + coalesce(a.failed + a.cancelled, 0) or x.good <> n.succeeded))
   union all select 'a run that nothing moves', r.id, r.open, null, null from sluice.workflow_run r where r.finished_at is null and not exists (
     select from sluice.workflow_node n where n.run = r.id and (n.state = 'h' or n.state = 'r' and n.kind = 'v' or n.state = 'r' and exists (select from sluice.workflow_timer t where t.run = n.run and t.node = n.node)
       or n.state = 'u' and exists (select from sluice.workflow_unplaced u where u.run = n.run and u.node = n.node) or n.state = 'r' and n.total > n.succeeded + n.failed + n.cancelled))
@@ -47,6 +50,10 @@ create function sluice.violations() returns table (what text, id bigint, used bi
   union all select 'items are given up and nobody cancels them', n.run, null, null, w.id from sluice.workflow_node n join sluice.workflow_task w on w.run = n.run and w.node = n.node
     where n.failing and n.state = 'r' and not exists (select from sluice.workflow_halt h where h.run = n.run and h.node = n.node)
       and not exists (select from sluice.done d where d.id = w.id) and not exists (select from sluice.run x where x.id = w.id)
+  union all select 'tasks are to come back to a node that does not run', a.run, null, null, a.node from sluice.workflow_again a
+    where not exists (select from sluice.workflow_node n where n.run = a.run and n.node = a.node and n.state = 'r' and not n.failing)
+  union all select 'a window is left without its node', l.id, l.used, l.cap, null from sluice.lane l where l.id >> 60 = 3 and not exists (select from sluice.dirty d where d.lane = l.id)
+    and not exists (select from sluice.workflow_node n where n.lane = l.id and n.state in ('u', 'r'))
   union all select 'a parent sleeps beside children that ended', p.id, null, null, r.id from sluice.parent p join sluice.workflow_run r on r.id = any (p.runs) where r.finished_at is not null
   union all select 'a parent sleeps without children', p.id, null, null, null from sluice.parent p where not exists (select from sluice.workflow_run r where r.id = any (p.runs))
 $$;

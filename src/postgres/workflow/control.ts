@@ -1,6 +1,8 @@
 import type { Queryable } from "../../core/ports.js";
 import type { Database } from "../database.js";
 import { statement } from "../statement.js";
+import { cancelMaps } from "./cancel-maps.js";
+import { followRun } from "./follow.js";
 
 /** cancelled: it is over. asked: what runs hears of it. over: it had ended. unknown: there is no such run. */
 export type RunCancelAnswer = "cancelled" | "asked" | "over" | "unknown";
@@ -12,13 +14,41 @@ const cancelStatement = statement<{ answer: RunCancelAnswer }>({
   columns: ["answer"],
 });
 
-/** Cancels a whole run. What has not begun never begins, from the moment this returns. */
+/**
+ * Cancels a whole run, and what its tasks have fanned out that do not run. What has not begun never begins, from the
+ * moment this returns.
+ */
 export async function cancelRun(
   db: Database,
   run: string,
   reason: string | null,
 ): Promise<RunCancelAnswer> {
-  return (await db.one(cancelStatement, [run, reason])).answer;
+  const { answer } = await db.one(cancelStatement, [run, reason]);
+  const over = answer === "asked" && (await workOff(db, run)) === "over";
+  // Also if it was over: whoever cancelled it may not have come so far.
+  await cancelMaps(db, run, []);
+  return over ? "cancelled" : answer;
+}
+
+type Further = "more" | "waits" | "over";
+
+const furtherStatement = statement<{ further: Further }>({
+  name: "workflow_further",
+  text: "select sluice.workflow_further($1, $2) as further",
+  params: ["int8", "int4"],
+  columns: ["further"],
+});
+
+const PIECE_MAX = 1_000;
+// A million items and as many that are over already; what is left after that is a keeper's.
+const PIECES_MAX = 2_000;
+
+/** Goes on with what was begun in a piece, each in a transaction of its own, so that nobody waits long for a lock. */
+async function workOff(db: Database, run: string): Promise<Further> {
+  let further: Further = "more";
+  for (let i = 0; i < PIECES_MAX && further === "more"; i++)
+    ({ further } = await db.one(furtherStatement, [run, PIECE_MAX]));
+  return further;
 }
 
 const retryStatement = statement<{ nodes: number }>({
@@ -30,7 +60,9 @@ const retryStatement = statement<{ nodes: number }>({
 
 /** Runs again from what failed or was cancelled. Returns how many nodes, 0 if none had. */
 export async function retryRun(db: Database, run: string): Promise<number> {
-  return (await db.one(retryStatement, [run])).nodes;
+  const { nodes } = await db.one(retryStatement, [run]);
+  if (nodes > 0) await workOff(db, run);
+  return nodes;
 }
 
 const pauseStatement = statement<{ done: boolean }>({
@@ -40,9 +72,11 @@ const pauseStatement = statement<{ done: boolean }>({
   columns: ["done"],
 });
 
-/** Pauses or resumes a run. False if there is none, or it is over. */
+/** Pauses or resumes a run, and what its tasks have fanned out. False if there is none, or it is over. */
 export async function pauseRun(db: Database, run: string, paused: boolean): Promise<boolean> {
-  return (await db.one(pauseStatement, [run, paused])).done;
+  const { done } = await db.one(pauseStatement, [run, paused]);
+  if (done) await followRun(db, run);
+  return done;
 }
 
 const windowStatement = statement<{ done: boolean }>({
@@ -64,16 +98,24 @@ export async function setWindow(
 
 const sendStatement = statement<{ sent: boolean }>({
   name: "workflow_send",
-  text: "select sluice.workflow_send($1, $2, $3) as sent",
-  params: ["int8", "text", "json"],
+  text: "select sluice.workflow_send($1, $2, $3, $4) as sent",
+  params: ["int8", "text", "json", "text"],
   columns: ["sent"],
 });
 
-/** Sends an event to a run. payload: JSON text. False if there is no such run, or it is over. */
+/** An event for a run. payload: JSON text. workflow: whose run it should be, if the sender knows. */
+export interface SentEvent {
+  readonly run: string;
+  readonly name: string;
+  readonly payload: string;
+  readonly workflow?: string | undefined;
+}
+
+/** Sends an event to a run. False if there is no such run, or it is over. */
 export async function sendEvent(
   db: Database,
-  event: { readonly run: string; readonly name: string; readonly payload: string },
+  { run, name, payload, workflow }: SentEvent,
   tx?: Queryable,
 ): Promise<boolean> {
-  return (await db.one(sendStatement, [event.run, event.name, event.payload], tx)).sent;
+  return (await db.one(sendStatement, [run, name, payload, workflow ?? null], tx)).sent;
 }

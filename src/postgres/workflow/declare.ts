@@ -32,7 +32,7 @@ export interface CompiledEdge {
   readonly recovers?: boolean;
 }
 
-/** One node, in the order of their numbers: the first is number 1. At most 1,000. */
+/** One node, in the order of their numbers: the first is number 1. At most 500. */
 export interface CompiledStep {
   readonly name: string;
   readonly kind: "task" | "each" | "when" | "sleep" | "waitFor";

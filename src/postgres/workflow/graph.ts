@@ -1,4 +1,5 @@
 import type { Database } from "../database.js";
+import type { Line } from "../line.js";
 import { statement } from "../statement.js";
 
 /** A graph as it was declared. */
@@ -10,7 +11,7 @@ interface StoredGraph {
 
 const newestStatement = statement<StoredGraph>({
   name: "workflow_newest",
-  text: "select id, graph from sluice.workflow_graph where name = $1 order by id desc limit 1",
+  text: "select id, graph from sluice.workflow_graph where name = $1 order by declared desc limit 1",
   params: ["text"],
   columns: ["id", "graph"],
 });
@@ -18,4 +19,20 @@ const newestStatement = statement<StoredGraph>({
 /** The graph that was declared last under this name, or null. */
 export async function newestGraph(db: Database, name: string): Promise<StoredGraph | null> {
   return (await db.run(newestStatement, [name]))[0] ?? null;
+}
+
+const pruneStatement = statement<{ pruned: number }>({
+  name: "workflow_prune_graphs",
+  text: "select sluice.workflow_prune_graphs($1, $2) as pruned",
+  params: ["int8", "int4"],
+  columns: ["pruned"],
+});
+
+// Processes of an older release may start what is not the newest any more: a deploy is over by then.
+const OLDER_MS = 7 * 24 * 3_600_000;
+const PRUNE_MAX = 100;
+
+/** Deletes graphs of another week that no run refers to, but never the newest of a name. At most a hundred at once. */
+export async function pruneGraphs(line: Line): Promise<void> {
+  await line.run(pruneStatement, [OLDER_MS, PRUNE_MAX]);
 }

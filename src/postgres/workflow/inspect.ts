@@ -68,12 +68,13 @@ export interface RunSearch {
   readonly max: number;
 }
 
+// Ordered by the view's column: "id" alone would be the text that is returned.
 const listStatement = statement<RunRow>({
   name: "workflow_runs",
   text: `select id::text as id, coalesce(name, map_name) as name, state, open::int as open, created_at, finished_at, outcome, parent::text as parent
     from sluice.workflow_status where graph is not null and ($1::text is null or name = $1) and ($2::text is null or state = $2)
       and ($3::timestamptz is null or created_at >= $3) and ($4::timestamptz is null or created_at < $4) and ($5::int8 is null or id < $5)
-    order by id desc limit least($6::int4, 1000)`,
+    order by workflow_status.id desc limit least($6::int4, 1000)`,
   params: ["text", "text", "timestamptz", "timestamptz", "int8", "int4"],
   columns: RUN_COLUMNS,
 });
@@ -83,6 +84,24 @@ export async function listRuns(db: Database, search: RunSearch): Promise<RunStat
   const { name, state, createdAfter, createdBefore, before, max } = search;
   const values = [name, state, createdAfter, createdBefore, before].map((x) => x ?? null);
   return (await db.run(listStatement, [...values, max])).map(statusOf);
+}
+
+const mapsStatement = statement<RunRow>({
+  name: "workflow_maps",
+  text: `with mine as materialized (select * from sluice.workflow_status where parent = $1)
+    select id::text as id, map_name as name, state, open::int as open, created_at, finished_at, outcome, parent::text as parent
+    from mine where ($2::text is null or state = $2) and ($3::int8 is null or id < $3) order by mine.id desc limit least($4::int4, 1000)`,
+  params: ["int8", "text", "int8", "int4"],
+  columns: RUN_COLUMNS,
+});
+
+/** A page of what the handler of a task has fanned out, the newest first. */
+export async function listMaps(
+  db: Database,
+  task: string,
+  { state, before, max }: Pick<RunSearch, "state" | "before" | "max">,
+): Promise<RunStatus[]> {
+  return (await db.run(mapsStatement, [task, state ?? null, before ?? null, max])).map(statusOf);
 }
 
 function statusOf(row: RunRow): RunStatus {
@@ -110,6 +129,14 @@ export interface NodeStatus {
   readonly outcome: unknown;
   readonly startedAt: Date | null;
   readonly finishedAt: Date | null;
+  /** Why it failed or was cancelled: name, message, code, reason. */
+  readonly error: unknown;
+  /** Of a waitFor: the event's name. */
+  readonly event: string | null;
+  /** Until when it sleeps, or waits for its event. */
+  readonly until: Date | null;
+  /** It has tasks, or is to have some, whose type no live worker serves. */
+  readonly unserved: boolean;
 }
 
 interface NodeRow {
@@ -128,11 +155,16 @@ interface NodeRow {
   readonly outcome: unknown;
   readonly started_at: Date | null;
   readonly finished_at: Date | null;
+  readonly error: unknown;
+  readonly event: string | null;
+  readonly due_at: Date | null;
+  readonly unserved: boolean;
 }
 
 const nodesStatement = statement<NodeRow>({
   name: "workflow_nodes",
-  text: `select node, name, kind::text as kind, type, state, total, succeeded, failed, cancelled, started, window_size, task::text as task, outcome, started_at, finished_at
+  text: `select node, name, kind::text as kind, type, state, total, succeeded, failed, cancelled, started, window_size, task::text as task, outcome, started_at, finished_at,
+      error, event, due_at, unserved
     from sluice.workflow_progress where run = $1 order by node`,
   params: ["int8"],
   columns: [
@@ -151,6 +183,10 @@ const nodesStatement = statement<NodeRow>({
     "outcome",
     "started_at",
     "finished_at",
+    "error",
+    "event",
+    "due_at",
+    "unserved",
   ],
 });
 
@@ -159,12 +195,13 @@ const KINDS = { t: "task", e: "each", w: "when", s: "sleep", v: "waitFor" } as c
 /** The nodes of a run with their counts. Costs the same however many items they have. */
 export async function inspectNodes(db: Database, run: string): Promise<NodeStatus[]> {
   const rows = await db.run(nodesStatement, [run]);
-  return rows.map(({ kind, window_size, started_at, finished_at, ...rest }) => ({
+  return rows.map(({ kind, window_size, started_at, finished_at, due_at, ...rest }) => ({
     ...rest,
     kind: KINDS[kind as keyof typeof KINDS],
     window: window_size,
     startedAt: started_at,
     finishedAt: finished_at,
+    until: due_at,
   }));
 }
 
@@ -179,37 +216,6 @@ const graphStatement = statement<{ graph: unknown }>({
 export async function inspectGraph(db: Database, run: string): Promise<unknown> {
   const [row] = await db.run(graphStatement, [run]);
   return row?.graph ?? null;
-}
-
-const itemsStatement = statement<{
-  item: number;
-  task: string;
-  state: string;
-  outcome: unknown;
-}>({
-  name: "workflow_items",
-  text: `select w.item, w.id::text as task, t.state, t.outcome from sluice.workflow_task w join sluice.task_state t on t.id = w.id
-    where w.run = $1 and w.node = $2 and w.item >= $3 order by w.item limit $4`,
-  params: ["int8", "int2", "int4", "int8"],
-  columns: ["item", "task", "state", "outcome"],
-});
-
-/** One item of an each, and what it came to. */
-export interface ItemStatus {
-  readonly item: number;
-  readonly task: string;
-  readonly state: string;
-  readonly outcome: unknown;
-}
-
-/** A page of the items of a node, from one on. */
-export function listItems(
-  db: Database,
-  run: string,
-  node: number,
-  page: { readonly from: number; readonly max: number },
-): Promise<ItemStatus[]> {
-  return db.run(itemsStatement, [run, node, page.from, page.max]);
 }
 
 const resultStatement = statement<{ result: string | null }>({

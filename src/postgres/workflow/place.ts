@@ -16,22 +16,28 @@ export interface Unplaced {
   readonly attempts: number | null;
 }
 
-type UnplacedRow = { readonly [K in keyof Unplaced]: Unplaced[K] | null };
+type UnplacedRow = { readonly [K in keyof Unplaced]: Unplaced[K] | null } & {
+  readonly again: boolean;
+};
 
 const takeStatement = statement<UnplacedRow>({
   name: "workflow_take",
-  text: "select run::text as run, node, stream, total, priority, attempts from sluice.workflow_take($1::text::int[])",
+  text: "select run::text as run, node, stream, total, priority, attempts, again from sluice.workflow_take($1::text::int[])",
   params: ["text"],
-  columns: ["run", "node", "stream", "total", "priority", "attempts"],
+  columns: ["run", "node", "stream", "total", "priority", "attempts", "again"],
 });
 
-/** One node in these streams that is to be placed and that nobody has in hand, or null. In a transaction. */
+/**
+ * One node in these streams that is to be placed and that nobody has in hand, or null. In a transaction, which the
+ * server ends if it stands still for half a minute. "again": one was cleared away that nobody wants; commit that, and look again.
+ */
 export async function takeUnplaced(
   db: Database,
   streams: readonly number[],
   tx: Queryable,
-): Promise<Unplaced | null> {
-  const row = await db.one(takeStatement, [`{${streams.join(",")}}`], tx);
+): Promise<Unplaced | "again" | null> {
+  const { again, ...row } = await db.one(takeStatement, [`{${streams.join(",")}}`], tx);
+  if (again) return "again";
   return row.run === null ? null : (row as Unplaced);
 }
 
@@ -109,6 +115,25 @@ export async function misplaced(
   tx?: Queryable,
 ): Promise<boolean> {
   return (await db.one(misplacedStatement, [run, node, error], tx)).failed;
+}
+
+const putOffStatement = statement<{ noted: boolean }>({
+  name: "workflow_put_off",
+  text: "select sluice.workflow_put_off($1, $2, $3, $4) as noted",
+  params: ["int8", "int2", "text", "text"],
+  columns: ["noted"],
+});
+
+/**
+ * It could not be placed for a reason that may pass: it is tried again later, and others come first. The tenth time
+ * it fails. Not in the transaction that took it.
+ */
+export async function putOff(
+  db: Database,
+  { run, node }: Pick<Unplaced, "run" | "node">,
+  why: { readonly code: string; readonly message: string },
+): Promise<boolean> {
+  return (await db.one(putOffStatement, [run, node, why.code, why.message])).noted;
 }
 
 const placeManyStatement = statement<{ more: boolean }>({

@@ -17,16 +17,20 @@ export function unplacedOf(db: Database, run: string, tx?: Queryable): Promise<U
 
 const holdStatement = statement<{ held: boolean }>({
   name: "workflow_hold",
-  text: "select sluice.workflow_hold($1, $2) as held",
-  params: ["int8", "int2"],
+  text: "select sluice.workflow_hold($1, $2, $3) as held",
+  params: ["int8", "int2", "bool"],
   columns: ["held"],
 });
 
-/** Takes a node in hand until the transaction ends. False if another has it, or has placed it. */
+/**
+ * Takes a node in hand until the transaction ends. False if another has it or has placed it, or nobody wants it any
+ * more. ours: the transaction is not a user's, so that the server may end it if it stands still.
+ */
 export async function lockUnplaced(
   db: Database,
   { run, node }: Pick<Unplaced, "run" | "node">,
+  ours: boolean,
   tx: Queryable,
 ): Promise<boolean> {
-  return (await db.one(holdStatement, [run, node], tx)).held;
+  return (await db.one(holdStatement, [run, node, ours], tx)).held;
 }

@@ -4,11 +4,12 @@ import type { Pressure } from "./pressure.js";
 /** A meter that tells pressure too how long tasks took, but for those that were taken from their handlers. */
 export function heardBy(pressure: Pick<Pressure, "ended">, meter: Meter): Meter {
   return {
-    claimed: (asked, got, tookMs) => meter.claimed(asked, got, tookMs),
-    queued: (stream, waitMs) => meter.queued(stream, waitMs),
+    claimed: (tasks, tookMs) => meter.claimed(tasks, tookMs),
+    queued: (waitMs) => meter.queued(waitMs),
+    passed: (limits) => meter.passed(limits),
     stepFailed: () => meter.stepFailed(),
     waited: (pool, ms) => meter.waited(pool, ms),
-    started: (stream, nowMs) => meter.started(stream, nowMs),
+    started: (nowMs) => meter.started(nowMs),
     ended: (stream, ending, startedMs, nowMs) => {
       meter.ended(stream, ending, startedMs, nowMs);
       if (ending !== "released" && ending !== "lost") pressure.ended(nowMs - startedMs);

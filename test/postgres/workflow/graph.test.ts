@@ -1,5 +1,8 @@
-import { afterEach, expect, test } from "vitest";
-import { Play, ref, type Ending, type InHand, type Nodes } from "./play.js";
+import { afterEach, describe, expect, test } from "vitest";
+import { storable } from "../../../src/core/json.js";
+import { observe, wanted } from "../schedules/schedule.js";
+import { pruneBesideStart, startBesidePrune } from "./graph-schedules.js";
+import { compile, JsonText, Play, ref, type Ending, type InHand, type Nodes } from "./play.js";
 
 let play: Play;
 afterEach(async () => {
@@ -235,6 +238,9 @@ test("a branch that recovers lets the run succeed, unless it fails itself", asyn
   expect([await play.state(kept!), await play.state(lost!)]).toEqual(["succeeded", "failed"]);
 });
 
+/** What a worker writes of a result that is too large. */
+const tooLarge = new JsonText(storable("x".repeat(5_000), 1_000));
+
 test("an input that would be too large, and a result that was cut, fail their node with a reason", async () => {
   await open();
   const graph = await play.declare({
@@ -244,10 +250,31 @@ test("an input that would be too large, and a result that was cut, fail their no
   const [large, cut] = await play.start(graph, 1, 2);
   const [first, second] = await play.claim();
   await play.settle(first!, { result: "x".repeat(600_000) });
-  await play.settle(second!, { result: { truncated: true, bytes: 5_000_000, preview: "x" } });
+  await play.settle(second!, { result: tooLarge });
   expect((await play.errorOf(large!, "use"))?.code).toBe("input_too_large");
   expect((await play.errorOf(cut!, "use"))?.code).toBe("result_truncated");
   expect([await play.state(large!), await play.state(cut!)]).toEqual(["failed", "failed"]);
+});
+
+test("a handler's own result with the fields of that note is a result like any other", async () => {
+  await open();
+  const items = { type: "b", items: ref("make", "list"), input: ref("item"), window: 2 };
+  const run = await play.run({
+    make: ["task", { type: "a" }],
+    use: ["task", { type: "c", after: ["make"], input: ref("make", "note") }],
+    both: ["task", { type: "d", after: ["make"], input: [ref("make"), ref("input")] }],
+    each: ["each", { ...items, after: ["make"] }],
+    last: ["task", { type: "e", after: ["each"], input: ref("each", "results") }],
+  });
+  const note = { truncated: true, bytes: 5, preview: "x" };
+  const own = { ...note, note, list: [1, 2] };
+  await play.drain((t) => ({ result: t.type === "a" ? own : note }));
+  expect(await play.state(run)).toBe("succeeded");
+  expect(play.started.filter((t) => "cde".includes(t.type)).map((t) => t.input)).toEqual([
+    note,
+    [own, null],
+    [note, note],
+  ]);
 });
 
 test("one bad input among many of one settle fails its own node and no other", async () => {
@@ -260,7 +287,7 @@ test("one bad input among many of one settle fails its own node and no other", a
   const made = await play.claim();
   await play.step(
     0,
-    made.map((t, i) => [t, i === 1 ? { truncated: true, bytes: 9, preview: "" } : i]),
+    made.map((t, i) => [t, i === 1 ? tooLarge : i]),
   );
   await play.drain();
   const states = [];
@@ -315,4 +342,122 @@ test("the result is what the definition asks for", async () => {
   const [run] = await play.start(graph);
   await play.drain(() => ({ result: { deep: 7 } }));
   expect(await play.result(run!)).toEqual({ x: 7 });
+});
+
+const chained = (n: number, before: (i: number) => number[]): Nodes =>
+  Object.fromEntries(
+    Array.from({ length: n }, (_, i) => [
+      `n${i}`,
+      ["task", { type: "a", after: before(i).map((j) => `n${j}`) }],
+    ]),
+  );
+
+// Minutes if what is looked at grew with more than nodes and dependencies.
+test("a chain of 500 nodes is declared in a moment, and so is one in which each comes after all", async () => {
+  await open();
+  await play.declare(chained(500, (i) => (i === 499 ? [] : [i + 1])));
+  const all = await play.declare(chained(200, (i) => Array.from({ length: i }, (_, j) => j)));
+  const behind = await play.db.value(
+    "select array_agg(cardinality(successors) order by node) from sluice.workflow_step where graph = $1",
+    [all],
+  );
+  expect(behind).toEqual(Array.from({ length: 200 }, (_, i) => 199 - i));
+});
+
+test("the nodes that wait for each other are named, and no others", async () => {
+  await open();
+  const circle: Nodes = {
+    first: ["task", { type: "a" }],
+    x: ["task", { type: "a", after: ["first", "z"] }],
+    y: ["task", { type: "a", after: ["x"] }],
+    z: ["task", { type: "a", after: ["y"] }],
+    behind: ["task", { type: "a", after: ["z", "first"] }],
+  };
+  await expect(play.declare(circle)).rejects.toThrow(/in a circle: '[xyz]', '[xyz]', '[xyz]'$/);
+  const itself: Nodes = { one: ["task", { type: "a", after: ["one"] }] };
+  await expect(play.declare(itself)).rejects.toThrow("in a circle: 'one'");
+  await expect(play.declare(chained(501, () => []))).rejects.toThrow("1 to 500 nodes");
+});
+
+describe("who declares without the definition is refused", () => {
+  const [good] = compile({ one: ["task", { type: "a" }] });
+  const [each] = compile({ one: ["each", { type: "a", items: [1], window: 1 }] });
+  const template = { parts: [""], nodes: [1], paths: [] };
+  test.each<[string, unknown]>([
+    ["no list", {}],
+    ["no nodes", []],
+    ["no name", [{ ...good, name: null }]],
+    ["a name twice", [good, good]],
+    ["an unknown kind", [{ ...good, kind: "loop" }]],
+    ["a task without an input", [{ ...good, input: undefined }]],
+    ["a task without a type", [{ ...good, type: undefined }]],
+    ["a template with a part too few", [{ ...good, input: template }]],
+    ["a template that is none", [{ ...good, input: { parts: {} } }]],
+    ["a reference to nobody", [{ ...good, input: { parts: ["", ""], nodes: [2], paths: [[]] } }]],
+    ["an each without items", [{ ...each, items: undefined }]],
+    ["an each with another policy", [{ ...each, onError: "ignore" }]],
+    ["a window of 0", [{ ...each, window: 0 }]],
+    ["a window of 1.5", [{ ...each, window: 1.5 }]],
+    ["a when that asks nothing", [{ name: "w", kind: "when", ref: good!.input, is: "like" }]],
+    ["a sleep without a time", [{ name: "s", kind: "sleep" }]],
+    ["a sleep of less than nothing", [{ name: "s", kind: "sleep", ms: -1 }]],
+    ["a sleep of centuries", [{ name: "s", kind: "sleep", ms: 1e14 }]],
+    ["no event to wait for", [{ name: "v", kind: "waitFor" }]],
+    ["after a node that is not there", [{ ...good, after: [{ node: 7, on: "success" }] }]],
+    ["after a text", [{ ...good, after: [{ node: "one" }] }]],
+    ["after no list", [{ ...good, after: {} }]],
+    ["on another word", [good, { ...good, name: "b", after: [{ node: 1, on: "never" }] }]],
+    ["a branch of a task", [good, { ...good, name: "b", after: [{ node: 1, on: "then" }] }]],
+  ])("%s", async (_, steps) => {
+    await open();
+    const declared = play.db.value("select sluice.workflow_declare('w', 'd', '{}', $1)", [
+      JSON.stringify(steps),
+    ]);
+    await expect(declared).rejects.toMatchObject({ constraint: "invalid_workflow" });
+  });
+
+  test("a result of nobody", async () => {
+    await open();
+    const result = { parts: ["", ""], nodes: [2], paths: [[]] };
+    const declared = play.declare({ one: ["task", { type: "a" }] }, result);
+    await expect(declared).rejects.toMatchObject({ constraint: "invalid_workflow" });
+  });
+});
+
+describe("graphs that nobody needs any more", () => {
+  const WEEK_MS = 7 * 24 * 3_600_000;
+  const prune = (max = 100): Promise<number> =>
+    play.db.value("select sluice.workflow_prune_graphs($1, $2)", [WEEK_MS, max]);
+  const graphs = (): Promise<number[]> =>
+    play.db.value("select coalesce(array_agg(id order by id), '{}') from sluice.workflow_graph");
+  const only: Nodes = { one: ["task", { type: "a" }] };
+
+  test("are deleted in pieces: not the newest of a name, none that a run refers to, none that is young", async () => {
+    await open();
+    const old: number[] = [];
+    for (const name of ["flow", "flow", "flow", "flow", "other"])
+      old.push(await play.declare(only, undefined, name));
+    await play.start(old[1]!);
+    expect(await prune()).toBe(0);
+    await play.scene.moveClock(WEEK_MS + 1_000);
+    const young = await play.declare(only);
+    await play.declare(only);
+    expect([await prune(2), await prune(2), await prune(2)]).toEqual([2, 1, 0]);
+    expect(await graphs()).toEqual([old[1], old[4], young, young + 1]);
+    expect(
+      await play.db.value("select array_agg(graph order by graph) from sluice.workflow_step"),
+    ).toEqual(await graphs());
+    play.worker = await play.db.register(play.worker.streams);
+    await play.drain();
+  });
+
+  test("one is kept for a start that is not committed yet", async () => {
+    await open();
+    expect(await observe(startBesidePrune)).toEqual(wanted(startBesidePrune));
+  });
+
+  test("a start beside its end hears that there is no such graph", async () => {
+    await open();
+    expect(await observe(pruneBesideStart)).toEqual(wanted(pruneBesideStart));
+  });
 });

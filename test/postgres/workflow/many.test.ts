@@ -86,3 +86,29 @@ test("the status of a run costs the same however many items it has", async () =>
   const few = await cost(100);
   expect(await cost(20_000)).toBeLessThan(few * 2 + 20);
 });
+
+test("to take a node that is to be placed costs the same however many there are, ours or not", async () => {
+  play = await Play.open({ ours: {}, other: {} });
+  await play.db.rows("update sluice.contract set limit_ids = null");
+  await play.run({ one: ["task", { type: "ours" }] });
+  const streams = `'{${play.streamOf("ours")}}'`;
+  const cost = async (): Promise<[number, number]> => {
+    await play.db.script("analyze sluice.workflow_unplaced");
+    const one = "select * from sluice.workflow_take($1)";
+    const small = "select * from sluice.workflow_take_small($1, 1, 1000)";
+    // The first ones plan what later ones keep.
+    for (const text of [one, small]) await buffers(text, [streams]);
+    return [await buffers(one, [streams]), await buffers(small, [streams])];
+  };
+  const [one, small] = await cost();
+  for (const type of ["ours", "other"])
+    await play.db.rows(
+      `insert into sluice.workflow_unplaced (run, node, stream, in_code, due_at)
+        select n, 1, $1, true, case when n % 2 = 0 then '-infinity' else sluice.clock() + interval '1 hour' end
+        from generate_series($2::int, $2 + 99999) n`,
+      [play.streamOf(type), type === "ours" ? 1_000_000 : 2_000_000],
+    );
+  const [oneOfMany, smallOfMany] = await cost();
+  expect(oneOfMany).toBeLessThan(one + 30);
+  expect(smallOfMany).toBeLessThan(small + 30);
+});

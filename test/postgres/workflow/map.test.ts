@@ -1,5 +1,6 @@
 import { afterEach, describe, expect, test } from "vitest";
 import { refusal } from "../../support/sql.js";
+import { map as mapItems, sleep as sleepUntil } from "./maps.js";
 import { Play, type InHand } from "./play.js";
 
 let play: Play;
@@ -10,42 +11,12 @@ afterEach(async () => {
 
 const open = async (): Promise<void> =>
   void (play = await Play.open({ parent: { concurrency: 1 }, item: {} }));
-const RECORD = "\u001e";
-
-/** What ctx.map does: finds its fan-out or makes it with all its tasks, in one transaction. */
-async function map(
-  parent: InHand,
-  name: string,
-  n: number,
-  window = 2,
-): Promise<{ run: string; fresh: boolean }> {
-  await play.db.begin();
-  const [made] = await play.db.rows<{ run: string; fresh: boolean }>(
-    "select run, fresh from sluice.workflow_map($1, $2, $3, $4, $5, $6, $7, 'finish')",
-    [play.worker.id, parent.id, parent.token, name, play.streamOf("item"), n, window],
-  );
-  if (made!.fresh && n > 0) {
-    const inputs = Array.from({ length: n }, (_, i) => String(i)).join(RECORD);
-    await play.db.value("select sluice.workflow_place($1, 1::smallint, 0, $2, 0, 25, $3)", [
-      made!.run,
-      play.streamOf("item"),
-      inputs,
-    ]);
-    await play.db.value("select sluice.workflow_placed($1, 1::smallint)", [made!.run]);
-  }
-  await play.db.commit();
-  return made!;
-}
-
-async function sleep(parent: InHand, ...runs: string[]): Promise<void> {
-  await play.db.value("select sluice.settle($1, $2, $3, '{w}', '{0}', $4)::text", [
-    play.worker.id,
-    [parent.id],
-    [parent.token],
-    JSON.stringify(runs.map(Number)),
-  ]);
-  play.hand = play.hand.filter((h) => h.id !== parent.id);
-}
+const map = (parent: InHand, name: string, n: number): Promise<{ run: string; fresh: boolean }> =>
+  mapItems(play, parent, name, n);
+const sleep = (parent: InHand, ...runs: string[]): Promise<void> =>
+  sleepUntil(play, parent, ...runs);
+const again = (parent: InHand): Promise<boolean> =>
+  play.db.value("select sluice.retry($1)", [parent.id]);
 
 async function begin(): Promise<InHand> {
   await play.db.enqueue(play.streamOf("parent"));
@@ -53,6 +24,7 @@ async function begin(): Promise<InHand> {
   return parent!;
 }
 
+const ITEM = { result: 1 };
 /** Without the parent, which the test itself ends. */
 const items = (t: InHand): { result: unknown } | "keep" =>
   t.type === "item" ? { result: (t.input as number) * 2 } : "keep";
@@ -168,6 +140,104 @@ describe("a handler that fans out", () => {
     expect(await play.scene.state(parent.id)).toBe("cancelled");
     await play.drain();
     expect(await play.state(Number(run))).toBe("cancelled");
+  });
+
+  test("is retried: of its items those that did not succeed run again, and theirs", async () => {
+    await open();
+    const parent = await begin();
+    const { run } = await map(parent, "pages", 3);
+    await sleep(parent, run);
+    // One of the items fans out too, and an item of that fails.
+    const [one] = await play.claim();
+    const inner = await map(one!, "parts", 2);
+    await sleep(one!, inner.run);
+    const [, part] = await play.members(Number(inner.run));
+    const bad = [parent.id, one!.id, part!.id];
+    await play.drain((t) => (bad.includes(t.id) ? { fail: "x" } : ITEM));
+    expect([await play.state(Number(run)), await play.state(Number(inner.run))]).toEqual([
+      "failed",
+      "failed",
+    ]);
+    const before = play.started.length;
+    expect(await again(parent)).toBe(true);
+    await play.drain(() => ITEM);
+    expect(play.started.slice(before).map((t) => t.id)).toEqual(bad);
+    expect([await play.state(Number(run)), await play.state(Number(inner.run))]).toEqual([
+      "succeeded",
+      "succeeded",
+    ]);
+  });
+
+  test("cannot be retried while its items are being cancelled, and then can", async () => {
+    await open();
+    const parent = await begin();
+    const { run } = await map(parent, "pages", 4);
+    const [item] = await play.claim(1);
+    await play.settle(parent, { fail: "x" });
+    await play.keeper();
+    expect(await play.state(Number(run))).toBe("cancelling");
+    expect(await refusal(again(parent))).toBe("workflow_stopping");
+    await play.settle(item!, "cancel");
+    expect(await play.state(Number(run))).toBe("cancelled");
+    expect(await again(parent)).toBe(true);
+    // Its first items are back with it, and no keeper was needed.
+    const [back, ...others] = await play.claim();
+    expect(others.map((t) => t.type)).toEqual(["item", "item"]);
+    expect(await map(back!, "pages", 4)).toEqual({ run, fresh: false });
+    await sleep(back!, run);
+    await play.drain(items);
+    expect(await play.counts(Number(run), "pages")).toMatchObject({ succeeded: 4 });
+    await play.settle(play.hand[0]!, { result: 1 });
+  });
+
+  test("is retried after its items came to their end although they were being cancelled: they have succeeded", async () => {
+    await open();
+    const parent = await begin();
+    const { run } = await map(parent, "pages", 2);
+    const hand = await play.claim();
+    await play.settle(parent, { fail: "x" });
+    await play.keeper();
+    for (const item of hand) await play.settle(item, { result: 1 });
+    expect(await play.state(Number(run))).toBe("cancelled");
+    expect(await again(parent)).toBe(true);
+    expect(await play.state(Number(run))).toBe("succeeded");
+    const [back] = await play.claim();
+    await play.settle(back!, { result: 1 });
+  });
+
+  test("is retried: a window that was shut is open again, although its row is still there", async () => {
+    await open();
+    const parent = await begin();
+    const { run } = await map(parent, "pages", 4);
+    const hand = await play.claim();
+    await play.db.value("select sluice.workflow_pause($1, true)", [run]);
+    await play.db.cancel([parent.id]);
+    await play.settle(parent, "cancel");
+    // Slots that are given back in a user's transaction are taken note of, and counted later.
+    for (const item of hand) await play.db.settleInTransaction(play.worker, item);
+    await play.db.rows("select sluice.workflow_orphans(100)");
+    await play.db.rows("select sluice.workflow_keep(1000)");
+    expect(await play.state(Number(run))).toBe("cancelled");
+    play.hand = [];
+    const cap = "select cap from sluice.lane where id >> 60 = 3";
+    expect(await play.db.value(cap)).toBe(0);
+    expect(await again(parent)).toBe(true);
+    expect(await play.db.value(cap)).toBe(2);
+    await play.drain(() => ITEM);
+  });
+
+  test("made after its task had ended, by a handler that went on: it is cancelled all the same", async () => {
+    await open();
+    const parent = await begin();
+    const { run } = await map(parent, "pages", 2);
+    await play.settle(parent, { fail: "x" });
+    expect(await play.db.value("select count(*)::int from sluice.workflow_orphan")).toBe(1);
+    // Nobody saw it when the task ended.
+    await play.db.rows("delete from sluice.workflow_orphan");
+    expect(await play.db.value("select cancelled from sluice.workflow_orphans(100)")).toBe(1);
+    expect(await play.state(Number(run))).toBe("cancelled");
+    expect(await play.db.value("select cancelled from sluice.workflow_orphans(100)")).toBe(0);
+    expect(await play.db.value("select count(*)::int from sluice.workflow_orphan")).toBe(0);
   });
 
   test("must hold its task", async () => {

@@ -151,7 +151,11 @@ test("an idempotency key starts one run; with another input it is refused", asyn
     play.db.value("select sluice.workflow_start($1, $2, 'once')::text", [graph, input]);
   expect(await start("1")).toBe("({1},{f})");
   expect(await start("1")).toBe("({1},{t})");
-  await expect(start("2")).rejects.toMatchObject({ constraint: "idempotency_conflict" });
+  await expect(start("2")).rejects.toMatchObject({
+    constraint: "idempotency_conflict",
+    message:
+      "idempotency key 'once' of workflow 'flow' was already used with another input, by run 1",
+  });
   await play.drain();
   expect(play.started.length).toBe(2);
 });

@@ -1,5 +1,7 @@
 import { afterEach, describe, expect, test } from "vitest";
 import { refusal } from "../../support/sql.js";
+import { observe, wanted } from "../schedules/schedule.js";
+import { retriedWhilePaused, windowIsLeft } from "./again.js";
 import { Play, ref, type InHand, type Nodes } from "./play.js";
 
 let play: Play;
@@ -19,6 +21,7 @@ const pause = (run: number, paused: boolean): Promise<boolean> =>
 const setWindow = (run: number, n: number): Promise<boolean> =>
   play.db.value("select sluice.workflow_window($1, 'each', $2)", [run, n]);
 const indexes = (tasks: readonly InHand[]): unknown[] => tasks.map((t) => t.input);
+const numbers = (n: number): number[] => Array.from({ length: n }, (_, i) => i);
 const startedTypes = (): string[] => play.started.map((t) => t.type);
 
 const chain: Nodes = {
@@ -35,7 +38,7 @@ const fan = (
     "each",
     {
       type: "item",
-      items: Array.from({ length: n }, (_, i) => i),
+      items: numbers(n),
       input: ref("item"),
       window,
       onError,
@@ -144,6 +147,49 @@ describe("cancel", () => {
   });
 });
 
+describe("cancel of a long fan-out", () => {
+  test.each([1_600, undefined])(
+    "asks those that run first, wherever they are, with a window of %s",
+    async (window) => {
+      await open();
+      const run = await play.run({
+        each: [
+          "each",
+          { type: "item", items: numbers(3_000), input: ref("item"), ...(window && { window }) },
+        ],
+      });
+      await play.keeper();
+      while (play.hand.length < 1_600) await play.claim(800);
+      // More than are cancelled at once stand before them.
+      await play.db.settle(play.worker, "release", play.hand.splice(0, 1_590));
+      expect(await cancel(run)).toBe("asked");
+      const asked = "select array_agg(id order by id)::int[] from sluice.stop";
+      expect(await play.db.value(asked)).toEqual(play.hand.map((t) => t.id));
+      // What has passed the window, or has none, goes in pieces.
+      const further = (): Promise<string> =>
+        play.db.value("select sluice.workflow_further($1, 1000)", [run]);
+      for (let i = 0; i < 5 && (await further()) === "more"; i++);
+      expect(await play.claim()).toEqual([]);
+      await play.drain();
+      expect(await play.counts(run, "each")).toMatchObject({ succeeded: 10, cancelled: 2_990 });
+    },
+  );
+
+  test("that is over waits for nothing", async () => {
+    await open();
+    await play.run(chain);
+    await play.drain();
+    // Whoever would sleep to ask again is caught.
+    await play.db
+      .script(`create function public.pg_sleep(double precision) returns void language plpgsql
+      as 'begin raise exception using errcode = ''SLEPT''; end'; set search_path = public, pg_catalog`);
+    const ids = (await play.members(1)).map((m) => m.id);
+    const answers = play.db.cancel([...ids, 424_242]);
+    expect(await answers.catch((e: unknown) => e)).toEqual(["over", "over", "over", "unknown"]);
+    await play.db.script("drop function public.pg_sleep(double precision)");
+  });
+});
+
 describe("retry", () => {
   test("runs what failed again and what was skipped because of it; what succeeded is kept", async () => {
     await open();
@@ -246,6 +292,11 @@ describe("retry", () => {
     expect(await play.state(run)).toBe("succeeded");
   });
 
+  test("of a paused run is refused until it is resumed; one that ended while it was paused goes on", async () => {
+    await open();
+    expect(await observe(retriedWhilePaused)).toEqual(wanted(retriedWhilePaused));
+  });
+
   test("of one item while its node runs counts it once; when the node is over it is refused", async () => {
     await open();
     const run = await play.run(fan(3, 3));
@@ -313,6 +364,22 @@ describe("pause and windows", () => {
     expect(await play.state(run)).toBe("succeeded");
     expect(await setWindow(run, 2)).toBe(false);
     expect(await refusal(setWindow(run, 0))).toBe("invalid_option");
+  });
+
+  test("of a window at which nobody stands any more nothing is left", async () => {
+    await open();
+    expect(await observe(windowIsLeft)).toEqual(wanted(windowIsLeft));
+    // Shut by a pause, when those that stood there were cancelled one by one.
+    const run = await play.run(fan(6, 2));
+    const hand = await play.claim();
+    await pause(run, true);
+    for (const t of hand) await play.settle(t, { result: 1 });
+    const left = (await play.members(run)).filter((m) => m.state === "waiting").map((m) => m.id);
+    await play.db.cancel(left);
+    await play.keeper();
+    await play.keeper();
+    expect(await play.nodes(run)).toMatchObject({ each: "cancelled" });
+    expect(await play.db.value("select count(*)::int from sluice.lane")).toBe(0);
   });
 
   test("a window lowered while some are ready: they stand in line again", async () => {

@@ -1,18 +1,47 @@
-import { afterEach, expect, test } from "vitest";
-import type { Session } from "../../support/sql.js";
+import { afterEach, describe, expect, test } from "vitest";
+import { refusal, Scene, type Session } from "../../support/sql.js";
+import { observe, wanted } from "../schedules/schedule.js";
+import {
+  cancelledAmongMany,
+  failedInHand,
+  insertTasks,
+  lastTryBesideResume,
+  lockedInOrder,
+  long,
+  pausedUnplaced,
+  placedUnasked,
+  placeSmallRows,
+  placingPlay,
+  putOffTenTimes,
+  resumedBesideOne,
+  resumedBesidePlacer,
+  sayPlaced,
+  staleBesideResume,
+  standingStill,
+  takeRow,
+  takeSmallRows,
+} from "./placing.js";
 import { Play, ref, type Nodes } from "./play.js";
 
 let play: Play;
+// Schedules have scenes of their own.
+const opened: Play[] = [];
 afterEach(async () => {
-  expect(await play.violations()).toEqual([]);
-  await play.close();
+  for (const one of opened.splice(0)) {
+    expect(await one.violations()).toEqual([]);
+    await one.close();
+  }
 });
+
+async function openPlacing(): Promise<void> {
+  opened.push((play = await placingPlay(await Scene.open())));
+}
 
 const RECORD = "\u001e";
 
 /** A type that decides its limits in code, and one with a limit per key. */
 async function open(): Promise<number> {
-  play = await Play.open({ a: {}, coded: {}, other: {} });
+  opened.push((play = await Play.open({ a: {}, coded: {}, other: {} })));
   await play.db.rows(
     "update sluice.contract set limit_ids = null, ordered = true where type = 'coded'",
   );
@@ -205,4 +234,267 @@ test("a list that is long is placed by a transaction of its own, and while it is
   await play.db.value("select sluice.workflow_cancel($1)", [run]);
   await play.drain();
   expect(await play.state(run)).toBe("cancelled");
+});
+
+describe("a run that is paused", () => {
+  test("nothing of a paused run is placed", async () => {
+    expect(await observe(pausedUnplaced)).toEqual(wanted(pausedUnplaced));
+  });
+
+  test("a fan-out that is paused and resumed while it is placed keeps its window", async () => {
+    expect(await observe(resumedBesidePlacer)).toEqual(wanted(resumedBesidePlacer));
+  });
+
+  test("a task whose placer gives up after a resume is placed by another", async () => {
+    expect(await observe(resumedBesideOne)).toEqual(wanted(resumedBesideOne));
+  });
+
+  test("a resume beside one who clears away what was left behind loses nothing", async () => {
+    expect(await observe(staleBesideResume)).toEqual(wanted(staleBesideResume));
+  });
+
+  test("while its tasks are placed gets none, and is placed when it goes on", async () => {
+    await openPlacing();
+    const run = await play.run({ one: ["task", { type: "coded", input: 1 }] });
+    const [placer] = await play.scene.sessions(1);
+    await placer.begin();
+    const taken = await takeRow(play, placer);
+    await insertTasks(placer, taken);
+    await play.db.value("select sluice.workflow_pause($1, true)", [run]);
+    expect(await refusal(insertTasks(placer, taken))).toBe("workflow_over");
+    await placer.rollback();
+    expect(await play.members(run)).toEqual([]);
+    await play.db.value("select sluice.workflow_pause($1, false)", [run]);
+    await placer.begin();
+    await insertTasks(placer, await takeRow(play, placer));
+    expect(await sayPlaced(placer, taken)).toBe(true);
+    await placer.commit();
+    await play.drain();
+    expect(await play.state(run)).toBe("succeeded");
+  });
+
+  test("a node that becomes runnable meanwhile is held, not to be placed", async () => {
+    await openPlacing();
+    const run = await play.run({
+      first: ["task", { type: "a" }],
+      one: ["task", { type: "coded", after: ["first"] }],
+    });
+    const [first] = await play.claim();
+    await play.db.value("select sluice.workflow_pause($1, true)", [run]);
+    await play.settle(first!, { result: 1 });
+    expect(await play.nodes(run)).toEqual({ first: "succeeded", one: "held" });
+    expect(await takeRow(play, play.db)).toMatchObject({ run: null, again: false });
+  });
+});
+
+test("what nobody wants any more is cleared away by a transaction that does nothing else", async () => {
+  await openPlacing();
+  const [stale, wantedRun] = await play.start(
+    await play.declare({ one: ["task", { type: "coded", input: 1 }] }),
+    null,
+    null,
+  );
+  const [placer] = await play.scene.sessions(1);
+  await placer.begin();
+  expect(await takeRow(play, placer)).toMatchObject({ run: String(stale) });
+  await play.db.value("select sluice.workflow_cancel($1)", [stale]);
+  await placer.rollback();
+  const hold = "select sluice.workflow_hold($1, 1::smallint, true)";
+  expect(await play.db.value(hold, [stale])).toBe(false);
+  expect(await takeRow(play, play.db)).toMatchObject({ run: null, again: true });
+  expect(await takeRow(play, play.db)).toMatchObject({ run: String(wantedRun), again: false });
+  // Of a long list too.
+  const long_ = await play.run(long(1_500));
+  await placer.begin();
+  await placer.rows("select from sluice.workflow_unplaced where run = $1 for update", [long_]);
+  await play.db.value("select sluice.workflow_cancel($1)", [long_]);
+  await placer.rollback();
+  const more = (): Promise<boolean> => play.db.value("select sluice.workflow_place_many()");
+  expect([await more(), await more()]).toEqual([true, false]);
+});
+
+test("of a run that is gone, what was left behind is cleared away", async () => {
+  await openPlacing();
+  const stream = play.streamOf("coded");
+  const values =
+    "insert into sluice.workflow_unplaced (run, node, stream, in_code) values (99, 1, $1, true)";
+  await play.db.rows(values, [stream]);
+  expect((await takeRow(play, play.db)).again).toBe(true);
+  expect((await takeRow(play, play.db)).again).toBe(false);
+});
+
+test("a placer that stands still is ended by the server, but not in a user's transaction", async () => {
+  expect(await observe(standingStill)).toEqual(wanted(standingStill));
+});
+
+test("a node that is not to be placed, or is of another type, gets no tasks", async () => {
+  expect(await observe(placedUnasked)).toEqual(wanted(placedUnasked));
+});
+
+test("a node fails while another has it in hand, who waits for nobody but its run", async () => {
+  expect(await observe(failedInHand)).toEqual(wanted(failedInHand));
+});
+
+describe("what could not be placed", () => {
+  test("a node that cannot be placed for a reason that may pass is put off, then fails", async () => {
+    expect(await observe(putOffTenTimes)).toEqual(wanted(putOffTenTimes));
+  });
+
+  test("for the last time fails beside a resume, and neither waits for the other for ever", async () => {
+    expect(await observe(lastTryBesideResume)).toEqual(wanted(lastTryBesideResume));
+  });
+
+  test("is taken again after longer and longer, and beside others of its type", async () => {
+    await openPlacing();
+    const graph = await play.declare({ one: ["task", { type: "coded" }] });
+    const [bad] = await play.start(graph, null);
+    const putOff = (): Promise<boolean> =>
+      play.db.value("select sluice.workflow_put_off($1, 1::smallint, 'XX000', 'no luck')", [bad]);
+    const delayMs = (): Promise<number> =>
+      play.db.value(
+        "select round(extract(epoch from due_at - sluice.clock()) * 1000)::int from sluice.workflow_unplaced where run = $1",
+        [bad],
+      );
+    const delays: number[] = [];
+    for (let i = 0; i < 6; i++) {
+      await putOff();
+      delays.push(await delayMs());
+    }
+    expect(delays).toEqual(delays.toSorted((a, b) => a - b));
+    expect(delays.at(-1)).toBeLessThanOrEqual(60_000);
+    expect(delays.at(-1)).toBeGreaterThan(30_000);
+    const [good] = await play.start(graph, null);
+    expect((await takeRow(play, play.db)).run).toBe(String(good));
+    // Its time has come: among many others it is not forgotten.
+    await play.start(graph, ...Array.from({ length: 50 }, () => null));
+    await play.db.rows("update sluice.workflow_unplaced set due_at = 'epoch' where run = $1", [
+      bad,
+    ]);
+    const taken = new Set<string | null>();
+    for (let i = 0; i < 200 && !taken.has(String(bad)); i++)
+      taken.add((await takeRow(play, play.db)).run);
+    expect(taken.has(String(bad))).toBe(true);
+    expect([...taken].filter((run) => run !== String(bad) && run !== String(good))).toEqual([]);
+  });
+
+  test.each(["57014", "53200", "XX000"])(
+    "of a long list (%s) lets the next be placed, and fails in the end",
+    async (state) => {
+      await openPlacing();
+      const bad = await play.run(long(1_500));
+      await play.db.script(`create function sluice.fault() returns trigger language plpgsql as $f$
+        begin if new.run = ${bad} then raise exception using errcode = '${state}', message = 'no luck'; end if; return new; end $f$;
+        create trigger fault before insert on sluice.workflow_task for each row execute function sluice.fault()`);
+      try {
+        const good = await play.run(long(1_500));
+        // Put off again, it would be for a minute.
+        await play.db.rows("update sluice.workflow_unplaced set tries = 5 where run = $1", [bad]);
+        const more = (): Promise<boolean> => play.db.value("select sluice.workflow_place_many()");
+        expect([await more(), await more(), await more()]).toEqual([true, true, false]);
+        expect([await play.nodes(bad), await play.nodes(good)]).toEqual([
+          { long: "placing" },
+          { long: "running" },
+        ]);
+        await play.db.rows("update sluice.workflow_unplaced set tries = 9, due_at = 'epoch'");
+        expect([await more(), await more()]).toEqual([true, false]);
+        expect(await play.errorOf(bad, "long")).toMatchObject({
+          code: "database_busy",
+          message: "its tasks could not be created in 10 tries, the last time because: no luck",
+        });
+        await play.db.value("select sluice.workflow_cancel($1)", [good]);
+        await play.drain();
+      } finally {
+        await play.db.script(
+          "drop trigger fault on sluice.workflow_task; drop function sluice.fault",
+        );
+      }
+    },
+  );
+});
+
+test("a long line of one type does not keep another waiting, and who takes holds one row", async () => {
+  await openPlacing();
+  await play.db.rows("update sluice.contract set limit_ids = null where type = 'b'");
+  const line = await play.declare({ one: ["task", { type: "coded" }] });
+  await play.start(line, ...Array.from({ length: 30 }, () => null));
+  const [other] = await play.start(await play.declare({ one: ["task", { type: "b" }] }), null);
+  const [placer] = await play.scene.sessions(1);
+  let tries = 0;
+  for (let run = ""; run !== String(other); tries++) {
+    expect(tries).toBeLessThan(100);
+    await placer.begin();
+    run = (await takeRow(play, placer, ["coded", "b"])).run!;
+    const free = "select from sluice.workflow_unplaced for update skip locked";
+    expect((await play.db.rows(free)).length).toBe(30);
+    await placer.rollback();
+  }
+});
+
+describe("many small nodes at once", () => {
+  const small = { one: ["task", { type: "coded", input: ref("input") }] } satisfies Nodes;
+
+  test("of many that are placed at once none is, if one is not wanted any more", async () => {
+    expect(await observe(cancelledAmongMany)).toEqual(wanted(cancelledAmongMany));
+  });
+
+  test("many at once lock their runs in the order of their ids", async () => {
+    expect(await observe(lockedInOrder)).toEqual(wanted(lockedInOrder));
+  });
+
+  test("each gets its own input and its own task, and its run goes on", async () => {
+    await openPlacing();
+    const runs = await play.start(await play.declare(small), 10, 20, 30);
+    await play.db.begin();
+    const nodes = await takeSmallRows(play, play.db);
+    expect(nodes.map(({ input }) => input)).toEqual(["10", "20", "30"]);
+    await placeSmallRows(play.db, nodes);
+    await play.db.commit();
+    await play.drain(({ input }) => ({ result: input }));
+    for (const [i, run] of runs.entries())
+      expect(await play.result(run)).toEqual({ one: (i + 1) * 10 });
+    expect(play.started.length).toBe(3);
+  });
+
+  test("as many as are asked for, and no more than fit", async () => {
+    await openPlacing();
+    await play.start(await play.declare(small), ...Array.from({ length: 5 }, () => "x".repeat(98)));
+    const taken = async (of: { max?: number; bytes?: number }): Promise<number> =>
+      (await takeSmallRows(play, play.db, of)).filter(({ run }) => run !== null).length;
+    expect([await taken({}), await taken({ max: 2 }), await taken({ bytes: 250 })]).toEqual([
+      5, 2, 3,
+    ]);
+  });
+
+  test("what is in another's hand is not among them, and there is nothing else then", async () => {
+    await openPlacing();
+    await play.start(await play.declare(small), 1, 2);
+    const [other] = await play.scene.sessions(1);
+    await other.begin();
+    expect((await takeSmallRows(play, other, { max: 1 })).length).toBe(1);
+    expect((await takeSmallRows(play, play.db)).map(({ input }) => input)).toEqual(["2"]);
+    await other.rollback();
+  });
+
+  test("fan-outs, what was put off and what cannot be rendered are left to be taken one by one", async () => {
+    await openPlacing();
+    const graph = await play.declare(small);
+    const fan = await play.run({
+      many: ["each", { type: "coded", items: [1, 2], input: ref("item"), window: 1 }],
+    });
+    const [good, late, huge] = await play.start(graph, 1, 2, "x".repeat(500));
+    await play.db.rows("update sluice.workflow_run set bytes_max = 400 where id = $1", [huge]);
+    await play.db.rows("update sluice.workflow_unplaced set due_at = 'epoch' where run = $1", [
+      late,
+    ]);
+    const rows = await takeSmallRows(play, play.db);
+    expect(rows.map(({ run }) => run)).toEqual([String(good), null]);
+    const only = (run: number): Promise<unknown> =>
+      play.db.rows("delete from sluice.workflow_unplaced where run <> $1", [run]);
+    for (const run of [fan, late!, huge!]) {
+      await play.db.begin();
+      await only(run);
+      expect((await takeSmallRows(play, play.db)).map((row) => row.run)).toEqual([null]);
+      await play.db.rollback();
+    }
+  });
 });

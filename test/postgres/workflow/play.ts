@@ -40,6 +40,11 @@ export class Ref {
   ) {}
 }
 
+/** A result as the text that a worker would write of it. */
+export class JsonText {
+  constructor(readonly text: string) {}
+}
+
 export const ref = (root: string, ...path: string[]): Ref => new Ref(root, path);
 
 interface Node extends Omit<
@@ -55,6 +60,11 @@ interface Node extends Omit<
 
 /** name: kind, and the rest. */
 export type Nodes = Record<string, [CompiledStep["kind"], Node]>;
+
+function textOf(result: unknown): string {
+  if (result instanceof JsonText) return result.text;
+  return result === undefined ? "" : JSON.stringify(result);
+}
 
 /** Compiles a graph that a test has written down, as a definition would. */
 export function compile(nodes: Nodes): CompiledStep[] {
@@ -169,7 +179,7 @@ export class Play {
       n,
       done.length === 0 ? null : done.map(([h]) => h.id),
       done.length === 0 ? null : done.map(([h]) => h.token),
-      done.map(([, x]) => (x === undefined ? "" : JSON.stringify(x))).join(RECORD) || null,
+      done.map(([, x]) => textOf(x)).join(RECORD) || null,
       this.keep,
     ]);
     const gone = new Set(done.map(([h]) => h.id));
@@ -234,7 +244,7 @@ export class Play {
     const due = await this.db.due();
     let moved = await this.db.value<number>("select moved from sluice.workflow_keep(1000)");
     while (await this.db.value<boolean>("select sluice.workflow_place_many()")) moved++;
-    moved += await this.db.value<number>("select sluice.workflow_orphans(100)");
+    moved += await this.db.value<number>("select cancelled from sluice.workflow_orphans(100)");
     return due + moved + (await this.db.keep());
   }
 

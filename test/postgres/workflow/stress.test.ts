@@ -1,5 +1,6 @@
 import { expect, test } from "vitest";
 import { Scene, refusal, type Session } from "../../support/sql.js";
+import { mutate } from "../mutation.js";
 import { judge, type Ended } from "./judge.js";
 import { Play, type Ending, type Nodes } from "./play.js";
 import { Dice, RANDOM_INPUT, randomGraph } from "./random.js";
@@ -12,9 +13,16 @@ const ALLOWED = [
   "accepted",
   "workflow_stopping",
   "workflow_running",
+  "workflow_paused",
+  "unknown_event",
   "workflow_over",
   "lease_lost",
 ];
+
+const ONE_AT_A_TIME = {
+  in: "workflow_retry",
+  edits: [["workflow_again_run(p_run, 1000)", "workflow_again_run(p_run, 1)"]],
+} as const;
 
 interface Held {
   readonly id: number;
@@ -45,12 +53,14 @@ class Actor {
     if (this.#worker === "") this.#worker = (await this.#db.register(this.#streams)).id;
     const dice = this.#dice.below(100);
     if (dice < 45) return this.#step();
-    if (dice < 60) return this.#settle();
+    if (dice < 58) return this.#settle();
+    if (dice < 60) return this.#map();
     if (dice < 66) return this.#inTransaction();
     if (dice < 74) return this.#place();
     if (dice < 80) return this.#start();
     if (dice < 82) return this.#die();
-    if (dice < 90) return this.#operate();
+    if (dice < 86) return this.#again();
+    if (dice < 92) return this.#operate();
     return this.#keep();
   }
 
@@ -81,6 +91,40 @@ class Actor {
       some.map((h) => h.token),
       some.map(() => this.#dice.of("f", "f", "r", "r", "b", "z", "c")),
       some.map(() => 0),
+    ]);
+  }
+
+  /** A handler fans out under one of two names and sleeps, or is taken from its worker before it can. */
+  async #map(): Promise<void> {
+    const task = this.#hand.shift();
+    if (task === undefined) return;
+    const [free, n] = [this.#streams[0]!, 1 + this.#dice.below(4)];
+    await this.#db.begin();
+    const [made] = await this.#db.rows<{ run: string; fresh: boolean }>(
+      "select run, fresh from sluice.workflow_map($1, $2, $3, $4, $5, $6, 2, $7)",
+      [
+        this.#worker,
+        task.id,
+        task.token,
+        `m${this.#dice.below(2)}`,
+        free,
+        n,
+        this.#dice.of("failFast", "finish", "collect"),
+      ],
+    );
+    if (made!.fresh) {
+      const inputs = Array.from({ length: n }, () => "1").join(RECORD);
+      const place = "select sluice.workflow_place($1, 1::smallint, 0, $2, 0, 25, $3)";
+      await this.#db.value(place, [made!.run, free, inputs]);
+      await this.#db.value("select sluice.workflow_placed($1, 1::smallint)", [made!.run]);
+    }
+    await this.#db.commit();
+    await this.#db.value("select sluice.settle($1, $2, $3, $4, '{0}', $5)::text", [
+      this.#worker,
+      [task.id],
+      [task.token],
+      [this.#dice.of("w", "w", "f", "c")],
+      `[${made!.run}]`,
     ]);
   }
 
@@ -158,8 +202,17 @@ class Actor {
         "select sluice.workflow_window($1, $2, $3)",
         [run, `n${this.#dice.below(5)}`, 1 + this.#dice.below(4)],
       ],
-      ["select sluice.workflow_retry($1)", [run]],
-      ["select sluice.workflow_retry($1)", [run]],
+      [
+        "select sluice.workflow_retry(id) from sluice.workflow_run where id = $1 and parent is null",
+        [run],
+      ],
+      [
+        "select sluice.workflow_retry(id) from sluice.workflow_run where id = $1 and parent is null",
+        [run],
+      ],
+      ["select sluice.workflow_further($1, 2)", [run]],
+      ["select sluice.workflow_cancel_maps($1, '{}', 2)", [run]],
+      ["select sluice.workflow_follow($1, 2)", [run]],
       ["select sluice.workflow_send($1, 'go', '1')", [run]],
       ["select sluice.workflow_send($1, 'go', '2')", [run]],
       [
@@ -171,9 +224,29 @@ class Actor {
     await this.#db.rows(text, [...values]);
   }
 
+  /** A run that did not succeed is retried, and something else is asked of it before all of it is back. */
+  async #again(): Promise<void> {
+    const run = await this.#db.value<string | null>(
+      "select id from sluice.workflow_run where state in ('f', 'c') and parent is null order by hashint8(id + $1) limit 1",
+      [this.#dice.below(1_000)],
+    );
+    if (run === null || run === undefined) return;
+    await this.#db.rows("select sluice.workflow_retry($1)", [run]);
+    const verbs = [
+      "select sluice.workflow_cancel($1)",
+      "select sluice.workflow_further($1, 1)",
+      "select sluice.workflow_cancel_maps($1, '{}', 1)",
+      `select sluice.retry(d.id) from sluice.workflow_task w join sluice.done d on d.id = w.id and d.state <> 's'
+        join sluice.workflow_node n on n.run = w.run and n.node = w.node and n.state = 'r' where w.run = $1 order by w.item desc limit 1`,
+    ];
+    await this.#db.rows(this.#dice.of(...verbs), [run]);
+  }
+
   async #keep(): Promise<void> {
     const verbs = [
       "select moved from sluice.workflow_keep(20)",
+      "select moved from sluice.workflow_keep(1)",
+      "select sluice.workflow_orphans(20)",
       "select sluice.workflow_place_many()",
       "select sluice.keep_lanes(20)",
       "select moved from sluice.due(20)",
@@ -259,12 +332,13 @@ async function outcomes(play: Play): Promise<Outcome[]> {
         'failed', (select count(*) from sluice.workflow_task w join sluice.done d on d.id = w.id and d.state = 'f' where w.run = p.run and w.node = p.node),
         'cancelled', (select count(*) from sluice.workflow_task w join sluice.done d on d.id = w.id and d.state = 'c' where w.run = p.run and w.node = p.node)))
       from sluice.workflow_progress p where p.run = r.id) as nodes
-    from sluice.workflow_run r join sluice.workflow_status s on s.id = r.id order by r.id`);
+    from sluice.workflow_run r join sluice.workflow_status s on s.id = r.id where r.graph is not null order by r.id`);
 }
 
 /** Plays for a while with so many at once, then looks at every run. */
 async function playOut(seed: number, actors: number, until: () => boolean): Promise<number> {
-  const scene = await Scene.open();
+  // A retry brings back one task, so that there are always some that are not back.
+  const scene = await Scene.open(mutate(ONE_AT_A_TIME));
   try {
     const play = await Play.on(scene, TYPES);
     await play.db.rows("update sluice.contract set limit_ids = null where type = 'coded'");

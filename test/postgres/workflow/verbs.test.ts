@@ -16,16 +16,15 @@ import {
   inspectGraph,
   inspectNodes,
   inspectRun,
-  listItems,
   listRuns,
   runResult,
-  type ItemStatus,
   type NodeState,
   type NodeStatus,
   type RunSearch,
   type RunState,
   type RunStatus,
 } from "../../../src/postgres/workflow/inspect.js";
+import { listItems } from "../../../src/postgres/workflow/items.js";
 import {
   cancelOrphans,
   keepRuns,
@@ -38,11 +37,19 @@ import {
   placed,
   placeMany,
   placeTasks,
+  putOff,
   renderInputs,
   takeUnplaced,
   type PlacedBatch,
   type Unplaced,
 } from "../../../src/postgres/workflow/place.js";
+import {
+  placeSmallTasks,
+  takeSmall,
+  type SmallNode,
+  type SmallTaken,
+} from "../../../src/postgres/workflow/small.js";
+import { lockUnplaced, unplacedOf } from "../../../src/postgres/workflow/unplaced.js";
 import {
   startRuns,
   type RunsStarted,
@@ -133,7 +140,7 @@ const batch = (inputs: string[]): PlacedBatch => ({
 /** Places the tasks of the next node as a process does that knows the type. */
 async function place(): Promise<Unplaced> {
   return inTransaction(async () => {
-    const taken = (await takeUnplaced(db, [stream], client))!;
+    const taken = (await takeUnplaced(db, [stream], client)) as Unplaced;
     const text = await renderInputs(db, taken, { from: 0, max: taken.total }, client);
     const inputs = (JSON.parse(text) as unknown[]).map((x) => JSON.stringify(x));
     await placeTasks(db, taken, batch(inputs), client);
@@ -165,11 +172,13 @@ test("a run goes its whole way through the statements", async () => {
   expect(await pauseRun(db, run, true)).toBe(true);
   expect((await inspectRun(db, run))?.state).toBe("paused" satisfies RunState);
   expect(await pauseRun(db, run, false)).toBe(true);
-  const items: ItemStatus[] = await listItems(db, run, 1, { from: 1, max: 1 });
-  expect(items).toMatchObject([{ item: 1, state: "waiting", outcome: null }]);
+  expect(await listItems(db, run, "sync", { after: 0, max: 1 })).toMatchObject({
+    items: [{ index: 1, state: "waiting", error: null }],
+    next: 1,
+  });
   await cancelTasks();
   const kept: RunsKept = await keepRuns(line, 100);
-  expect(kept).toEqual({ moved: 3, nextMs: null, unplaced: false });
+  expect(kept).toEqual({ moved: 3, nextMs: null, unplaced: false, after: "0" });
   expect(await inspectNodes(db, run)).toMatchObject([
     {
       name: "sync",
@@ -215,6 +224,19 @@ test("inputs that a task does not take fail their node", async () => {
   expect(await retryRun(db, ids[0]!)).toBe(1);
   expect(await states(ids[0]!)).toEqual(["placing", "pending"]);
   await cancelRun(db, ids[0]!, null);
+});
+
+test("a node that cannot be placed now is put off, and one in another's hand is not", async () => {
+  const { ids } = await start(["x"]);
+  const node = { run: ids[0]!, node: 1 };
+  expect(await unplacedOf(db, ids[0]!)).toMatchObject([{ ...node, stream, total: 1 }]);
+  await inTransaction(async () => {
+    expect(await lockUnplaced(db, node, true, client)).toBe(true);
+    expect(await putOff(db, node, { code: "XX000", message: "no luck" })).toBe(false);
+  });
+  expect(await putOff(db, node, { code: "XX000", message: "no luck" })).toBe(true);
+  await cancelRun(db, ids[0]!, null);
+  expect(await lockUnplaced(db, node, true, client)).toBe(false);
 });
 
 test("runs are listed the newest first, by name, state and time, page by page", async () => {
@@ -267,13 +289,46 @@ test("a handler's fan-out is made once, and ends with its task", async () => {
     "select sluice.settle($1, array[$2::bigint], array[160::bigint], '{f}', '{0}', null)",
     [worker, claim.id],
   );
-  expect(await cancelOrphans(line, 10)).toBe(1);
+  expect((await cancelOrphans(line, 10)).cancelled).toBe(1);
   expect((await inspectRun(db, made.run))?.state).toBe("cancelled");
+});
+
+test("nodes of one task each are placed together", async () => {
+  const graphs = await declareWorkflow(db, {
+    name: "small",
+    digest: "1",
+    graph,
+    steps: [
+      {
+        name: "one",
+        kind: "task",
+        after: [],
+        type: "t",
+        queue: "default",
+        attempts: 7,
+        input: { parts: ["", ""], nodes: [INPUT], paths: [[]] },
+      },
+    ],
+  });
+  const starts = { graph: graphs, idempotency: null, idempotencyMs: 1_000, inputBytesMax: 1_000 };
+  const { ids } = await startRuns(db, { ...starts, inputs: ["1", "2"] });
+  await inTransaction(async () => {
+    const taken: SmallTaken = await takeSmall(db, [stream], { max: 10, bytes: 1_000 }, client);
+    const nodes: SmallNode[] = taken.nodes;
+    const common = { node: 1, stream, priority: null, attempts: 7 };
+    expect(taken).toEqual({
+      nodes: ids.map((run, i) => ({ ...common, run, input: String(i + 1) })),
+      others: false,
+    });
+    await placeSmallTasks(db, nodes, ids, batch(["1", "2"]), client);
+  });
+  expect([await states(ids[0]!), await states(ids[1]!)]).toEqual([["running"], ["running"]]);
+  for (const run of ids) await cancelRun(db, run, null);
 });
 
 test("what is over is pruned, and there is nothing left to place", async () => {
   expect(await placeMany(line)).toBe(false);
   const older = { succeededMs: 0, failedMs: 0, cancelledMs: 0 };
-  for (let i = 0; i < 20 && (await pruneRuns(line, older, 100)) > 0; i++);
+  for (let i = 0; i < 20 && (await pruneRuns(line, older, 100)).pruned > 0; i++);
   expect(await listRuns(db, { max: 10 })).toEqual([]);
 });

@@ -35,6 +35,10 @@ describe("sleep", () => {
     [1_600_000_000_000, "succeeded"],
     ["2090-01-01T00:00:00Z", "running"],
     ["tomorrowish", "failed"],
+    ["tomorrow", "failed"],
+    ["now", "failed"],
+    ["2090-13-01", "failed"],
+    ["1/2/2090", "failed"],
     ["infinity", "failed"],
     [null, "failed"],
     [{}, "failed"],
@@ -43,6 +47,39 @@ describe("sleep", () => {
     const run = await play.run({ nap: ["sleep", { until: ref("input", "at") }] }, { at });
     expect(await play.state(run)).toBe(state);
   });
+
+  test("until what is no time says what it was, and which node", async () => {
+    await open();
+    const why = async (at: unknown): Promise<unknown> => {
+      const run = await play.run({ nap: ["sleep", { until: ref("input", "at") }] }, { at });
+      return (await play.errorOf(run, "nap"))?.["message"];
+    };
+    expect(await why(null)).toContain('node "nap" cannot sleep until null');
+    expect(await why("tomorrow")).toContain('node "nap" cannot sleep until "tomorrow"');
+  });
+
+  // Far enough from now that no offset of the earth makes another answer of it.
+  test.each(["America/Los_Angeles", "Pacific/Kiritimati", "UTC"])(
+    "until a text without an offset means UTC, also where the session is in %s",
+    async (zone) => {
+      await open();
+      await play.db.rows(`set timezone = '${zone}'`);
+      await play.db.rows("set datestyle = 'SQL, DMY'");
+      const dueAt = async (at: string): Promise<number> => {
+        const run = await play.run({ nap: ["sleep", { until: ref("input", "at") }] }, { at });
+        expect(await play.errorOf(run, "nap")).toBeNull();
+        return play.db.value(
+          "select (extract(epoch from due_at) * 1000)::float8 from sluice.workflow_timer where run = $1",
+          [run],
+        );
+      };
+      expect(await dueAt("2090-03-04T05:06:07.5")).toBe(Date.UTC(2090, 2, 4, 5, 6, 7, 500));
+      expect(await dueAt("2090-03-04 05:06")).toBe(Date.UTC(2090, 2, 4, 5, 6));
+      expect(await dueAt("2090-03-04")).toBe(Date.UTC(2090, 2, 4));
+      expect(await dueAt("2090-03-04T05:06:07z")).toBe(Date.UTC(2090, 2, 4, 5, 6, 7));
+      expect(await dueAt("2090-03-04T05:06+02:00")).toBe(Date.UTC(2090, 2, 4, 3, 6));
+    },
+  );
 
   test("of no time is over at once", async () => {
     await open();
@@ -62,7 +99,6 @@ describe("waitFor", () => {
     const run = await play.run(nodes);
     await play.drain();
     expect(await play.nodes(run)).toMatchObject({ approved: "running" });
-    expect(await send(run, "other", 1)).toBe(true);
     expect(await send(run, "ok", { by: "ann" })).toBe(true);
     await play.drain();
     expect(play.started.at(-1)!.input).toBe("ann");
@@ -104,6 +140,120 @@ describe("waitFor", () => {
     await send(run, "ok", 2);
     await play.drain();
     expect(await play.result(run)).toEqual({ one: 1, two: 2 });
+  });
+
+  test("each node takes the oldest event of its name, whatever order they came in", async () => {
+    await open();
+    const run = await play.run({
+      a2: ["waitFor", { event: "a" }],
+      b: ["waitFor", { event: "b" }],
+      a1: ["waitFor", { event: "a", after: ["a2"] }],
+    });
+    for (const [name, payload] of [
+      ["b", "b1"],
+      ["a", "first"],
+      ["b", "b2"],
+      ["a", "second"],
+      ["a", "third"],
+    ] as const)
+      await send(run, name, payload);
+    await play.drain();
+    expect(await play.result(run)).toEqual({ b: "b1", a1: "second" });
+    expect(await play.db.value("select count(*)::int from sluice.workflow_event")).toBe(0);
+  });
+
+  test("events that no node waits for yet are not looked at when another comes", async () => {
+    await open();
+    const nodes: Nodes = {
+      one: ["waitFor", { event: "ok" }],
+      two: ["waitFor", { event: "late" }],
+      last: ["waitFor", { event: "other", after: ["two"] }],
+    };
+    const [run] = await play.start(await play.declare(nodes));
+    await play.db.rows(
+      "select sluice.workflow_send($1, 'other', '1') from generate_series(1, 900)",
+      [run],
+    );
+    await send(run!, "ok", 1);
+    const rowsRead = (): Promise<number> =>
+      play.db.value(
+        "select sum(seq_tup_read + idx_tup_fetch)::int from pg_stat_xact_user_tables where schemaname = 'sluice' and relname like 'workflow\\_%'",
+      );
+    await play.db.begin();
+    const before = await rowsRead();
+    await play.db.rows("select made from sluice.workflow_heard($1)", [[run]]);
+    const read = (await rowsRead()) - before;
+    await play.db.commit();
+    expect(read).toBeLessThan(100);
+    expect(await play.nodes(run!)).toEqual({ one: "succeeded", two: "running", last: "pending" });
+  });
+
+  test("a run takes a thousand events that no node has taken, and then no more", async () => {
+    await open();
+    const nodes: Nodes = {
+      one: ["waitFor", { event: "ok" }],
+      two: ["waitFor", { event: "late" }],
+      last: ["waitFor", { event: "x", after: ["two"] }],
+    };
+    const [run, other] = await play.start(await play.declare(nodes), 1, 2);
+    await play.db.rows("select sluice.workflow_send($1, 'x', '1') from generate_series(1, 999)", [
+      run,
+    ]);
+    expect(await send(run!, "ok", 1)).toBe(true);
+    await expect(send(run!, "ok", 1)).rejects.toMatchObject({ constraint: "too_many_events" });
+    expect(await send(other!, "ok", 1)).toBe(true);
+    // Once a node has taken one there is room again.
+    await play.drain();
+    expect(await send(run!, "late", 1)).toBe(true);
+    await play.drain();
+    expect(await play.state(run!)).toBe("succeeded");
+  });
+
+  test("an event that no node of the run's graph waits for is refused, and the run's events are named", async () => {
+    await open();
+    const run = await play.run({
+      one: ["waitFor", { event: "ok" }],
+      two: ["waitFor", { event: "ok" }],
+      last: ["waitFor", { event: "late", after: ["two"] }],
+    });
+    await expect(send(run, "okay", 1)).rejects.toMatchObject({
+      constraint: "unknown_event",
+      message: `no node of run ${run} waits for an event "okay": its events are "ok", "late"`,
+    });
+    expect(await send(run, "late", 1)).toBe(true);
+    const none = await play.run({ first: ["task", { type: "a" }] });
+    await expect(send(none, "ok", 1)).rejects.toMatchObject({
+      constraint: "unknown_event",
+      message: expect.stringContaining("it has none"),
+    });
+    expect(await play.db.value("select count(*)::int from sluice.workflow_event")).toBe(1);
+    await play.db.rows("select sluice.workflow_cancel(id) from sluice.workflow_run");
+    expect(await send(none, "ok", 1)).toBe(false);
+  });
+
+  test("a sender who takes the run for one of another workflow is refused", async () => {
+    await open();
+    const run = await play.run({ one: ["waitFor", { event: "ok" }] });
+    const name = await play.db.value<string>("select name from sluice.workflow_graph");
+    const sent = (workflow: string): Promise<boolean> =>
+      play.db.value("select sluice.workflow_send($1, 'ok', '1', $2)", [run, workflow]);
+    await expect(sent("another")).rejects.toMatchObject({
+      constraint: "invalid_option",
+      message: `run ${run} is of workflow "${name}", not of workflow "another"`,
+    });
+    expect(await sent(name)).toBe(true);
+  });
+
+  test("who sends without the client is told what is no name, and needs no payload", async () => {
+    await open();
+    const run = await play.run({ one: ["waitFor", { event: "ok" }] });
+    for (const name of [null, "", "x".repeat(129)])
+      await expect(send(run, name as string, 1)).rejects.toMatchObject({
+        constraint: "invalid_name",
+      });
+    await play.db.value("select sluice.workflow_send($1, 'ok', null)", [run]);
+    await play.drain();
+    expect(await play.result(run)).toEqual({ one: null });
   });
 
   test("without its event it fails when its time is over", async () => {

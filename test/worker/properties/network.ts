@@ -211,9 +211,12 @@ function perform(store: Store, { name, values }: Query): unknown[] {
     prune_notes: () => [{ pruned: 0 }],
     keep_lanes: () => [{ looked: 0 }],
     walked_rows: () => [],
-    workflow_keep: () => [{ moved: 0, next_ms: null, unplaced: false }],
-    workflow_orphans: () => [{ cancelled: 0 }],
-    workflow_prune: () => [{ pruned: 0 }],
+    limit_names: () => [],
+    workflow_keep: () => [{ moved: 0, next_ms: null, unplaced: false, after: "0" }],
+    workflow_orphans: () => [{ cancelled: 0, after: "0", after_parent: "0" }],
+    workflow_follow: () => [{ moved: 0, more: false }],
+    workflow_prune: () => [{ pruned: 0, after: "0" }],
+    workflow_prune_graphs: () => [{ pruned: 0 }],
     due_schedules: (): Row[] => [{ due: [], now_ms: 0, wait_ms: null }],
   };
   const known = statements[name];

@@ -170,7 +170,7 @@ export class Store {
     const task = this.tasks.get(id);
     if (task?.state !== "suspect" || task.reservedBy !== worker) return [];
     const [, stream, attempt, input] = this.#claim(task, worker, token);
-    return [{ id, stream, attempt, input, trace: null }];
+    return [{ id, stream, attempt, input, trace: null, passed: "-1" }];
   }
 
   releaseSuspect(worker: string): void {

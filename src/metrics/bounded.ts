@@ -1,0 +1,9 @@
+import { LABEL_VALUES_MAX, OTHER } from "./catalogue.js";
+
+/** What is known under the name; beyond the maximum all share one. */
+export function bounded<T>(known: Map<string, T>, name: string, make: () => T): T {
+  const key = known.has(name) || known.size < LABEL_VALUES_MAX ? name : OTHER;
+  let found = known.get(key);
+  if (found === undefined) known.set(key, (found = make()));
+  return found;
+}

@@ -1,0 +1,116 @@
+import { bounded } from "./bounded.js";
+import { catalogue, OTHER } from "./catalogue.js";
+import { Histogram, type Sample } from "./histogram.js";
+
+/** What a task has passed, by the ids of the limits. */
+interface Passed {
+  readonly waitMs: number;
+  readonly limits: readonly {
+    readonly limit: number;
+    readonly perKey: boolean;
+    readonly fullMs: number;
+  }[];
+}
+
+/** What is counted of a limit. */
+class GroupTally {
+  acquired = 0;
+  rejected = 0;
+  readonly wait = new Histogram(catalogue.concurrency_wait_seconds.buckets, 1_000);
+
+  add(other: GroupTally): void {
+    this.acquired += other.acquired;
+    this.rejected += other.rejected;
+    this.wait.add(other.wait);
+  }
+}
+
+// A limit that is decided at enqueue may be one for each customer: what is met after so many is OTHER.
+const LIMITS_MAX = 10_000;
+
+/**
+ * Counts by limit. A claim tells ids; their names are asked for when one is met for the first time, and what
+ * was counted until the answer is then counted under the name.
+ */
+export class Groups {
+  readonly #named = new Map<string, GroupTally>();
+  readonly #totals = new Map<number, GroupTally>();
+  readonly #keyed = new Map<number, GroupTally>();
+  readonly #onUnknown: () => void;
+  #unknown = new Set<number>();
+
+  /** `onUnknown`: limits were met whose names are not known. */
+  constructor(onUnknown: () => void) {
+    this.#onUnknown = onUnknown;
+  }
+
+  /** Limits that will be met: told from the beginning. */
+  expect(names: readonly string[]): void {
+    for (const name of names) this.#of(name);
+  }
+
+  /** Every name so far. */
+  get names(): string[] {
+    return [...this.#named.keys()];
+  }
+
+  /** Limits of which the name is not known. */
+  get unknown(): readonly number[] {
+    return [...this.#unknown];
+  }
+
+  passed({ waitMs, limits }: Passed): void {
+    for (const { limit, perKey, fullMs } of limits) {
+      const known = perKey ? this.#keyed : this.#totals;
+      const tally = known.get(limit) ?? this.#meet(known, limit);
+      tally.acquired++;
+      // guard: who came after the limit was full did not wait for it -> test/metrics/limits.test.ts: "who finds a free slot is not rejected, however often the limit was full before"
+      if (waitMs > fullMs) tally.rejected++;
+      if (waitMs >= 0) tally.wait.observe(waitMs);
+    }
+  }
+
+  /** These were asked for, and those of them that exist have these names. What does not exist is not told. */
+  learn(asked: readonly number[], names: ReadonlyMap<number, string>): void {
+    for (const id of asked) {
+      const name = names.get(id);
+      this.#unknown.delete(id);
+      this.#count(this.#totals, id, name);
+      this.#count(this.#keyed, id, name === undefined ? undefined : `${name}/*`);
+    }
+  }
+
+  acquisitions(): Sample[] {
+    return [...this.#named].flatMap(([group, { acquired, rejected }]) => [
+      { labels: { group, result: "acquired" }, value: acquired },
+      { labels: { group, result: "rejected" }, value: rejected },
+    ]);
+  }
+
+  waits(name: string): Sample[] {
+    return [...this.#named].flatMap(([group, { wait }]) => wait.samples(name, { group }));
+  }
+
+  #meet(known: Map<number, GroupTally>, limit: number): GroupTally {
+    if (known.size >= LIMITS_MAX) return this.#of(OTHER);
+    const tally = new GroupTally();
+    known.set(limit, tally);
+    this.#unknown.add(limit);
+    this.#onUnknown();
+    return tally;
+  }
+
+  #count(known: Map<number, GroupTally>, id: number, name: string | undefined): void {
+    const until = known.get(id);
+    if (until === undefined || name === undefined) return;
+    const tally = this.#of(name);
+    // It may be asked for again, when the other part of the limit is met.
+    if (tally === until) return;
+    tally.add(until);
+    known.set(id, tally);
+  }
+
+  #of(name: string): GroupTally {
+    return bounded(this.#named, name, () => new GroupTally());
+  }
+}

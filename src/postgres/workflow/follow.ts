@@ -1,0 +1,35 @@
+import { setTimeout as delay } from "node:timers/promises";
+import { SluiceError } from "../../core/error.js";
+import type { Database } from "../database.js";
+import type { Line } from "../line.js";
+import { statement } from "../statement.js";
+
+const followStatement = statement<{ moved: number; more: boolean }>({
+  name: "workflow_follow",
+  text: "select moved, more from sluice.workflow_follow($1, $2)",
+  params: ["int8", "int4"],
+  columns: ["moved", "more"],
+});
+
+const PIECE_MAX = 1_000;
+const REST_MS = 100;
+const RESTS_MAX = 50;
+
+/** After a pause or a resume: what tasks of this run have fanned out follows it, and what the tasks of that have. */
+export async function followRun(db: Database, run: string): Promise<void> {
+  for (let rests = 0; rests < RESTS_MAX;) {
+    const { moved, more } = await db.one(followStatement, [run, PIECE_MAX]);
+    if (!more) return;
+    if (moved > 0) continue;
+    rests++;
+    await delay(REST_MS);
+  }
+  const message = "another transaction has held what this run's tasks fanned out for seconds";
+  throw new SluiceError("database_busy", `${message}: it follows as soon as it can`);
+}
+
+/** What somebody has begun to pause or to resume and did not end. True if there is more. */
+export async function followLeft(line: Line): Promise<boolean> {
+  const [row] = await line.run(followStatement, [null, PIECE_MAX]);
+  return row !== undefined && row.moved > 0 && row.more;
+}

@@ -1,0 +1,71 @@
+import type { Queryable } from "../../core/ports.js";
+import type { Database } from "../database.js";
+import { batchValues, type TaskBatch } from "../enqueue.js";
+import { statement } from "../statement.js";
+
+/** A node of one task that code is to place, with its input. Its row is ours until the transaction ends. */
+export interface SmallNode {
+  readonly run: string;
+  readonly node: number;
+  readonly stream: number;
+  /** Instead of the type's own, if not null. */
+  readonly priority: number | null;
+  readonly attempts: number | null;
+  /** JSON text. */
+  readonly input: string;
+}
+
+type SmallRow = { readonly [K in keyof SmallNode]: SmallNode[K] | null };
+
+const takeStatement = statement<SmallRow>({
+  name: "workflow_take_small",
+  text: "select run::text as run, node, stream, priority, attempts, input from sluice.workflow_take_small($1::text::int[], $2, $3)",
+  params: ["text", "int4", "int4"],
+  columns: ["run", "node", "stream", "priority", "attempts", "input"],
+});
+
+/** Nodes of these streams that are to be placed, and whether there are others that are to be taken one by one. */
+export interface SmallTaken {
+  readonly nodes: SmallNode[];
+  readonly others: boolean;
+}
+
+/**
+ * Many nodes of one task each that nobody has in hand. In a transaction, which the server ends if it stands still
+ * for half a minute.
+ */
+export async function takeSmall(
+  db: Database,
+  streams: readonly number[],
+  { max, bytes }: { readonly max: number; readonly bytes: number },
+  tx: Queryable,
+): Promise<SmallTaken> {
+  const rows = await db.run(takeStatement, [`{${streams.join(",")}}`, max, bytes], tx);
+  const nodes = rows.filter((row): row is SmallNode => row.run !== null);
+  return { nodes, others: nodes.length < rows.length };
+}
+
+const placeStatement = statement<{ placed: string }>({
+  name: "workflow_place_small",
+  text: "select sluice.workflow_place_small($1::text::bigint[], $2::text::bigint[], $3::text::smallint[], $4, $5, $6, $7, $8::text::int[], $9, $10, $11)::text as placed",
+  params: ["text", "text", "text", "int4", "int4", "int4", "text", "text", "text", "text", "bool"],
+  columns: ["placed"],
+});
+
+/**
+ * Inserts the tasks of nodes and lets them run, in the transaction that took them: the n-th input of the batch is that
+ * of the n-th node. lock: the runs of all that were taken, with the first of several calls. Throws `workflow_over` if one
+ * is not wanted any more.
+ */
+export async function placeSmallTasks(
+  db: Database,
+  nodes: readonly Pick<SmallNode, "run" | "node">[],
+  lock: readonly string[],
+  batch: TaskBatch,
+  tx: Queryable,
+): Promise<void> {
+  const list = (items: readonly (string | number)[]): string => `{${items.join(",")}}`;
+  const runs = list(nodes.map(({ run }) => run));
+  const numbers = list(nodes.map(({ node }) => node));
+  await db.run(placeStatement, [list(lock), runs, numbers, ...batchValues(batch)], tx);
+}

@@ -1,0 +1,37 @@
+import { quote } from "../core/quote.js";
+import type { Draft } from "./draft.js";
+import type { TemplateData } from "./graph.js";
+
+/** What a run results in. Refuses what may be missing from a run that has succeeded, unless it is read so. */
+export function resultData(draft: Draft, out: unknown): TemplateData {
+  const { data, uses } = draft.template(out);
+  const caught = caughtIn(draft);
+  const missing = missingWith(draft, caught);
+  for (const [name, asked] of uses) {
+    if (asked === "value" ? missing.has(name) : asked === "outside" && caught.has(name)) {
+      throw draft.fault(
+        `its result reads ${quote(name)} as if it had succeeded, but a failure is caught and a run may succeed without it: return ended(...) of that node`,
+      );
+    }
+  }
+  return data;
+}
+
+/** Nodes that may fail without failing the run. */
+function caughtIn({ nodes }: Draft): Set<string> {
+  const guards = nodes.flatMap(({ after }) => after.filter(({ recover }) => recover === true));
+  return new Set(guards.map(({ node }) => node));
+}
+
+/** These, and what needs them: it is skipped. A node comes after others only once they are written. */
+function missingWith({ nodes }: Draft, caught: ReadonlySet<string>): Set<string> {
+  const missing = new Set(caught);
+  for (const { name, after, uses } of nodes) {
+    const named = new Map(after.map(({ node, on }) => [node, on]));
+    const needed = [...named, ...[...uses.keys()].map((one) => [one, "success"] as const)].filter(
+      ([one, on]) => on === "success" && (named.get(one) ?? on) === "success",
+    );
+    if (needed.some(([one]) => missing.has(one))) missing.add(name);
+  }
+  return missing;
+}
