@@ -54,8 +54,10 @@ export class Tree {
   }
 
   #node(args: readonly string[]): Promise<void> {
-    // Properties try the same in every run: whether a mutant dies must not be a matter of luck.
-    const env = { ...process.env, DATABASE_URL: this.#url, SLUICE_PROPERTY_SEED: "1" };
+    // Properties try the same in every run, and enough for what happens seldom: whether a mutant dies must not be a
+    // matter of luck.
+    const chances = { SLUICE_PROPERTY_SEED: "1", SLUICE_PROPERTY_RUNS: "400" };
+    const env = { ...process.env, DATABASE_URL: this.#url, ...chances };
     const child = spawn(process.execPath, args, {
       cwd: this.#root,
       env,

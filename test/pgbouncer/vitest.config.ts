@@ -8,7 +8,7 @@ import everything from "../../vitest.config.js";
 const contract = ["client", "worker", "flow", "schedules", "examples"];
 // The connections to the server are PgBouncer's, and it keeps them; and what the server says to who comes
 // in, it says in its own words.
-const elsewhere = ["leaves no connection", "by the server's own word"];
+const elsewhere = ["leaves no connection", "bear the name", "by the server's own word"];
 // About the bell, which does not ring here. Without it workers share by who happens to look first.
 const bell = [
   "hardly ever polls",
