@@ -1,6 +1,6 @@
 import { checkInteger } from "../core/number.js";
 import { checkOneOf, checkOptions } from "../core/option.js";
-import type { TaskState } from "../core/state.js";
+import { TASK_STATES, type TaskState } from "../core/state.js";
 import type { Database } from "../postgres/database.js";
 import { listItems } from "../postgres/workflow/items.js";
 import { errorOf, type RunError } from "./run-status.js";
@@ -32,16 +32,6 @@ export interface ItemPage {
   readonly after: number | null;
 }
 
-export const ITEM_STATES = [
-  "scheduled",
-  "waiting",
-  "ready",
-  "running",
-  "succeeded",
-  "failed",
-  "cancelled",
-] as const;
-
 const INDEX_RANGE = { min: -1, max: 2_147_483_647 };
 
 export async function itemsOf(
@@ -53,7 +43,7 @@ export async function itemsOf(
   checkOptions("items", search, ["state", "after", "limit"]);
   const { state, after = -1, limit = 100 } = search;
   const { items, next } = await listItems(db, run, node, {
-    state: state === undefined ? undefined : checkOneOf("state", state, ITEM_STATES),
+    state: state === undefined ? undefined : checkOneOf("state", state, TASK_STATES),
     after: checkInteger("after", after, INDEX_RANGE),
     max: checkInteger("limit", limit, { min: 1, max: 1_000 }),
   });

@@ -2,8 +2,17 @@
  * A task is in exactly one state. It is `scheduled` until its time, `waiting` at a gate, `ready`
  * to be claimed, `running` under a claim, and then for ever one of the three terminal states.
  */
-export type TaskState =
-  "scheduled" | "waiting" | "ready" | "running" | "succeeded" | "failed" | "cancelled";
+export const TASK_STATES = [
+  "scheduled",
+  "waiting",
+  "ready",
+  "running",
+  "succeeded",
+  "failed",
+  "cancelled",
+] as const;
+
+export type TaskState = (typeof TASK_STATES)[number];
 
 /** The states that a task does not leave, unless it is retried by hand. */
 type TerminalState = Extract<TaskState, "succeeded" | "failed" | "cancelled">;

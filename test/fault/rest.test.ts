@@ -1,19 +1,10 @@
-import pg from "pg";
-import { expect, onTestFinished, test } from "vitest";
+import type pg from "pg";
+import { expect, test } from "vitest";
 import { untilUnchanged } from "../../fault/rest.js";
-import { Sluice } from "../../src/index.js";
-import { freshDatabase } from "../support/database.js";
+import { scene } from "../flow/scene.js";
 
 test("what is put back waits for a change that the server still has in hand", async () => {
-  const database = await freshDatabase({ migrated: true });
-  const { url } = database;
-  const sluice = await Sluice.connect({ url });
-  const sql = new pg.Pool({ connectionString: url });
-  onTestFinished(async () => {
-    await sluice.close();
-    await sql.end();
-    await database.drop();
-  });
+  const { sluice, sql } = await scene();
   const holder = await sql.connect();
   await holder.query("begin");
   await holder.query("select sluice.barrier_shared()");

@@ -406,7 +406,8 @@ describe("nothing of a map begins any more once its sleeping task is cancelled,"
   });
 });
 
-test("a pause of a run stops the maps of its tasks, and a resume lets them go on", async () => {
+/** A run paused in the middle of a map of three, of which the first is in hand until `open`. */
+async function pausedInMap() {
   const s = await scene();
   const begun = signal();
   const open = signal();
@@ -428,6 +429,11 @@ test("a pause of a run stops the maps of its tasks, and a resume lets them go on
   await begun.promise;
   expect(await run.pause()).toBe(true);
   expect(await maps(s)).toEqual(["paused"]);
+  return { s, run, open };
+}
+
+test("a pause of a run stops the maps of its tasks, and a resume lets them go on", async () => {
+  const { s, run, open } = await pausedInMap();
   open.resolve();
   await until("the first to be over", async () => {
     const look = "select from sluice.workflow_progress where name = 'm' and succeeded = 1";
@@ -441,27 +447,7 @@ test("a pause of a run stops the maps of its tasks, and a resume lets them go on
 });
 
 test("a resume that was cut off before the maps followed is ended by a keeper", async () => {
-  const s = await scene();
-  const begun = signal();
-  const open = signal();
-  await s.worker({
-    ...quick,
-    handlers: [
-      parent.handle((numbers, ctx) => ctx.map("m", numbers, item, { window: 1 })),
-      item.handle(async (n) => {
-        begun.resolve();
-        await open.promise;
-        return n;
-      }),
-    ],
-  });
-  const flow = workflow("flow", { input: type<number[]>() }, (w, numbers) => ({
-    found: w.task("fan", parent, numbers),
-  }));
-  const run = await s.sluice.start(flow, [1, 2, 3]);
-  await begun.promise;
-  await run.pause();
-  expect(await maps(s)).toEqual(["paused"]);
+  const { s, run, open } = await pausedInMap();
   open.resolve();
   await s.sql.query("select sluice.workflow_pause($1, false)", [run.id]);
   expect(await run.result({ timeoutMs: 20_000 })).toEqual({ found: [1, 2, 3] });

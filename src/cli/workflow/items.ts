@@ -1,6 +1,7 @@
 import { Option, type Command } from "commander";
 import type { Client } from "../../client/client.js";
-import { ITEM_STATES, type ItemPage, type ItemSearch, type RunItem } from "../../client/items.js";
+import type { ItemPage, ItemSearch, RunItem } from "../../client/items.js";
+import { TASK_STATES } from "../../core/state.js";
 import type { TaskState } from "../../core/state.js";
 import { dim } from "../colors.js";
 import { printResult } from "../print.js";
@@ -25,7 +26,7 @@ export function itemsCommand(): Command {
   })
     .argument("<run>", "its id")
     .argument("<node>", "the each")
-    .addOption(new Option("--state <state>", "items in this state").choices(ITEM_STATES))
+    .addOption(new Option("--state <state>", "items in this state").choices(TASK_STATES))
     .option("--after <index>", "goes on after this item")
     .option("--limit <n>", "at most so many", "20")
     .action(runItems);

@@ -5,7 +5,7 @@
 create function sluice.workflow_start(p_graph int, p_inputs text, p_idempotency text default null, p_idempotency_ms bigint default 86400000, p_bytes_max int default 1048576,
   out ids bigint[], out existed boolean[])
 language plpgsql set enable_seqscan = off set enable_bitmapscan = off set plan_cache_mode = force_generic_plan set jit = off as $$
-declare v_inputs json[] := string_to_array(p_inputs, E'\x1e')::json[]; v_name text; v_fresh bigint[]; v_runs bigint[]; v_nodes smallint[]; g record; v record;
+declare v_inputs json[] := string_to_array(p_inputs, E'\x1e')::json[]; v_name text; v_fresh bigint[]; v_runs bigint[]; v_nodes smallint[];
 begin
   perform sluice.workflow_keep_graph(p_graph);
   -- An older snapshot still shows a graph that was deleted before we asked to keep it: then this fails, as any write would.
@@ -26,12 +26,7 @@ begin
   insert into sluice.workflow_node (run, node, kind, policy, state, blocked)
   select r, s.node, s.kind, s.policy, 'p', cardinality(s.deps) from unnest(v_fresh) r cross join (select * from sluice.workflow_step where graph = p_graph order by node) s;
   select array_agg(r), array_agg(s.node) into v_runs, v_nodes from unnest(v_fresh) r cross join sluice.workflow_step s where s.graph = p_graph and s.deps = '{}';
-  select * into g from sluice.workflow_go(v_runs, v_nodes, array_fill(0::smallint, array[cardinality(v_runs)]));
-  if g.over_runs is not null then
-    select * into v from sluice.workflow_cascade(g.over_runs, g.over_nodes);
-    g.made := g.made + v.made; g.streams := g.streams || v.streams;
-  end if;
-  if g.made > 0 and exists (select from sluice.worker where asleep) then perform sluice.ring(g.streams, g.made); end if;
+  perform sluice.workflow_set_off(v_runs, v_nodes);
 end $$;
 
 -- A placer that stands still inside its transaction, because its process was stopped, would keep what it holds for

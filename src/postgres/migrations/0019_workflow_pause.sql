@@ -64,7 +64,7 @@ end $$;
 -- a window, or runs, goes on. What its tasks have fanned out follows (workflow_follow, by the caller or a keeper). False if
 -- there is no such run, or it is over.
 create function sluice.workflow_pause(p_run bigint, p_paused boolean) returns boolean language plpgsql set lock_timeout = '2s' as $$
-declare v_nodes smallint[]; g record; v record;
+declare v_nodes smallint[];
 begin
   if not sluice.workflow_alone(array[p_run]) then return false; end if;
   update sluice.workflow_run set paused = p_paused where id = p_run and finished_at is null;
@@ -80,12 +80,7 @@ begin
   end if;
   v_nodes := array(select node from sluice.workflow_node where run = p_run and state = 'h' order by node);
   if v_nodes = '{}' then return true; end if;
-  select * into g from sluice.workflow_go(array_fill(p_run, array[cardinality(v_nodes)]), v_nodes, array_fill(0::smallint, array[cardinality(v_nodes)]));
-  if g.over_runs is not null then
-    select * into v from sluice.workflow_cascade(g.over_runs, g.over_nodes);
-    g.made := g.made + v.made; g.streams := g.streams || v.streams;
-  end if;
-  if g.made > 0 then perform sluice.ring(g.streams, g.made); end if;
+  perform sluice.workflow_set_off(array_fill(p_run, array[cardinality(v_nodes)]), v_nodes);
   return true;
 end $$;
 

@@ -6,7 +6,7 @@
 -- a keeper. Returns how many nodes, 0 if nothing failed.
 create function sluice.workflow_retry(p_run bigint) returns int language plpgsql
 set lock_timeout = '2s' set enable_seqscan = off set enable_bitmapscan = off set plan_cache_mode = force_generic_plan set jit = off as $$
-declare r sluice.workflow_run; v_seeds smallint[]; v_again smallint[]; v_after smallint[]; v_go smallint[]; g record; v record;
+declare r sluice.workflow_run; v_seeds smallint[]; v_again smallint[]; v_after smallint[]; v_go smallint[];
 begin
   perform sluice.workflow_shared(array[p_run]);
   select * into r from sluice.workflow_run where id = p_run;
@@ -52,14 +52,7 @@ begin
   -- guard: a retry resumes what was fanned out -> test/postgres/workflow/inner.test.ts: "what a paused run's task had fanned out goes on when the run is cancelled and retried"
   if r.paused then perform sluice.workflow_lead(array[p_run], p_run); end if;
   v_after := array(select node from sluice.workflow_node n where n.run = p_run and n.node = any (v_go) and n.blocked = 0 order by node);
-  if v_after <> '{}' then
-    select * into g from sluice.workflow_go(array_fill(p_run, array[cardinality(v_after)]), v_after, array_fill(0::smallint, array[cardinality(v_after)]));
-    if g.over_runs is not null then
-      select * into v from sluice.workflow_cascade(g.over_runs, g.over_nodes);
-      g.made := g.made + v.made; g.streams := g.streams || v.streams;
-    end if;
-    if g.made > 0 then perform sluice.ring(g.streams, g.made); end if;
-  end if;
+  if v_after <> '{}' then perform sluice.workflow_set_off(array_fill(p_run, array[cardinality(v_after)]), v_after); end if;
   perform sluice.workflow_again_run(p_run, 1000);
   return cardinality(v_seeds);
 end $$;

@@ -1,3 +1,4 @@
+import type { Scene } from "../../support/sql.js";
 import { schedule } from "../schedules/schedule.js";
 import { follow, map, openMap, pauseAll, sayPlaced, sleep } from "./maps.js";
 import { Play, type InHand, type Nodes } from "./play.js";
@@ -34,15 +35,21 @@ export const cancelMaps = (
 const pause = (db: Play["db"], run: number): Promise<boolean> =>
   db.value("select sluice.workflow_pause($1, true)", [run]);
 
+/** A map of a run's task, in a transaction of its maker. */
+async function mapInTheMaking(scene: Scene) {
+  const play = await Play.on(scene, types);
+  const [maker, operator] = await scene.sessions(2);
+  const { run, task } = await runInHand(play);
+  await maker.begin();
+  const made = await openMap(play, maker, task, "m", 4);
+  return { play, maker, operator, run, made };
+}
+
 /** A run is paused while one of its tasks is about to commit a map. */
 export const pausedBesideMaker = schedule(
   { waited: true, map: "paused", started: 0 },
   async (scene) => {
-    const play = await Play.on(scene, types);
-    const [maker, operator] = await scene.sessions(2);
-    const { run, task } = await runInHand(play);
-    await maker.begin();
-    const made = await openMap(play, maker, task, "m", 4);
+    const { play, maker, operator, run, made } = await mapInTheMaking(scene);
     await sayPlaced(maker, made.run);
     const pauses = pause(operator, run);
     const waited = await scene.blocked(pauses);
@@ -60,11 +67,7 @@ export const pausedBesideMaker = schedule(
 export const madeBesidePause = schedule(
   { waited: true, map: "paused", started: 0 },
   async (scene) => {
-    const play = await Play.on(scene, types);
-    const [maker, operator] = await scene.sessions(2);
-    const { run, task } = await runInHand(play);
-    await maker.begin();
-    const made = await openMap(play, maker, task, "m", 4);
+    const { play, maker, operator, run, made } = await mapInTheMaking(scene);
     await operator.begin();
     await pause(operator, run);
     const says = sayPlaced(maker, made.run);
