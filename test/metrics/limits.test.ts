@@ -2,6 +2,7 @@
 import { describe, expect, test } from "vitest";
 import { limit, task, type, type Worker, type WorkerOptions } from "../../src/index.js";
 import { ended, scene, signal, until, type Scene } from "../flow/scene.js";
+import { retriedOnce } from "./retried.js";
 import { parsed } from "./scrape.js";
 
 type Counts = Record<string, [acquired: number, rejected: number]>;
@@ -214,16 +215,7 @@ test("slots that came back and lay idle are free: who comes then does not wait, 
 });
 
 test("a retry passes its limits again, and says nothing about the wait", async () => {
-  const s = await scene();
-  const job = task("job", { input: type<number>(), concurrency: 5, retry: { attempts: 2 } });
-  let runs = 0;
-  const handler = job.handle(() => {
-    if (++runs === 1) throw new Error("again");
-  });
-  const worker = await s.worker({ handlers: [handler] });
-  await s.sluice.enqueue(job, 1);
-  await ended(s, 1);
-  await until("both claims to be told", () => worker.status().acquired === 2);
+  const worker = await retriedOnce({ concurrency: 5 });
   expect(await counted(worker)).toEqual({ job: [2, 0] });
   expect(await waits(worker, "job")).toBe(1);
 });

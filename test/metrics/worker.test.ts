@@ -4,6 +4,7 @@ import { cancel, limit, snooze, task, type } from "../../src/index.js";
 import { catalogue, LABEL_VALUES_MAX } from "../../src/metrics/catalogue.js";
 import { Exposition, type Readers } from "../../src/metrics/expose.js";
 import { ended, scene, signal, until } from "../flow/scene.js";
+import { retriedOnce } from "./retried.js";
 import { parsed, valueOf } from "./scrape.js";
 
 const names = Object.keys(catalogue).map((name) => `sluice_${name}`);
@@ -126,16 +127,7 @@ test("how long tasks wait is counted from when they were due, not from their enq
 });
 
 test("a task that was tried before says nothing about the wait", async () => {
-  const s = await scene();
-  const job = task("job", { input: type<number>(), retry: { attempts: 2 } });
-  let runs = 0;
-  const handler = job.handle(() => {
-    if (++runs === 1) throw new Error("again");
-  });
-  const worker = await s.worker({ handlers: [handler] });
-  await s.sluice.enqueue(job, 1);
-  await ended(s, 1);
-  await until("both claims to be told", () => worker.status().acquired === 2);
+  const worker = await retriedOnce({});
   expect(await valueOf(worker, "task_queue_wait_seconds_count")).toBe(1);
 });
 
