@@ -3,7 +3,7 @@
 import { spawnSync } from "node:child_process";
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { join, relative } from "node:path";
 import { fileURLToPath } from "node:url";
 
 process.chdir(fileURLToPath(new URL("..", import.meta.url)));
@@ -12,6 +12,8 @@ const only = process.argv.find((arg) => arg.startsWith("--only="))?.slice("--onl
 const vitestArgs = process.argv.slice(2).filter((arg) => !arg.startsWith("--only="));
 const stages = { "format:check": script, lint: script, typecheck: script, vitest };
 const total = { passed: 0, failed: 0 };
+/** What failed, a line each: it is said once more at the end, where it is looked for. */
+const failures = [];
 
 if (only !== undefined && !(only in stages)) {
   console.error(`--only= wants one of ${Object.keys(stages).join(", ")}`);
@@ -26,12 +28,14 @@ for (const [name, run] of Object.entries(stages)) {
   total.passed += passed;
   total.failed += failed;
 }
+for (const line of failures) console.log(`  FAILED  ${line}`);
 console.log(`\n${total.passed} passed, ${total.failed} failed`);
 process.exitCode = total.failed > 0 || total.passed === 0 ? 1 : 0;
 
 /** A stage without tests of its own counts as one. */
 function script(name) {
   const ok = spawn("npm", ["run", "--silent", name]);
+  if (!ok) failures.push(name);
   return { passed: ok ? 1 : 0, failed: ok ? 0 : 1 };
 }
 
@@ -58,14 +62,26 @@ function counted(ok, report) {
   try {
     results = JSON.parse(readFileSync(report, "utf8"));
   } catch {
+    failures.push("vitest: it left no report");
     return { passed: 0, failed: 1 };
   }
-  // A file that cannot be loaded has no tests to count, and an unhandled error belongs to none.
-  const unloadable = results.testResults.filter(
-    (file) => file.status === "failed" && file.assertionResults.length === 0,
-  ).length;
-  const failed = results.numFailedTests + unloadable;
-  return { passed: results.numPassedTests, failed: failed === 0 && !ok ? 1 : failed };
+  const before = failures.length;
+  for (const file of results.testResults) {
+    const name = relative(process.cwd(), file.name);
+    // A file that cannot be loaded has no tests to count.
+    if (file.status === "failed" && file.assertionResults.length === 0)
+      failures.push(`${name}: ${firstLine(file.message)}`);
+    for (const test of file.assertionResults)
+      if (test.status === "failed")
+        failures.push(`${name} > ${test.fullName}: ${firstLine(test.failureMessages[0])}`);
+  }
+  // An unhandled error belongs to no test.
+  if (failures.length === before && !ok) failures.push("vitest: an error outside of all tests");
+  return { passed: results.numPassedTests, failed: failures.length - before };
+}
+
+function firstLine(message = "") {
+  return message.split("\n", 1)[0].slice(0, 300);
 }
 
 function spawn(command, args) {
