@@ -14,6 +14,15 @@ export type {
 } from "./client/schedules.js";
 export type { ScheduleStatus } from "./postgres/schedule.js";
 export { tickTime } from "./core/schedule.js";
+export type {
+  Explanation,
+  Holder,
+  QueueExplanation,
+  QueueReason,
+  Reason,
+  ReasonKind,
+  RunExplained,
+} from "./core/explanation.js";
 export type { TaskStatus } from "./postgres/inspect.js";
 export type { CancelAnswer } from "./postgres/cancel.js";
 

@@ -23,15 +23,16 @@ declare
   v_reader text := v_prefix || '_reader';
   v_others text := format('%I, %I, %I', v_producer, v_worker, v_reader);
 
-  producer_doors text[] := '{enqueue, enqueue_many, cancel, fill_limit, workflow_declare, workflow_start, workflow_send, workflow_cancel, workflow_further, workflow_cancel_maps, workflow_result,
+  producer_doors text[] := '{enqueue, enqueue_many, cancel, explain, fill_limit, workflow_declare, workflow_start, workflow_send, workflow_cancel, workflow_further, workflow_cancel_maps, workflow_result,
     workflow_failures, workflow_item_page, workflow_roots, workflow_hold, workflow_inputs, workflow_place, workflow_placed, workflow_misplaced}';
   worker_doors text[] := '{register, connections, beat, retire, survived, step, settle, settle_in_transaction, release_unknown,
     claim_suspect, release_suspect, reap, due, keep_lanes, prune_done, prune_notes, set_stream_gate, limit_slots, limit_names,
     set_schedule, due_schedules, fire_schedule, workflow_take, workflow_put_off, workflow_take_small, workflow_place_small,
     workflow_place_many, workflow_map, workflow_map_find, workflow_map_mark, workflow_keep, workflow_orphans, workflow_follow, workflow_prune, workflow_prune_graphs}';
+  reader_doors text[] := '{explain_queue}';
   -- Run as whoever calls them, with the rights on tables given below.
   declaring text[] := '{declare_limit, declare_contract, declare_use, declare_stream, gate_of, barrier_alone, refuse}';
-  looking text[] := '{clock, lane_place, lane_cap, gates_of, violations, workflow_item_page}';
+  looking text[] := '{clock, lane_place, lane_cap, gates_of, violations, explain, workflow_item_page}';
 
   v_name text;
   v record;
@@ -70,14 +71,14 @@ begin
   execute format('grant usage on schema %I to %s', v_schema, v_others);
 
   for v in
-    select p.oid::regprocedure as door, p.proname = any (producer_doors || declaring) as produces, p.proname = any (looking) as looks,
-      p.proname = any (producer_doors || worker_doors) as guarded, p.prosecdef as definer
-    from pg_proc p where pronamespace = v_schema::regnamespace and proname = any (producer_doors || worker_doors || declaring || looking)
+    select p.oid::regprocedure as door, p.proname = any (producer_doors || declaring) as produces, p.proname = any (looking) as looks, p.proname = any (reader_doors) as reads,
+      p.proname = any (producer_doors || worker_doors || reader_doors) as guarded, p.prosecdef as definer
+    from pg_proc p where pronamespace = v_schema::regnamespace and proname = any (producer_doors || worker_doors || reader_doors || declaring || looking)
   loop
     if v.guarded then execute format('alter function %s security definer set search_path = pg_catalog, pg_temp', v.door);
     elsif v.definer then execute format('alter function %s security invoker reset search_path', v.door); end if;
     execute format('grant execute on function %s to %s', v.door,
-      case when v.looks then v_others when v.produces then quote_ident(v_producer) else quote_ident(v_worker) end);
+      case when v.looks then v_others when v.reads then quote_ident(v_reader) when v.produces then quote_ident(v_producer) else quote_ident(v_worker) end);
   end loop;
 
   -- What the library asks when it connects.

@@ -3,6 +3,7 @@ import { readFileSync } from "node:fs";
 import { Command, CommanderError } from "commander";
 import { isSluiceError, type ErrorCode } from "../core/error.js";
 import { configCommand } from "./config.js";
+import { explainCommand } from "./explain.js";
 import { migrateCommand } from "./migrate.js";
 import { planCommand } from "./plan.js";
 import { printError } from "./print.js";
@@ -23,6 +24,7 @@ const program = new Command("sluice")
   .addCommand(configCommand())
   .addCommand(planCommand())
   .addCommand(workflowCommand())
+  .addCommand(explainCommand())
   .addHelpText(
     "after",
     `

@@ -1,8 +1,10 @@
 import type { EnqueueArgs, EnqueueOptions } from "../core/enqueue.js";
 import { isSluiceError, SluiceError } from "../core/error.js";
+import type { Explanation, QueueExplanation } from "../core/explanation.js";
 import { checkName } from "../core/name.js";
 import type { TaskState } from "../core/state.js";
 import type { TaskTerms } from "../core/terms.js";
+import { explainQueue, explainTask } from "../limits/explain.js";
 import { Limits } from "../limits/limits.js";
 import { cancel, retry, unblock } from "../postgres/cancel.js";
 import { Database } from "../postgres/database.js";
@@ -165,6 +167,18 @@ export class Client {
     });
   }
 
+  /** Why a task does not run; null if there is none, or its history is not kept. */
+  async explain(id: string): Promise<Explanation | null> {
+    checkId(id);
+    return this.#ask(({ db }) => explainTask(db, id));
+  }
+
+  /** What holds the tasks of a queue, by reason. Throws `unknown_queue`. */
+  async explainQueue(queue: string): Promise<QueueExplanation> {
+    checkName("queue", queue);
+    return this.#ask(({ db }) => explainQueue(db, queue));
+  }
+
   /** How many tasks are in each state. */
   counts(): Promise<Record<TaskState, number>> {
     return this.#ask(({ db }) => counts(db));
@@ -203,6 +217,7 @@ export class Client {
 
   readonly #taskDesk: TaskDesk = {
     inspect: (id) => this.#ask(({ db }) => inspect(db, id)),
+    explain: (id) => this.explain(id),
     cancel: (id, reason, tx) =>
       this.#ask(async ({ db }) => (await cancel(db, [id], reason, tx))[0]!),
     ended: (id, timeoutMs) => this.#ask(({ db, listener }) => ended(db, listener, id, timeoutMs)),

@@ -1,4 +1,5 @@
 import { SluiceError } from "../core/error.js";
+import type { Explanation } from "../core/explanation.js";
 import { checkInteger } from "../core/number.js";
 import { checkOptions } from "../core/option.js";
 import { reasonText } from "../core/outcome.js";
@@ -10,6 +11,7 @@ import { checkTx } from "./tx.js";
 /** What a handle can ask. */
 export interface TaskDesk {
   inspect(id: string): Promise<TaskStatus | null>;
+  explain(id: string): Promise<Explanation | null>;
   cancel(id: string, reason: string | null, tx?: Queryable): Promise<CancelAnswer>;
   /** Resolves when the task has ended, or with null when it is not kept. */
   ended(id: string, timeoutMs: number | null): Promise<TaskStatus | null>;
@@ -34,6 +36,11 @@ export class TaskHandle<Output = unknown> {
   /** The task as it stands; null if its history is not kept. */
   status(): Promise<TaskStatus | null> {
     return this.#desk.inspect(this.id);
+  }
+
+  /** Why it does not run; null if its history is not kept. */
+  explain(): Promise<Explanation | null> {
+    return this.#desk.explain(this.id);
   }
 
   /**

@@ -89,8 +89,9 @@ describe("a producer", () => {
     expect((await (await producer.enqueue(news, "x")).status())?.state).toBe("waiting");
   });
 
-  test("cancels", async () => {
+  test("has a task explained, and cancels it", async () => {
     const handle = await producer.enqueue(unserved, "x");
+    expect((await handle.explain())!.reasons).toMatchObject([{ kind: "noWorker" }]);
     expect(await handle.cancel()).toBe("cancelled");
     expect((await handle.status())?.state).toBe("cancelled");
   });
@@ -156,6 +157,7 @@ describe("a producer", () => {
       await refusedTo("producer", `select * from sluice.${secret}`);
     for (const attempt of [
       () => producer.counts(),
+      () => producer.explainQueue("default"),
       () => producer.limits.list(),
       () => producer.pause("default"),
       () => producer.retry("1"),
@@ -209,9 +211,11 @@ describe("a worker", () => {
 });
 
 describe("a reader", () => {
-  test("inspects, lists and counts", async () => {
+  test("inspects, explains, lists and counts", async () => {
     const handle = await producer.enqueue(unserved, "x");
     expect((await reader.task(handle.id).status())?.state).toBe("ready");
+    expect((await reader.explain(handle.id))!.reasons).toMatchObject([{ kind: "noWorker" }]);
+    expect((await reader.explainQueue("default")).reasons).not.toEqual([]);
     expect((await reader.counts()).ready).toBeGreaterThan(0);
     expect((await reader.limits.list()).map((l) => l.name)).toContain("mails");
     expect(await realm.sql("reader", "select * from sluice.violation")).toEqual([]);

@@ -20,6 +20,7 @@ const senders: Record<string, readonly Role[]> = {
   isolation: all,
   clock: all,
   task_state: all,
+  explain: all,
   workflow_run: all,
   workflow_runs: all,
   workflow_nodes: all,
@@ -90,6 +91,7 @@ const senders: Record<string, readonly Role[]> = {
   walked_rows: all,
 
   counts: readers,
+  explain_queue: readers,
   limits: readers,
   workflow_graph: readers,
 

@@ -1,57 +1,13 @@
 import { readFileSync } from "node:fs";
-import { Command } from "commander";
-import { Client } from "../../client/client.js";
+import type { Command } from "commander";
 import type { Run } from "../../client/run.js";
 import { SluiceError } from "../../core/error.js";
 import { quote } from "../../core/quote.js";
-import { databaseSettings } from "../database.js";
+import { verb as anyVerb, type Help } from "../verb.js";
 
-/** What every verb takes. */
-export interface Flags {
-  readonly url?: string;
-  readonly schema?: string;
-  readonly json?: boolean;
-}
-
-interface Help {
-  readonly summary: string;
-  readonly description: string;
-  readonly examples: readonly string[];
-  /** What --json prints. */
-  readonly json: string;
-}
-
-/** A verb of `sluice workflow`, with what all of them have. */
-export function verb(name: string, { summary, description, examples, json }: Help): Command {
-  const shown = examples.map((example) => `  $ sluice workflow ${example}`).join("\n");
-  return new Command(name)
-    .summary(summary)
-    .description(description)
-    .option("--url <url>", "the database, postgres://...; default: DATABASE_URL")
-    .option(
-      "--schema <name>",
-      'the schema that holds everything; default: SLUICE_SCHEMA, else "sluice"',
-    )
-    .option("--json", "print JSON")
-    .addHelpText("after", `\nExamples:\n${shown}\n\nThe JSON: ${json}`);
-}
-
-/** Connects, and closes afterwards. The schema is not migrated on the way. */
-export async function withClient<T>(
-  { url, schema }: Flags,
-  use: (client: Client) => Promise<T>,
-): Promise<T> {
-  const settings = await databaseSettings({
-    ...(url !== undefined && { url }),
-    ...(schema !== undefined && { schema }),
-  });
-  const found = { url: settings.url!, schema: settings.schema };
-  const client = await Client.connect({ ...found, migrate: false });
-  try {
-    return await use(client);
-  } finally {
-    await client.close();
-  }
+/** A verb of `sluice workflow`. */
+export function verb(name: string, help: Help): Command {
+  return anyVerb(name, help, "workflow ");
 }
 
 /** JSON as it was typed, or with @ in front the name of a file that holds it; @- is the standard input. */

@@ -1,7 +1,8 @@
 import type { Command } from "commander";
 import { readGraph } from "../../workflow/read.js";
 import { printResult } from "../print.js";
-import { jsonOf, verb, withClient, type Flags } from "./common.js";
+import { withClient, type Flags } from "../verb.js";
+import { jsonOf, verb } from "./common.js";
 
 /** `sluice workflow declare`: stores a graph that was written as data. */
 export function declareCommand(): Command {

@@ -8,7 +8,8 @@ import { graphToMermaid } from "../../workflow/mermaid.js";
 import type { GraphStatus } from "../../workflow/picture.js";
 import { graphToSvg } from "../../workflow/svg.js";
 import { printResult } from "../print.js";
-import { notThere, verb, withClient, type Flags } from "./common.js";
+import { withClient, type Flags } from "../verb.js";
+import { notThere, verb } from "./common.js";
 
 interface GraphFlags extends Flags {
   readonly format: "mermaid" | "svg";

@@ -5,7 +5,8 @@ import { TASK_STATES } from "../../core/state.js";
 import type { TaskState } from "../../core/state.js";
 import { dim } from "../colors.js";
 import { printResult } from "../print.js";
-import { numberOf, verb, withClient, type Flags } from "./common.js";
+import { withClient, type Flags } from "../verb.js";
+import { numberOf, verb } from "./common.js";
 import { oneLine } from "./view.js";
 
 interface ItemFlags extends Flags {

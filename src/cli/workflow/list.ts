@@ -6,7 +6,8 @@ import { SluiceError } from "../../core/error.js";
 import { quote } from "../../core/quote.js";
 import { dim } from "../colors.js";
 import { printResult } from "../print.js";
-import { numberOf, verb, withClient, type Flags } from "./common.js";
+import { withClient, type Flags } from "../verb.js";
+import { numberOf, verb } from "./common.js";
 
 interface ListFlags extends Flags {
   readonly workflow?: string;

@@ -1,6 +1,7 @@
 import type { Command } from "commander";
 import { printResult } from "../print.js";
-import { requireDone, verb, withClient, type Flags } from "./common.js";
+import { withClient, type Flags } from "../verb.js";
+import { requireDone, verb } from "./common.js";
 
 /** `sluice workflow resume`. */
 export function resumeCommand(): Command {

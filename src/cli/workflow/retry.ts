@@ -2,7 +2,8 @@ import type { Command } from "commander";
 import type { RunStatus } from "../../client/run-status.js";
 import { quote } from "../../core/quote.js";
 import { printResult } from "../print.js";
-import { notThere, verb, withClient, type Flags } from "./common.js";
+import { withClient, type Flags } from "../verb.js";
+import { notThere, verb } from "./common.js";
 
 /** `sluice workflow retry`: again from what failed. */
 export function retryCommand(): Command {

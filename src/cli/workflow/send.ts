@@ -1,6 +1,7 @@
 import type { Command } from "commander";
 import { printResult } from "../print.js";
-import { jsonOf, requireDone, verb, withClient, type Flags } from "./common.js";
+import { withClient, type Flags } from "../verb.js";
+import { jsonOf, requireDone, verb } from "./common.js";
 
 interface SendFlags extends Flags {
   readonly payload?: string;

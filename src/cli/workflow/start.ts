@@ -1,7 +1,8 @@
 import { green } from "../colors.js";
 import type { Command } from "commander";
 import { printResult } from "../print.js";
-import { jsonOf, verb, withClient, type Flags } from "./common.js";
+import { withClient, type Flags } from "../verb.js";
+import { jsonOf, verb } from "./common.js";
 import { follow } from "./follow.js";
 
 interface StartFlags extends Flags {

@@ -1,6 +1,7 @@
 import type { Command } from "commander";
 import { printResult } from "../print.js";
-import { notThere, verb, withClient, type Flags } from "./common.js";
+import { withClient, type Flags } from "../verb.js";
+import { notThere, verb } from "./common.js";
 import { follow } from "./follow.js";
 import { viewOf } from "./view.js";
 

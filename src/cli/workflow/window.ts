@@ -2,7 +2,8 @@ import type { Command } from "commander";
 import { SluiceError } from "../../core/error.js";
 import { quote } from "../../core/quote.js";
 import { printResult } from "../print.js";
-import { notThere, numberOf, verb, withClient, type Flags } from "./common.js";
+import { withClient, type Flags } from "../verb.js";
+import { notThere, numberOf, verb } from "./common.js";
 
 /** `sluice workflow window`: how many items of an each run at once. */
 export function windowCommand(): Command {

@@ -1,0 +1,53 @@
+import { Command } from "commander";
+import { Client } from "../client/client.js";
+import { databaseSettings } from "./database.js";
+
+/** What every verb takes. */
+export interface Flags {
+  readonly url?: string;
+  readonly schema?: string;
+  readonly json?: boolean;
+}
+
+/** How a verb is told. */
+export interface Help {
+  readonly summary: string;
+  readonly description: string;
+  readonly examples: readonly string[];
+  /** What --json prints. */
+  readonly json: string;
+}
+
+/** A verb with what all of them have that look into a database. below: the words before it. */
+export function verb(name: string, help: Help, below = ""): Command {
+  const { summary, description, examples, json } = help;
+  const shown = examples.map((example) => `  $ sluice ${below}${example}`).join("\n");
+  return new Command(name)
+    .summary(summary)
+    .description(description)
+    .option("--url <url>", "the database, postgres://...; default: DATABASE_URL")
+    .option(
+      "--schema <name>",
+      'the schema that holds everything; default: SLUICE_SCHEMA, else "sluice"',
+    )
+    .option("--json", "print JSON")
+    .addHelpText("after", `\nExamples:\n${shown}\n\nThe JSON: ${json}`);
+}
+
+/** Connects, and closes afterwards. The schema is not migrated on the way. */
+export async function withClient<T>(
+  { url, schema }: Flags,
+  use: (client: Client) => Promise<T>,
+): Promise<T> {
+  const settings = await databaseSettings({
+    ...(url !== undefined && { url }),
+    ...(schema !== undefined && { schema }),
+  });
+  const found = { url: settings.url!, schema: settings.schema };
+  const client = await Client.connect({ ...found, migrate: false });
+  try {
+    return await use(client);
+  } finally {
+    await client.close();
+  }
+}

@@ -1,0 +1,53 @@
+import type {
+  BareReason,
+  Explanation,
+  QueueExplanation,
+  QueueReason,
+} from "../core/explanation.js";
+import type { Database } from "./database.js";
+import { statement } from "./statement.js";
+
+/** As it comes in JSON, where a time is text. */
+export type Sent<T> = T extends Date
+  ? string
+  : T extends readonly (infer U)[]
+    ? readonly Sent<U>[]
+    : T extends object
+      ? { readonly [K in keyof T]: Sent<T[K]> }
+      : T;
+
+type SentExplanation = Omit<Sent<Explanation>, "message" | "reasons"> & {
+  readonly reasons: readonly Sent<BareReason>[];
+};
+type SentQueueExplanation = Omit<QueueExplanation, "reasons"> & {
+  readonly reasons: readonly Omit<QueueReason, "message">[];
+};
+
+const taskStatement = statement<{ found: SentExplanation | null }>({
+  name: "explain",
+  text: "select sluice.explain($1) as found",
+  params: ["int8"],
+  columns: ["found"],
+});
+
+const queueStatement = statement<{ found: SentQueueExplanation }>({
+  name: "explain_queue",
+  text: "select sluice.explain_queue($1) as found",
+  params: ["text"],
+  columns: ["found"],
+});
+
+/** What is between a task and its run; null if there is none, or its history is not kept. */
+export async function readExplanation(db: Database, id: string): Promise<SentExplanation | null> {
+  const [row] = await db.run(taskStatement, [id]);
+  return row?.found ?? null;
+}
+
+/** What holds the tasks of the queue; refused as `unknown_queue` if there is none. */
+export async function readQueueExplanation(
+  db: Database,
+  queue: string,
+): Promise<SentQueueExplanation> {
+  const [row] = await db.run(queueStatement, [queue]);
+  return row!.found;
+}

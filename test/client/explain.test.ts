@@ -1,0 +1,384 @@
+import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
+import { silentLogger } from "../../src/core/ports.js";
+import {
+  fixed,
+  limit,
+  task,
+  type,
+  workflow,
+  type Explanation,
+  type TaskContract,
+  type TaskHandle,
+  type Worker,
+  type WorkerOptions,
+} from "../../src/index.js";
+import { until } from "../flow/scene.js";
+import { codeOf, openHouse, type House } from "./house.js";
+
+let house: House;
+let workers: Worker[] = [];
+beforeAll(async () => {
+  house = await openHouse({ logger: silentLogger });
+});
+afterEach(async () => {
+  await house.sql("delete from sluice.worker where id = 7");
+  await Promise.all(workers.map((worker) => worker.stop({ graceMs: 0 })));
+  workers = [];
+});
+afterAll(() => house.close());
+
+interface Keyed {
+  readonly key: string;
+}
+const input = type<Keyed>();
+const a: Keyed = { key: "a" };
+const NOBODY = { kind: "noWorker", leaving: 0 };
+
+/** A worker whose handlers run until they are told to stop. */
+async function hold(contract: TaskContract<Keyed, Keyed>, more: Partial<WorkerOptions> = {}) {
+  const handler = contract.handle(
+    (_input, { signal }) =>
+      new Promise<void>((_resolve, reject) =>
+        signal.addEventListener("abort", () => reject(signal.reason as Error)),
+      ),
+  );
+  const worker = await house.work([handler], { name: "w1", ...more });
+  workers.push(worker);
+  return worker;
+}
+
+/** The row of a worker that serves everything and looks at nothing, with a column changed. */
+async function idleWorker(column = "name", value = "'idle'"): Promise<void> {
+  await house.sql(
+    `insert into sluice.worker (id, name, streams, lease_ms, expires_at, connections, capacity_max, capacity_available)
+     select 7, 'idle', array_agg(id), 60000, sluice.clock() + interval '1 minute', 1, 5, 5 from sluice.stream`,
+  );
+  await house.sql(`update sluice.worker set ${column} = ${value} where id = 7`);
+}
+
+async function enqueue(contract: TaskContract<Keyed, Keyed>, ...keys: string[]) {
+  const handles: TaskHandle[] = [];
+  for (const key of keys) handles.push(await house.sluice.enqueue(contract, { key }));
+  return handles;
+}
+
+async function reasons(handle: TaskHandle | undefined): Promise<unknown[]> {
+  const explained = await handle!.explain();
+  return explained!.reasons.map(({ message, ...reason }) => reason);
+}
+
+async function running(handle: TaskHandle | undefined): Promise<Explanation> {
+  return until(`task ${handle!.id} to run`, async () => {
+    const explained = await handle!.explain();
+    return explained!.state === "running" && explained;
+  });
+}
+
+/** As a holder of a slot, while it runs on the worker of this test. */
+const runs = (handle: TaskHandle | undefined, of: string) => ({
+  task: handle!.id,
+  type: of,
+  state: "running",
+  since: expect.any(Date) as Date,
+  worker: "w1",
+});
+
+describe("a task that", () => {
+  test("runs, was cancelled, or is over", async () => {
+    const t = task("over", { input });
+    await hold(t, { leaseMs: 1_500 });
+    const [handle] = await enqueue(t, "a");
+    const explained = await running(handle);
+    expect(explained).toEqual({
+      task: handle!.id,
+      type: "over",
+      queue: "default",
+      state: "running",
+      reasons: [],
+      workflow: null,
+      message: `it runs on worker "w1" since ${explained.run!.since.toISOString()}`,
+      run: {
+        worker: "w1",
+        since: expect.any(Date) as Date,
+        leaseUntil: expect.any(Date) as Date,
+        lost: false,
+        stopping: false,
+      },
+    });
+    await handle!.cancel();
+    await until("its end", async () => (await handle!.explain())!.state === "cancelled");
+    expect(await handle!.explain()).toMatchObject({
+      message: "it was cancelled",
+      reasons: [],
+      run: null,
+    });
+  });
+
+  test("is lost with its worker comes back", async () => {
+    const t = task("lost", { input });
+    await hold(t);
+    const [handle] = await enqueue(t, "a");
+    await running(handle);
+    await house.sql("update sluice.worker set expires_at = sluice.clock() - interval '1 second'");
+    expect((await handle!.explain())!.run).toMatchObject({ lost: true });
+    await house.sql("delete from sluice.worker");
+    const explained = (await handle!.explain())!;
+    expect(explained.run).toMatchObject({ worker: null, leaseUntil: null, lost: true });
+    expect(explained.message).toContain("on a worker that is gone");
+  });
+
+  test("is scheduled, or tries again later", async () => {
+    const t = task("later", { input, retry: { attempts: 3, backoff: fixed(600_000) } });
+    const runAt = new Date(Date.now() + 3_600_000);
+    const later = await house.sluice.enqueue(t, a, { runAt });
+    expect(await reasons(later)).toEqual([{ kind: "scheduled", until: runAt, attempt: 0 }, NOBODY]);
+    expect((await later.explain())!.message).toBe(`it is to run at ${runAt.toISOString()}`);
+
+    workers.push(await house.work([t.handle(() => Promise.reject(new Error("no")))]));
+    const [retried] = await enqueue(t, "a");
+    await until("its failure", async () => (await retried!.explain())!.state === "scheduled");
+    expect(await reasons(retried)).toEqual([
+      { kind: "scheduled", until: expect.any(Date) as Date, attempt: 1 },
+    ]);
+    expect((await retried!.explain())!.message).toMatch(/, after 1 attempt$/);
+  });
+
+  test("stands behind others of its order key", async () => {
+    const t = task("ordered", { input, order: ({ key }) => key });
+    await hold(t);
+    const [first, second, third, other] = await enqueue(t, "a", "a", "a", "b");
+    await running(first);
+    await running(other);
+    const held = { kind: "order", key: "a", holder: runs(first, "ordered") };
+    expect(await reasons(second)).toEqual([{ ...held, before: 0 }]);
+    expect(await reasons(third)).toEqual([{ ...held, before: 1 }]);
+    expect((await third!.explain())!.message).toMatch(
+      new RegExp(
+        `^order key "a" is held by task ${first!.id} \\(ordered, running since .* on w1\\); 1 is before it in line$`,
+      ),
+    );
+  });
+
+  test("is blocked by a failure in its order key", async () => {
+    const t = task("blocked", {
+      input,
+      order: { key: ({ key }) => key, scope: "s", onFailure: "block" },
+      retry: { attempts: 1 },
+    });
+    workers.push(await house.work([t.handle(() => Promise.reject(new Error("no")))]));
+    const [first, second] = await enqueue(t, "a", "a");
+    await until("the failure", async () => (await first!.explain())!.state === "failed");
+    expect((await first!.explain())!.message).toBe("it has failed");
+    const explained = (await second!.explain())!;
+    expect(explained.reasons).toMatchObject([
+      { kind: "order", before: 0, holder: { task: first!.id, state: "failed", worker: null } },
+    ]);
+    expect(explained.message).toContain(`is blocked by task ${first!.id}, which has failed`);
+    expect(await house.sluice.unblock(first!.id)).toBe(true);
+    // Nobody has looked at the key since, or somebody has and it failed too.
+    await until("the next", async () => (await second!.explain())!.state === "failed");
+  });
+
+  test("stands behind one of its order key that does not run either", async () => {
+    const slow = limit("slow", { total: 0 });
+    const t = task("behind", { input, order: ({ key }) => `behind-${key}`, limits: [slow] });
+    const [first, second] = await enqueue(t, "a", "a");
+    await hold(t);
+    await until("the first to stand at the limit", async () => {
+      const [reason] = (await first!.explain())!.reasons;
+      return reason!.kind === "limit";
+    });
+    const zero = { kind: "limit", limit: "slow", key: null, slots: 0, used: 0, holders: [] };
+    expect(await reasons(first)).toEqual([{ ...zero, before: 0 }]);
+    expect((await first!.explain())!.message).toBe('limit "slow" is set to 0: 0 of 0 out');
+    expect(await reasons(second)).toEqual([
+      {
+        kind: "order",
+        key: "behind-a",
+        before: 0,
+        holder: { task: first!.id, type: "behind", state: "waiting", since: null, worker: null },
+      },
+      // What comes after its order key, where it does not stand yet.
+      { ...zero, before: null },
+    ]);
+  });
+
+  test("finds a limit per key full", async () => {
+    const tenant = limit("tenant", { perKey: 2 });
+    const t = task("keyed", { input, limits: [tenant.for(({ key }: Keyed) => key)] });
+    await hold(t);
+    const [one, two, three, four, other] = await enqueue(t, "a", "a", "a", "a", "b");
+    for (const each of [one, two, other]) await running(each);
+    const full = { kind: "limit", limit: "tenant", key: "a", slots: 2, used: 2 };
+    const holders = [runs(one, "keyed"), runs(two, "keyed")];
+    expect(await reasons(three)).toEqual([{ ...full, before: 0, holders }]);
+    expect(await reasons(four)).toEqual([{ ...full, before: 1, holders }]);
+    expect((await four!.explain())!.message).toMatch(
+      /^limit "tenant" for key "a" is full: 2 of 2 out, held by task .* and 1 more; 1 is before it in line$/,
+    );
+  });
+
+  test("finds totals full, its own and those that it shares", async () => {
+    const [vendor, api] = [limit("vendor", { total: 2 }), limit("api", { total: 2 })];
+    const t = task("totals", { input, concurrency: 2, limits: [vendor, api] });
+    const u = task("shares", { input, limits: [api] });
+    await hold(t);
+    const [one, two, three] = await enqueue(t, "a", "a", "a");
+    await running(one);
+    await running(two);
+    const [late] = await enqueue(u, "a");
+    const full = { kind: "limit", key: null, slots: 2, used: 2, before: 0 };
+    const holders = [runs(one, "totals"), runs(two, "totals")];
+    const found = await reasons(three);
+    expect(found).toHaveLength(3);
+    for (const name of ["vendor", "api", "totals"])
+      expect(found).toContainEqual({ ...full, limit: name, holders });
+    expect(await reasons(late)).toEqual([{ ...full, limit: "api", before: 1, holders }, NOBODY]);
+  });
+
+  test("is worth more, and stands before others at a total", async () => {
+    const t = task("better", { input, concurrency: 0 });
+    const [low] = await enqueue(t, "a");
+    const high = await house.sluice.enqueue(t, a, { priority: 5 });
+    expect(await reasons(low)).toMatchObject([{ kind: "limit", before: 1 }, NOBODY]);
+    expect(await reasons(high)).toMatchObject([{ kind: "limit", before: 0 }, NOBODY]);
+  });
+
+  test("holds a slot of a number that was lowered below what is out", async () => {
+    const group = limit("lowered", { perKey: 3 });
+    const t = task("shed", { input, limits: [group.for(({ key }: Keyed) => key)] });
+    const worker = await hold(t, { maxConcurrentTasks: 2 });
+    const [one, two, three] = await enqueue(t, "a", "a", "a");
+    await running(one);
+    await running(two);
+    await until("the third to have its slot", async () => {
+      const [reason] = (await three!.explain())!.reasons;
+      return reason!.kind === "busy" || reason!.kind === "next";
+    });
+    await house.sluice.limits.set("lowered", { perKey: 2 });
+    expect((await reasons(three))[0]).toMatchObject({ kind: "limit", slots: 2, key: "a" });
+    expect(worker.status().inFlight).toBe(2);
+  });
+
+  test("has nobody to run it", async () => {
+    const t = task("nobody", { input, queue: "empty" });
+    const [handle] = await enqueue(t, "a");
+    expect(await reasons(handle)).toEqual([NOBODY]);
+    expect((await handle!.explain())!.message).toBe(
+      'no live worker serves "nobody" in queue "empty"',
+    );
+    await idleWorker("draining", "true");
+    expect(await reasons(handle)).toEqual([{ kind: "noWorker", leaving: 1 }]);
+    expect((await handle!.explain())!.message).toMatch(/ \(1 about to leave\)$/);
+  });
+
+  test("is paused with its queue", async () => {
+    const t = task("resting", { input, queue: "resting" });
+    await hold(t);
+    await house.sluice.pause("resting");
+    const [handle] = await enqueue(t, "a");
+    expect(await reasons(handle)).toEqual([{ kind: "paused", what: "queue", name: "resting" }]);
+    expect((await handle!.explain())!.message).toBe('queue "resting" is paused');
+    await house.sluice.resume("resting");
+    await running(handle);
+  });
+
+  test("waits for room in its workers, or for its turn", async () => {
+    const t = task("full", { input });
+    const worker = await hold(t, { maxConcurrentTasks: 1, leaseMs: 1_500 });
+    const [one] = await enqueue(t, "a");
+    await running(one);
+    const [two, three] = await enqueue(t, "a", "a");
+    const busy = { kind: "busy", workers: 1, capacity: 1 };
+    await until("a heartbeat", async () => (await two!.explain())!.reasons[0]!.kind === "busy");
+    expect(await reasons(two)).toEqual([busy]);
+    expect((await three!.explain())!.message).toBe(
+      "the one worker that could run it has no room: 1 in hand",
+    );
+    // As if it had room and had not looked yet.
+    await worker.stop({ graceMs: 0 });
+    await idleWorker();
+    expect(await reasons(one)).toEqual([{ kind: "next", before: 0 }]);
+    expect(await reasons(three)).toEqual([{ kind: "next", before: 2 }]);
+    expect((await three!.explain())!.message).toBe("nothing holds it: 2 are before it in line");
+    await house.sql("update sluice.worker set pressure = 'stopped', pressure_reasons = '{memory}'");
+    expect(await reasons(one)).toEqual([{ kind: "pressure", workers: 1, reasons: ["memory"] }]);
+  });
+
+  test("is to run alone, after crashes", async () => {
+    const t = task("crashes", { input });
+    await hold(t);
+    const [handle] = await enqueue(t, "a");
+    for (let crash = 1; crash <= 3; crash++) {
+      await running(handle);
+      await house.sql("delete from sluice.worker");
+      // Whoever serves it must not take it at once.
+      await house.sql("update sluice.stream set paused = true where type = 'crashes'");
+      await house.sql("select sluice.reap()");
+      if (crash < 3) {
+        await house.sql("update sluice.stream set paused = false where type = 'crashes'");
+        await hold(t);
+      }
+    }
+    expect((await reasons(handle))[0]).toEqual({ kind: "suspect", crashes: 3, worker: null });
+    expect((await handle!.explain())!.message).toMatch(/^its worker died 3 times with it in hand/);
+  });
+
+  test("belongs to a run, and stands at its window", async () => {
+    const item = task("explained-item", { input, limits: [limit("items", { total: 5 })] });
+    const each = workflow("explained", { input: type<{ items: Keyed[] }>() }, (w, given) => {
+      w.each("each", item, given.items, (one) => one, { window: 2 });
+    });
+    await hold(item);
+    const run = await house.sluice.start(each, {
+      items: ["a", "b", "c", "d"].map((key) => ({ key })),
+    });
+    const items = await until("its items", async () => {
+      const page = await run.items("each");
+      return page.items.length === 4 && page.items;
+    });
+    const [one, two, , four] = items.map(({ task: id }) => house.sluice.task(id));
+    await running(one);
+    await running(two);
+    const full = { kind: "window", run: run.id, node: "each", slots: 2, used: 2 };
+    const holders = [runs(one, "explained-item"), runs(two, "explained-item")];
+    expect(await reasons(four)).toEqual([{ ...full, before: 1, holders }]);
+    const explained = (await four!.explain())!;
+    expect(explained.workflow).toEqual({ run: run.id, node: "each", item: 3 });
+    expect(explained.message).toContain(`the window of node "each" in run ${run.id} is full`);
+    await run.pause();
+    expect(await reasons(four)).toEqual([{ kind: "paused", what: "run", name: run.id }]);
+    await run.resume();
+    await run.cancel();
+    await until("its end", async () => (await four!.explain())!.state === "cancelled");
+  });
+
+  test("waits for what it fanned out", async () => {
+    const item = task("inner", { input });
+    const outer = task("outer", { input });
+    workers.push(
+      await house.work([outer.handle(async (_in, ctx) => void (await ctx.map("m", [a], item)))]),
+    );
+    const [handle] = await enqueue(outer, "a");
+    const explained = await until("it to sleep", async () => {
+      const found = (await handle!.explain())!;
+      return found.state === "waiting" && found.reasons[0]!.kind === "children" && found;
+    });
+    expect(explained.reasons[0]).toMatchObject({ runs: [expect.stringMatching(/^\d+$/)] });
+    const [{ id }] = (await house.sql<{ id: string }>(
+      "select t.id::text from sluice.task t join sluice.stream s on s.id = t.stream where s.type = 'inner'",
+    )) as [{ id: string }];
+    const inner = (await house.sluice.explain(id))!;
+    expect(inner.workflow).toEqual({
+      run: (explained.reasons[0] as unknown as { runs: string[] }).runs[0],
+      node: "m",
+      item: 0,
+    });
+    expect(inner.reasons).toMatchObject([NOBODY]);
+  });
+
+  test("is not there", async () => {
+    expect(await house.sluice.explain("999999")).toBeNull();
+    expect(await codeOf(() => house.sluice.explain("no id"))).toBe("task_not_found");
+  });
+});
