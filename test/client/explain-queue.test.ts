@@ -55,7 +55,7 @@ test("a queue is explained by type and reason, those that hold the most first", 
   expect(
     reasons
       .filter(({ kind }) => kind !== "scheduled")
-      .map(({ message, task: one, ...reason }) => reason),
+      .map(({ message: _message, task: _task, ...reason }) => reason),
   ).toEqual([
     { ...none, kind: "next", type: "plain", count: 5 },
     { ...none, kind: "limit", type: "shut", limit: "shut", slots: 0, used: 0, count: 4 },

@@ -64,7 +64,7 @@ async function enqueue(contract: TaskContract<Keyed, Keyed>, ...keys: string[]) 
 
 async function reasons(handle: TaskHandle | undefined): Promise<unknown[]> {
   const explained = await handle!.explain();
-  return explained!.reasons.map(({ message, ...reason }) => reason);
+  return explained!.reasons.map(({ message: _message, ...reason }) => reason);
 }
 
 async function running(handle: TaskHandle | undefined): Promise<Explanation> {
