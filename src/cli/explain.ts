@@ -1,6 +1,7 @@
 import type { Command } from "commander";
 import { SluiceError } from "../core/error.js";
 import type { Explanation, QueueExplanation } from "../core/explanation.js";
+import { quote } from "../core/quote.js";
 import { printResult } from "./print.js";
 import { verb, withClient, type Flags } from "./verb.js";
 
@@ -11,7 +12,8 @@ export function explainCommand(): Command {
     description:
       "Tells what is between a task and its run, in the order in which the task meets it: its time, the task\n" +
       "before it in its order key, the limits that are full and who holds them since when, the window of its\n" +
-      "fan-out, a pause, no worker. With --queue: how many tasks of a queue are held by what.",
+      "fan-out, a pause, workers that are missing, silent or full. With --queue: how many tasks of a queue are\n" +
+      "held by what.",
     examples: ["explain 4711", "explain --queue mail", "explain 4711 --json | jq .reasons"],
     json:
       '{"task":"4711","type":"send","queue":"mail","state":"waiting","message":...,"reasons":[{"kind":"limit",...}],...};\n' +
@@ -27,9 +29,7 @@ async function runExplain(
   flags: Flags & { readonly queue?: string },
 ): Promise<void> {
   const { json = false, queue } = flags;
-  if ((id === undefined) === (queue === undefined)) {
-    throw new SluiceError("invalid_option", "name a task, or a queue by --queue");
-  }
+  checkArguments(id, queue);
   await withClient(flags, async (client) => {
     if (queue !== undefined) {
       const explained = await client.explainQueue(queue);
@@ -41,6 +41,18 @@ async function runExplain(
     }
     printResult(explained, taskView(explained), json);
   });
+}
+
+function checkArguments(id: string | undefined, queue: string | undefined): void {
+  if (id !== undefined && queue !== undefined) throw misused("a task or a queue, not both");
+  if (id === undefined && queue === undefined)
+    throw misused("which? Name a task, or a queue by --queue");
+  if (id !== undefined && !/^\d{1,18}$/.test(id))
+    throw misused(`${quote(id)} is no id of a task; did you mean --queue ${id}?`);
+}
+
+function misused(message: string): SluiceError {
+  return new SluiceError("invalid_option", message);
 }
 
 function taskView({ task, type, queue, state, workflow, message, reasons }: Explanation): string[] {
@@ -55,13 +67,23 @@ function taskView({ task, type, queue, state, workflow, message, reasons }: Expl
   ];
 }
 
-function queueView({ queue, paused, workers, running, reasons }: QueueExplanation): string[] {
-  const { live, leaving, capacity, available, stopped } = workers;
-  const more = [leaving > 0 && `${leaving} leaving`, stopped > 0 && `${stopped} claiming nothing`];
-  const said = reasons.map((reason) => `  ${reason.message}`);
+function queueView(explained: QueueExplanation): string[] {
+  const { queue, paused, workers, running, reasons, reasonsLeft } = explained;
+  const { live, leaving, silent, stopped, capacity, available } = workers;
+  const said = [
+    `${live === 0 ? "no" : live} live ${live === 1 ? "worker" : "workers"}`,
+    ...(leaving > 0 ? [`${leaving} leaving`] : []),
+    ...(silent > 0 ? [`${silent} with a missed heartbeat`] : []),
+    ...(stopped > 0 ? [`${stopped} claiming nothing for memory or load`] : []),
+    ...(live > silent + stopped ? [`${available} of ${capacity} places free`] : []),
+  ];
+  const lines = [
+    ...running.map(({ type, count }) => `${count} ${quote(type)} running`),
+    ...reasons.map(({ message }) => message),
+    ...(reasonsLeft > 0 ? [`and ${reasonsLeft} more reasons, that hold fewer`] : []),
+  ];
   return [
-    `queue ${queue}${paused ? ", paused" : ""}: ${[`${live} live ${live === 1 ? "worker" : "workers"}`, `${available} of ${capacity} places free`, ...more.filter(Boolean)].join(", ")}`,
-    ...running.map(({ type, count }) => `  ${count} of "${type}" running`),
-    ...(said.length + running.length === 0 ? ["  nothing waits, and nothing runs"] : said),
+    `queue ${queue}${paused ? ", paused" : ""}: ${said.join(", ")}`,
+    ...(lines.length === 0 ? ["nothing waits, and nothing runs"] : lines).map((l) => `  ${l}`),
   ];
 }

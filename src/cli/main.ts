@@ -34,6 +34,12 @@ Try: sluice migrate --help`,
   )
   .showHelpAfterError("(--help tells more)");
 
+// Whoever reads has heard enough, as head does: nothing is left to do.
+process.stdout.on("error", (e: NodeJS.ErrnoException) => {
+  if (e.code !== "EPIPE") throw e;
+  process.exit();
+});
+
 // Commands are made apart from the program and do not inherit this.
 overrideExit(program);
 

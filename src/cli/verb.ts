@@ -22,16 +22,19 @@ export interface Help {
 export function verb(name: string, help: Help, below = ""): Command {
   const { summary, description, examples, json } = help;
   const shown = examples.map((example) => `  $ sluice ${below}${example}`).join("\n");
-  return new Command(name)
-    .summary(summary)
-    .description(description)
-    .option("--url <url>", "the database, postgres://...; default: DATABASE_URL")
-    .option(
-      "--schema <name>",
-      'the schema that holds everything; default: SLUICE_SCHEMA, else "sluice"',
-    )
-    .option("--json", "print JSON")
-    .addHelpText("after", `\nExamples:\n${shown}\n\nThe JSON: ${json}`);
+  return (
+    new Command(name)
+      .summary(summary)
+      // Lines are broken for the terminal that is there.
+      .description(description.replaceAll("\n", " "))
+      .option("--url <url>", "the database, postgres://...; default: DATABASE_URL")
+      .option(
+        "--schema <name>",
+        'the schema that holds everything; default: SLUICE_SCHEMA, else "sluice"',
+      )
+      .option("--json", "print JSON")
+      .addHelpText("after", `\nExamples:\n${shown}\n\nThe JSON: ${json}`)
+  );
 }
 
 /** Connects, and closes afterwards. The schema is not migrated on the way. */

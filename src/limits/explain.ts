@@ -3,51 +3,85 @@ import type {
   Explanation,
   Holder,
   QueueExplanation,
+  Reason,
   RunExplained,
 } from "../core/explanation.js";
 import type { Database } from "../postgres/database.js";
-import { readExplanation, readQueueExplanation, type Sent } from "../postgres/explain.js";
-import { queueReasonText, reasonText, stateText } from "./reason.js";
+import {
+  readExplanation,
+  readQueueExplanation,
+  type Sent,
+  type SentHolder,
+  type SentReason,
+} from "../postgres/explain.js";
+import { queueReasonText, reasonText, stateText, type About } from "./reason.js";
 
 /** Why the task does not run; null if there is none, or its history is not kept. */
 export async function explainTask(db: Database, id: string): Promise<Explanation | null> {
   const sent = await readExplanation(db, id);
   if (sent === null) return null;
-  const { state } = sent;
-  const reasons = sent.reasons.map((each) => {
-    const reason = reasonOf(each);
-    return { ...reason, message: reasonText(reason, sent) };
-  });
-  const run = sent.run === null ? null : runOf(sent.run);
-  return { ...sent, message: reasons[0]?.message ?? stateText({ state, run }), reasons, run };
+  const about = { ...sent, at: new Date(sent.at) };
+  const explained = {
+    ...about,
+    createdAt: new Date(sent.createdAt),
+    finishedAt: dateOf(sent.finishedAt),
+    reasons: sent.reasons.map((reason) => reasonOf(reason, about)),
+    run: sent.run === null ? null : runOf(sent.run),
+  };
+  return { ...explained, message: explained.reasons[0]?.message ?? stateText(explained) };
 }
 
 /** What holds the tasks of the queue. */
 export async function explainQueue(db: Database, queue: string): Promise<QueueExplanation> {
-  const { reasons, ...rest } = await readQueueExplanation(db, queue);
-  return { ...rest, reasons: reasons.map((r) => ({ ...r, message: queueReasonText(r) })) };
+  const sent = await readQueueExplanation(db, queue);
+  const at = new Date(sent.at);
+  const reasons = sent.reasons.map((each) => {
+    const reason = { ...each, until: dateOf(each.until) };
+    return { ...reason, message: queueReasonText(reason, at) };
+  });
+  return { ...sent, at, reasons };
 }
 
-function reasonOf(sent: Sent<BareReason>): BareReason {
+function reasonOf(sent: SentReason, about: About): Reason {
+  const reason = bareReasonOf(sent, about);
+  return { ...reason, message: reasonText(reason, about) };
+}
+
+function bareReasonOf(sent: SentReason, about: About): BareReason {
   switch (sent.kind) {
     case "scheduled":
       return { ...sent, until: new Date(sent.until) };
+    case "silent":
+      return { ...sent, heardAt: new Date(sent.heardAt) };
     case "order":
-      return { ...sent, holder: sent.holder === null ? null : holderOf(sent.holder) };
+      return { ...sent, holder: sent.holder === null ? null : holderOf(sent.holder, about) };
+    case "blocked":
+      return { ...sent, holder: holderOf(sent.holder, about) };
     case "limit":
     case "window":
-      return { ...sent, holders: sent.holders.map(holderOf) };
+      return { ...sent, holders: sent.holders.map((holder) => holderOf(holder, about)) };
     default:
       return sent;
   }
 }
 
-function holderOf(sent: Sent<Holder>): Holder {
-  return { ...sent, since: dateOf(sent.since) };
+function holderOf(sent: SentHolder, about: About): Holder {
+  const { reason, type, queue } = sent;
+  return {
+    ...sent,
+    since: dateOf(sent.since),
+    reason: reason === null ? null : reasonOf(reason, { ...about, type, queue, attempt: 0 }),
+  };
 }
 
 function runOf(sent: Sent<RunExplained>): RunExplained {
-  return { ...sent, since: new Date(sent.since), leaseUntil: dateOf(sent.leaseUntil) };
+  const { since, heardAt, leaseUntil } = sent;
+  const dates = {
+    since: new Date(since),
+    heardAt: dateOf(heardAt),
+    leaseUntil: dateOf(leaseUntil),
+  };
+  return { ...sent, ...dates };
 }
 
 function dateOf(text: string | null): Date | null {

@@ -10,24 +10,24 @@ import type {
 import { quote } from "../core/quote.js";
 
 type Of<Kind extends ReasonKind> = Untold<Extract<Reason, { kind: Kind }>>;
-/** Where a task is at home. */
-interface Home {
-  readonly type: string;
-  readonly queue: string;
-}
+/** Of which task, and when. */
+export type About = Pick<Explanation, "type" | "queue" | "at" | "attempt" | "attemptsMax">;
 
 /** Each reason in words, about "it". */
-const WORDS: { readonly [Kind in ReasonKind]: (reason: Of<Kind>, home: Home) => string } = {
-  scheduled: ({ until, attempt }) =>
-    `it is to run at ${until.toISOString()}${attempt === 0 ? "" : `, after ${times(attempt, "attempt")}`}`,
-  order: ({ key, holder, before }) =>
-    `order key ${quote(key)} ${orderText(holder)}${beforeText(before)}`,
-  limit: (reason) => {
+const WORDS: { readonly [Kind in ReasonKind]: (reason: Of<Kind>, about: About) => string } = {
+  scheduled: ({ until }, { at, attempt, attemptsMax }) =>
+    `it is to run at ${moment(until, at)}${attempt === 0 ? "" : `, after ${attempt} of ${times(attemptsMax, "attempt")}`}`,
+  order: ({ holder, ...key }, { at }) =>
+    `${keyText(key)} ${holder === null ? "is free, for whoever is first" : `is held by ${holderText(holder, at)}`}${beforeText(key.before)}`,
+  blocked: ({ holder, ...key }, { at }) =>
+    `${keyText(key)} is blocked by task ${holder.task} (${holder.type}), which failed at ${moment(holder.since ?? at, at)}: ` +
+    `sluice.retry("${holder.task}") runs it again, sluice.unblock("${holder.task}") goes on without it${beforeText(key.before)}`,
+  limit: (reason, { at }) => {
     const key = reason.key === null ? "" : ` for key ${quote(reason.key)}`;
-    return `limit ${quote(reason.limit)}${key} is ${slotsText(reason)}`;
+    return `limit ${quote(reason.limit)}${key} is ${slotsText(reason, at)}`;
   },
-  window: (reason) =>
-    `the window of node ${quote(reason.node)} in run ${reason.run} is ${slotsText(reason)}`,
+  window: (reason, { at }) =>
+    `the window of node ${quote(reason.node)} in run ${reason.run} is ${slotsText(reason, at)}`,
   children: ({ runs }) => `it waits for the end of what it fanned out: run ${runs.join(", ")}`,
   suspect: ({ crashes, worker }) =>
     `its worker died ${times(crashes, "time")} with it in hand, so it is to run alone: ` +
@@ -36,91 +36,127 @@ const WORDS: { readonly [Kind in ReasonKind]: (reason: Of<Kind>, home: Home) => 
       : `worker ${quote(worker)} empties itself for it`),
   stopping: ({ run }) => `run ${run} gives up the rest of its tasks, and this is one of them`,
   paused: ({ what, name }) => `${what} ${what === "queue" ? quote(name) : name} is paused`,
-  noWorker: ({ leaving }, { type, queue }) =>
-    `no live worker serves ${quote(type)} in queue ${quote(queue)}${leaving === 0 ? "" : ` (${leaving} about to leave)`}`,
+  noWorker: ({ leaving, elsewhere }, { type, queue }) =>
+    `no live worker serves ${quote(type)} in queue ${quote(queue)}` +
+    (leaving === 0 ? "" : ` (${leaving} about to leave)`) +
+    (elsewhere.length === 0 ? "" : `; some serve it in queue ${elsewhere.map(quote).join(", ")}`),
+  silent: ({ workers, heardAt }, { at }) =>
+    `${of(workers)} that could run it ${workers === 1 ? "was" : "were"} last heard of at ${moment(heardAt, at)}: dead, cut off, or with a blocked event loop`,
   pressure: ({ workers, reasons }) =>
-    `${all(workers)} that could run it claim${workers === 1 ? "s" : ""} nothing just now: ${reasons.join(", ")}`,
-  busy: ({ workers, capacity }) =>
-    `${all(workers)} that could run it ${workers === 1 ? "has" : "have"} no room: ${capacity} in hand`,
+    `${of(workers)} that could run it ${workers === 1 ? "claims" : "claim"} nothing just now: ${reasons.join(", ")}`,
+  busy: ({ workers, capacity, before }) =>
+    `${of(workers)} that could run it ${workers === 1 ? "has" : "have"} no room for more than ${capacity} at once${beforeText(before)}`,
   next: ({ before }) =>
     before === 0
       ? "nothing holds it: it is the next to be claimed"
-      : `nothing holds it: ${many(before)} before it in line`,
+      : `nothing holds it${beforeText(before)}`,
 };
 
-export function reasonText(reason: BareReason, home: Home): string {
-  const tell = WORDS[reason.kind] as (reason: BareReason, home: Home) => string;
-  return tell(reason, home);
+export function reasonText(reason: BareReason, about: About): string {
+  const tell = WORDS[reason.kind] as (reason: BareReason, about: About) => string;
+  return tell(reason, about);
 }
 
-/** How a task runs, or that it is over. */
-export function stateText({ state, run }: Pick<Explanation, "state" | "run">): string {
-  if (run === null) return state === "cancelled" ? "it was cancelled" : `it has ${state}`;
-  const where = run.worker === null ? "on a worker that is gone" : `on worker ${quote(run.worker)}`;
+/** How a task runs, or how it has ended. */
+export function stateText(explained: Omit<Explanation, "message">): string {
+  const { state, at, run, finishedAt, attempt, attemptsMax, error, blocks } = explained;
+  if (run === null) {
+    const when = finishedAt === null ? "" : ` at ${moment(finishedAt, at)}`;
+    if (state === "cancelled") return `it was cancelled${when}`;
+    if (state !== "failed") return `it has ${state}${when}`;
+    return (
+      `it failed${when}, after ${attempt} of ${times(attemptsMax, "attempt")}${error === null ? "" : `: ${error}`}` +
+      (blocks === null ? "" : `; it blocks ${keyText(blocks)}, with ${blocks.behind} behind it`)
+    );
+  }
+  const { worker, since, silent, heardAt, lost, stopping } = run;
   return (
-    `it runs ${where} since ${run.since.toISOString()}` +
-    (run.lost ? "; the lease is over, and it comes back to the line" : "") +
-    (run.stopping ? "; it was asked to stop" : "")
+    `it runs since ${moment(since, at)}, ${worker === null ? "on a worker that is gone" : `on worker ${quote(worker)}`}` +
+    (silent && heardAt !== null ? `, which was last heard of at ${moment(heardAt, at)}` : "") +
+    (lost ? "; the lease is over, and it comes back to the line" : "") +
+    (stopping ? "; it was asked to stop" : "")
   );
 }
 
 const QUEUE_WORDS: Record<ReasonKind, string> = {
   scheduled: "scheduled for later",
   order: "behind another of their order key",
+  blocked: "behind a failed task that blocks their order key",
   limit: "at a limit",
   window: "at the window of a fan-out",
   children: "waiting for the end of what they fanned out",
   suspect: "to run alone, after crashes",
-  stopping: "given up",
-  paused: "in a queue that is paused",
+  stopping: "given up by their run",
+  paused: "in a queue or run that is paused",
   noWorker: "without a live worker",
-  pressure: "before workers that claim nothing just now",
-  busy: "before workers that have no room",
+  silent: "for workers that have missed a heartbeat",
+  pressure: "for workers that claim nothing just now",
+  busy: "for workers that have no room",
   next: "next in line",
 };
 
-export function queueReasonText(reason: Omit<QueueReason, "message">): string {
-  const { kind, type, limit, slots, used, count, more, task } = reason;
-  const out = slots === null ? "" : `, ${used} of ${slots} out`;
-  const at = limit === null ? QUEUE_WORDS[kind] : `at limit ${quote(limit)}${out}`;
-  return `${count}${more ? " or more" : ""} of ${quote(type)} ${at}; one is task ${task}`;
+export function queueReasonText(reason: Omit<QueueReason, "message">, at: Date): string {
+  const { kind, type, limit, slots, used, keys, until, count, more, task } = reason;
+  const numbers =
+    slots === null ? "" : slots === 0 ? ", which is set to 0" : ` (${used} of ${slots} in use)`;
+  const held = limit === null ? QUEUE_WORDS[kind] : `at limit ${quote(limit)}${numbers}`;
+  const at_ = keys === null ? "" : ` (${times(keys, kind === "window" ? "window" : "key")})`;
+  const due = until === null ? "" : `, the first at ${moment(until, at)}`;
+  return `${count}${more ? " or more" : ""} ${quote(type)} ${held}${at_}${due}; one is task ${task}`;
 }
 
-function orderText(holder: Holder | null): string {
-  if (holder === null) return "is held by another";
-  if (holder.state === "failed")
-    return `is blocked by task ${holder.task}, which has failed: retry it, or unblock the key`;
-  return `is held by ${holderText(holder)}`;
+function keyText({ key, scope }: { readonly key: string; readonly scope: string | null }): string {
+  return `order key ${quote(key)}${scope === null ? "" : ` of scope ${quote(scope)}`}`;
 }
 
-function holderText({ task, type, state, since, worker }: Holder): string {
-  const how = since === null ? state : `${state} since ${since.toISOString()}`;
-  return `task ${task} (${type}, ${how}${worker === null ? "" : ` on ${worker}`})`;
+function holderText({ task, type, state, since, worker, reason }: Holder, at: Date): string {
+  const how = since === null ? state : `${state} since ${moment(since, at)}`;
+  const held = reason === null ? "" : `, because ${reason.message}`;
+  return `task ${task} (${type}, ${how}${worker === null ? "" : ` on ${worker}`}${held})`;
 }
 
-function slotsText({ slots, used, holders, before }: Of<"limit"> | Of<"window">): string {
+function slotsText({ slots, used, holders, before }: Of<"limit"> | Of<"window">, at: Date): string {
   const [first] = holders;
   const others = used > 1 ? ` and ${used - 1} more` : "";
-  const held = first === undefined ? "" : `, held by ${holderText(first)}${others}`;
-  const state = slots === 0 ? "set to 0" : "full";
-  return `${state}: ${used} of ${slots} out${held}${beforeText(before)}`;
+  const held = first === undefined ? "" : `, held by ${holderText(first, at)}${others}`;
+  return `${fullText(slots, used)}${held}${beforeText(before)}`;
 }
 
-function beforeText(before: number | null): string {
-  return before === null || before === 0 ? "" : `; ${many(before)} before it in line`;
+function fullText(slots: number, used: number): string {
+  if (slots === 0) return `set to 0${used === 0 ? "" : `, with ${used} still in use`}`;
+  if (used < slots) return `free for whoever is first: ${used} of ${slots} in use`;
+  if (used > slots) return `full: ${used} in use, since it was lowered to ${slots}`;
+  return `full: ${used} of ${slots} in use`;
 }
 
 /** Lines are counted up to here. */
 const COUNTED_MAX = 10_000;
 
-function many(n: number): string {
-  return `${n}${n >= COUNTED_MAX ? " or more" : ""} ${n === 1 ? "is" : "are"}`;
+function beforeText(before: number | null): string {
+  if (before === null || before === 0) return "";
+  const more = before >= COUNTED_MAX ? " or more" : "";
+  return `; ${before}${more} ${before === 1 ? "waits" : "wait"} in line before it`;
 }
 
 function times(n: number, what: string): string {
   return `${n} ${what}${n === 1 ? "" : "s"}`;
 }
 
-function all(workers: number): string {
-  return workers === 1 ? "the one worker" : `all ${workers} workers`;
+function of(workers: number): string {
+  return workers === 1 ? "the worker" : `the ${workers} workers`;
+}
+
+const UNITS = [
+  [86_400, "d"],
+  [3_600, "h"],
+  [60, "min"],
+  [1, "s"],
+] as const;
+
+/** A time, and how far it is from now. */
+function moment(time: Date, now: Date): string {
+  const seconds = Math.round(Math.abs(time.getTime() - now.getTime()) / 1_000);
+  const [size, unit] = UNITS.find(([of]) => seconds >= of) ?? UNITS[3];
+  const far = `${Math.floor(seconds / size)} ${unit}`;
+  return `${time.toISOString()} (${time > now ? `in ${far}` : `${far} ago`})`;
 }

@@ -1,26 +1,36 @@
 import type {
   BareReason,
   Explanation,
+  Holder,
   QueueExplanation,
   QueueReason,
 } from "../core/explanation.js";
 import type { Database } from "./database.js";
 import { statement } from "./statement.js";
 
-/** As it comes in JSON, where a time is text. */
+/** As it comes in JSON: a time is text, and nothing is in words. */
 export type Sent<T> = T extends Date
   ? string
-  : T extends readonly (infer U)[]
-    ? readonly Sent<U>[]
-    : T extends object
-      ? { readonly [K in keyof T]: Sent<T[K]> }
-      : T;
+  : T extends Holder
+    ? SentHolder
+    : T extends readonly (infer U)[]
+      ? readonly Sent<U>[]
+      : T extends object
+        ? { readonly [K in keyof T]: Sent<T[K]> }
+        : T;
 
-type SentExplanation = Omit<Sent<Explanation>, "message" | "reasons"> & {
-  readonly reasons: readonly Sent<BareReason>[];
+export type SentReason = Sent<BareReason>;
+export interface SentHolder extends Omit<Holder, "since" | "reason"> {
+  readonly since: string | null;
+  readonly reason: SentReason | null;
+}
+
+type SentExplanation = Sent<Omit<Explanation, "message" | "reasons">> & {
+  readonly reasons: readonly SentReason[];
 };
-type SentQueueExplanation = Omit<QueueExplanation, "reasons"> & {
-  readonly reasons: readonly Omit<QueueReason, "message">[];
+type SentQueueExplanation = Omit<QueueExplanation, "at" | "reasons"> & {
+  readonly at: string;
+  readonly reasons: readonly Sent<Omit<QueueReason, "message">>[];
 };
 
 const taskStatement = statement<{ found: SentExplanation | null }>({

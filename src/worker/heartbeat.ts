@@ -65,6 +65,7 @@ export class Heart {
   #beating = false;
   #beatAgain = false;
   #registering = false;
+  #registration: Promise<void> | null = null;
   #stopped = false;
   #draining = false;
   #wasFull = false;
@@ -138,6 +139,8 @@ export class Heart {
     this.#stopped = true;
     if (this.#beatTimer !== null) clearTimeout(this.#beatTimer);
     if (this.#watchTimer !== null) clearInterval(this.#watchTimer);
+    // One that is under way signs off by itself, while there is still a line to do it on.
+    await this.#registration?.catch(() => {});
     for (const session of this.#sessions) {
       await retire(this.#o.line, session.id).catch((e: unknown) =>
         tellTrouble(this.#o.log, "could not sign off", e),
@@ -158,7 +161,12 @@ export class Heart {
     );
   }
 
-  async #register(): Promise<void> {
+  #register(): Promise<void> {
+    this.#registration = this.#begin().finally(() => (this.#registration = null));
+    return this.#registration;
+  }
+
+  async #begin(): Promise<void> {
     const sentMs = this.#o.clock.now();
     const id = await register(this.#o.line, this.#o.registration);
     if (this.#stopped) {

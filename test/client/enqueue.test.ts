@@ -271,7 +271,8 @@ describe("time and priority", () => {
     const worker = await house.work([late.handle((_, ctx) => ctx.attempt)]);
     const handle = await house.sluice.enqueue(late, undefined, { delayMs: 80 });
     const at = await house.sluice.enqueue(late, undefined, { runAt: new Date(Date.now() + 80) });
-    expect(await handle.status()).toMatchObject({ state: "scheduled", attempt: 0 });
+    const far = await house.sluice.enqueue(late, undefined, { delayMs: 3_600_000 });
+    expect(await far.status()).toMatchObject({ state: "scheduled", attempt: 0 });
     expect(await handle.result({ timeoutMs: 10_000 })).toBe(1);
     expect(await at.result({ timeoutMs: 10_000 })).toBe(1);
     const { createdAt, startedAt } = (await handle.status())!;

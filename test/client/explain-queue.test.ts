@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { limit, task, type } from "../../src/index.js";
+import { limit, task, type, workflow } from "../../src/index.js";
 import { silentLogger } from "../../src/core/ports.js";
 import { scene, until } from "../flow/scene.js";
 import { codeOf } from "./house.js";
@@ -40,8 +40,10 @@ test("a queue is explained by type and reason, those that hold the most first", 
   expect(rest).toEqual({
     queue: "q",
     paused: false,
-    workers: { live: 1, leaving: 0, capacity: 5, available: 3, stopped: 0 },
+    workers: { live: 1, leaving: 0, silent: 0, stopped: 0, capacity: 5, available: 3 },
     running: [],
+    reasonsLeft: 0,
+    at: expect.any(Date) as Date,
   });
   const first = async (kind: string): Promise<string> =>
     (
@@ -51,7 +53,7 @@ test("a queue is explained by type and reason, those that hold the most first", 
         [kind],
       )
     ).rows[0]!.id;
-  const none = { limit: null, slots: null, used: null, more: false };
+  const none = { limit: null, slots: null, used: null, keys: null, until: null, more: false };
   expect(
     reasons
       .filter(({ kind }) => kind !== "scheduled")
@@ -59,15 +61,17 @@ test("a queue is explained by type and reason, those that hold the most first", 
   ).toEqual([
     { ...none, kind: "next", type: "plain", count: 5 },
     { ...none, kind: "limit", type: "shut", limit: "shut", slots: 0, used: 0, count: 4 },
-    { ...none, kind: "limit", type: "keyed", limit: "keys", count: 3 },
+    { ...none, kind: "limit", type: "keyed", limit: "keys", keys: 1, count: 3 },
     // The first holds its key, and nothing holds it.
     { ...none, kind: "next", type: "ordered", count: 1 },
-    { ...none, kind: "order", type: "ordered", count: 1 },
+    { ...none, kind: "order", type: "ordered", keys: 1, count: 1 },
   ]);
   expect(reasons.filter(({ kind }) => kind === "scheduled")).toHaveLength(4);
   const [plainest, , atKeys] = reasons;
-  expect(plainest!.message).toBe(`5 of "plain" next in line; one is task ${await first("plain")}`);
-  expect(atKeys!.message).toBe(`3 of "keyed" at limit "keys"; one is task ${await first("keyed")}`);
+  expect(plainest!.message).toBe(`5 "plain" next in line; one is task ${await first("plain")}`);
+  expect(atKeys!.message).toBe(
+    `3 "keyed" at limit "keys" (1 key); one is task ${await first("keyed")}`,
+  );
 
   // One who knows its reason tells the same of itself.
   for (const { kind, task: id } of reasons)
@@ -87,6 +91,131 @@ test("a queue is explained by type and reason, those that hold the most first", 
   ).toMatchObject([
     { type: "plain", count: 5 },
     { type: "ordered", count: 1 },
+  ]);
+});
+
+test("in whatever state, a task is counted by what explain says of it", async () => {
+  const s = await scene({ logger: silentLogger });
+  const { sluice, sql } = s;
+  const queue = "q";
+  const keys = limit("some", { perKey: 2 }).for(({ key }: { key: string }) => key);
+  const ordered = task("ordered", { input, queue, order: ({ key }) => key });
+  const keyed = task("keyed", { input, queue, limits: [keys] });
+  const group = task("group", { input, queue, limits: [limit("group", { total: 1 })] });
+  const shut = task("shut", { input, queue, concurrency: 0 });
+  const plain = task("plain", { input, queue });
+  const nobody = task("nobody", { input, queue, limits: [keys] });
+  const failing = task("failing", {
+    input,
+    queue,
+    retry: { attempts: 1 },
+    order: { key: ({ key }) => key, scope: "f", onFailure: "block" },
+  });
+  const outer = task("outer", { input, queue });
+  const fan = workflow("fan", { input: type<{ items: { key: string }[] }>() }, (w, given) => {
+    w.each("each", plain, given.items, (one) => one, { window: 2 });
+  });
+  const some = (count: number, key = "a") => Array.from({ length: count }, () => ({ key }));
+  // What only a worker can make: a failure that blocks its key, and a task that sleeps.
+  await sluice.enqueueMany(failing, some(3));
+  const sleeper = await sluice.enqueue(outer, { key: "a" });
+  const hand = await s.worker({
+    handlers: [
+      failing.handle(() => Promise.reject(new Error("no"))),
+      outer.handle(async (_input, ctx) => void (await ctx.map("m", some(2), plain))),
+    ],
+    pollIntervalMs: 20,
+  });
+  await until("both", async () => {
+    const counts = await sluice.counts();
+    const reason = (await sleeper.explain())!.reasons[0];
+    return counts.failed === 1 && reason?.kind === "children";
+  });
+  await hand.stop();
+
+  const seen = new Set<string>();
+  /** Everybody is counted once, by the kind that explain names first. */
+  const agree = async (): Promise<void> => {
+    const { reasons } = await sluice.explainQueue(queue);
+    const counted = new Map(reasons.map((r) => [`${r.type} ${r.kind} ${r.limit}`, r.count]));
+    const told = new Map<string, number>();
+    const { rows } = await sql.query<{ id: string }>(
+      "select id::text from sluice.task_state where queue = $1 and state in ('scheduled', 'waiting', 'ready')",
+      [queue],
+    );
+    for (const { id } of rows) {
+      const { type: of, reasons: all } = (await sluice.explain(id))!;
+      const [reason] = all;
+      const at = `${of} ${reason!.kind} ${reason!.kind === "limit" ? reason!.limit : null}`;
+      told.set(at, (told.get(at) ?? 0) + 1);
+      seen.add(reason!.kind);
+    }
+    expect(counted).toEqual(told);
+    for (const { kind, task: id } of reasons)
+      expect((await sluice.explain(id))!.reasons[0]!.kind).toBe(kind);
+  };
+
+  await agree();
+  for (const one of [ordered, keyed, group, shut, plain, nobody])
+    await sluice.enqueueMany(one, [...some(4), ...some(1, "b")]);
+  await agree();
+  // It serves all but one, and looks at nothing.
+  await sql.query(
+    `insert into sluice.worker (id, name, streams, lease_ms, expires_at, connections, capacity_max, capacity_available)
+     select 7, 'w7', array_agg(id), 60000, sluice.clock() + interval '1 minute', 1, 5, 3 from sluice.stream where type <> 'nobody'`,
+  );
+  await agree();
+  await sql.query("select sluice.admit_dirty(100)");
+  await agree();
+  await sql.query("select sluice.keep_lanes(1000)");
+  await sluice.enqueueMany(nobody, some(2));
+  await agree();
+  await sluice.limits.set("some", { perKey: 1 });
+  await agree();
+  await sluice.limits.set("some", { perKey: 0 });
+  await sluice.limits.set("group", { total: 0 });
+  await agree();
+  // Slots that came back, and nobody has looked.
+  const held = (await sluice.explainQueue(queue)).reasons.find((r) => r.kind === "order")!;
+  const { holder } = (await sluice.explain(held.task))!.reasons[0] as { holder: { task: string } };
+  await sluice.task(holder.task).cancel();
+  await agree();
+  const later = await sluice.enqueue(plain, { key: "a" }, { delayMs: 3_600_000 });
+  const due = await sluice.enqueue(plain, { key: "a" }, { delayMs: 3_600_000 });
+  await sql.query("update sluice.scheduled set run_at = sluice.clock() where id = $1", [due.id]);
+  await agree();
+  await sql.query(
+    `with gone as (delete from sluice.scheduled where id = $1 returning id, attempt)
+     insert into sluice.suspect (id, stream, attempt) select g.id, t.stream, g.attempt from gone g join sluice.task t on t.id = g.id`,
+    [later.id],
+  );
+  await sql.query("update sluice.worker set capacity_available = 0");
+  await agree();
+  const run = await sluice.start(fan, { items: some(5) });
+  await sql.query("select sluice.admit_dirty(100)");
+  await agree();
+  await run.pause();
+  await agree();
+  await sql.query("update sluice.worker set pressure = 'stopped', pressure_reasons = '{memory}'");
+  await agree();
+  await sql.query("update sluice.worker set expires_at = expires_at - interval '30 seconds'");
+  await agree();
+  await sluice.pause(queue);
+  await agree();
+  expect([...seen].toSorted()).toEqual([
+    "blocked",
+    "busy",
+    "children",
+    "limit",
+    "next",
+    "noWorker",
+    "order",
+    "paused",
+    "pressure",
+    "scheduled",
+    "silent",
+    "suspect",
+    "window",
   ]);
 });
 

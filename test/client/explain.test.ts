@@ -20,10 +20,13 @@ let workers: Worker[] = [];
 beforeAll(async () => {
   house = await openHouse({ logger: silentLogger });
 });
-afterEach(async () => {
-  await house.sql("delete from sluice.worker where id = 7");
+async function stopWorkers(): Promise<void> {
   await Promise.all(workers.map((worker) => worker.stop({ graceMs: 0 })));
   workers = [];
+}
+afterEach(async () => {
+  await house.sql("delete from sluice.worker where id = 7");
+  await stopWorkers();
 });
 afterAll(() => house.close());
 
@@ -32,7 +35,7 @@ interface Keyed {
 }
 const input = type<Keyed>();
 const a: Keyed = { key: "a" };
-const NOBODY = { kind: "noWorker", leaving: 0 };
+const NOBODY = { kind: "noWorker", leaving: 0, elsewhere: [] };
 
 /** A worker whose handlers run until they are told to stop. */
 async function hold(contract: TaskContract<Keyed, Keyed>, more: Partial<WorkerOptions> = {}) {
@@ -78,9 +81,11 @@ async function running(handle: TaskHandle | undefined): Promise<Explanation> {
 const runs = (handle: TaskHandle | undefined, of: string) => ({
   task: handle!.id,
   type: of,
+  queue: "default",
   state: "running",
   since: expect.any(Date) as Date,
   worker: "w1",
+  reason: null,
 });
 
 describe("a task that", () => {
@@ -95,12 +100,21 @@ describe("a task that", () => {
       queue: "default",
       state: "running",
       reasons: [],
+      attempt: 1,
+      attemptsMax: 5,
+      createdAt: expect.any(Date) as Date,
+      finishedAt: null,
+      error: null,
+      blocks: null,
       workflow: null,
-      message: `it runs on worker "w1" since ${explained.run!.since.toISOString()}`,
+      at: expect.any(Date) as Date,
+      message: `it runs since ${explained.run!.since.toISOString()} (0 s ago), on worker "w1"`,
       run: {
         worker: "w1",
         since: expect.any(Date) as Date,
+        heardAt: expect.any(Date) as Date,
         leaseUntil: expect.any(Date) as Date,
+        silent: false,
         lost: false,
         stopping: false,
       },
@@ -108,7 +122,7 @@ describe("a task that", () => {
     await handle!.cancel();
     await until("its end", async () => (await handle!.explain())!.state === "cancelled");
     expect(await handle!.explain()).toMatchObject({
-      message: "it was cancelled",
+      message: expect.stringMatching(/^it was cancelled at .* ago\)$/) as string,
       reasons: [],
       run: null,
     });
@@ -129,18 +143,20 @@ describe("a task that", () => {
 
   test("is scheduled, or tries again later", async () => {
     const t = task("later", { input, retry: { attempts: 3, backoff: fixed(600_000) } });
-    const runAt = new Date(Date.now() + 3_600_000);
+    const runAt = new Date(Date.now() + 5_000_000);
     const later = await house.sluice.enqueue(t, a, { runAt });
-    expect(await reasons(later)).toEqual([{ kind: "scheduled", until: runAt, attempt: 0 }, NOBODY]);
-    expect((await later.explain())!.message).toBe(`it is to run at ${runAt.toISOString()}`);
+    expect(await reasons(later)).toEqual([{ kind: "scheduled", until: runAt }, NOBODY]);
+    expect((await later.explain())!.message).toBe(
+      `it is to run at ${runAt.toISOString()} (in 1 h)`,
+    );
 
     workers.push(await house.work([t.handle(() => Promise.reject(new Error("no")))]));
     const [retried] = await enqueue(t, "a");
     await until("its failure", async () => (await retried!.explain())!.state === "scheduled");
     expect(await reasons(retried)).toEqual([
-      { kind: "scheduled", until: expect.any(Date) as Date, attempt: 1 },
+      { kind: "scheduled", until: expect.any(Date) as Date },
     ]);
-    expect((await retried!.explain())!.message).toMatch(/, after 1 attempt$/);
+    expect((await retried!.explain())!.message).toMatch(/, after 1 of 3 attempts$/);
   });
 
   test("stands behind others of its order key", async () => {
@@ -149,12 +165,12 @@ describe("a task that", () => {
     const [first, second, third, other] = await enqueue(t, "a", "a", "a", "b");
     await running(first);
     await running(other);
-    const held = { kind: "order", key: "a", holder: runs(first, "ordered") };
+    const held = { kind: "order", key: "a", scope: null, holder: runs(first, "ordered") };
     expect(await reasons(second)).toEqual([{ ...held, before: 0 }]);
     expect(await reasons(third)).toEqual([{ ...held, before: 1 }]);
     expect((await third!.explain())!.message).toMatch(
       new RegExp(
-        `^order key "a" is held by task ${first!.id} \\(ordered, running since .* on w1\\); 1 is before it in line$`,
+        `^order key "a" is held by task ${first!.id} \\(ordered, running since .* ago\\) on w1\\); 1 waits in line before it$`,
       ),
     );
   });
@@ -168,12 +184,26 @@ describe("a task that", () => {
     workers.push(await house.work([t.handle(() => Promise.reject(new Error("no")))]));
     const [first, second] = await enqueue(t, "a", "a");
     await until("the failure", async () => (await first!.explain())!.state === "failed");
-    expect((await first!.explain())!.message).toBe("it has failed");
+    expect(await first!.explain()).toMatchObject({
+      error: "no",
+      blocks: { key: "a", scope: "s", behind: 1 },
+      message: expect.stringMatching(
+        /^it failed at .*, after 1 of 1 attempt: no; it blocks order key "a" of scope "s", with 1 behind it$/,
+      ) as string,
+    });
     const explained = (await second!.explain())!;
     expect(explained.reasons).toMatchObject([
-      { kind: "order", before: 0, holder: { task: first!.id, state: "failed", worker: null } },
+      {
+        kind: "blocked",
+        key: "a",
+        scope: "s",
+        before: 0,
+        holder: { task: first!.id, state: "failed", worker: null },
+      },
     ]);
-    expect(explained.message).toContain(`is blocked by task ${first!.id}, which has failed`);
+    expect(explained.message).toContain(
+      `order key "a" of scope "s" is blocked by task ${first!.id} (blocked), which failed at `,
+    );
     expect(await house.sluice.unblock(first!.id)).toBe(true);
     // Nobody has looked at the key since, or somebody has and it failed too.
     await until("the next", async () => (await second!.explain())!.state === "failed");
@@ -186,17 +216,27 @@ describe("a task that", () => {
     await hold(t);
     await until("the first to stand at the limit", async () => {
       const [reason] = (await first!.explain())!.reasons;
-      return reason!.kind === "limit";
+      return reason?.kind === "limit" && reason.before === 0;
     });
     const zero = { kind: "limit", limit: "slow", key: null, slots: 0, used: 0, holders: [] };
     expect(await reasons(first)).toEqual([{ ...zero, before: 0 }]);
-    expect((await first!.explain())!.message).toBe('limit "slow" is set to 0: 0 of 0 out');
+    expect((await first!.explain())!.message).toBe('limit "slow" is set to 0');
     expect(await reasons(second)).toEqual([
       {
         kind: "order",
         key: "behind-a",
+        scope: null,
         before: 0,
-        holder: { task: first!.id, type: "behind", state: "waiting", since: null, worker: null },
+        holder: {
+          task: first!.id,
+          type: "behind",
+          queue: "default",
+          state: "waiting",
+          since: null,
+          worker: null,
+          // And why that one does not run.
+          reason: { ...zero, before: 0, message: 'limit "slow" is set to 0' },
+        },
       },
       // What comes after its order key, where it does not stand yet.
       { ...zero, before: null },
@@ -214,7 +254,7 @@ describe("a task that", () => {
     expect(await reasons(three)).toEqual([{ ...full, before: 0, holders }]);
     expect(await reasons(four)).toEqual([{ ...full, before: 1, holders }]);
     expect((await four!.explain())!.message).toMatch(
-      /^limit "tenant" for key "a" is full: 2 of 2 out, held by task .* and 1 more; 1 is before it in line$/,
+      /^limit "tenant" for key "a" is full: 2 of 2 in use, held by task .* and 1 more; 1 waits in line before it$/,
     );
   });
 
@@ -234,6 +274,46 @@ describe("a task that", () => {
     for (const name of ["vendor", "api", "totals"])
       expect(found).toContainEqual({ ...full, limit: name, holders });
     expect(await reasons(late)).toEqual([{ ...full, limit: "api", before: 1, holders }, NOBODY]);
+  });
+
+  test("stands in line for the type's own limit with those that have totals too", async () => {
+    const t = task("both", { input, concurrency: 0, limits: [limit("both-total", { total: 0 })] });
+    const [, , third] = await enqueue(t, "a", "a", "a");
+    expect(await reasons(third)).toMatchObject([
+      { kind: "limit", before: 2 },
+      { kind: "limit", before: 2 },
+      NOBODY,
+    ]);
+  });
+
+  test("is due, or whose children are over, and nobody is there to move it", async () => {
+    const t = task("due", { input });
+    const handle = await house.sluice.enqueue(t, a, { runAt: new Date(Date.now() + 3_600_000) });
+    await house.sql("update sluice.scheduled set run_at = sluice.clock() where id = $1", [
+      handle.id,
+    ]);
+    expect(await reasons(handle)).toEqual([NOBODY]);
+    await house.sql(
+      `with gone as (delete from sluice.scheduled where id = $1 returning id, attempt)
+       insert into sluice.parent (id, attempt, held, runs) select id, attempt, 0, '{999999}' from gone`,
+      [handle.id],
+    );
+    expect(await reasons(handle)).toEqual([NOBODY]);
+    await house.sql("delete from sluice.parent where id = $1", [handle.id]);
+    await house.sql("delete from sluice.task where id = $1", [handle.id]);
+  });
+
+  test("is parked, because nobody serves it, before it meets its limits", async () => {
+    const keys = limit("parked", { perKey: 0 });
+    const t = task("parked", { input, limits: [keys.for(({ key }: Keyed) => key)] });
+    await enqueue(t, "b");
+    // Who comes after it is known that nobody serves them does not join a line.
+    await house.sql("select sluice.keep_lanes(1000)");
+    const [handle] = await enqueue(t, "a");
+    expect(await house.sql("select from sluice.park where id = $1", [handle!.id])).toHaveLength(1);
+    expect(await reasons(handle)).toMatchObject([NOBODY, { kind: "limit", before: null }]);
+    await idleWorker();
+    expect(await reasons(handle)).toMatchObject([{ kind: "limit", before: null }]);
   });
 
   test("is worth more, and stands before others at a total", async () => {
@@ -267,8 +347,13 @@ describe("a task that", () => {
     expect((await handle!.explain())!.message).toBe(
       'no live worker serves "nobody" in queue "empty"',
     );
+    await house.sluice.enqueue(task("nobody", { input, queue: "there" }), a);
+    await idleWorker("streams", "(select array_agg(id) from sluice.stream where queue = 'there')");
+    expect(await reasons(handle)).toEqual([{ ...NOBODY, elsewhere: ["there"] }]);
+    expect((await handle!.explain())!.message).toMatch(/; some serve it in queue "there"$/);
+    await house.sql("delete from sluice.worker where id = 7");
     await idleWorker("draining", "true");
-    expect(await reasons(handle)).toEqual([{ kind: "noWorker", leaving: 1 }]);
+    expect(await reasons(handle)).toEqual([{ ...NOBODY, leaving: 1 }]);
     expect((await handle!.explain())!.message).toMatch(/ \(1 about to leave\)$/);
   });
 
@@ -289,20 +374,43 @@ describe("a task that", () => {
     const [one] = await enqueue(t, "a");
     await running(one);
     const [two, three] = await enqueue(t, "a", "a");
-    const busy = { kind: "busy", workers: 1, capacity: 1 };
+    const busy = { kind: "busy", workers: 1, capacity: 1, before: 0 };
     await until("a heartbeat", async () => (await two!.explain())!.reasons[0]!.kind === "busy");
     expect(await reasons(two)).toEqual([busy]);
     expect((await three!.explain())!.message).toBe(
-      "the one worker that could run it has no room: 1 in hand",
+      "the worker that could run it has no room for more than 1 at once; 1 waits in line before it",
     );
     // As if it had room and had not looked yet.
     await worker.stop({ graceMs: 0 });
     await idleWorker();
     expect(await reasons(one)).toEqual([{ kind: "next", before: 0 }]);
     expect(await reasons(three)).toEqual([{ kind: "next", before: 2 }]);
-    expect((await three!.explain())!.message).toBe("nothing holds it: 2 are before it in line");
-    await house.sql("update sluice.worker set pressure = 'stopped', pressure_reasons = '{memory}'");
+    expect((await three!.explain())!.message).toBe("nothing holds it; 2 wait in line before it");
+    const pressure = async (of: string) =>
+      house.sql(`update sluice.worker set pressure = 'stopped', pressure_reasons = '{${of}}'`);
+    await pressure("memory");
     expect(await reasons(one)).toEqual([{ kind: "pressure", workers: 1, reasons: ["memory"] }]);
+    expect((await one!.explain())!.message).toBe(
+      "the worker that could run it claims nothing just now: memory",
+    );
+    // Some of its places are free, but too few for it to claim.
+    await pressure("permits");
+    expect(await reasons(one)).toEqual([{ kind: "busy", workers: 1, capacity: 5, before: 0 }]);
+  });
+
+  test("has only workers that are silent", async () => {
+    const t = task("quiet", { input });
+    const [handle] = await enqueue(t, "a");
+    await idleWorker();
+    expect(await reasons(handle)).toEqual([{ kind: "next", before: 0 }]);
+    // It beats every 5 s, and has missed one.
+    await house.sql("update sluice.worker set expires_at = expires_at - interval '8 seconds'");
+    expect(await reasons(handle)).toEqual([
+      { kind: "silent", workers: 1, heardAt: expect.any(Date) as Date },
+    ]);
+    expect((await handle!.explain())!.message).toMatch(
+      /^the worker that could run it was last heard of at .* \([89] s ago\): dead, cut off, or/,
+    );
   });
 
   test("is to run alone, after crashes", async () => {
@@ -320,8 +428,16 @@ describe("a task that", () => {
         await hold(t);
       }
     }
-    expect((await reasons(handle))[0]).toEqual({ kind: "suspect", crashes: 3, worker: null });
+    const suspect = { kind: "suspect", crashes: 3, worker: null };
+    const paused = { kind: "paused", what: "queue", name: "default" };
+    await stopWorkers();
+    expect(await reasons(handle)).toEqual([paused, NOBODY, suspect]);
+    await house.sql("update sluice.stream set paused = false where type = 'crashes'");
+    await idleWorker();
+    expect(await reasons(handle)).toEqual([suspect]);
     expect((await handle!.explain())!.message).toMatch(/^its worker died 3 times with it in hand/);
+    await house.sql("update sluice.suspect set reserved_by = 7");
+    expect(await reasons(handle)).toEqual([{ ...suspect, worker: "idle" }]);
   });
 
   test("belongs to a run, and stands at its window", async () => {
@@ -347,7 +463,10 @@ describe("a task that", () => {
     expect(explained.workflow).toEqual({ run: run.id, node: "each", item: 3 });
     expect(explained.message).toContain(`the window of node "each" in run ${run.id} is full`);
     await run.pause();
-    expect(await reasons(four)).toEqual([{ kind: "paused", what: "run", name: run.id }]);
+    expect(await reasons(four)).toEqual([
+      { kind: "paused", what: "run", name: run.id },
+      { ...full, before: 1, holders },
+    ]);
     await run.resume();
     await run.cancel();
     await until("its end", async () => (await four!.explain())!.state === "cancelled");

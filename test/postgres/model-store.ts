@@ -15,6 +15,12 @@ const STREAM = { bounded: 1, free: 2 } as const;
 const LIMIT_ID = { tenant: 1, mail: 2, bulk: 3 } as const;
 const NO_LIMIT = 2_147_483_647;
 
+/** A reason, as far as a claim can show that it is right. */
+export interface Explained {
+  readonly kind: string;
+  readonly before?: number | null;
+}
+
 /** The store, driven by the same commands as the model. */
 export class Store {
   readonly #client: pg.Client;
@@ -24,8 +30,12 @@ export class Store {
   #ticks = 0;
   readonly #token = new Map<number, string>();
 
-  constructor(client: pg.Client) {
+  /** Whether explain is asked before each claim. */
+  readonly explains: boolean;
+
+  constructor(client: pg.Client, explains: boolean) {
     this.#client = client;
+    this.explains = explains;
   }
 
   async open(): Promise<void> {
@@ -192,6 +202,14 @@ export class Store {
         (select json_agg(json_build_array(id, state, attempt) order by id) from sluice.task_state)`,
     );
     return { violations, tasks: (tasks ?? []) as [number, string, number][] };
+  }
+
+  /** What explain says of each task that has not ended and does not run: its reasons by id. */
+  async explain(): Promise<Map<number, readonly Explained[]>> {
+    const rows = await this.#rows(
+      `select id, sluice.explain(id) -> 'reasons' from sluice.task_state where state in ('scheduled', 'waiting', 'ready')`,
+    );
+    return new Map(rows.map(([id, reasons]) => [Number(id), reasons as Explained[]]));
   }
 
   async #declare(stream: Stream, number: number | null): Promise<void> {

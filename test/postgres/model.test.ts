@@ -79,9 +79,9 @@ const scripts = fc.array(command, { minLength: 10, maxLength: 40 });
 
 let tried = 0;
 
-async function agrees(commands: readonly Command[]): Promise<void> {
+async function agrees(commands: readonly Command[], explains: boolean): Promise<void> {
   const model = new Model();
-  const store = new Store(client);
+  const store = new Store(client, explains);
   await store.open();
   for (const { run } of commands) {
     await run(model, store);
@@ -91,7 +91,8 @@ async function agrees(commands: readonly Command[]): Promise<void> {
   await drain(model, store);
 }
 
-const property = fc.asyncProperty(scripts, agrees);
+const property = fc.asyncProperty(scripts, (commands) => agrees(commands, false));
+const explained = fc.asyncProperty(scripts, (commands) => agrees(commands, true));
 
 test(
   "whatever is asked of it in whatever order, the store does what the model says",
@@ -109,6 +110,10 @@ test(
   },
   60_000 + 10 * SECONDS * 1_000,
 );
+
+test("and explain tells before each claim what the claim then does", async () => {
+  await fc.assert(explained, { numRuns: SCRIPTS_MIN });
+}, 120_000);
 
 // seed: one that finds it within a few runs.
 const mistakes: ({ what: string; seed: number } & Mutation)[] = [
@@ -194,24 +199,50 @@ const mistakes: ({ what: string; seed: number } & Mutation)[] = [
   },
 ];
 
+// The same for what explain says of it.
+const lies: typeof mistakes = [
+  {
+    what: "calls a key full whose slot has come back",
+    seed: 1,
+    in: "explain_lane",
+    edits: [["d.freed > 0", "false"]],
+  },
+  {
+    what: "promises a free slot to whoever stands in line",
+    seed: 1,
+    in: "explain_lane",
+    edits: [["if v_before < v_cap - v_used then", "if v_used < v_cap then"]],
+  },
+  {
+    what: "overlooks the type's own limit",
+    seed: 9,
+    in: "explain",
+    edits: [["unnest(sluice.gates_of(t.gate) || s.gate)", "unnest(sluice.gates_of(t.gate))"]],
+  },
+];
+
+async function foundOut(mistake: (typeof mistakes)[number], looked: typeof property) {
+  const restore = await client.query<{ functions: string }>(
+    "select string_agg(pg_get_functiondef(oid), ';') as functions from pg_proc where pronamespace = 'sluice'::regnamespace",
+  );
+  await mutate(mistake)({ script: (text) => client.query(text) });
+  try {
+    const { failed } = await fc.check(looked, {
+      numRuns: 100,
+      endOnFailure: true,
+      seed: mistake.seed,
+    });
+    expect(failed).toBe(true);
+  } finally {
+    await client.query(restore.rows[0]!.functions);
+  }
+}
+
+test.each(lies)("an explain that $what is found out", (lie) => foundOut(lie, explained), 60_000);
+
 test.each(mistakes)(
   "a store that $what is found out",
-  async (mistake) => {
-    const restore = await client.query<{ functions: string }>(
-      "select string_agg(pg_get_functiondef(oid), ';') as functions from pg_proc where pronamespace = 'sluice'::regnamespace",
-    );
-    await mutate(mistake)({ script: (text) => client.query(text) });
-    try {
-      const { failed } = await fc.check(property, {
-        numRuns: 100,
-        endOnFailure: true,
-        seed: mistake.seed,
-      });
-      expect(failed).toBe(true);
-    } finally {
-      await client.query(restore.rows[0]!.functions);
-    }
-  },
+  (mistake) => foundOut(mistake, property),
   60_000,
 );
 

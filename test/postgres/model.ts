@@ -122,7 +122,7 @@ export class Model {
     this.#reserved = free.find((t) => t === this.#reserved) ?? free[0]!;
     const t = this.#reserved;
     const closed = t.tenant !== null && this.number("tenant") === 0;
-    if (closed || this.#gates(t).some((gate) => this.number(gate) <= 0)) return null;
+    if (closed || this.gates(t).some((gate) => this.number(gate) <= 0)) return null;
     this.#start(t);
     return t.id;
   }
@@ -319,12 +319,19 @@ export class Model {
   }
 
   /** The totals that it needs a slot of: its own, and its type's if that has a number. */
-  #gates(t: Task): Limit[] {
+  /** Whether a total that it must pass is used up. */
+  full(t: Task): boolean {
+    const { running, gatesOf, number } = this.#totals;
+    const used = (gate: Limit): number => running.filter((x) => gatesOf(x).includes(gate)).length;
+    return gatesOf(t).some((gate) => used(gate) >= number(gate));
+  }
+
+  gates(t: Task): Limit[] {
     return this.#declared[t.stream] === Infinity ? [...t.totals] : [...t.totals, t.stream];
   }
 
   get #totals(): Totals {
     const running = this.running();
-    return { running, gatesOf: (t) => this.#gates(t), number: (limit) => this.number(limit) };
+    return { running, gatesOf: (t) => this.gates(t), number: (limit) => this.number(limit) };
   }
 }

@@ -27,16 +27,22 @@ async function heart(answer: Answer): Promise<Told> {
   return (await begin(answer, LEASE_MS)).told;
 }
 
-async function begin(answer: Answer, leaseMs: number): Promise<{ told: Told; heart: Heart }> {
+/** registers: how long every registration after the first takes. */
+async function begin(
+  answer: Answer,
+  leaseMs: number,
+  registers: () => Promise<unknown> = () => Promise.resolve(),
+): Promise<{ told: Told; heart: Heart }> {
   const from = Date.now();
   const told: Told = { began: [], lost: [] };
   const now = (): number => Date.now() - from;
   let registrations = 0;
   const line = {
-    run: ({ name }: AnyStatement, values: unknown[]) =>
-      name === "register"
-        ? Promise.resolve([{ id: String(++registrations) }])
-        : answer(name, values),
+    run: async ({ name }: AnyStatement, values: unknown[]) => {
+      if (name !== "register") return answer(name, values);
+      if (registrations++ > 0) await registers();
+      return [{ id: String(registrations) }];
+    },
   };
   const begun = new Heart({
     line: line as unknown as Line,
@@ -91,6 +97,25 @@ test("a long lease does not make heartbeats rare", async () => {
   await begin((name) => (asked.push(name), after(5, [alive])), 600_000);
   await vi.advanceTimersByTimeAsync(60_000);
   expect(asked.length).toBeGreaterThanOrEqual(11);
+});
+
+test("stop waits for a registration under way, which signs off", async () => {
+  const retired: unknown[] = [];
+  const { heart: beating } = await begin(
+    (name, [id]) => {
+      if (name === "retire") retired.push(id);
+      return after(5, name === "beat" ? [{ ...alive, alive: false }] : []);
+    },
+    LEASE_MS,
+    () => after(300, []),
+  );
+  await vi.advanceTimersByTimeAsync(BEAT_MS + 10);
+  let stopped = false;
+  void beating.stop().then(() => (stopped = true));
+  await vi.advanceTimersByTimeAsync(200);
+  expect([stopped, retired]).toEqual([false, []]);
+  await vi.advanceTimersByTimeAsync(200);
+  expect([stopped, retired]).toEqual([true, ["2"]]);
 });
 
 test("a session in doubt beats at once, and signs off with a later beat", async () => {
