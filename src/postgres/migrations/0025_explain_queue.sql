@@ -24,15 +24,13 @@ begin
     from sluice.stream s cross join lateral sluice.explain_workers(array[s.id]) x where s.id = any (v_streams)
   ), line as materialized (
     -- Through their lanes. over: the lane of which they hold a slot above a number that was lowered.
-    select s.id as stream, y.gate, y.over, count(*) as n, min(y.id) as id, s.cut from (
-      select s.id, (select count(*) from (select from sluice.ready y where y.stream = s.id limit v_most + 1) y) > v_most as cut from stream s) s
-    cross join lateral (select 0 as gate, r.id, case when v_lowered then r.lanes[sluice.over_lane(r.lanes)] end as over from sluice.ready r where r.stream = s.id order by r.rank, r.id limit v_most) y
-    group by s.id, y.gate, y.over, s.cut
+    select s.id as stream, y.gate, y.over, count(*) as n, min(y.id) as id, sum(count(*)) over (partition by s.id) > v_most as cut from stream s
+    cross join lateral (select 0 as gate, r.id, case when v_lowered then r.lanes[sluice.over_lane(r.lanes)] end as over from sluice.ready r where r.stream = s.id order by r.rank, r.id limit v_most + 1) y
+    group by s.id, y.gate, y.over
     union all
-    select s.id, y.gate, y.over, count(*), min(y.id), s.cut from (
-      select s.id, (select count(*) from (select from sluice.gated y where y.stream = s.id limit v_most + 1) y) > v_most as cut from stream s) s
-    cross join lateral (select g.gate, g.id, case when v_lowered then g.lanes[sluice.over_lane(g.lanes)] end as over from sluice.gated g where g.stream = s.id order by g.gate, g.rank, g.id limit v_most) y
-    group by s.id, y.gate, y.over, s.cut
+    select s.id, y.gate, y.over, count(*), min(y.id), sum(count(*)) over (partition by s.id) > v_most from stream s
+    cross join lateral (select g.gate, g.id, case when v_lowered then g.lanes[sluice.over_lane(g.lanes)] end as over from sluice.gated g where g.stream = s.id order by g.gate, g.rank, g.id limit v_most + 1) y
+    group by s.id, y.gate, y.over
     union all
     select c.stream, t.gate, null, 1, c.id, false from sluice.suspect c cross join lateral (select k.gate from sluice.task k where k.id = c.id limit 1) t where c.stream = any (v_streams)
   ), given_back as materialized (
