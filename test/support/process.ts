@@ -1,5 +1,7 @@
 import { spawn, type ChildProcess } from "node:child_process";
+import { existsSync } from "node:fs";
 import { createRequire } from "node:module";
+import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { fileURLToPath, pathToFileURL } from "node:url";
 
@@ -33,9 +35,12 @@ export function spawnTs(
   env: NodeJS.ProcessEnv = {},
 ): SpawnedTs {
   const preload = process.env.SLUICE_TEST_PRELOAD;
-  const imports = preload === undefined ? [loader] : [loader, preload];
+  const translated = translationOf(file);
+  const imports = [translated === null && loader, preload].filter(
+    (module) => typeof module === "string",
+  );
   const flags = imports.flatMap((module) => ["--import", module]);
-  const child = spawn(process.execPath, [...flags, file, ...args], {
+  const child = spawn(process.execPath, [...flags, translated ?? file, ...args], {
     cwd: repository,
     env: { ...process.env, ...env },
     stdio: ["ignore", "pipe", "pipe"],
@@ -53,6 +58,14 @@ export function spawnTs(
     return exit;
   };
   return { child, line, exit, kill };
+}
+
+/** Some are translated once for all tests, others as they run. */
+function translationOf(file: string): string | null {
+  const folder = process.env.SLUICE_TEST_JS;
+  if (folder === undefined) return null;
+  const translated = join(folder, file.replace(/\.ts$/, ".js"));
+  return existsSync(translated) ? translated : null;
 }
 
 function lineReader(child: ChildProcess, complaint: () => string): SpawnedTs["line"] {
