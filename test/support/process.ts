@@ -35,10 +35,9 @@ export function spawnTs(
   env: NodeJS.ProcessEnv = {},
 ): SpawnedTs {
   const preload = process.env.SLUICE_TEST_PRELOAD;
-  const translated = translationOf(file);
-  const imports = [translated === null && loader, preload].filter(
-    (module) => typeof module === "string",
-  );
+  // What is loaded first changes the source, not its translation.
+  const translated = preload === undefined ? translationOf(file) : null;
+  const imports = translated !== null ? [] : preload === undefined ? [loader] : [loader, preload];
   const flags = imports.flatMap((module) => ["--import", module]);
   const child = spawn(process.execPath, [...flags, translated ?? file, ...args], {
     cwd: repository,
