@@ -10,7 +10,8 @@ export const shared = defineConfig({
     pool: "forks",
     // Most tests wait most of the time.
     maxWorkers: 3,
-    testTimeout: 30_000,
+    // Of a test that hangs, on a machine that may be slow.
+    testTimeout: 60_000,
     hookTimeout: 60_000,
     passWithNoTests: false,
     restoreMocks: true,

@@ -46,7 +46,13 @@ interface Phase {
   to: number;
 }
 
-async function moveThrough(s: Scene, kind: Kind, numbers: readonly number[]): Promise<Phase[]> {
+/** seen: what must have been seen before the next number is set. */
+async function moveThrough(
+  s: Scene,
+  kind: Kind,
+  numbers: readonly number[],
+  seen: (number: number) => Promise<unknown> = async () => {},
+): Promise<Phase[]> {
   const phases: Phase[] = [];
   for (const number of numbers) {
     const last = phases.at(-1);
@@ -56,6 +62,7 @@ async function moveThrough(s: Scene, kind: Kind, numbers: readonly number[]): Pr
     }
     phases.push({ number, from: await databaseNow(s.sql), to: Number.POSITIVE_INFINITY });
     await (number === 0 ? nothingComes(s, kind) : comes(s, kind, 20 + 8 * number));
+    await seen(number);
   }
   return phases;
 }
@@ -118,9 +125,9 @@ async function judge(s: Scene, kind: Kind, phases: readonly Phase[]): Promise<vo
 }
 
 /** More work than there will be time for. */
-async function underLoad(kinds: readonly Kind[]): Promise<Scene> {
+async function underLoad(kinds: readonly Kind[], tasks: number): Promise<Scene> {
   const s = await scene();
-  const inputs = Array.from({ length: 2_000 }, (_, i) => ({ ms: 20 + (i % 20), key: "k" }));
+  const inputs = Array.from({ length: tasks }, (_, i) => ({ ms: 20 + (i % 20), key: "k" }));
   for (const { type } of kinds) await s.sluice.enqueueMany(contractOf(type), inputs);
   const types = [pulse, ...kinds.map(({ type }) => type)];
   await s.fleet(3, { types, worker: { pollIntervalMs: 20 } });
@@ -129,7 +136,7 @@ async function underLoad(kinds: readonly Kind[]): Promise<Scene> {
 
 test("Limit moved 10 -> 2 -> 10 -> 0 -> 5 under load: never one admitted above the number then in force", async () => {
   const kinds = [total, firstTotal, perKey, concurrency];
-  const s = await underLoad(kinds);
+  const s = await underLoad(kinds, 2_000);
   const moves = await Promise.all(kinds.map((kind) => moveThrough(s, kind, [10, 2, 10, 0, 5])));
   for (const [i, kind] of kinds.entries()) await judge(s, kind, moves[i]!);
   expect((await readAudit(s.sql)).twice()).toEqual([]);
@@ -137,8 +144,14 @@ test("Limit moved 10 -> 2 -> 10 -> 0 -> 5 under load: never one admitted above t
 });
 
 test("limit raised and lowered while running", async () => {
-  const s = await underLoad([total]);
-  await judge(s, total, await moveThrough(s, total, [10, 25, 4, 12]));
+  const s = await underLoad([total], 6_000);
+  // Handlers begin a moment after their tasks are claimed: until all 25 were seen at work, by their own word.
+  const all25 = (): Promise<unknown> =>
+    until("25 at once", async () => (await readAudit(s.sql)).peakOf("total") >= 25);
+  const moves = moveThrough(s, total, [10, 25, 4, 12], (n) =>
+    n === 25 ? all25() : Promise.resolve(),
+  );
+  await judge(s, total, await moves);
   const audit = await readAudit(s.sql);
   expect(audit.peakOf("total")).toBe(25);
   expect(audit.twice()).toEqual([]);
