@@ -14,9 +14,10 @@ import { until } from "./until.js";
 const attemptsMax = 5;
 const readyWithinMs = 60_000;
 const logBytesMax = 10_000_000;
-// A port taken by another process between our look and the bind, or the last children of a server
-// that was killed: both pass.
-const passing = /Address already in use|could not create any TCP\/IP sockets|shared memory block/;
+// A port taken by another process between our look and the bind; the last children of a server that was
+// killed; or that server itself, which has ended but whose parent has not been told yet. All of them pass.
+const passing =
+  /Address already in use|could not create any TCP\/IP sockets|shared memory block|lock file "postmaster.pid" already exists/;
 
 export interface ServerOptions {
   readonly port?: number | undefined;
