@@ -17,6 +17,8 @@ const sendMail = task("send-order-mail", { input: type<{ order: number; email: s
 
 const server = process.env["DATABASE_URL"] ? null : await startEmbedded();
 const pool = new pg.Pool({ connectionString: server?.url ?? process.env["DATABASE_URL"] });
+// What breaks while nobody uses it is replaced; without a listener it would end the process.
+pool.on("error", () => {});
 const sluice = await Sluice.connect({ pool });
 await pool.query(`
   drop table if exists example_order, example_stock;
