@@ -130,6 +130,7 @@ describe("the address", () => {
       password,
       database: pathname.slice(1),
     });
+    pool.on("error", () => {});
     const sluice = await Sluice.connect({ pool, schema });
     expect(await roundTrip(sluice)).toBe("hello");
     await sluice.close();
@@ -158,6 +159,7 @@ test("its connections bear the name that the address gives them, else that of Sl
 
 test("a pool whose connections are all in transactions that enqueue holds nobody up", async () => {
   const pool = new pg.Pool({ connectionString: database.url, max: 2 });
+  pool.on("error", () => {});
   const sluice = await connect({ pool });
   const tx = [await pool.connect(), await pool.connect()];
   for (const client of tx) await client.query("begin");

@@ -97,6 +97,7 @@ describe("a transaction that is none", () => {
 describe("after close", () => {
   test("everything is refused as closed, also on a pool that is still open", async () => {
     const pool = new pg.Pool({ connectionString: house.url });
+    pool.on("error", () => {});
     for (const options of [{ url: house.url }, { pool }]) {
       const sluice = await Sluice.connect(options);
       const handle = await sluice.enqueue(echo, 1);

@@ -131,6 +131,7 @@ test("who brings a pool or asks for a server of his own is not bothered by an ad
   const { url } = await house("");
   const { default: pg } = await import("pg");
   const pool = new pg.Pool({ connectionString: url });
+  pool.on("error", () => {});
   onTestFinished(() => pool.end());
   const client = await Client.connect({ pool, listen: false });
   await client.close();

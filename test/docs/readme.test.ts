@@ -39,6 +39,7 @@ test("the README's SQL enqueues the README's task", async () => {
   onTestFinished(() => client.close());
   await client.sync([sendInvoice]);
   const pool = new pg.Pool({ connectionString: database.url, max: 1 });
+  pool.on("error", () => {});
   onTestFinished(() => pool.end());
   const { rows } = await pool.query<{ enqueue: string }>(sql!);
   expect((await client.task(rows[0]!.enqueue).status())?.type).toBe("send-invoice");

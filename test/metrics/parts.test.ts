@@ -50,6 +50,7 @@ test("the database is asked for slots once a second at most, and once for all wh
 test("who waits for a connection of a pool is timed, by whatever call", async () => {
   const database = await freshDatabase();
   const pool = new pg.Pool({ connectionString: database.url, max: 1 });
+  pool.on("error", () => {});
   onTestFinished(async () => {
     await pool.end();
     await database.drop();

@@ -27,6 +27,7 @@ let knex: ReturnType<typeof openKnex>;
 beforeAll(async () => {
   house = await openHouse();
   pool = new pg.Pool({ connectionString: house.url, max: 2 });
+  pool.on("error", () => {});
   sql = postgres(house.url, { max: 2, onnotice: () => {} });
   db = drizzle(pool);
   db2 = drizzleOnPostgresJs(sql);

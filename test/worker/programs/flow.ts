@@ -7,6 +7,7 @@ import { item, link, parent, type FlowConfig } from "./contracts.js";
 const config = JSON.parse(process.env["FLEET_CONFIG"] ?? "{}") as FlowConfig;
 const say = (line: string): void => void process.stdout.write(`${line}\n`);
 const sql = new pg.Pool({ connectionString: config.url, max: 2 });
+sql.on("error", () => {});
 const sluice = await Sluice.connect({ url: config.url, migrate: false, logger: silentLogger });
 
 async function note(what: string, of: { flow: number; at: number }, kind: string): Promise<void> {
