@@ -10,8 +10,7 @@ export const shared = defineConfig({
     pool: "forks",
     // Most tests wait most of the time.
     maxWorkers: 3,
-    // Of a test that hangs, on a machine that may be slow.
-    testTimeout: 60_000,
+    testTimeout: 30_000,
     hookTimeout: 60_000,
     passWithNoTests: false,
     restoreMocks: true,

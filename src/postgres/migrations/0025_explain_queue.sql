@@ -1,7 +1,7 @@
 -- What holds the tasks of a queue: how many by each reason, and one of them to ask more about. Everybody is counted once, by
 -- what explain would name first; who is due, or about to join its line again, as next.
--- Of each type, or where tables do not know types of the queue, at most 100,000 rows are counted; `more` tells where that
--- was not enough. The order of scans is kept, so that one who asks again hears the same.
+-- Of each type, or where tables do not know types of the queue, at most 100,000 rows are counted; `more` tells where
+-- there may be more. The order of scans is kept, so that one who asks again hears the same.
 
 -- What holds those at a window.
 create function sluice.explain_window(p_lane bigint) returns text language sql stable as $$
@@ -24,19 +24,19 @@ begin
     from sluice.stream s cross join lateral sluice.explain_workers(array[s.id]) x where s.id = any (v_streams)
   ), line as materialized (
     -- Through their lanes. over: the lane of which they hold a slot above a number that was lowered.
-    select s.id as stream, y.gate, y.over, count(*) as n, min(y.id) as id, sum(count(*)) over (partition by s.id) > v_most as cut from stream s
-    cross join lateral (select 0 as gate, r.id, case when v_lowered then r.lanes[sluice.over_lane(r.lanes)] end as over from sluice.ready r where r.stream = s.id order by r.rank, r.id limit v_most + 1) y
+    select s.id as stream, y.gate, y.over, count(*) as n, min(y.id) as id, sum(count(*)) over (partition by s.id) >= v_most as cut from stream s
+    cross join lateral (select 0 as gate, r.id, case when v_lowered then r.lanes[sluice.over_lane(r.lanes)] end as over from sluice.ready r where r.stream = s.id order by r.rank, r.id limit v_most) y
     group by s.id, y.gate, y.over
     union all
-    select s.id, y.gate, y.over, count(*), min(y.id), sum(count(*)) over (partition by s.id) > v_most from stream s
-    cross join lateral (select g.gate, g.id, case when v_lowered then g.lanes[sluice.over_lane(g.lanes)] end as over from sluice.gated g where g.stream = s.id order by g.gate, g.rank, g.id limit v_most + 1) y
+    select s.id, y.gate, y.over, count(*), min(y.id), sum(count(*)) over (partition by s.id) >= v_most from stream s
+    cross join lateral (select g.gate, g.id, case when v_lowered then g.lanes[sluice.over_lane(g.lanes)] end as over from sluice.gated g where g.stream = s.id order by g.gate, g.rank, g.id limit v_most) y
     group by s.id, y.gate, y.over
     union all
     select c.stream, t.gate, null, 1, c.id, false from sluice.suspect c cross join lateral (select k.gate from sluice.task k where k.id = c.id limit 1) t where c.stream = any (v_streams)
   ), given_back as materialized (
     select d.lane, sum(d.freed) as n from sluice.dirty d where d.freed > 0 group by d.lane
   ), waiting as materialized (
-    select stream, lane, place, id, lane_limits[held + 1] as limit_id from sluice.wait where stream = any (v_streams) limit v_most + 1
+    select stream, lane, place, id, lane_limits[held + 1] as limit_id from sluice.wait where stream = any (v_streams) limit v_most
   ), at_lane as materialized (
     select y.lane, y.limit_id, case when y.lane >> 60 = 3 then sluice.lane_cap(y.lane, -2) else coalesce(l.cap, sluice.lane_cap(y.lane, y.limit_id)) end::bigint - coalesce(l.used, 0) + coalesce(g.n, 0) as free
     from (select distinct lane, limit_id from waiting) y left join sluice.lane l on l.id = y.lane left join given_back g on g.lane = y.lane
@@ -47,7 +47,7 @@ begin
   ), blocked as materialized (
     select b.lane from sluice.block b
   ), later as materialized (
-    select t.stream, c.id, c.run_at from sluice.scheduled c join sluice.task t on t.id = c.id where t.stream = any (v_streams) limit v_most + 1
+    select t.stream, c.id, c.run_at from sluice.scheduled c join sluice.task t on t.id = c.id where t.stream = any (v_streams) limit v_most
   ), held as (
     select s.type, coalesce(case when l.over is not null then case when l.over >> 60 = 3 then sluice.explain_window(l.over) else 'limit' end end, case when f.id is not null then 'limit' end,
         case when exists (select from sluice.suspect c where c.id = l.id) and s.held_by is distinct from 'paused' and s.held_by is distinct from 'noWorker' then 'suspect' end, s.held_by, 'next') as kind,
@@ -62,17 +62,17 @@ begin
     union all
     select s.type, case when y.through then coalesce(s.held_by, 'next') when y.lane >> 60 = 1 then case when y.lane in (select b.lane from blocked b) then 'blocked' else 'order' end
         when y.lane >> 60 = 2 then 'limit' else sluice.explain_window(y.lane) end,
-      case when not y.through then nullif(greatest(y.limit_id, 0), 0) end, null, null, y.n, y.id, (select count(*) from waiting) > v_most, case when y.through then 0 else 1 end, null
+      case when not y.through then nullif(greatest(y.limit_id, 0), 0) end, null, null, y.n, y.id, (select count(*) from waiting) >= v_most, case when y.through then 0 else 1 end, null
     from stood y join stream s on s.id = y.stream
     union all
-    select s.type, case when s.served then coalesce(s.held_by, 'next') else 'noWorker' end, null, null, null, least(x.n, v_most), x.id, x.n > v_most, 0, null from stream s
-    cross join lateral (select count(*) as n, min(y.id) as id from (select p.id from sluice.park p where p.stream = s.id order by p.id limit v_most + 1) y) x where x.n > 0
+    select s.type, case when s.served then coalesce(s.held_by, 'next') else 'noWorker' end, null, null, null, x.n, x.id, x.n >= v_most, 0, null from stream s
+    cross join lateral (select count(*) as n, min(y.id) as id from (select p.id from sluice.park p where p.stream = s.id order by p.id limit v_most) y) x where x.n > 0
     union all
-    select s.type, case when y.sleeps then 'children' else coalesce(s.held_by, 'next') end, null, null, null, count(*), min(y.id), count(*) > v_most, 0, null
+    select s.type, case when y.sleeps then 'children' else coalesce(s.held_by, 'next') end, null, null, null, count(*), min(y.id), count(*) >= v_most, 0, null
     from (select t.stream, p.id, exists (select from sluice.workflow_run r where r.id = any (p.runs) and r.finished_at is null) as sleeps
-      from sluice.parent p join sluice.task t on t.id = p.id where t.stream = any (v_streams) limit v_most + 1) y join stream s on s.id = y.stream group by s.type, y.sleeps, s.held_by
+      from sluice.parent p join sluice.task t on t.id = p.id where t.stream = any (v_streams) limit v_most) y join stream s on s.id = y.stream group by s.type, y.sleeps, s.held_by
     union all
-    select s.type, case when y.run_at > v_now then 'scheduled' else coalesce(s.held_by, 'next') end, null, null, null, count(*), (array_agg(y.id order by y.run_at, y.id))[1], (select count(*) from later) > v_most, 0, min(y.run_at) filter (where y.run_at > v_now)
+    select s.type, case when y.run_at > v_now then 'scheduled' else coalesce(s.held_by, 'next') end, null, null, null, count(*), (array_agg(y.id order by y.run_at, y.id))[1], (select count(*) from later) >= v_most, 0, min(y.run_at) filter (where y.run_at > v_now)
     from later y join stream s on s.id = y.stream group by s.type, y.run_at > v_now, s.held_by
   )
   select array_agg(json_build_object('kind', d.kind, 'type', d.type, 'limit', (select l.name from sluice.limits l where l.id = d.limit_id), 'slots', d.slots, 'used', d.used,
