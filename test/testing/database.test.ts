@@ -26,7 +26,6 @@ async function databases(prefix: string): Promise<string[]> {
 }
 
 const nameOf = (address: string): string => new URL(address).pathname.slice(1);
-const someSchema = (): string => `s_${randomBytes(6).toString("hex")}`;
 
 test("every test has a database of its own, and none of it is left after close", async () => {
   const work = task("work");
@@ -44,53 +43,68 @@ test("every test has a database of its own, and none of it is left after close",
   expect(await databases(nameOf(b.url))).toEqual([nameOf(b.url)]);
 });
 
-test("processes that begin at once make one template between them", async () => {
-  await kit();
-  const before = await databases("sluice_template_kit_");
-  const schema = someSchema();
-  const all = Array.from({ length: 3 }, () =>
-    spawnTs("test/testing/programs/open.ts", [schema], { DATABASE_URL: url }),
-  );
-  expect(await Promise.all(all.map((one) => one.exit))).toEqual([0, 0, 0]);
-  const made = (await databases("sluice_template_kit_")).filter((name) => !before.includes(name));
-  expect(made).toHaveLength(1);
-  await admin.query(`drop database ${made[0]!}`);
-});
-
-test("what a killed process left behind goes after an hour, unless somebody uses it", async () => {
-  const name = (ageMs: number): string =>
-    `sluice_kit_${(Date.now() - ageMs).toString(36)}_${randomBytes(6).toString("hex")}`;
-  const [old, used, young] = [name(3_700_000), name(3_700_000), name(60_000)];
-  for (const one of [old, used, young]) await admin.query(`create database ${one}`);
-  const address = new URL(url);
-  address.pathname = `/${used}`;
-  const user = new pg.Client(address.href);
-  await user.connect();
-  const schema = someSchema();
-  await kit();
-  const before = await databases("sluice_template_kit_");
-  await kit({ schema });
-  const left = await databases("sluice_kit_");
-  expect([old, used, young].map((one) => left.includes(one))).toEqual([false, true, true]);
-  // While it is in use nobody else drops it: other files clean up on this server at the same time.
-  user.on("error", () => {});
-  for (const one of [used, young]) await admin.query(`drop database ${one} with (force)`);
-  const after = await databases("sluice_template_kit_");
-  for (const one of after.filter((n) => !before.includes(n)))
-    await admin.query(`drop database ${one}`);
-});
-
-test("a role that may not create databases is told so", async () => {
+/**
+ * A role of its own, which may create databases: other files build templates and clean up on this server at the same
+ * time, each among the databases of its own role. What the role is left with goes with it.
+ */
+async function withRole(may: string, use: (url: string) => Promise<void>): Promise<void> {
   const role = `r_${randomBytes(6).toString("hex")}`;
-  await admin.query(`create role ${role} login password 'secret'`);
+  await admin.query(`create role ${role} login ${may} password 'secret'`);
   const address = new URL(url);
   [address.username, address.password] = [role, "secret"];
-  await expect(testSluice({ url: address.href })).rejects.toMatchObject({
-    code: "invalid_option",
-    message: expect.stringContaining("may create databases"),
-  });
-  await admin.query(`drop role ${role}`);
-});
+  try {
+    await use(address.href);
+  } finally {
+    for (const one of await databasesOf(role)) await admin.query(`drop database ${one}`);
+    await admin.query(`drop role ${role}`);
+  }
+}
+
+async function databasesOf(role: string): Promise<string[]> {
+  const { rows } = await admin.query<{ name: string }>(
+    "select datname as name from pg_database where pg_get_userbyid(datdba) = $1 order by 1",
+    [role],
+  );
+  return rows.map(({ name }) => name);
+}
+
+test("processes that begin at once make one template between them", () =>
+  withRole("createdb", async (own) => {
+    const all = Array.from({ length: 3 }, () =>
+      spawnTs("test/testing/programs/open.ts", [], { DATABASE_URL: own }),
+    );
+    expect(await Promise.all(all.map((one) => one.exit))).toEqual([0, 0, 0]);
+    expect(await databasesOf(new URL(own).username)).toEqual([
+      expect.stringMatching(/^sluice_template_kit_[0-9a-f]{16}$/),
+    ]);
+  }));
+
+test("what a killed process left behind goes after an hour, unless somebody uses it", () =>
+  withRole("createdb", async (own) => {
+    const name = (ageMs: number): string =>
+      `sluice_kit_${(Date.now() - ageMs).toString(36)}_${randomBytes(6).toString("hex")}`;
+    const [old, used, young] = [name(3_700_000), name(3_700_000), name(60_000)];
+    const owner = new pg.Client(own);
+    await owner.connect();
+    for (const one of [old, used, young]) await owner.query(`create database ${one}`);
+    await owner.end();
+    const address = new URL(own);
+    address.pathname = `/${used}`;
+    const user = new pg.Client(address.href);
+    await user.connect();
+    await (await kit({ url: own })).close();
+    const left = await databasesOf(address.username);
+    expect([old, used, young].map((one) => left.includes(one))).toEqual([false, true, true]);
+    await user.end();
+  }));
+
+test("a role that may not create databases is told so", () =>
+  withRole("nocreatedb", async (own) => {
+    await expect(testSluice({ url: own })).rejects.toMatchObject({
+      code: "invalid_option",
+      message: expect.stringContaining("may create databases"),
+    });
+  }));
 
 test("a server that is not there is told so", async () => {
   await expect(testSluice({ url: "postgres://nobody@127.0.0.1:1/none" })).rejects.toMatchObject({
