@@ -12,6 +12,8 @@ export const shared = defineConfig({
     maxWorkers: 3,
     testTimeout: 30_000,
     hookTimeout: 60_000,
+    // A signal is waited for; how long it may take is the machine's business.
+    expect: { poll: { timeout: 20_000 } },
     passWithNoTests: false,
     restoreMocks: true,
   },

@@ -8,7 +8,7 @@ import { Sluice, task, type } from "../src/index.js";
 
 // A container is told to stop by SIGTERM and killed some time later. The worker stops claiming, lets
 // handlers finish for a grace time, hands the rest back with all their attempts, and exits 0.
-const GRACE_MS = 1_000;
+const GRACE_MS = 3_000;
 const scan = task("scan-document", { input: type<{ pages: number }>() });
 
 /** What runs in the container: `CMD ["node", "worker.js"]`. */

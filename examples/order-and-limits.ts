@@ -1,3 +1,5 @@
+import { EventEmitter, once } from "node:events";
+import { setTimeout } from "node:timers/promises";
 import { Sluice, limit, task, type } from "../src/index.js";
 
 // 30 invoices of 3 accounts in 2 shops. Each account's run one after the other, a shop has at most
@@ -12,6 +14,8 @@ const print = task("print", {
 
 let running = 0;
 let most = 0;
+const crowd = new EventEmitter();
+const full = once(crowd, "full");
 const pages = new Map<string, number[]>();
 
 const sluice = await Sluice.connect({ embedded: !process.env["DATABASE_URL"] });
@@ -19,7 +23,10 @@ const worker = sluice.worker({
   handlers: [
     print.handle(async ({ account, page }) => {
       most = Math.max(most, ++running);
-      await new Promise((resolve) => setTimeout(resolve, 5));
+      // The first ones stay until one of every account is here, so that there is something to see.
+      if (running === 3) crowd.emit("full");
+      await full;
+      await setTimeout(5);
       pages.set(account, [...(pages.get(account) ?? []), page]);
       running--;
     }),

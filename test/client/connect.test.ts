@@ -1,3 +1,4 @@
+import dns from "node:dns";
 import { createServer, type AddressInfo } from "node:net";
 import pg from "pg";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from "vitest";
@@ -84,6 +85,15 @@ describe("the address", () => {
   test("is wrong: told at once, without the password", async () => {
     const there = new URL(database.url);
     const closed = await closedPort();
+    // How soon a resolver answers is not ours to promise.
+    const lookup = vi.spyOn(dns, "lookup").mockImplementation(((
+      name: string,
+      _options: unknown,
+      answer: (e: Error) => void,
+    ) => {
+      const e = Object.assign(new Error(`getaddrinfo ENOTFOUND ${name}`), { code: "ENOTFOUND" });
+      process.nextTick(answer, e);
+    }) as typeof dns.lookup);
     for (const change of [
       (url: URL) => (url.port = String(closed)),
       (url: URL) => (url.pathname = "/no_such_database"),
@@ -98,6 +108,7 @@ describe("the address", () => {
       expect(String(failure)).not.toContain("the-secret");
       expect(performance.now() - began).toBeLessThan(5_000);
     }
+    expect(lookup).toHaveBeenCalledOnce();
   });
 
   test("is wrong by the server's own word: its code is told, as an outage has none", async () => {
@@ -142,7 +153,7 @@ describe("the address", () => {
 test("its connections bear the name that the address gives them, else that of Sluice", async () => {
   const named = async (): Promise<unknown[]> => {
     const rows = await sql(
-      "select distinct application_name from pg_stat_activity where datname = current_database() and pid <> pg_backend_pid() order by 1",
+      "select distinct application_name from pg_stat_activity where datname = current_database() and pid <> pg_backend_pid() and backend_type = 'client backend' order by 1",
     );
     return rows.map((row) => row["application_name"]);
   };
@@ -151,6 +162,7 @@ test("its connections bear the name that the address gives them, else that of Sl
   await worker.start();
   expect(await named()).toEqual(["sluice"]);
   await sluice.close();
+  await expect.poll(named).toEqual([]);
   const url = new URL(database.url);
   url.searchParams.set("application_name", "shop");
   await connect({ url: url.href });
@@ -205,11 +217,9 @@ describe("closing", () => {
     await sluice.close();
     const others = "datname = current_database() and pid <> pg_backend_pid()";
     const client = "backend_type = 'client backend'";
-    await vi.waitFor(async () =>
-      expect(await sql(`select query from pg_stat_activity where ${others} and ${client}`)).toEqual(
-        [],
-      ),
-    );
+    await expect
+      .poll(() => sql(`select query from pg_stat_activity where ${others} and ${client}`))
+      .toEqual([]);
   });
 
   test("stops the workers that still run", async () => {

@@ -119,4 +119,4 @@ test("whatever passes the door is claimed and completed, and no lane sticks", as
     { numRuns: 20, endOnFailure: true },
   );
   expect(accepted).toBeGreaterThan(100);
-});
+}, 120_000);

@@ -1,5 +1,7 @@
+import { setTimeout } from "node:timers/promises";
 import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
 import { isSluiceError, limit, task, type, type Queryable } from "../../src/index.js";
+import { crowd } from "../support/crowd.js";
 import { codeOf, openHouse, refused, type House } from "./house.js";
 
 let house: House;
@@ -202,21 +204,14 @@ describe("a group at enqueue", () => {
 
   test("holds: never more than its number at once, and exactly that many", async () => {
     const slow = task("slow-group", { input: type<number>() });
-    let running = 0;
-    let peak = 0;
-    const worker = await house.work([
-      slow.handle(async () => {
-        peak = Math.max(peak, ++running);
-        await new Promise((resolve) => setTimeout(resolve, 10));
-        running--;
-      }),
-    ]);
+    const group = crowd(3);
+    const worker = await house.work([slow.handle(() => group.pass(() => setTimeout(10)))]);
     const many = await house.sluice.enqueueMany(slow, Array(30).keys(), {
       group: "g5",
       groupLimit: 3,
     });
     await Promise.all(many.ids().map((id) => house.sluice.task(id).result({ timeoutMs: 10_000 })));
-    expect(peak).toBe(3);
+    expect(group.peak).toBe(3);
     await worker.stop();
   });
 
@@ -303,7 +298,7 @@ describe("time and priority", () => {
     const worker = await house.work([ranked.handle((n) => void ran.push(n))], {
       maxConcurrentTasks: 1,
     });
-    await vi.waitFor(() => expect(ran).toEqual([3, 3, 2, 1, -5]));
+    await expect.poll(() => ran).toEqual([3, 3, 2, 1, -5]);
     await worker.stop();
   });
 });

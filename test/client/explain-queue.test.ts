@@ -17,12 +17,12 @@ test("a queue is explained by type and reason, those that hold the most first", 
   const shut = task("shut", { input, queue: "q", concurrency: 0 });
   const plain = task("plain", { input, queue: "q" });
   const elsewhere = task("elsewhere", { input });
-  // A worker that serves all of them, and looks at nothing.
+  // A worker that serves all of them and looks at nothing; heard of in an hour, so that it is never silent.
   for (const one of [ordered, keyed, shut, plain, elsewhere])
     await sluice.enqueue(one, { key: "first" }, { runAt: new Date(Date.now() + 3_600_000) });
   await sql.query(
     `insert into sluice.worker (id, name, streams, lease_ms, expires_at, connections, capacity_max, capacity_available)
-       select 7, 'w7', array_agg(id), 60000, sluice.clock() + interval '1 minute', 1, 5, 3 from sluice.stream`,
+       select 7, 'w7', array_agg(id), 60000, sluice.clock() + interval '61 minutes', 1, 5, 3 from sluice.stream`,
   );
   const keys = (count: number) => Array.from({ length: count }, () => ({ key: "a" }));
   for (const [one, count] of [
@@ -159,10 +159,10 @@ test("in whatever state, a task is counted by what explain says of it", async ()
   for (const one of [ordered, keyed, group, shut, plain, nobody])
     await sluice.enqueueMany(one, [...some(4), ...some(1, "b")]);
   await agree();
-  // It serves all but one, and looks at nothing.
+  // It serves all but one, looks at nothing, and is heard of in an hour: only what is said below makes it silent.
   await sql.query(
     `insert into sluice.worker (id, name, streams, lease_ms, expires_at, connections, capacity_max, capacity_available)
-     select 7, 'w7', array_agg(id), 60000, sluice.clock() + interval '1 minute', 1, 5, 3 from sluice.stream where type <> 'nobody'`,
+     select 7, 'w7', array_agg(id), 60000, sluice.clock() + interval '61 minutes', 1, 5, 3 from sluice.stream where type <> 'nobody'`,
   );
   await agree();
   await sql.query("select sluice.admit_dirty(100)");
@@ -198,7 +198,7 @@ test("in whatever state, a task is counted by what explain says of it", async ()
   await agree();
   await sql.query("update sluice.worker set pressure = 'stopped', pressure_reasons = '{memory}'");
   await agree();
-  await sql.query("update sluice.worker set expires_at = expires_at - interval '30 seconds'");
+  await sql.query("update sluice.worker set expires_at = sluice.clock() + interval '30 seconds'");
   await agree();
   await sluice.pause(queue);
   await agree();

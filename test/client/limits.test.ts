@@ -1,5 +1,7 @@
+import { setTimeout } from "node:timers/promises";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { limit, Sluice, task, type, type TaskHandle } from "../../src/index.js";
+import { crowd } from "../support/crowd.js";
 import { codeOf, openHouse, refused, type House } from "./house.js";
 
 let house: House;
@@ -198,11 +200,12 @@ test("several limits at once: order, key, group and concurrency all hold", async
     running.set(key, (running.get(key) ?? 0) + by);
     peaks.set(key, Math.max(peaks.get(key) ?? 0, running.get(key)!));
   };
+  const group = crowd(3);
   const worker = await house.work([
     all.handle(async (i) => {
       const keys = [`account ${i.account}`, `shop ${i.shop}`, "total"];
       for (const key of keys) count(key, 1);
-      await new Promise((resolve) => setTimeout(resolve, 3));
+      await group.pass(() => setTimeout(3));
       for (const key of keys) count(key, -1);
     }),
   ]);

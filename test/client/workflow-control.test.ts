@@ -26,7 +26,7 @@ async function working(s: Scene, hands = new Hands()) {
     handlers: [hands.handler, last.handler],
     maxConcurrentTasks: 20,
     pollIntervalMs: 20,
-    leaseMs: 1_500,
+    leaseMs: 6_000,
   });
   return { hands, ...last };
 }

@@ -38,7 +38,7 @@ async function working(s: Scene): Promise<Hands> {
     handlers: [hands.handler, listener().handler],
     maxConcurrentTasks: 20,
     pollIntervalMs: 20,
-    leaseMs: 1_500,
+    leaseMs: 6_000,
   });
   return hands;
 }
@@ -292,7 +292,7 @@ test("of a handler's map the item that somebody cancelled is blamed, and is told
     ],
     maxConcurrentTasks: 40,
     pollIntervalMs: 20,
-    leaseMs: 1_500,
+    leaseMs: 6_000,
   });
   const handle = await s.sluice.enqueue(parent);
   await hands.full(30);

@@ -96,7 +96,7 @@ describe("an item that fails for good", () => {
       handlers: [hands.handler, last.handler],
       maxConcurrentTasks: 20,
       pollIntervalMs: 20,
-      leaseMs: 1_500,
+      leaseMs: 6_000,
     });
     const run = await s.sluice.start(fanOut(3, onError), { items: numbers(8) });
     await hands.full(3);

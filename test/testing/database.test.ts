@@ -7,6 +7,8 @@ import { spawnTs } from "../support/process.js";
 import { kit } from "./kit.js";
 
 const url = process.env["SLUICE_TEST_URL"]!;
+// PostgreSQL itself waits five seconds before it does not drop what is in use.
+const LONG = { timeout: 120_000 };
 let admin: pg.Client;
 
 beforeAll(async () => {
@@ -68,7 +70,7 @@ async function databasesOf(role: string): Promise<string[]> {
   return rows.map(({ name }) => name);
 }
 
-test("processes that begin at once make one template between them", () =>
+test("processes that begin at once make one template between them", LONG, () =>
   withRole("createdb", async (own) => {
     const all = Array.from({ length: 3 }, () =>
       spawnTs("test/testing/programs/open.ts", [], { DATABASE_URL: own }),
@@ -77,9 +79,10 @@ test("processes that begin at once make one template between them", () =>
     expect(await databasesOf(new URL(own).username)).toEqual([
       expect.stringMatching(/^sluice_template_kit_[0-9a-f]{16}$/),
     ]);
-  }));
+  }),
+);
 
-test("what a killed process left behind goes after an hour, unless somebody uses it", () =>
+test("what a killed process left behind goes after an hour, unless somebody uses it", LONG, () =>
   withRole("createdb", async (own) => {
     const name = (ageMs: number): string =>
       `sluice_kit_${(Date.now() - ageMs).toString(36)}_${randomBytes(6).toString("hex")}`;
@@ -96,7 +99,8 @@ test("what a killed process left behind goes after an hour, unless somebody uses
     const left = await databasesOf(address.username);
     expect([old, used, young].map((one) => left.includes(one))).toEqual([false, true, true]);
     await user.end();
-  }));
+  }),
+);
 
 test("a role that may not create databases is told so", () =>
   withRole("nocreatedb", async (own) => {
