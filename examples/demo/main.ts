@@ -47,7 +47,7 @@ async function play(stage: Stage, fleet: Fleet, watch: Watch, tasks: Tasks): Pro
     await watch.reach(0.2);
     await setGateway(stage, LOWERED_SLOTS);
     watch.tell(`gateway was lowered from ${SLOTS.gateway} to ${LOWERED_SLOTS}`);
-    await watch.rest(LOWERED_MS, 0.4);
+    await watch.rest(LOWERED_MS, 0.2);
     await setGateway(stage, SLOTS.gateway);
     watch.tell(`gateway was raised to ${SLOTS.gateway} again`);
 

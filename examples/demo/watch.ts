@@ -65,10 +65,11 @@ export class Watch {
     await this.#until(() => this.#done >= this.#all * share);
   }
 
-  /** Watches for so long, or until this share of all tasks has ended. */
+  /** Watches for so long, or until this share of all tasks has ended meanwhile. */
   async rest(ms: number, share: number): Promise<void> {
     const until = performance.now() + ms;
-    await this.#until(() => performance.now() >= until || this.#done >= this.#all * share);
+    const enough = this.#done + this.#all * share;
+    await this.#until(() => performance.now() >= until || this.#done >= enough);
   }
 
   /** Watches until the queue has nothing left to do, and shows that too. */

@@ -119,7 +119,7 @@ function pidOf(worker: string, line: string): number {
 
 async function zombieOf(sql: pg.Pool): Promise<string | undefined> {
   const { rows } = await sql.query<{ name: string }>(
-    "select application_name as name from pg_stat_activity where application_name like 'zombie of %' and wait_event_type = 'Lock'",
+    "select application_name as name from pg_stat_activity where datname = current_database() and application_name like 'zombie of %' and wait_event_type = 'Lock'",
   );
   return rows[0]?.name.slice("zombie of ".length);
 }

@@ -60,8 +60,14 @@ async function moveThrough(
       last.to = await databaseNow(s.sql);
       await s.sluice.limits.set(kind.limit, kind.change(number));
     }
-    phases.push({ number, from: await databaseNow(s.sql), to: Number.POSITIVE_INFINITY });
+    const phase = { number, from: await databaseNow(s.sql), to: Number.POSITIVE_INFINITY };
+    phases.push(phase);
     await (number === 0 ? nothingComes(s, kind) : comes(s, kind, 20 + 8 * number));
+    // Between an end and the next admission lies a round trip: until it was once really full.
+    await until(
+      `${number} of ${kind.type.name} in hand`,
+      async () => Math.max(0, ...inHand(await admissions(s, kind), phase)) >= number,
+    );
     await seen(number);
   }
   return phases;

@@ -33,13 +33,16 @@ test("cancel works in every state, and what it held goes to the next", async () 
     ],
   });
   const scheduled = await enqueue({ name: "scheduled", key: "s" }, { delayMs: 60_000 });
+  const running = (count: number) => until(`holder ${count} to run`, () => seen.length === count);
   const holdsOrder = await enqueue({ name: "holds order", order: "k", key: "a" });
+  await running(1);
   const atOrder = await enqueue({ name: "at order", order: "k", key: "b" });
   const behindOrder = await enqueue({ name: "behind order", order: "k", key: "b" });
   const holdsKey = await enqueue({ name: "holds key", key: "c" });
+  await running(2);
   const atKey = await enqueue({ name: "at key", key: "c" });
   const holdsTotal = await enqueue({ name: "holds total", key: "d" });
-  await until("the holders to run", () => seen.length === 3);
+  await running(3);
   const atTotal = await enqueue({ name: "at total", key: "e" });
 
   const states = async (

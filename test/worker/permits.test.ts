@@ -1,7 +1,9 @@
+import { setTimeout } from "node:timers/promises";
 import fc from "fast-check";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { task, type } from "../../src/index.js";
 import { Permits } from "../../src/worker/permits.js";
+import { crowd } from "../support/crowd.js";
 import { scene, until } from "../flow/scene.js";
 import { World, type Fate, type WorldOptions } from "./harness.js";
 
@@ -19,12 +21,8 @@ test("no more tasks are ever in flight than there are permits", async () => {
     job,
     Array.from({ length: 400 }, (_, i) => i),
   );
-  let [inFlight, peak] = [0, 0];
-  const handler = job.handle(async () => {
-    peak = Math.max(peak, ++inFlight);
-    await new Promise((resolve) => setTimeout(resolve, 3));
-    inFlight--;
-  });
+  const permitted = crowd(7);
+  const handler = job.handle(() => permitted.pass(() => setTimeout(3)));
   const worker = await s.worker({
     handlers: [handler],
     maxConcurrentTasks: 7,
@@ -33,7 +31,7 @@ test("no more tasks are ever in flight than there are permits", async () => {
     dbConnections: 20,
   });
   await until("all to end", async () => (await s.sluice.counts()).succeeded === 400);
-  expect(peak).toBe(7);
+  expect(permitted.peak).toBe(7);
   await until("the permits to come back", () => worker.status().permitsInUse === 0);
 });
 

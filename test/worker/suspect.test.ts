@@ -3,7 +3,7 @@ import { fixed, snooze, task, type TaskHandle } from "../../src/index.js";
 import { violations } from "../support/audit.js";
 import { scene, signal, until, type Scene } from "../flow/scene.js";
 
-const LEASE_MS = 1_000;
+const LEASE_MS = 3_000;
 
 /** As if it had been in hand at three crashes. */
 async function suspect(s: Scene, { id }: TaskHandle): Promise<void> {

@@ -1,6 +1,6 @@
 import { once } from "node:events";
 import { createServer, type AddressInfo } from "node:net";
-import { expect, onTestFinished, test } from "vitest";
+import { expect, onTestFinished, test, vi } from "vitest";
 import { cancel, fixed, limit, Sluice, snooze, task, type } from "../../src/index.js";
 import { silentLogger } from "../../src/core/ports.js";
 import { endPool, openPool } from "../../src/postgres/part.js";
@@ -217,10 +217,12 @@ test("ctx.enqueue refuses at once what could not be enqueued", async () => {
 
 test("one waits for a connection as long as it takes, but not for one to be opened", async () => {
   const s = await scene();
-  const pool = openPool({ connectionString: s.url, max: 1, connectionTimeoutMillis: 200 });
+  const pool = openPool({ connectionString: s.url, max: 1, connectionTimeoutMillis: 5_000 });
   const held = await pool.connect();
+  vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
   const waiting = pool.connect();
-  await held.query("select pg_sleep(0.5)");
+  await vi.advanceTimersByTimeAsync(10_000);
+  vi.useRealTimers();
   held.release();
   (await waiting).release();
   await endPool(pool);

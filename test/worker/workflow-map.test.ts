@@ -457,7 +457,7 @@ test("a resume that was cut off before the maps followed is ended by a keeper", 
 test("a handler that holds times out, and its next attempt finds its items", async () => {
   const s = await scene();
   const open = signal();
-  const slow = task("slow", { timeoutMs: 200, retry: { attempts: 3, backoff: fixed(1) } });
+  const slow = task("slow", { timeoutMs: 200, retry: { attempts: 25, backoff: fixed(1) } });
   let items = 0;
   await s.worker({
     ...quick,
@@ -605,7 +605,7 @@ test("a suspect does not hold: its worker runs nothing else, so its items would 
   let runs = 0;
   await s.worker({
     ...quick,
-    leaseMs: 500,
+    leaseMs: 3_000,
     handlers: [
       parent.handle((numbers, ctx) => {
         runs++;
@@ -656,7 +656,7 @@ test("a map that a zombie makes at the same moment is found, not made twice", as
   opened.resolve();
   await until("the holder to wait for it", async () => {
     const waiting =
-      "select from pg_stat_activity where wait_event_type = 'Lock' and query like '%workflow_map(%'";
+      "select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock' and query like '%workflow_map(%'";
     return (await s.sql.query(waiting)).rows.length === 1;
   });
   await zombie.query("commit");

@@ -6,6 +6,7 @@ import { spawnTs } from "../../support/process.js";
 import type { ProgramConfig, ProgramReport } from "./program.js";
 
 const MB = 1024 * 1024;
+const LONG = { timeout: 120_000 };
 const job = task("job", { input: type<{ text: string }>() });
 
 async function enqueue(s: Scene, tasks: number, bytes: number): Promise<void> {
@@ -29,13 +30,17 @@ async function run(config: ProgramConfig, heapMb: number): Promise<ProgramReport
 }
 
 describe("a process with a heap of 64 MB", () => {
-  test("works off 150 MB of inputs in bounded memory, with no bound set by hand", async () => {
-    const s = await scene();
-    await enqueue(s, 1_500, 100 * 1024);
-    const { rssBefore, rssMax } = await run({ url: s.url, tasks: 1_500, workMs: 300 }, 64);
-    await ended(s, 1_500);
-    expect((rssMax - rssBefore) / MB).toBeLessThan(150);
-  });
+  test(
+    "works off 150 MB of inputs in bounded memory, with no bound set by hand",
+    LONG,
+    async () => {
+      const s = await scene();
+      await enqueue(s, 1_500, 100 * 1024);
+      const { rssBefore, rssMax } = await run({ url: s.url, tasks: 1_500, workMs: 300 }, 64);
+      await ended(s, 1_500);
+      expect((rssMax - rssBefore) / MB).toBeLessThan(150);
+    },
+  );
 
   test("halves its claims while the heap is nearly full, and recovers", async () => {
     const s = await scene();
