@@ -7,7 +7,7 @@ import { fileURLToPath } from "node:url";
 import { startEmbedded } from "../../src/embedded/index.js";
 import { guardsBelow, type Guard } from "./guards.js";
 import { mutants } from "./list.js";
-import { Tree } from "./tree.js";
+import { LONG_RUN_MS_MAX, Tree } from "./tree.js";
 
 const root = fileURLToPath(new URL("../..", import.meta.url));
 const AT_ONCE = 2;
@@ -31,7 +31,7 @@ function strangers(guards: readonly Guard[]): void {
 async function healthy(tree: Tree, guards: readonly Guard[]): Promise<void> {
   const names = [...new Set(guards.map((g) => g.test.name))];
   const files = [...new Set(guards.map((g) => g.test.file))];
-  const results = await tree.run(files, names);
+  const results = await tree.run(files, names, LONG_RUN_MS_MAX);
   for (const name of names) {
     const status = results.find((r) => r.title === name)?.status ?? "not run";
     if (status !== "passed") tell(name, `without any mutation it has ${status}`);
@@ -51,7 +51,9 @@ async function killAll(trees: readonly Tree[], guards: readonly Guard[]): Promis
 }
 
 async function sql(tree: Tree): Promise<void> {
-  for (const { title, status } of await tree.run(["test/postgres/mutants.test.ts"], [""]))
+  const results = await tree.run(["test/postgres/mutants.test.ts"], [""], LONG_RUN_MS_MAX);
+  if (results.length === 0) tell("SQL", "its test did not load, or did not end in time");
+  for (const { title, status } of results)
     tell(`SQL: ${title}`, status === "passed" ? null : `its test has ${status}`);
 }
 

@@ -6,6 +6,8 @@ import type { Mutant } from "./list.js";
 
 const COPIED = ["src", "test", "fault", "vitest.config.ts", "tsconfig.json", "package.json"];
 const RUN_MS_MAX = 90_000;
+// Many tests at once.
+export const LONG_RUN_MS_MAX = 420_000;
 
 /** What vitest tells of one test. */
 interface Result {
@@ -44,16 +46,20 @@ export class Tree {
   }
 
   /** Runs the tests of these names and tells what became of each. */
-  async run(files: readonly string[], names: readonly string[]): Promise<Result[]> {
+  async run(
+    files: readonly string[],
+    names: readonly string[],
+    msMax = RUN_MS_MAX,
+  ): Promise<Result[]> {
     const report = join(this.#root, "report.json");
     rmSync(report, { force: true });
     const pattern = `(${names.map((n) => n.replaceAll(/[\\^$.*+?()[\]{}|]/g, "\\$&")).join("|")})$`;
     const vitest = ["node_modules/vitest/vitest.mjs", "run", "--reporter=json"];
-    await this.#node([...vitest, `--outputFile=${report}`, "-t", pattern, ...files]);
+    await this.#node([...vitest, `--outputFile=${report}`, "-t", pattern, ...files], msMax);
     return resultsOf(report);
   }
 
-  #node(args: readonly string[]): Promise<void> {
+  #node(args: readonly string[], msMax: number): Promise<void> {
     // Properties try the same in every run, and enough for what happens seldom: whether a mutant dies must not be a
     // matter of luck.
     const chances = { SLUICE_PROPERTY_SEED: "1", SLUICE_PROPERTY_RUNS: "400" };
@@ -65,7 +71,7 @@ export class Tree {
       detached: true,
     });
     // All of its group: vitest has processes of its own.
-    const late = setTimeout(() => process.kill(-child.pid!, "SIGKILL"), RUN_MS_MAX);
+    const late = setTimeout(() => process.kill(-child.pid!, "SIGKILL"), msMax);
     return new Promise((resolve) =>
       child.on("exit", () => {
         clearTimeout(late);

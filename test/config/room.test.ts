@@ -69,7 +69,7 @@ describe("a worker looks whether the server has room for its connections", () =>
     await Promise.all(Array.from({ length: 30 }, () => s.sluice.counts()));
     const { rows } = await s.sql.query<{ n: number }>(
       `select count(*)::int as n from pg_stat_activity
-       where datname = current_database() and application_name <> 'audit'`,
+       where datname = current_database() and application_name <> 'audit' and backend_type = 'client backend'`,
     );
     counted.resolve();
     expect(rows[0]!.n).toBeLessThanOrEqual(17);

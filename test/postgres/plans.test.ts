@@ -1,6 +1,7 @@
 import pg from "pg";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { freshDatabase, type TestDatabase } from "../support/database.js";
+import { pages } from "../support/pages.js";
 import { fill, STAGE } from "./backlog.js";
 
 // What may hold a million rows. The others have a row per type, limit or worker, or are notes.
@@ -95,15 +96,8 @@ async function counts(client: pg.Client): Promise<Map<string, { scans: number; r
   return new Map(rows.map((r) => [r.relname, { scans: Number(r.scans), rows: Number(r.rows) }]));
 }
 
-/** Pages that a statement looks at, with all that its functions do. */
-async function pages(c: pg.Client, text: string, values: unknown[]): Promise<number> {
-  const { rows } = await c.query<{ "QUERY PLAN": [{ Plan: Record<string, number> }] }>(
-    `explain (analyze, buffers, format json) ${text}`,
-    values,
-  );
-  const plan = rows[0]!["QUERY PLAN"][0].Plan;
-  return plan["Shared Hit Blocks"]! + plan["Shared Read Blocks"]!;
-}
+const pagesOf = (c: pg.Client, text: string, values: unknown[]): Promise<number> =>
+  pages(async (t, v) => (await c.query(t, v)).rows, text, values);
 
 /** Tasks to work with: ready, at an open gate, each in a lane of its own, and due. */
 async function provide(c: pg.Client): Promise<void> {
@@ -235,11 +229,11 @@ test("beside 200,000 blocked and 200,000 of an unserved stream a claim looks at 
     await step(veteran, [3], 1);
     for (const streams of [[1], [2], [1, 2, 3]]) {
       const values = [worker, String(tokens++), streams, 20];
-      const seen = await pages(veteran, "select id from sluice.step($1, $2, $3, $4)", values);
+      const seen = await pagesOf(veteran, "select id from sluice.step($1, $2, $3, $4)", values);
       expect(seen).toBeLessThan(most);
     }
     const walk = "select count(*) from sluice.gated where stream = 2 and gate = $1";
-    expect(await pages(veteran, walk, [1])).toBeGreaterThan(most);
+    expect(await pagesOf(veteran, walk, [1])).toBeGreaterThan(most);
   } finally {
     await veteran.query("rollback");
   }
@@ -330,8 +324,10 @@ test("beside a snapshot that is held, a claim that looks from where the head was
       const { rows: taken } = await client.query<{ id: string }>(text, claim(30_000, null));
       const last = taken.map(({ id }) => Number(id)).reduce((a, b) => Math.max(a, b));
       const spots = `{"(${stream},${stream === 1 ? 0 : 3},0,${last})"}`;
-      const everywhere = await pages(client, text, claim(5, null));
-      const fromThere = await pages(client, text, claim(5, spots));
+      await client.query("begin");
+      const everywhere = await pagesOf(client, text, claim(5, null));
+      const fromThere = await pagesOf(client, text, claim(5, spots));
+      await client.query("rollback");
       // Their pages in the table and in the index.
       expect(everywhere - fromThere).toBeGreaterThan(200);
     }

@@ -112,7 +112,7 @@ async function start(list: unknown, over: Partial<RunStarts> = {}): Promise<Runs
     graph: number,
     inputs,
     idempotency: null,
-    idempotencyMs: 1_000,
+    idempotencyMs: 3_600_000,
     inputBytesMax: 100_000,
     ...over,
   });

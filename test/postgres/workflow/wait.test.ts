@@ -90,7 +90,7 @@ describe("sleep", () => {
 describe("waitFor", () => {
   const nodes: Nodes = {
     first: ["task", { type: "a" }],
-    approved: ["waitFor", { event: "ok", after: ["first"], timeoutMs: 1_000 }],
+    approved: ["waitFor", { event: "ok", after: ["first"], timeoutMs: 60_000 }],
     next: ["task", { type: "b", after: ["approved"], input: ref("approved", "by") }],
   };
 
@@ -260,7 +260,7 @@ describe("waitFor", () => {
     await open();
     const run = await play.run(nodes);
     await play.drain();
-    await play.scene.moveClock(1_001);
+    await play.scene.moveClock(60_001);
     await play.keeper();
     expect(await play.errorOf(run, "approved")).toMatchObject({ code: "timeout" });
     expect(await play.state(run)).toBe("failed");
