@@ -127,7 +127,9 @@ export class Watcher implements Witness {
 
   /** How long tasks of lost replies lie with a session that lives, and nobody runs them. */
   #countUnseen(calmMs: number): void {
-    for (const { token, worker } of this.#store.running.values()) {
+    // Tasks of one reply lie there together: its time is counted once.
+    const claims = new Map([...this.#store.running.values()].map((h) => [h.token, h.worker]));
+    for (const [token, worker] of claims) {
       if (!this.#unknown.has(token) || this.lostSessions.has(worker)) continue;
       const ms = (this.#unseenMs.get(token) ?? 0) + calmMs;
       this.#unseenMs.set(token, ms);
