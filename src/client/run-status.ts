@@ -28,6 +28,11 @@ export interface RunNode {
   readonly counts: Readonly<Record<"total" | "succeeded" | "failed" | "cancelled", number>>;
   /** Tasks that its window has let through and that are not over; null if it has several and no window. */
   readonly started: number | null;
+  /**
+   * Tasks that are neither let through nor over: at the window, at an order key or a limit of their own, or before
+   * their next attempt. Null as above.
+   */
+  readonly waiting: number | null;
   readonly window: number | null;
   /** Of a node of one task: its id. */
   readonly task: string | null;
@@ -81,7 +86,10 @@ function nodeOf(node: NodeStatus): RunNode {
   const { started, window, task, startedAt, finishedAt, event, until, unserved } = node;
   const counts = { total, succeeded, failed, cancelled };
   const error = errorOf(state, node.error);
-  const tasks = { counts, started, window, task, unserved };
+  const open =
+    state === "running" || state === "placing" ? total - succeeded - failed - cancelled : 0;
+  const waiting = started === null ? null : open - started;
+  const tasks = { counts, started, waiting, window, task, unserved };
   return { name, kind, type, state, ...tasks, startedAt, finishedAt, error, event, until };
 }
 

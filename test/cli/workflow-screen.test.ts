@@ -9,6 +9,7 @@ const node = (name: string, more: Partial<RunNode> = {}): RunNode => ({
   state: "running",
   counts: { total: 1, succeeded: 0, failed: 0, cancelled: 0 },
   started: 1,
+  waiting: 0,
   window: null,
   task: null,
   startedAt: null,
@@ -139,12 +140,14 @@ test("a node that waits says for what and until when, and one that nobody serves
   ]);
 });
 
-test("an each has a bar, its counts, and how many run in its window", () => {
+test("an each has a bar, its counts, how many run in its window, and how many wait", () => {
   let out = "";
   const show = showOn({ write: (text) => (out += text) });
   const counts = { total: 20, succeeded: 9, failed: 1, cancelled: 0 };
-  show(status([node("sync", { kind: "each", counts, started: 3, window: 3 })]));
-  expect(bare([out])[0]).toContain("██████████░░░░░░░░░░ 10/20, 1 failed, 3 of 3 at once");
+  show(status([node("sync", { kind: "each", counts, started: 3, waiting: 7, window: 3 })]));
+  expect(bare([out])[0]).toContain(
+    "██████████░░░░░░░░░░ 10/20, 1 failed, 3 of 3 at once, 7 waiting",
+  );
 });
 
 test("without a terminal only what has changed is told", () => {

@@ -198,11 +198,13 @@ describe("watch", () => {
       type: "work",
       state: "running",
       started: 2,
+      waiting: 3,
       window: 2,
       counts: { total: 5, succeeded: 0 },
     });
     expect(later).toHaveLength(1);
     expect(later[0]).toMatchObject({ state: "succeeded", progress: 1 });
+    expect(later[0]!.nodes[0]).toMatchObject({ started: 0, waiting: 0, counts: { succeeded: 5 } });
     const texts = seen.map((status) => JSON.stringify(status));
     expect(new Set(texts).size).toBe(texts.length);
   });

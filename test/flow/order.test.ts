@@ -15,7 +15,7 @@ function hands(audit: Audit): number {
   return Math.max(...[...byKey.values()].map((processes) => processes.size));
 }
 
-test("a workflow of 10 tasks keeps its order", async () => {
+test("10 tasks of an order key keep their order", async () => {
   const s = await scene();
   await s.fleet(3, narrow);
   const oneByOne = async (order: string): Promise<string[]> => {
@@ -59,14 +59,14 @@ test("order holds for a bulk insert that mixes its keys", { timeout: 120_000 }, 
   expect(await violations(s.sql)).toEqual([]);
 });
 
-test("100 workflows run concurrently", async () => {
+test("100 order keys run concurrently", async () => {
   const s = await scene();
-  const [workflows, tasks] = [100, 10];
-  const inputs = Array.from({ length: workflows * tasks }, (_, i) => ({
+  const [keys, tasks] = [100, 10];
+  const inputs = Array.from({ length: keys * tasks }, (_, i) => ({
     ms: 40,
-    order: `workflow ${i % workflows}`,
+    order: `key ${i % keys}`,
     do: "meet" as const,
-    beside: workflows,
+    beside: keys,
   }));
   const ids = (await s.sluice.enqueueMany(contractOf(step), inputs)).ids();
   await s.fleet(3, { types: [step] });
@@ -75,8 +75,8 @@ test("100 workflows run concurrently", async () => {
   const audit = await readAudit(s.sql);
   expect(audit.lost(ids)).toEqual([]);
   expect(audit.disorder()).toEqual([]);
-  // One task each at a time, so 100 at once means that every workflow ran beside every other.
-  expect(audit.peak(() => true)).toBe(workflows);
+  // One task each at a time, so 100 at once means that every key ran beside every other.
+  expect(audit.peak(() => true)).toBe(keys);
   expect(await acceptedTwice(s.sql)).toEqual([]);
   expect(await violations(s.sql)).toEqual([]);
 });

@@ -87,6 +87,7 @@ import { manyFans, noteOfHeldRun, resumedInHand, startOfOldSnapshot } from "./wo
 import {
   cancelledAmongMany,
   failedInHand,
+  itemsOfHeldKey,
   lockedInOrder,
   mapOpenedTwice,
   pausedBesideHolder,
@@ -583,6 +584,13 @@ const mutants: readonly Mutant[] = [
     ],
     schedule: placedUnasked,
     seen: { running: "accepted", other: "accepted", none: "accepted" },
+  },
+  {
+    guard: "no item waits for its own parent",
+    in: "workflow_check_orders",
+    edits: [["if v_key = any (p_orders) then", "if false then"]],
+    schedule: itemsOfHeldKey,
+    seen: { same: "accepted", below: "accepted" },
   },
   {
     guard: "small ones only while they are wanted",

@@ -33,23 +33,32 @@ const of = (rows: readonly Seen[], kind: string): number[] =>
   rows.filter((r) => r.kind === kind).map((r) => r.at);
 const ascending = (a: number, b: number): number => a - b;
 
-test(
-  "a hundred workflows of ten tasks keep their order across three workers",
-  { timeout: 120_000 },
-  async () => {
-    const s = await stage();
-    await startFleet(PROGRAM, 3, () => ({ url: s.url, types: ["link"] }));
-    const runs = await Promise.all(numbers(100).map((flow) => s.sluice.start(chain, { flow })));
-    for (const run of runs) await run.result(patience);
-    const rows = await seen(s, "link");
-    const inOrder = numbers(LINKS).flatMap((at) => [`start ${at}`, `end ${at}`]);
-    for (const flow of numbers(100)) {
-      const its = rows.filter((r) => r.flow === flow).map(({ kind, at }) => `${kind} ${at}`);
-      expect(its, `of run ${flow}`).toEqual(inOrder);
-    }
-    expect(new Set(rows.map((r) => r.process)).size).toBe(3);
-  },
-);
+test("a workflow of 10 tasks keeps its order", { timeout: 120_000 }, async () => {
+  const s = await stage();
+  await startFleet(PROGRAM, 3, () => ({ url: s.url, types: ["link"] }));
+  const runs = await Promise.all(numbers(100).map((flow) => s.sluice.start(chain, { flow })));
+  for (const run of runs) await run.result(patience);
+  const rows = await seen(s, "link");
+  const inOrder = numbers(LINKS).flatMap((at) => [`start ${at}`, `end ${at}`]);
+  for (const flow of numbers(100)) {
+    const its = rows.filter((r) => r.flow === flow).map(({ kind, at }) => `${kind} ${at}`);
+    expect(its, `of run ${flow}`).toEqual(inOrder);
+  }
+  expect(new Set(rows.map((r) => r.process)).size).toBe(3);
+});
+
+test("100 workflows run concurrently", { timeout: 120_000 }, async () => {
+  const s = await stage();
+  await startFleet(PROGRAM, 3, () => ({ url: s.url, types: ["link"], meet: 100 }));
+  const runs = await Promise.all(numbers(100).map((flow) => s.sluice.start(chain, { flow })));
+  for (const run of runs) await run.result(patience);
+  const rows = await seen(s, "link");
+  let [under, peak] = [0, 0];
+  for (const { kind } of rows) peak = Math.max(peak, (under += kind === "start" ? 1 : -1));
+  // One task each at a time, so 100 at once means that every workflow ran beside every other.
+  expect(peak).toBe(100);
+  expect([rows.length, under]).toEqual([2 * 100 * LINKS, 0]);
+});
 
 test("a worker that is killed with items in hand loses none, and none is done twice", async () => {
   const s = await stage();

@@ -1,5 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { fixed, limit, task, type, workflow, type TaskContext } from "../../src/index.js";
+import { silentLogger } from "../../src/core/ports.js";
 import { violations } from "../support/audit.js";
 import { scene, signal, until, type Scene } from "../flow/scene.js";
 
@@ -594,6 +595,35 @@ test("what a map cannot be is refused at the door", async () => {
     "invalid_option",
   ]);
   expect(await maps(s)).toEqual([]);
+});
+
+test("items with the order key of the task that waits for them are refused, and it says why", async () => {
+  const s = await scene({ logger: silentLogger });
+  const keyed = type<{ key: string }>();
+  const outer = task("outer", { input: keyed, order: ({ key }) => key, retry: once });
+  const inner = task("inner", { input: keyed, order: ({ key }) => key, retry: once });
+  await s.worker({
+    ...quick,
+    handlers: [
+      outer.handle(async (_, ctx) => {
+        await ctx.map("others", [{ key: "b" }], inner);
+        await ctx.map("own", [{ key: "b" }, { key: "a" }], inner);
+      }),
+      inner.handle(() => {}),
+    ],
+  });
+  const handle = await s.sluice.enqueue(outer, { key: "a" });
+  await expect(handle.result({ timeoutMs: 20_000 })).rejects.toMatchObject({
+    code: "task_failed",
+    details: {
+      error: {
+        code: "invalid_key",
+        message: `task ${handle.id} waits for these items and holds their order key "a": they would wait for each other for ever`,
+      },
+    },
+  });
+  expect(await maps(s)).toEqual(["succeeded"]);
+  await sound(s);
 });
 
 test("a suspect does not hold: its worker runs nothing else, so its items would never begin", async () => {

@@ -131,9 +131,10 @@ function eachWords(node: RunNode, paint: Paint): string {
   return `${bar} ${parts.join(", ")}`;
 }
 
-function runningOf({ started, window }: RunNode): string {
+function runningOf({ started, waiting, window }: RunNode): string {
   if (started === null) return "running";
-  return window === null ? `${started} at once` : `${started} of ${window} at once`;
+  const at = window === null ? `${started} at once` : `${started} of ${window} at once`;
+  return waiting ? `${at}, ${waiting} waiting` : at;
 }
 
 /** Of what is over. The clock of what still runs is the database's. */

@@ -170,6 +170,21 @@ begin
     from json_array_elements(v.items) with ordinality e(value, n) where e.n > p_from and e.n <= p_from + p_max);
 end $$;
 
+-- A task that waits for its items keeps its order key. Items with the same key would wait for it, and it for them, for ever:
+-- they are refused. So are those of items' own fan-outs, whoever above them holds the key.
+create function sluice.workflow_check_orders(p_run bigint, p_orders text[]) returns void language plpgsql as $$
+declare v_above bigint := (select r.parent from sluice.workflow_run r where r.id = p_run); v_key text;
+begin
+  while v_above is not null loop
+    select t.lane_keys[1] into v_key from sluice.task t where t.id = v_above and t.lanes[1] >> 60 = 1;
+    -- guard: no item waits for its own parent -> test/postgres/workflow/place.test.ts: "items with an order key that a task above them holds are refused"
+    if v_key = any (p_orders) then
+      perform sluice.refuse('invalid_key', format('task %s waits for these items and holds their order key "%s": they would wait for each other for ever', v_above, split_part(v_key, E'\x1f', -1)));
+    end if;
+    v_above := (select r.parent from sluice.workflow_task w join sluice.workflow_run r on r.id = w.run where w.id = v_above);
+  end loop;
+end $$;
+
 -- Inserts tasks for the items of a node from p_from on, with what code has decided of them. The lists as in
 -- enqueue_many. The node is not touched: that comes last, so that nobody waits for the run meanwhile.
 create function sluice.workflow_place(p_run bigint, p_node smallint, p_from int, p_stream int, p_priority int, p_attempts int, p_inputs text,
@@ -180,6 +195,7 @@ begin
   -- guard: only what is to be placed -> test/postgres/workflow/place.test.ts: "a node that is not to be placed, or is of another type, gets no tasks"
   if v.state is distinct from 'u' then perform sluice.refuse('workflow_over', 'the tasks of this node are not to be placed, or not any more'); end if;
   if p_stream is distinct from v.stream then perform sluice.refuse('invalid_option', 'the tasks of this node are of another type'); end if;
+  if p_orders is not null then perform sluice.workflow_check_orders(p_run, string_to_array(p_orders, E'\x1e')); end if;
   v_ids := array(select nextval('sluice.task_id') from generate_series(1, cardinality(v_inputs)));
   perform sluice.insert_placed(p_stream, (-p_priority)::smallint, p_attempts::smallint, v_ids, v_inputs, p_limits, p_keys, p_orders, p_order_blocks, null, null, null, v.lane, p_run || ':' || p_node);
   insert into sluice.workflow_task (id, run, node, item) select u.id, p_run, p_node, p_from + u.n - 1 from unnest(v_ids) with ordinality u(id, n);

@@ -9,6 +9,7 @@ import {
   lockedInOrder,
   long,
   pausedUnplaced,
+  itemsOfHeldKey,
   placedUnasked,
   placeSmallRows,
   placingPlay,
@@ -329,6 +330,10 @@ test("a placer that stands still is ended by the server, but not in a user's tra
 
 test("a node that is not to be placed, or is of another type, gets no tasks", async () => {
   expect(await observe(placedUnasked)).toEqual(wanted(placedUnasked));
+});
+
+test("items with an order key that a task above them holds are refused", async () => {
+  expect(await observe(itemsOfHeldKey)).toEqual(wanted(itemsOfHeldKey));
 });
 
 test("a node fails while another has it in hand, who waits for nobody but its run", async () => {

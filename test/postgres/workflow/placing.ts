@@ -1,6 +1,6 @@
 import { refusal, type Scene, type Session } from "../../support/sql.js";
 import { schedule } from "../schedules/schedule.js";
-import { Play, ref, type Nodes } from "./play.js";
+import { Play, ref, type InHand, type Nodes } from "./play.js";
 
 const RECORD = "\u001e";
 
@@ -176,6 +176,43 @@ export const placedUnasked = schedule(
       );
     const running = await place(1, "a");
     return { running, other: await place(2, "a"), none: await place(1, "a", run + 1) };
+  },
+);
+
+/** A task with an order key fans out, and so does its item, which has none: to the same key, to another, to none. */
+export const itemsOfHeldKey = schedule(
+  { same: "invalid_key", below: "invalid_key", other: "accepted", none: "accepted" },
+  async (scene) => {
+    const play = await placingPlay(scene);
+    const stream = play.streamOf("parent");
+    await play.db.rows("select sluice.enqueue_many($1, 0, 25, '1', null, null, 'k')", [stream]);
+    const [parent] = await play.claim();
+    let maps = 0;
+    const map = async (of: InHand, orders: string | null): Promise<string> => {
+      await play.db.begin();
+      const { run } = (
+        await play.db.rows<{ run: string }>(
+          "select run from sluice.workflow_map($1, $2, $3, $4, $5, 1, null, 'finish')",
+          [play.worker.id, of.id, of.token, `m${maps++}`, stream],
+        )
+      )[0]!;
+      const place =
+        "select sluice.workflow_place($1, 1::smallint, 0, $2, 0, 25, '1', null, null, $3)";
+      const answer = await refusal(play.db.value(place, [run, stream, orders]));
+      if (answer !== "accepted") {
+        await play.db.rollback();
+        return answer;
+      }
+      await play.db.value("select sluice.workflow_placed($1, 1::smallint)", [run]);
+      await play.db.commit();
+      return answer;
+    };
+    const same = await map(parent!, "k");
+    const none = await map(parent!, null);
+    const [item] = await play.claim();
+    const below = await map(item!, "k");
+    const other = await map(parent!, "another");
+    return { same, below, other, none };
   },
 );
 

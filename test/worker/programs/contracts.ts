@@ -5,6 +5,8 @@ export interface FlowConfig {
   readonly url: string;
   readonly name: string;
   readonly types: readonly ("link" | "item" | "parent")[];
+  /** The first links of chains wait until so many of them have begun, in whatever process. */
+  readonly meet?: number;
   /** Items from this number on hang for ever. */
   readonly hangFrom?: number;
   readonly leaseMs?: number;

@@ -18,9 +18,19 @@ async function note(what: string, of: { flow: number; at: number }, kind: string
   );
 }
 
+let meeting: Promise<void> | null = null;
+
+/** One look for all of this process: who has begun, here and elsewhere? */
+async function met(size: number): Promise<void> {
+  const begun = "select count(*)::int as n from seen where what = 'link' and at = 0";
+  while ((await sql.query<{ n: number }>(begun)).rows[0]!.n < size)
+    await new Promise((resolve) => setTimeout(resolve, 20));
+}
+
 const all: Record<string, TaskHandler> = {
   link: link.handle(async (input) => {
     await note("link", input, "start");
+    if (input.at === 0 && config.meet !== undefined) await (meeting ??= met(config.meet));
     await note("link", input, "end");
   }),
   item: item.handle(async (input) => {
