@@ -24,7 +24,7 @@ declare
   v_others text := format('%I, %I, %I', v_producer, v_worker, v_reader);
 
   producer_doors text[] := '{enqueue, enqueue_many, cancel, explain, fill_limit, workflow_declare, workflow_start, workflow_send, workflow_cancel, workflow_further, workflow_cancel_maps, workflow_result,
-    workflow_failures, workflow_item_page, workflow_roots, workflow_hold, workflow_inputs, workflow_place, workflow_placed, workflow_misplaced}';
+    workflow_failures, workflow_item_page, workflow_list, workflow_roots, workflow_hold, workflow_inputs, workflow_place, workflow_placed, workflow_misplaced}';
   worker_doors text[] := '{register, connections, beat, retire, survived, step, settle, settle_in_transaction, release_unknown,
     claim_suspect, release_suspect, reap, due, keep_lanes, prune_done, prune_notes, set_stream_gate, limit_slots, limit_names,
     set_schedule, due_schedules, fire_schedule, workflow_take, workflow_put_off, workflow_take_small, workflow_place_small,
@@ -32,7 +32,7 @@ declare
   reader_doors text[] := '{explain_queue}';
   -- Run as whoever calls them, with the rights on tables given below.
   declaring text[] := '{declare_limit, declare_contract, declare_use, declare_stream, gate_of, barrier_alone, refuse}';
-  looking text[] := '{clock, lane_place, lane_cap, gates_of, violations, explain, workflow_item_page}';
+  looking text[] := '{clock, lane_place, lane_cap, gates_of, violations, explain, workflow_item_page, workflow_list}';
 
   v_name text;
   v record;

@@ -45,7 +45,7 @@ export async function searchRuns(db: Database, search: RunSearch): Promise<RunPa
   const asked = {
     name: workflow === undefined ? undefined : checkName("workflow", workflow),
     state: state === undefined ? undefined : checkOneOf("state", state, STATES),
-    createdAfter: since === undefined ? undefined : checkDate(since),
+    since: since === undefined ? undefined : checkDate(since),
     before: cursor === undefined ? undefined : checkCursor(cursor),
     max,
   };

@@ -87,7 +87,7 @@ describe("sluice workflow", () => {
       0,
       [
         "run 1 of fan-out: running, 0 %",
-        "  ● each  work   ░░░░░░░░░░░░░░░░░░░░ 0/6, 3 of 3 at once",
+        "  ● each  work   ░░░░░░░░░░░░░░░░░░░░ 0/6, 3 of 3 at once, 3 waiting",
         "  · last  after  pending",
       ],
     ]);

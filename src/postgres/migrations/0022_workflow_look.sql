@@ -2,8 +2,37 @@
 
 create view sluice.workflow_status as
   select r.id, g.name, r.graph, case when r.finished_at is not null or not r.stopping then case r.state when 'r' then case when r.paused then 'paused' else 'running' end when 's' then 'succeeded' when 'f' then 'failed' else 'cancelled' end else 'cancelling' end as state,
-    r.open, r.created_at, r.finished_at, r.outcome, r.input, r.parent, r.name as map_name
+    r.open, r.created_at, r.finished_at, r.outcome, r.input, r.parent, r.name as map_name, r.state as code
   from sluice.workflow_run r left join sluice.workflow_graph g on g.id = r.graph where not r.pruning;
+
+-- A page of runs, the newest first: those of a workflow, in a state, created since, and below an id; whatever is null is not
+-- asked for. Where few are wanted few are looked at, however many there are: each of the ways has an index of its own.
+create function sluice.workflow_list(p_name text, p_state text, p_since timestamptz, p_below bigint, p_max int) returns setof sluice.workflow_status
+language plpgsql stable set enable_seqscan = off set enable_bitmapscan = off set plan_cache_mode = force_generic_plan set jit = off as $$
+declare
+  v_since timestamptz := coalesce(p_since, '-infinity'); v_below bigint := coalesce(p_below, 9223372036854775807);
+  v_code "char" := case p_state when 'failed' then 'f' when 'cancelled' then 'c' end;
+begin
+  if p_state in ('running', 'paused', 'cancelling') then
+    return query select s.* from sluice.workflow_status s
+      where s.finished_at is null and s.id < v_below and s.graph is not null and s.state = p_state and (p_name is null or s.name = p_name) and s.created_at >= v_since
+      order by s.id desc limit p_max;
+  elsif v_code is not null then
+    return query select s.* from sluice.workflow_status s
+      where s.code in ('f', 'c') and s.code = v_code and s.id < v_below and s.graph is not null and s.state = p_state and (p_name is null or s.name = p_name) and s.created_at >= v_since
+      order by s.id desc limit p_max;
+  elsif p_name is not null then
+    return query select x.* from (select g.id from sluice.workflow_graph g where g.name = p_name) g cross join lateral (
+      select s.* from sluice.workflow_status s
+      -- Of this graph, said so that only the index by graph has them in order: that by id alone would pass over all others.
+      where (s.graph, s.id) < (g.id, v_below) and s.graph >= g.id and (p_state is null or s.state = p_state) and s.created_at >= v_since
+      order by s.graph desc, s.id desc limit p_max) x order by x.id desc limit p_max;
+  else
+    return query select s.* from sluice.workflow_status s
+      where s.id < v_below and s.graph is not null and (p_state is null or s.state = p_state) and s.created_at >= v_since
+      order by s.id desc limit p_max;
+  end if;
+end $$;
 
 -- Per node: how many of its tasks there are, and how many have ended how. error: why it failed or was cancelled, without
 -- its stack; of an each what the node tells, so that no item is looked at. due_at: until when it sleeps, or waits for its

@@ -61,28 +61,24 @@ export async function inspectRun(db: Database, run: string): Promise<RunStatus |
 export interface RunSearch {
   readonly name?: string | undefined;
   readonly state?: RunState | undefined;
-  readonly createdAfter?: Date | undefined;
-  readonly createdBefore?: Date | undefined;
+  readonly since?: Date | undefined;
   /** The last id of the page before. */
   readonly before?: string | undefined;
   readonly max: number;
 }
 
-// Ordered by the view's column: "id" alone would be the text that is returned.
 const listStatement = statement<RunRow>({
   name: "workflow_runs",
   text: `select id::text as id, coalesce(name, map_name) as name, state, open::int as open, created_at, finished_at, outcome, parent::text as parent
-    from sluice.workflow_status where graph is not null and ($1::text is null or name = $1) and ($2::text is null or state = $2)
-      and ($3::timestamptz is null or created_at >= $3) and ($4::timestamptz is null or created_at < $4) and ($5::int8 is null or id < $5)
-    order by workflow_status.id desc limit least($6::int4, 1000)`,
-  params: ["text", "text", "timestamptz", "timestamptz", "int8", "int4"],
+    from sluice.workflow_list($1, $2, $3, $4, least($5::int4, 1000))`,
+  params: ["text", "text", "timestamptz", "int8", "int4"],
   columns: RUN_COLUMNS,
 });
 
 /** A page of runs of workflows, the newest first. */
 export async function listRuns(db: Database, search: RunSearch): Promise<RunStatus[]> {
-  const { name, state, createdAfter, createdBefore, before, max } = search;
-  const values = [name, state, createdAfter, createdBefore, before].map((x) => x ?? null);
+  const { name, state, since, before, max } = search;
+  const values = [name, state, since, before].map((x) => x ?? null);
   return (await db.run(listStatement, [...values, max])).map(statusOf);
 }
 

@@ -250,8 +250,8 @@ test("runs are listed the newest first, by name, state and time, page by page", 
   expect(await search({ name: "other" })).toEqual([]);
   expect(await search({ state: "running" })).toEqual([ids[0]]);
   expect(await search({ max: 1, before: all[0] })).toEqual([all[1]]);
-  expect(await search({ createdAfter: new Date(Date.now() + 3_600_000) })).toEqual([]);
-  expect(await search({ createdBefore: new Date(Date.now() + 3_600_000) })).toEqual(all);
+  expect(await search({ since: new Date(Date.now() + 3_600_000) })).toEqual([]);
+  expect(await search({ since: new Date(Date.now() - 3_600_000) })).toEqual(all);
   await cancelRun(db, ids[0]!, null);
 });
 
