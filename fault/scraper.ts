@@ -6,6 +6,7 @@ import type { Log } from "./stage.js";
 const PERIOD_MS = 1_000;
 // Longer than a worker waits for the database before it answers without the numbers of limits.
 const ANSWER_MS_MAX = 3_000;
+const REQUEST_TIMEOUT = 408;
 
 export class Scraper {
   readonly #fleet: WorkerFleet;
@@ -39,13 +40,20 @@ export class Scraper {
 
   async #scrape({ metricsUrl, name }: WorkerMember): Promise<void> {
     if (metricsUrl === undefined) return;
+    const giveUp = new AbortController();
+    // One of our own: nobody else holds on to AbortSignal.timeout, and it may be collected before it fires.
+    const late = setTimeout(() => giveUp.abort(), ANSWER_MS_MAX);
     try {
-      const signal = AbortSignal.timeout(ANSWER_MS_MAX);
-      const response = await fetch(`${metricsUrl}/metrics`, { signal });
-      const text = counters(await response.text());
+      const response = await fetch(`${metricsUrl}/metrics`, { signal: giveUp.signal });
+      // It stood still after the connection was made, and did not wait for the question.
+      if (response.status === REQUEST_TIMEOUT) return;
+      const body = await response.text();
+      const text = response.ok ? counters(body) : `${response.status} ${body.slice(0, 200)}`;
       await this.#log.write([{ kind: "scraped", process: name, text, last: false }]);
     } catch {
       // Killed, frozen, or blocked: what it said before is what counts.
+    } finally {
+      clearTimeout(late);
     }
   }
 }

@@ -58,6 +58,7 @@ export type { Run } from "./client/run.js";
 export type { RunError, RunNode, RunStatus, RunSummary } from "./client/run-status.js";
 export type { ItemPage, ItemSearch, RunItem } from "./client/items.js";
 export type { RunPage, RunSearch } from "./client/runs.js";
+export type { WorkflowSummary } from "./postgres/workflow/graph.js";
 export type { StartOptions } from "./client/start.js";
 export type { RunCancelAnswer } from "./postgres/workflow/control.js";
 export type { NodeFailure } from "./postgres/workflow/failures.js";

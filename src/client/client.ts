@@ -10,7 +10,7 @@ import { cancel, retry, unblock } from "../postgres/cancel.js";
 import { Database } from "../postgres/database.js";
 import { counts, inspect } from "../postgres/inspect.js";
 import { pauseQueue } from "../postgres/pause.js";
-import { newestGraph } from "../postgres/workflow/graph.js";
+import { listWorkflows, newestGraph, type WorkflowSummary } from "../postgres/workflow/graph.js";
 import type { Graph } from "../workflow/graph.js";
 import type { Workflow } from "../workflow/workflow.js";
 import { open, type Connection } from "./connect.js";
@@ -119,6 +119,11 @@ export class Client {
   /** A page of runs, the newest first. */
   async runs(search: RunSearch = {}): Promise<RunPage> {
     return this.#ask(({ db }) => searchRuns(db, search));
+  }
+
+  /** Every workflow that was declared, by name. */
+  async workflows(): Promise<WorkflowSummary[]> {
+    return this.#ask(({ db }) => listWorkflows(db));
   }
 
   /** The graph that was declared last under this name, or null. */

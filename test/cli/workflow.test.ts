@@ -166,6 +166,7 @@ describe("sluice workflow", () => {
     expect(unknown).toMatchObject({ code: 1, out: "" });
     expect(unknown.err).toMatch(/^error unknown_task: .*'nothing'/);
     await s.sluice.sync([task("nothing")]);
+    expect((await cli("definitions")).out).toBe("no workflows were declared\n");
     expect((await cli(`declare ${file}`)).out).toBe("declared data, 2 nodes\n");
     expect((await s.sluice.workflowGraph("data"))!.nodes.map(({ name }) => name)).toEqual([
       "one",
@@ -173,6 +174,8 @@ describe("sluice workflow", () => {
     ]);
     expect((await (await s.sluice.start("data")).status())!.state).toBe("running");
     expect(parsed(await cli(`declare ${file} --json`))).toEqual({ workflow: "data", nodes: 2 });
+    expect((await cli("definitions")).out).toMatch(/^data  2 nodes    1 live  since 20\S+Z\n$/);
+    expect(parsed(await cli("definitions --json"))).toMatchObject([{ name: "data", live: 1 }]);
     writeFileSync(file, JSON.stringify({ version: 1, name: "data", nodes: [] }));
     expect((await cli(`declare ${file}`)).err).toMatch(/^error invalid_workflow: /);
   });
@@ -249,7 +252,7 @@ describe("sluice workflow", () => {
     expect(code).toBe(0);
     const verbs = [...out.matchAll(/^ {2}([a-z]+) \[options\]/gm)].map(([, verb]) => verb!);
     expect(verbs.join(" ")).toBe(
-      "start status items graph list declare cancel retry pause resume window send",
+      "start status items graph list definitions declare cancel retry pause resume window send",
     );
     const one = await sluice(["workflow", "items", "--help"]);
     expect(one).toEqual({ code: 0, out: helpOf("items"), err: "" });

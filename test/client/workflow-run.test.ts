@@ -86,6 +86,17 @@ describe("start", () => {
     expect((await old.graph())!.nodes.map((node) => node.name)).toEqual(["only"]);
     expect(await s.sluice.workflowGraph("one")).toEqual(renamed.graph);
     expect(await s.sluice.workflowGraph("none")).toBeNull();
+    const two = workflow("another", {}, (w) => {
+      w.task("first", after, null);
+      w.sleep("nap", 1_000);
+    });
+    await s.sluice.sync([two]);
+    // Runs of both graphs of a name.
+    const createdAt = expect.any(Date) as Date;
+    expect(await s.sluice.workflows()).toEqual([
+      { name: "another", nodes: 2, createdAt, live: 0 },
+      { name: "one", nodes: 1, createdAt, live: 3 },
+    ]);
     const { handler } = listener();
     await s.worker({ handlers: [handler] });
     expect(await old.result(PATIENCE)).toEqual({ n: 1 });

@@ -25,6 +25,7 @@ const senders: Record<string, readonly Role[]> = {
   workflow_runs: all,
   workflow_nodes: all,
   workflow_newest: all,
+  workflows: all,
   workflow_items: all,
   workflow_maps: all,
 

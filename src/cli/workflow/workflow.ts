@@ -1,6 +1,7 @@
 import { Command } from "commander";
 import { cancelCommand } from "./cancel.js";
 import { declareCommand } from "./declare.js";
+import { definitionsCommand } from "./definitions.js";
 import { graphCommand } from "./graph.js";
 import { itemsCommand } from "./items.js";
 import { listCommand } from "./list.js";
@@ -18,7 +19,7 @@ export function workflowCommand(): Command {
     .summary("start, watch and steer runs of workflows")
     .description("Starts, shows and steers runs of workflows.");
   const verbs = [startCommand(), statusCommand(), itemsCommand(), graphCommand(), listCommand()];
-  verbs.push(declareCommand(), cancelCommand());
+  verbs.push(definitionsCommand(), declareCommand(), cancelCommand());
   verbs.push(retryCommand(), pauseCommand(), resumeCommand(), windowCommand(), sendCommand());
   for (const verb of verbs) command.addCommand(verb);
   return command.addHelpText(

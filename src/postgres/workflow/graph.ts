@@ -21,6 +21,37 @@ export async function newestGraph(db: Database, name: string): Promise<StoredGra
   return (await db.run(newestStatement, [name]))[0] ?? null;
 }
 
+/** A workflow that was declared, as it stands now. */
+export interface WorkflowSummary {
+  readonly name: string;
+  /** How many nodes the graph has that a start by name takes. */
+  readonly nodes: number;
+  /** Since when there is this graph. */
+  readonly createdAt: Date;
+  /** Runs that are not over, of every graph of this name. */
+  readonly live: number;
+}
+
+interface WorkflowRow extends Omit<WorkflowSummary, "createdAt"> {
+  readonly created_at: Date;
+}
+
+const workflowsStatement = statement<WorkflowRow>({
+  name: "workflows",
+  text: `with live as materialized (select graph, count(*)::int as n from sluice.workflow_status where finished_at is null and graph is not null group by graph)
+    select distinct on (g.name) g.name, json_array_length(g.graph -> 'nodes') as nodes, g.created_at,
+      coalesce(sum(l.n) over (partition by g.name), 0)::int as live
+    from sluice.workflow_graph g left join live l on l.graph = g.id order by g.name, g.declared desc`,
+  params: [],
+  columns: ["name", "nodes", "created_at", "live"],
+});
+
+/** Every workflow that was declared, by name. */
+export async function listWorkflows(db: Database): Promise<WorkflowSummary[]> {
+  const rows = await db.run(workflowsStatement, []);
+  return rows.map(({ created_at: createdAt, ...rest }) => ({ ...rest, createdAt }));
+}
+
 const pruneStatement = statement<{ pruned: number }>({
   name: "workflow_prune_graphs",
   text: "select sluice.workflow_prune_graphs($1, $2) as pruned",

@@ -1,0 +1,31 @@
+import type { Command } from "commander";
+import type { WorkflowSummary } from "../../postgres/workflow/graph.js";
+import { dim } from "../colors.js";
+import { printResult } from "../print.js";
+import { withClient, type Flags } from "../verb.js";
+import { verb } from "./common.js";
+
+/** `sluice workflow definitions`: what can be started by its name. */
+export function definitionsCommand(): Command {
+  return verb("definitions", {
+    summary: "list the workflows that were declared",
+    description:
+      "Lists the workflows that were declared, by name, and how many of their runs are not over.",
+    examples: ["definitions", "definitions --json | jq -r .[].name"],
+    json: '[{"name":"nightly","nodes":3,"createdAt":"2030-01-31T00:00:00.000Z","live":2}]',
+  }).action(runDefinitions);
+}
+
+async function runDefinitions({ json = false, ...flags }: Flags): Promise<void> {
+  const workflows = await withClient(flags, (client) => client.workflows());
+  printResult(workflows, linesOf(workflows), json);
+}
+
+function linesOf(workflows: readonly WorkflowSummary[]): string[] {
+  if (workflows.length === 0) return ["no workflows were declared"];
+  const width = Math.max(...workflows.map(({ name }) => name.length));
+  return workflows.map(({ name, nodes, createdAt, live }) => {
+    const size = `${nodes} ${nodes === 1 ? "node" : "nodes"}`;
+    return `${name.padEnd(width)}  ${size.padEnd(9)}  ${live} live  ${dim(`since ${createdAt.toISOString()}`)}`;
+  });
+}
