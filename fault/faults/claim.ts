@@ -4,6 +4,7 @@ import type { Random } from "../random.js";
 import type { Exchange, Fault, Member, Stage } from "../stage.js";
 import { onServer } from "./administrator.js";
 import { asksForTasks, tokenOf } from "./exchange.js";
+import { within } from "./within.js";
 
 const claimWithinMs = 5_000;
 const claimed = "select count(*)::int as n from sluice.run where claim = $1";
@@ -24,8 +25,9 @@ export const freezeInClaim: Fault = {
 async function freezeAtClaim(stage: Stage, member: Member, forMs: number): Promise<number> {
   let met: Exchange | undefined;
   const fits = (exchange: Exchange): boolean => asksForTasks((met = exchange));
-  const signal = AbortSignal.any([stage.signal, AbortSignal.timeout(claimWithinMs)]);
-  const letGo = await member.proxy.holdReply(fits, signal);
+  const letGo = await within(stage.signal, claimWithinMs, (signal) =>
+    member.proxy.holdReply(fits, signal),
+  );
   if (letGo === undefined || met === undefined) return 0;
   try {
     member.freeze();

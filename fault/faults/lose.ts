@@ -2,6 +2,7 @@
 // no disturbance which the audit would have to excuse: the worker's other connections are well.
 import type { Exchange, Fault, Proxy, Stage } from "../stage.js";
 import { isClaim, isEnqueue, isSettle } from "./exchange.js";
+import { within } from "./within.js";
 
 const repliesMax = 10;
 const withinMs = 6_000;
@@ -35,8 +36,9 @@ async function lose(
   proxy: Proxy,
   fits: (exchange: Exchange) => boolean,
 ): Promise<number> {
-  const signal = AbortSignal.any([stage.signal, AbortSignal.timeout(withinMs)]);
-  let lost = 0;
-  while (lost < repliesMax && !signal.aborted && (await proxy.loseReply(fits, signal))) lost++;
-  return lost;
+  return within(stage.signal, withinMs, async (signal) => {
+    let lost = 0;
+    while (lost < repliesMax && !signal.aborted && (await proxy.loseReply(fits, signal))) lost++;
+    return lost;
+  });
 }
