@@ -1,4 +1,3 @@
-import { EventEmitter, once } from "node:events";
 import { setTimeout } from "node:timers/promises";
 import { Sluice, limit, task, type } from "../src/index.js";
 
@@ -14,8 +13,8 @@ const print = task("print", {
 
 let running = 0;
 let most = 0;
-const crowd = new EventEmitter();
-const full = once(crowd, "full");
+let meet = (): void => {};
+const met = new Promise<void>((resolve) => (meet = resolve));
 const pages = new Map<string, number[]>();
 
 const sluice = await Sluice.connect({ embedded: !process.env["DATABASE_URL"] });
@@ -23,9 +22,9 @@ const worker = sluice.worker({
   handlers: [
     print.handle(async ({ account, page }) => {
       most = Math.max(most, ++running);
-      // The first ones stay until one of every account is here, so that there is something to see.
-      if (running === 3) crowd.emit("full");
-      await full;
+      // The first ones stay until one of every account is here, or a while: there shall be something to see.
+      if (running === 3) meet();
+      await Promise.race([met, setTimeout(2_000)]);
       await setTimeout(5);
       pages.set(account, [...(pages.get(account) ?? []), page]);
       running--;

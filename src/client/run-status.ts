@@ -26,12 +26,12 @@ export interface RunNode {
   readonly state: NodeState;
   /** How many tasks it has, items of an each or one, and how many of them have ended how. */
   readonly counts: Readonly<Record<"total" | "succeeded" | "failed" | "cancelled", number>>;
-  /** Tasks that its window has let through and that are not over; null if it has several and no window. */
-  readonly started: number | null;
   /**
-   * Tasks that are neither let through nor over: at the window, at an order key or a limit of their own, or before
-   * their next attempt. Null as above.
+   * Tasks that its window has let through and that are not over, also while a total of their own is full; of a node of
+   * one task whether that runs. Null if it has several and no window.
    */
+  readonly started: number | null;
+  /** All others that are not over. Null as above. */
   readonly waiting: number | null;
   readonly window: number | null;
   /** Of a node of one task: its id. */
@@ -66,6 +66,7 @@ export interface RunStatus extends RunSummary {
   readonly nodes: readonly RunNode[];
 }
 
+const OPEN: readonly NodeState[] = ["running", "placing", "held"];
 const OVER: readonly NodeState[] = ["succeeded", "failed", "cancelled", "skipped"];
 
 /** The run and its nodes, or null if there is none. The run first: a run that is over has no open node then. */
@@ -86,8 +87,7 @@ function nodeOf(node: NodeStatus): RunNode {
   const { started, window, task, startedAt, finishedAt, event, until, unserved } = node;
   const counts = { total, succeeded, failed, cancelled };
   const error = errorOf(state, node.error);
-  const open =
-    state === "running" || state === "placing" ? total - succeeded - failed - cancelled : 0;
+  const open = OPEN.includes(state) ? total - succeeded - failed - cancelled : 0;
   const waiting = started === null ? null : open - started;
   const tasks = { counts, started, waiting, window, task, unserved };
   return { name, kind, type, state, ...tasks, startedAt, finishedAt, error, event, until };

@@ -19,8 +19,11 @@ export function crowd(size: number): Crowd {
       peak = Math.max(peak, ++inside);
       if (inside === size) open();
       await full;
-      await work();
-      inside--;
+      try {
+        await work();
+      } finally {
+        inside--;
+      }
     },
   };
 }

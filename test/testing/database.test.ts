@@ -57,7 +57,8 @@ async function withRole(may: string, use: (url: string) => Promise<void>): Promi
   try {
     await use(address.href);
   } finally {
-    for (const one of await databasesOf(role)) await admin.query(`drop database ${one}`);
+    for (const one of await databasesOf(role))
+      await admin.query(`drop database ${one} with (force)`);
     await admin.query(`drop role ${role}`);
   }
 }
@@ -94,6 +95,7 @@ test("what a killed process left behind goes after an hour, unless somebody uses
     const address = new URL(own);
     address.pathname = `/${used}`;
     const user = new pg.Client(address.href);
+    user.on("error", () => {});
     await user.connect();
     await (await kit({ url: own })).close();
     const left = await databasesOf(address.username);

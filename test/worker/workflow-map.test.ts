@@ -618,7 +618,7 @@ test("items with the order key of the task that waits for them are refused, and 
     details: {
       error: {
         code: "invalid_key",
-        message: `task ${handle.id} waits for these items and holds their order key "a": they would wait for each other for ever`,
+        message: `task ${handle.id} waits for these items and holds the order key "a" of one of them: they would wait for each other for ever (item 1)`,
       },
     },
   });

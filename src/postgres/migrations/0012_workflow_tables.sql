@@ -69,7 +69,7 @@ create table sluice.workflow_run (
 create index workflow_live on sluice.workflow_run (id) where finished_at is null;
 create index workflow_graph_runs on sluice.workflow_run (graph, id);
 -- What an operator looks for, among however many that succeeded.
-create index workflow_unlucky on sluice.workflow_run (state, id) where state in ('f', 'c') and graph is not null;
+create index workflow_unlucky on sluice.workflow_run (state, graph, id) where state in ('f', 'c') and graph is not null;
 create index workflow_ended on sluice.workflow_run (state, finished_at) where finished_at is not null and parent is null;
 create index workflow_maps on sluice.workflow_run (id) where parent is not null and finished_at is null and not stopping;
 create index workflow_maps_ended on sluice.workflow_run (id) where parent is not null and finished_at is not null;

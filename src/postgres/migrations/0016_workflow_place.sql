@@ -172,14 +172,15 @@ end $$;
 
 -- A task that waits for its items keeps its order key. Items with the same key would wait for it, and it for them, for ever:
 -- they are refused. So are those of items' own fan-outs, whoever above them holds the key.
-create function sluice.workflow_check_orders(p_run bigint, p_orders text[]) returns void language plpgsql as $$
+create function sluice.workflow_check_orders(p_run bigint, p_from int, p_orders text[]) returns void language plpgsql as $$
 declare v_above bigint := (select r.parent from sluice.workflow_run r where r.id = p_run); v_key text;
 begin
   while v_above is not null loop
     select t.lane_keys[1] into v_key from sluice.task t where t.id = v_above and t.lanes[1] >> 60 = 1;
     -- guard: no item waits for its own parent -> test/postgres/workflow/place.test.ts: "items with an order key that a task above them holds are refused"
     if v_key = any (p_orders) then
-      perform sluice.refuse('invalid_key', format('task %s waits for these items and holds their order key "%s": they would wait for each other for ever', v_above, split_part(v_key, E'\x1f', -1)));
+      perform sluice.refuse('invalid_key', format('task %s waits for these items and holds the order key "%s" of one of them: they would wait for each other for ever (item %s)',
+        v_above, split_part(v_key, E'\x1f', -1), p_from + array_position(p_orders, v_key) - 1));
     end if;
     v_above := (select r.parent from sluice.workflow_task w join sluice.workflow_run r on r.id = w.run where w.id = v_above);
   end loop;
@@ -195,7 +196,7 @@ begin
   -- guard: only what is to be placed -> test/postgres/workflow/place.test.ts: "a node that is not to be placed, or is of another type, gets no tasks"
   if v.state is distinct from 'u' then perform sluice.refuse('workflow_over', 'the tasks of this node are not to be placed, or not any more'); end if;
   if p_stream is distinct from v.stream then perform sluice.refuse('invalid_option', 'the tasks of this node are of another type'); end if;
-  if p_orders is not null then perform sluice.workflow_check_orders(p_run, string_to_array(p_orders, E'\x1e')); end if;
+  if p_orders is not null then perform sluice.workflow_check_orders(p_run, p_from, string_to_array(p_orders, E'\x1e')); end if;
   v_ids := array(select nextval('sluice.task_id') from generate_series(1, cardinality(v_inputs)));
   perform sluice.insert_placed(p_stream, (-p_priority)::smallint, p_attempts::smallint, v_ids, v_inputs, p_limits, p_keys, p_orders, p_order_blocks, null, null, null, v.lane, p_run || ':' || p_node);
   insert into sluice.workflow_task (id, run, node, item) select u.id, p_run, p_node, p_from + u.n - 1 from unnest(v_ids) with ordinality u(id, n);

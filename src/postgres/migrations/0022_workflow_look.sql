@@ -6,31 +6,29 @@ create view sluice.workflow_status as
   from sluice.workflow_run r left join sluice.workflow_graph g on g.id = r.graph where not r.pruning;
 
 -- A page of runs, the newest first: those of a workflow, in a state, created since, and below an id; whatever is null is not
--- asked for. Where few are wanted few are looked at, however many there are: each of the ways has an index of its own.
+-- asked for. Of every graph no more are looked at than a page holds, so that neither runs of others nor what handlers have
+-- made is passed over; only p_since is looked for among all of them. What lives is looked through as a whole.
 create function sluice.workflow_list(p_name text, p_state text, p_since timestamptz, p_below bigint, p_max int) returns setof sluice.workflow_status
 language plpgsql stable set enable_seqscan = off set enable_bitmapscan = off set plan_cache_mode = force_generic_plan set jit = off as $$
 declare
   v_since timestamptz := coalesce(p_since, '-infinity'); v_below bigint := coalesce(p_below, 9223372036854775807);
   v_code "char" := case p_state when 'failed' then 'f' when 'cancelled' then 'c' end;
 begin
+  -- "Of this graph" is said below so that only an index by graph has them in order: that by id would pass over all others.
   if p_state in ('running', 'paused', 'cancelling') then
     return query select s.* from sluice.workflow_status s
       where s.finished_at is null and s.id < v_below and s.graph is not null and s.state = p_state and (p_name is null or s.name = p_name) and s.created_at >= v_since
       order by s.id desc limit p_max;
   elsif v_code is not null then
-    return query select s.* from sluice.workflow_status s
-      where s.code in ('f', 'c') and s.code = v_code and s.id < v_below and s.graph is not null and s.state = p_state and (p_name is null or s.name = p_name) and s.created_at >= v_since
-      order by s.id desc limit p_max;
-  elsif p_name is not null then
-    return query select x.* from (select g.id from sluice.workflow_graph g where g.name = p_name) g cross join lateral (
+    return query select x.* from (select g.id from sluice.workflow_graph g where p_name is null or g.name = p_name) g cross join lateral (
       select s.* from sluice.workflow_status s
-      -- Of this graph, said so that only the index by graph has them in order: that by id alone would pass over all others.
-      where (s.graph, s.id) < (g.id, v_below) and s.graph >= g.id and (p_state is null or s.state = p_state) and s.created_at >= v_since
+      where s.code in ('f', 'c') and s.code = v_code and (s.graph, s.id) < (g.id, v_below) and s.graph >= g.id and s.state = p_state and s.created_at >= v_since
       order by s.graph desc, s.id desc limit p_max) x order by x.id desc limit p_max;
   else
-    return query select s.* from sluice.workflow_status s
-      where s.id < v_below and s.graph is not null and (p_state is null or s.state = p_state) and s.created_at >= v_since
-      order by s.id desc limit p_max;
+    return query select x.* from (select g.id from sluice.workflow_graph g where p_name is null or g.name = p_name) g cross join lateral (
+      select s.* from sluice.workflow_status s
+      where (s.graph, s.id) < (g.id, v_below) and s.graph >= g.id and (p_state is null or s.state = p_state) and s.created_at >= v_since
+      order by s.graph desc, s.id desc limit p_max) x order by x.id desc limit p_max;
   end if;
 end $$;
 
@@ -41,8 +39,9 @@ create view sluice.workflow_progress as
   select n.run, n.node, coalesce(s.name, r.name) as name, n.kind, t.type,
     case n.state when 'p' then 'pending' when 'h' then 'held' when 'u' then 'placing' when 'r' then 'running' when 's' then 'succeeded' when 'f' then 'failed' when 'c' then 'cancelled' else 'skipped' end as state,
     n.total, n.succeeded, n.failed, n.cancelled, n.window_size,
-    case when n.state <> 'r' or n.kind not in ('t', 'e') then 0 when n.lane is not null then coalesce((select l.used from sluice.lane l where l.id = n.lane), 0)
-      when n.kind = 't' then (select count(*)::int from sluice.run x where x.id = n.task) end as started,
+    case when n.state not in ('r', 'u', 'h') or n.total = 0 then 0 when n.kind = 't' then (select count(*)::int from sluice.run x where x.id = n.task)
+      -- A place that was given back by a note that nobody has looked at yet is not out: its task is over.
+      when n.lane is not null then least(coalesce((select l.used from sluice.lane l where l.id = n.lane), 0), n.total - n.succeeded - n.failed - n.cancelled) end as started,
     n.task, n.outcome, n.started_at, n.finished_at,
     case when n.state in ('f', 'c') then json_build_object('name', e.kept ->> 'name', 'message', e.kept ->> 'message', 'code', e.kept ->> 'code', 'reason', e.kept ->> 'reason') end as error,
     s.event, case when n.state = 'r' and n.kind in ('s', 'v') then (select x.due_at from sluice.workflow_timer x where x.run = n.run and x.node = n.node) end as due_at,

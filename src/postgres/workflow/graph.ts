@@ -38,10 +38,12 @@ interface WorkflowRow extends Omit<WorkflowSummary, "createdAt"> {
 
 const workflowsStatement = statement<WorkflowRow>({
   name: "workflows",
-  text: `with live as materialized (select graph, count(*)::int as n from sluice.workflow_status where finished_at is null and graph is not null group by graph)
-    select distinct on (g.name) g.name, json_array_length(g.graph -> 'nodes') as nodes, g.created_at,
-      coalesce(sum(l.n) over (partition by g.name), 0)::int as live
-    from sluice.workflow_graph g left join live l on l.graph = g.id order by g.name, g.declared desc`,
+  text: `with live as materialized (select graph, count(*)::int as n from sluice.workflow_status where finished_at is null and graph is not null group by graph),
+    newest as materialized (
+      select distinct on (g.name) g.id, coalesce(sum(l.n) over (partition by g.name), 0)::int as live
+      from sluice.workflow_graph g left join live l on l.graph = g.id order by g.name, g.declared desc)
+    select g.name, json_array_length(g.graph -> 'nodes') as nodes, g.created_at, n.live
+    from newest n join sluice.workflow_graph g on g.id = n.id order by g.name`,
   params: [],
   columns: ["name", "nodes", "created_at", "live"],
 });

@@ -202,6 +202,26 @@ describe("when items fail:", () => {
     expect(await play.nodes(run)).toEqual({ each: "failed", next: "succeeded" });
   });
 
+  test("failFast gives places back, and none of them is told as taken before somebody has looked", async () => {
+    await open();
+    const run = await play.run(fan(8, "failFast"), { items: letters(20) });
+    const started = (): Promise<number> =>
+      play.db.value(
+        "select started from sluice.workflow_progress where run = $1 and name = 'each'",
+        [run],
+      );
+    const [first, second] = await play.claim(3);
+    expect(await started()).toBe(8);
+    await play.settle(first!, { fail: "no" });
+    // Two run still; five more had a place and were cancelled.
+    expect(await play.counts(run, "each")).toMatchObject({ failed: 1, cancelled: 17 });
+    expect(await started()).toBe(2);
+    await play.settle(second!, { result: 1 });
+    expect(await started()).toBe(1);
+    await play.drain();
+    expect(await started()).toBe(0);
+  });
+
   test("failFast of many cancels them piece by piece, and none starts meanwhile", async () => {
     await open();
     const run = await play.run(fan(5, "failFast"), { items: letters(3_000) });

@@ -63,33 +63,43 @@ test("every search finds what a look at all runs finds, the newest first", async
   expect(found).toBeGreaterThan(500);
 });
 
-test("who looks for few runs looks at few, however many there are", async () => {
+test("who looks for a page looks at a page, however many runs and maps there are", async () => {
   play = await Play.open({});
   await fill(60_000);
-  await play.db.rows("update sluice.workflow_run set state = 's', finished_at = sluice.clock()");
-  await play.db.rows("update sluice.workflow_run set graph = 101 where graph = 103");
-  // One of each, among the oldest.
-  await play.db.rows("update sluice.workflow_run set state = 'f' where id = 8");
+  await play.db.rows(
+    "update sluice.workflow_run set graph = 101, parent = null, state = 's', finished_at = sluice.clock()",
+  );
+  // The newest are maps; very many of the one workflow have failed; and there is one of each other kind, among the oldest.
+  await play.db.rows(
+    "update sluice.workflow_run set graph = null, parent = id, name = 'm' where id > 40000",
+  );
+  await play.db.rows("update sluice.workflow_run set state = 'f' where id between 10000 and 30000");
   await play.db.rows("update sluice.workflow_run set state = 'c' where id = 9");
   await play.db.rows(
     "update sluice.workflow_run set state = 'r', finished_at = null, paused = id = 11 where id in (10, 11)",
   );
-  await play.db.rows("update sluice.workflow_run set graph = 103 where id = 12");
+  await play.db.rows(
+    "update sluice.workflow_run set graph = 103, state = case when id = 13 then 'f' else 's' end::\"char\" where id in (12, 13)",
+  );
   await play.db.script("vacuum analyze sluice.workflow_run");
-  for (const args of [
-    "'a', null",
-    "null, 'running'",
-    "'a', 'paused'",
-    "null, 'cancelling'",
-    "null, 'failed'",
-    "'b', 'failed'",
-    "null, 'cancelled'",
-    "'b', null",
-    "'none', null",
-  ]) {
+  const found: Record<string, number> = {
+    "null, null": 10,
+    "null, 'succeeded'": 10,
+    "'a', null": 10,
+    "null, 'running'": 1,
+    "'a', 'paused'": 1,
+    "null, 'cancelling'": 0,
+    "null, 'failed'": 10,
+    "'b', 'failed'": 1,
+    "null, 'cancelled'": 1,
+    "'b', null": 2,
+    "'none', null": 0,
+  };
+  for (const [args, count] of Object.entries(found)) {
+    const text = `select * from sluice.workflow_list(${args}, null, null, 10)`;
+    expect((await play.db.rows(text)).length, args).toBe(count);
     await play.db.begin();
-    const ask = (text: string) => play.db.rows(text);
-    const seen = await pages(ask, `select * from sluice.workflow_list(${args}, null, null, 10)`);
+    const seen = await pages((t) => play.db.rows(t), text);
     await play.db.rollback();
     expect(seen, args).toBeLessThan(100);
   }

@@ -181,7 +181,13 @@ export const placedUnasked = schedule(
 
 /** A task with an order key fans out, and so does its item, which has none: to the same key, to another, to none. */
 export const itemsOfHeldKey = schedule(
-  { same: "invalid_key", below: "invalid_key", other: "accepted", none: "accepted" },
+  {
+    same: "invalid_key",
+    below: "invalid_key",
+    other: "accepted",
+    scoped: "accepted",
+    none: "accepted",
+  },
   async (scene) => {
     const play = await placingPlay(scene);
     const stream = play.streamOf("parent");
@@ -212,7 +218,8 @@ export const itemsOfHeldKey = schedule(
     const [item] = await play.claim();
     const below = await map(item!, "k");
     const other = await map(parent!, "another");
-    return { same, below, other, none };
+    const scoped = await map(parent!, "scope\u001fk");
+    return { same, below, other, scoped, none };
   },
 );
 
