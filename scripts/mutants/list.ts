@@ -71,6 +71,12 @@ export const mutants: readonly Mutant[] = [
     dies: /expected \d+ to be \+?0|the time that they lie there/,
   },
   {
+    guard: "who is told to have room again looks",
+    from: "      this.#o.onRoom();\n",
+    to: "",
+    dies: /AssertionError/,
+  },
+  {
     guard: "unknown claims are handed back",
     from: "await releaseUnknown(this.#o.line, session.id, this.#o.known(session))",
     to: "0",

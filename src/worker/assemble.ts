@@ -149,6 +149,7 @@ export function assemble(handlers: ReadonlyMap<number, AnyHandler>, o: AssembleO
     onBegan: () => claimer.sessionBegan(),
     onLost: lose,
     onStop: (session, id, reason) => crew.cancel(session, id, reason),
+    onRoom: () => claimer.wake(),
     onSuspect: (session, id) => void suspects.run(session, id),
   });
   const claimer: Claimer = new Claimer({

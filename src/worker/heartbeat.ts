@@ -32,6 +32,8 @@ interface HeartOptions {
   readonly onBegan: (session: Session) => void;
   readonly onLost: (session: Session) => void;
   readonly onStop: (session: Session, id: string, reason: string | null) => void;
+  /** The database knows again that we take more: what came while it did not was not rung for. */
+  readonly onRoom: () => void;
   /** A suspect is reserved for us: empty the worker, then claim it alone. */
   readonly onSuspect: (session: Session, id: string) => void;
 }
@@ -245,8 +247,10 @@ export class Heart {
     this.#toldMs = sentMs;
     const pressure = this.#o.pressure?.();
     this.#toldState = pressure?.state ?? "normal";
+    const free = this.#o.free();
+    if (free === 0) session.toldFull = true;
     const reply = await beat(this.#o.line, session.id, {
-      availableCapacity: this.#o.free(),
+      availableCapacity: free,
       memoryUsage: process.memoryUsage.rss(),
       draining: this.#draining || session.doubtful,
       ...(pressure !== undefined && { pressure }),
@@ -260,6 +264,11 @@ export class Heart {
     session.leaseUntilMs = sentMs + this.#o.registration.leaseMs;
     session.stalledMs = 0;
     this.#heard(session, reply);
+    // guard: who is told to have room again looks -> test/worker/heartbeat.test.ts: "who was told to be full looks when it is told that there is room again"
+    if (free > 0 && session.toldFull) {
+      session.toldFull = false;
+      this.#o.onRoom();
+    }
     if (session.doubtful) await this.#settleDoubt(session);
     return true;
   }

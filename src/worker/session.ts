@@ -16,6 +16,8 @@ export class Session {
   /** Since when, by our monotonic clock. */
   doubtfulSinceMs = 0;
   lost = false;
+  /** Its row may say that it takes nothing: then no bell is rung for it. */
+  toldFull = false;
   /** For how long its process stood still since the last good heartbeat. */
   stalledMs = 0;
   /** Outcomes of this session that are on their way to the database. */

@@ -13,6 +13,7 @@ afterEach(() => void vi.useRealTimers());
 interface Told {
   began: number[];
   lost: number[];
+  room: number[];
 }
 
 type Answer = (statement: string, values: unknown[]) => Promise<object[]>;
@@ -32,9 +33,10 @@ async function begin(
   answer: Answer,
   leaseMs: number,
   registers: () => Promise<unknown> = () => Promise.resolve(),
+  free = (): number => 1,
 ): Promise<{ told: Told; heart: Heart }> {
   const from = Date.now();
-  const told: Told = { began: [], lost: [] };
+  const told: Told = { began: [], lost: [], room: [] };
   const now = (): number => Date.now() - from;
   let registrations = 0;
   const line = {
@@ -47,13 +49,14 @@ async function begin(
   const begun = new Heart({
     line: line as unknown as Line,
     registration: { name: "w", streams: [1], leaseMs, capacity: 1, connections: 1 },
-    free: () => 1,
+    free,
     clock: { now },
     log: silentLogger,
     known: () => [],
     onBegan: () => told.began.push(now()),
     onLost: () => told.lost.push(now()),
     onStop: () => {},
+    onRoom: () => told.room.push(now()),
     onSuspect: () => {},
   });
   await begun.start();
@@ -82,7 +85,7 @@ test("a lease counts from when its heartbeat was sent, not from when the answer 
 test("a session that is answered goes on and on", async () => {
   const told = await heart(() => after(5, [alive]));
   await vi.advanceTimersByTimeAsync(20 * LEASE_MS);
-  expect(told).toEqual({ began: [0], lost: [] });
+  expect(told).toEqual({ began: [0], lost: [], room: [] });
 });
 
 test("a session that the database has given up is lost at once", async () => {
@@ -97,6 +100,28 @@ test("a long lease does not make heartbeats rare", async () => {
   await begin((name) => (asked.push(name), after(5, [alive])), 600_000);
   await vi.advanceTimersByTimeAsync(60_000);
   expect(asked.length).toBeGreaterThanOrEqual(11);
+});
+
+test("who was told to be full looks when it is told that there is room again", async () => {
+  let free = 1;
+  const told: unknown[] = [];
+  const answer: Answer = (name, [, available]) => {
+    if (name === "beat") told.push(available);
+    // The first word of room is lost on its way, or its answer is: nobody knows.
+    return told.length === 3 ? Promise.reject(new Error("gone")) : after(5, [alive]);
+  };
+  const { told: heard } = await begin(answer, 15_000, undefined, () => free);
+  await vi.advanceTimersByTimeAsync(5_100);
+  expect([told, heard.room]).toEqual([[1], []]);
+  free = 0;
+  await vi.advanceTimersByTimeAsync(500);
+  expect([told, heard.room]).toEqual([[1, 0], []]);
+  free = 7;
+  await vi.advanceTimersByTimeAsync(5_500);
+  expect(told.slice(0, 4)).toEqual([1, 0, 7, 7]);
+  expect(heard.room).toHaveLength(1);
+  await vi.advanceTimersByTimeAsync(30_000);
+  expect(heard.room).toHaveLength(1);
 });
 
 test("stop waits for a registration under way, which signs off", async () => {
