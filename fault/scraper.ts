@@ -6,7 +6,6 @@ import type { Log } from "./stage.js";
 const PERIOD_MS = 1_000;
 // Longer than a worker waits for the database before it answers without the numbers of limits.
 const ANSWER_MS_MAX = 3_000;
-const REQUEST_TIMEOUT = 408;
 
 export class Scraper {
   readonly #fleet: WorkerFleet;
@@ -43,8 +42,6 @@ export class Scraper {
     try {
       const signal = AbortSignal.timeout(ANSWER_MS_MAX);
       const response = await fetch(`${metricsUrl}/metrics`, { signal });
-      // It stood still after the connection was made, and did not wait for the question.
-      if (response.status === REQUEST_TIMEOUT) return;
       const body = await response.text();
       const text = counters(body) || `${response.status} ${body.slice(0, 200)}`;
       await this.#log.write([{ kind: "scraped", process: name, text, last: false }]);

@@ -13,6 +13,7 @@ import {
   type WorkerOptions,
 } from "../../src/index.js";
 import { until } from "../flow/scene.js";
+import { crowd } from "../support/crowd.js";
 import { codeOf, openHouse, type House } from "./house.js";
 
 let house: House;
@@ -508,6 +509,34 @@ describe("a task that", () => {
       item: 0,
     });
     expect(inner.reasons).toMatchObject([NOBODY]);
+  });
+
+  test("waits for a key whose holder waits for its own items: who, and for what; a cancel of one lets both go on", async () => {
+    const crossed = task("crossed", { input, order: ({ key }) => key });
+    const item = task("crossed-item", { input, order: ({ key }) => key });
+    const both = crowd(2);
+    workers.push(
+      await house.work([
+        crossed.handle(async ({ key }, ctx) => {
+          await both.pass(async () => {});
+          await ctx.map("m", [{ key: key === "x" ? "y" : "x" }], item);
+        }),
+        item.handle(() => {}),
+      ]),
+    );
+    const [x, y] = await enqueue(crossed, "x", "y");
+    for (const one of [x!, y!])
+      await until(
+        "it to sleep",
+        async () => (await one.explain())!.reasons[0]?.kind === "children",
+      );
+    const [map] = (await house.sluice.runs({ task: x!.id })).runs;
+    const [first] = (await house.sluice.run(map!.id).items("m")).items;
+    expect((await house.sluice.explain(first!.task!))!.reasons).toMatchObject([
+      { kind: "order", key: "y", holder: { task: y!.id, reason: { kind: "children" } } },
+    ]);
+    await y!.cancel();
+    await x!.result({ timeoutMs: 20_000 });
   });
 
   test("is not there", async () => {

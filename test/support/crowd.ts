@@ -1,3 +1,5 @@
+import { signal } from "../flow/scene.js";
+
 /** Counts how many are inside at once. */
 export interface Crowd {
   readonly peak: number;
@@ -9,16 +11,15 @@ export interface Crowd {
 export function crowd(size: number): Crowd {
   let inside = 0;
   let peak = 0;
-  let open!: () => void;
-  const full = new Promise<void>((resolve) => (open = resolve));
+  const full = signal();
   return {
     get peak() {
       return peak;
     },
     async pass(work) {
       peak = Math.max(peak, ++inside);
-      if (inside === size) open();
-      await full;
+      if (inside === size) full.resolve();
+      await full.promise;
       try {
         await work();
       } finally {
