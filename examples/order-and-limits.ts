@@ -24,7 +24,7 @@ const worker = sluice.worker({
       most = Math.max(most, ++running);
       // The first ones stay until one of every account is here, or a while: there shall be something to see.
       if (running === 3) meet();
-      await Promise.race([met, setTimeout(2_000)]);
+      await Promise.race([met, setTimeout(2_000, null, { ref: false })]);
       await setTimeout(5);
       pages.set(account, [...(pages.get(account) ?? []), page]);
       running--;

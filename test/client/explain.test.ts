@@ -532,7 +532,7 @@ describe("a task that", () => {
       );
     const [map] = (await house.sluice.runs({ task: x!.id })).runs;
     const [first] = (await house.sluice.run(map!.id).items("m")).items;
-    expect((await house.sluice.explain(first!.task!))!.reasons).toMatchObject([
+    expect((await house.sluice.explain(first!.task))!.reasons).toMatchObject([
       { kind: "order", key: "y", holder: { task: y!.id, reason: { kind: "children" } } },
     ]);
     await y!.cancel();
