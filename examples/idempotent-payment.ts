@@ -37,9 +37,9 @@ const worker = sluice.worker({
   handlers: [
     pay.handle(async ({ invoice, cents }, ctx) => {
       console.log(`attempt ${ctx.attempt}`);
-      // ctx.id is the same in every attempt, so the provider knows a repeated request for what it
-      // is. (ctx.claim is new in every run: it tells runs apart, for fencing off an old one.)
-      const charge = await chargeCard(ctx.id);
+      // ctx.idempotencyKey is the same in every attempt, so the provider knows a repeated request for
+      // what it is. (ctx.claim is new in every run: it tells runs apart, for fencing off an old one.)
+      const charge = await chargeCard(ctx.idempotencyKey);
       // The commit of this transaction completes the task: both happen, or neither does.
       return ctx.transaction(async (tx) => {
         const row = "insert into example_ledger (invoice, cents, charge) values ($1, $2, $3)";

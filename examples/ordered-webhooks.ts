@@ -64,7 +64,7 @@ const worker = sluice.worker({
       const response = await fetch(`http://127.0.0.1:${port}${endpoint}`, {
         method: "POST",
         // A webhook may arrive twice; by this header the receiver can tell.
-        headers: { "idempotency-key": ctx.id },
+        headers: { "idempotency-key": ctx.idempotencyKey },
         body: JSON.stringify({ event }),
         signal: ctx.signal,
       });

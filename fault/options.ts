@@ -76,6 +76,8 @@ function complete(command: Command, given: Given): Options {
   if (sabotage !== undefined && !(sabotage in sabotages)) {
     command.error(`there is no sabotage ${sabotage}: ${names(sabotages)}`);
   }
+  const missing = lacking(given.only ?? faults);
+  if (missing !== null) command.error(missing);
   return {
     seed: given.seed ?? Date.now() % 1_000_000_000,
     seconds: given.seconds,
@@ -91,6 +93,15 @@ function complete(command: Command, given: Given): Options {
     sabotage: sabotage ?? null,
     keep: given.keep ?? false,
   };
+}
+
+/** What the machine lacks for these faults, in words; null if nothing. Else a fault would fail at each of its turns. */
+export function lacking(chosen: readonly Fault[]): string | null {
+  const lines = chosen.flatMap(({ name, lacks }) => {
+    const what = lacks?.() ?? null;
+    return what === null ? [] : [`${name}: ${what}`];
+  });
+  return lines.length === 0 ? null : `${lines.join("\n")}\nor leave it out with --only`;
 }
 
 function integer(min: number, max = 2_000_000_000): (text: string) => number {

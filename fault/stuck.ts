@@ -17,8 +17,8 @@ const QUESTIONS: Readonly<Record<string, string>> = {
   workers: `select name, expires_at - now() as lease, capacity_max, capacity_available, asleep, draining from sluice.worker`,
   gates: `select l.name, g.id, g.cap, g.used, (select sum(n) from sluice.credit c where c.gate = g.id) as credit from sluice.gate g
     left join sluice.limits l on l.id = g.id order by g.id`,
-  "lanes at their number": `select id, limit_id, cap, used from sluice.lane where limit_id > 0 and used >= cap limit 20`,
-  "notes and lowered": `select (select count(*) from sluice.dirty) as dirty, (select array_agg(limit_id) from sluice.lowered) as lowered`,
+  "lanes at their number": `select id, limit_id, sluice.cap_of(cap, limit_id) as cap, used from sluice.lane where limit_id > 0 and used >= sluice.cap_of(cap, limit_id) limit 20`,
+  "notes and lowered": `select (select count(*) from sluice.dirty) as dirty, (select count(*) from sluice.postponed) as postponed, (select array_agg(limit_id) from sluice.lowered) as lowered`,
   streams: `select id, queue, type, gate, paused, unserved from sluice.stream where paused or unserved or gate <> 0`,
   "runs of workflows": `select r.id, r.input ->> 'tag' as tag, r.parent, r.name, r.state, r.open, r.paused, r.stopping, r.created_at from sluice.workflow_run r
     where r.finished_at is null order by r.id limit 20`,

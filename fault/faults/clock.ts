@@ -14,9 +14,12 @@ export const clockOff: Fault = {
   name: "clock-off",
   about: "one more worker whose clock is an hour ahead or behind (libfaketime) takes part for 3 s",
   disturbs: "worker",
+  lacks: () => (faketime() === null ? LACKING : null),
   bite: async (stage, random) => {
+    const library = faketime();
+    if (library === null) throw new Error(LACKING);
     const env = {
-      LD_PRELOAD: faketime(),
+      LD_PRELOAD: library,
       FAKETIME: random.pick(["+1h", "-1h"]),
       DONT_FAKE_MONOTONIC: "1",
       FAKETIME_DONT_FAKE_MONOTONIC: "1",
@@ -30,14 +33,12 @@ export const clockOff: Fault = {
   },
 };
 
+const LACKING = "libfaketime is missing: install the package `faketime` (Debian and Ubuntu)";
+
 /** Where a Linux keeps the library: a folder of the machine's architecture, or none. */
-function faketime(): string {
-  const roots = ["/usr/lib", "/usr/local/lib", "/usr/lib64"];
+export function faketime(roots = ["/usr/lib", "/usr/local/lib", "/usr/lib64"]): string | null {
   const folders = roots.filter(existsSync).flatMap((root) => [root, ...foldersOf(root)]);
-  const found = folders.map((f) => join(f, "faketime/libfaketimeMT.so.1")).find(existsSync);
-  if (found === undefined)
-    throw new Error("libfaketime is missing: install the package `faketime`");
-  return found;
+  return folders.map((f) => join(f, "faketime/libfaketimeMT.so.1")).find(existsSync) ?? null;
 }
 
 function foldersOf(root: string): string[] {

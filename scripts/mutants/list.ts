@@ -24,8 +24,8 @@ export const mutants: readonly Mutant[] = [
   },
   {
     guard: "aborted before the lease runs out",
-    from: "session.leaseUntilMs - this.#marginMs()",
-    to: "session.leaseUntilMs",
+    from: "if (now < session.leaseUntilMs - this.#marginMs()) continue;",
+    to: "if (now < session.leaseUntilMs) continue;",
     dies: /AssertionError/,
   },
   {
@@ -38,7 +38,7 @@ export const mutants: readonly Mutant[] = [
     guard: "a transaction of a run that was given up is cut off",
     from: "run.giveUp();",
     to: "",
-    dies: /still running after/,
+    dies: /still running after|was not seen to end/,
   },
   {
     guard: "nothing is recorded after a lost lease",
@@ -60,13 +60,67 @@ export const mutants: readonly Mutant[] = [
   },
   {
     guard: "a claim that is answered after the lease was lost is not run",
-    from: "if (session.lost) permits.give(1);",
-    to: "if (session.lost && task.attempt < 0) permits.give(1);",
+    from: "if (!this.#o.holds(session)) permits.give(1);",
+    to: "if (task.attempt < 0) permits.give(1);",
     dies: /after its lease had run out|for a session that was lost|expected \d+ to be/,
   },
   {
+    guard: "the clock is asked before a handler starts",
+    from: "if (this.#o.clock.now() >= session.leaseUntilMs - this.#marginMs()) this.watch();",
+    to: "",
+    dies: /AssertionError/,
+  },
+  {
+    guard: "an execution has a name of its own",
+    from: "`${id}-${token}`",
+    to: "`${id.length}-${token}`",
+    dies: /AssertionError/,
+  },
+  {
+    guard: "our own statements have a deadline",
+    from: "this.cut(noReply(this.#replyMsMax))",
+    to: "noReply(this.#replyMsMax)",
+    dies: /waited 20000 ms for: its end/,
+  },
+  {
+    guard: "a connection that the server does not work for is cut",
+    from: 'if (seen !== "" && seen === this.#seen)',
+    to: 'if (seen !== "" && seen === this.#seen && this.#over)',
+    dies: /waited 20000 ms for: its end/,
+  },
+  {
+    guard: "an outage is tried again ever more slowly",
+    from: "DELAY_MS_MIN * 2 ** Math.min(met, 10)",
+    to: "DELAY_MS_MIN",
+    dies: /AssertionError/,
+  },
+  {
+    guard: "an outage is no failure",
+    from: "if (!late && run.excused(e)) return",
+    to: "if (!late && run.excused(e) && run.finished) return",
+    dies: /task_failed|failed/,
+  },
+  {
+    guard: "what is refused is split",
+    from: "if (items.length > 1) {",
+    to: "if (items.length > 1_000) {",
+    dies: /waited 20000 ms|AssertionError/,
+  },
+  {
+    guard: "a timeout costs no small result",
+    from: 'return refusalOf(e) === "timeout" && text.length < LARGE_LENGTH_MIN;',
+    to: "return false;",
+    dies: /to be null/,
+  },
+  {
+    guard: "a refused result becomes a note",
+    from: "toBlame && !already ? mend(items[0]!) : null",
+    to: "toBlame && already ? mend(items[0]!) : null",
+    dies: /waited 20000 ms|AssertionError/,
+  },
+  {
     guard: "a lost reply puts its session in doubt",
-    from: "if (want > 0 && isReplyLost(e)) this.#o.onDoubt(session);",
+    from: "if (want > 0 && isReplyLost(e) && !this.#stopped) this.#o.onDoubt(session);",
     to: "",
     dies: /expected \d+ to be \+?0|the time that they lie there/,
   },
@@ -102,14 +156,14 @@ export const mutants: readonly Mutant[] = [
   },
   {
     guard: "an outcome leaves when its statement was answered",
-    from: "this.#keepOrForget(parcel, () => outbox.putBackSuccesses(parcel))",
-    to: "this.#keepOrForget(parcel, () => {})",
+    from: "this.#splitter.keep(parcel, () => outbox.putBackSuccesses(parcel))",
+    to: "this.#splitter.keep(parcel, () => {})",
     dies: /in hand was handed back as unknown|expected \d+ to be \+?0/,
   },
   {
     guard: "any other outcome leaves when its statement was answered",
-    from: "this.#keepOrForget(parcel, () => outbox.putBackOthers(parcel))",
-    to: "this.#keepOrForget(parcel, () => {})",
+    from: "splitter.keep(parcel, () => outbox.putBackOthers(parcel))",
+    to: "splitter.keep(parcel, () => {})",
     dies: /in hand was handed back as unknown|expected \d+ to be \+?0/,
   },
   {
@@ -120,8 +174,8 @@ export const mutants: readonly Mutant[] = [
   },
   {
     guard: "one that was stopped tells of nothing",
-    from: 'if (this.#stopped) return;\n    tellTrouble(log, "the database did not take a step", e);',
-    to: 'tellTrouble(log, "the database did not take a step", e);',
+    from: "if (this.#stopped) return;\n    tellTrouble(this.#o.log, what, e);",
+    to: "tellTrouble(this.#o.log, what, e);",
     dies: /AssertionError/,
   },
   {
@@ -144,9 +198,27 @@ export const mutants: readonly Mutant[] = [
   },
   {
     guard: "what failed once is tried again",
-    from: "again(Math.max(intervalMs, 500));",
+    from: "this.#wakeIn(RETRY_MS);",
     to: "",
     dies: /expected \d+ to be \+?0/,
+  },
+  {
+    guard: "an idle worker measures before it claims much",
+    from: "this.#sampledMs >= SAMPLE_MS) this.sample();",
+    to: "this.#sampledMs >= SAMPLE_MS) void 0;",
+    dies: /expected false to be true/,
+  },
+  {
+    guard: "who may miss the bell polls as it was told",
+    from: "listening?.() === true",
+    to: "listening !== undefined",
+    dies: /to be greater than/,
+  },
+  {
+    guard: "a worker with nothing in hand wakes rarely",
+    from: "this.#o.idle?.() === true ?",
+    to: "this.#stopped ?",
+    dies: /to be less than or equal/,
   },
   {
     guard: "a statement without an answer is given up",
@@ -242,7 +314,7 @@ export const mutants: readonly Mutant[] = [
     guard: "one by one when many fail",
     from: "while (one < SMALL_MAX && (await placeOne(o))) one++;",
     to: "",
-    dies: /is still running/,
+    dies: /is still running|was not seen to end/,
   },
   {
     guard: "what fails lets others go first",
@@ -255,6 +327,36 @@ export const mutants: readonly Mutant[] = [
     from: "if (isReplyLost(e) && heldMs < HELD_MS_MAX) throw e;",
     to: "",
     dies: /failed/,
+  },
+  {
+    guard: "a retry that is done is not refused",
+    from: "await workOff(db, run).catch(() => {});",
+    to: "await workOff(db, run);",
+    dies: /database is not available/,
+  },
+  {
+    guard: "a try is counted before the user's code runs",
+    from: "const id = await beginTry(o.db, nodes, o.worker?.() ?? null);",
+    to: 'const id = "0";',
+    dies: /waited \d+ ms|ended first|is still running/,
+  },
+  {
+    guard: "a schema that never answers is given up",
+    from: "return await Promise.race([answer, late]);",
+    to: "return await Promise.race([answer, new Promise<never>(() => void late.catch(() => {}))]);",
+    dies: /waited \d+ ms|is still running/,
+  },
+  {
+    guard: "only errors of the driver are lost replies",
+    from: "return state === null ? isNetworkError(e) : isLostState(state);",
+    to: "return state === null ? isNetworkError(e) || true : isLostState(state);",
+    dies: /expected true to be false/,
+  },
+  {
+    guard: "why the server ended it",
+    from: "throw fromDriver(sqlstate(e) === null ? (broken ?? e) : e);",
+    to: "throw fromDriver(e);",
+    dies: /waited \d+ ms/,
   },
   {
     guard: "a name is used once in a run",
@@ -297,5 +399,23 @@ export const mutants: readonly Mutant[] = [
     from: 'LOOPBACK.test(headers.host ?? "") ? null : 403',
     to: "headers === null ? 403 : null",
     dies: /AssertionError/,
+  },
+  {
+    guard: "the end of a pool answers its waiters",
+    from: "for (const giveUp of this.#waiting) giveUp();",
+    to: "",
+    dies: /STACK_TRACE_ERROR|timed out/,
+  },
+  {
+    guard: "closing answers waiters of the caller's pool",
+    from: "for (const giveUp of this.#waiting) giveUp();",
+    to: "",
+    dies: /STACK_TRACE_ERROR|timed out/,
+  },
+  {
+    guard: "a wait outlives its connection",
+    from: 'if (!isSluiceError(e, "database_unavailable") || this.#db.closed) throw e;',
+    to: "throw e;",
+    dies: /expected \+?0 to be 1|database_unavailable/,
   },
 ];

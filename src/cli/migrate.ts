@@ -1,6 +1,7 @@
 import { Command } from "commander";
 import { connected } from "../postgres/connected.js";
 import { Database } from "../postgres/database.js";
+import { checkEncoding } from "../postgres/encoding.js";
 import { migrate, type MigrateReport } from "../postgres/migrate.js";
 import { SCHEMA_VERSION } from "../postgres/version.js";
 import { green } from "./colors.js";
@@ -43,7 +44,10 @@ or, on the error output: {"error":{"code":"database_unavailable","message":"..."
 async function runMigrate({ json = false, ...flags }: MigrateFlags): Promise<void> {
   const db = new Database(await databaseSettings(flags));
   try {
-    const report = await connected(db, (client) => migrate(client, { schema: db.schema }));
+    const report = await connected(db, async (client) => {
+      await checkEncoding(db, client);
+      return migrate(client, { schema: db.schema });
+    });
     printResult(report, linesOf(report), json);
   } finally {
     await db.close();

@@ -225,7 +225,7 @@ export class Client {
     explain: (id) => this.explain(id),
     cancel: (id, reason, tx) =>
       this.#ask(async ({ db }) => (await cancel(db, [id], reason, tx))[0]!),
-    ended: (id, timeoutMs) => this.#ask(({ db, listener }) => ended(db, listener, id, timeoutMs)),
+    ended: (id, patience) => this.#ask((post) => ended(post, id, patience)),
   };
 }
 

@@ -10,6 +10,7 @@ import {
 } from "../core/ports.js";
 import { connected } from "../postgres/connected.js";
 import { Database } from "../postgres/database.js";
+import { checkEncoding } from "../postgres/encoding.js";
 import { checkIsolation } from "../postgres/isolation.js";
 import { Listener } from "../postgres/listen.js";
 import { checkVersion, migrate } from "../postgres/migrate.js";
@@ -77,6 +78,7 @@ function refuseEmbedded(): never {
 async function bringUpToDate(db: Database, run: boolean): Promise<void> {
   await connected(db, async (client) => {
     await checkIsolation(db, client);
+    await checkEncoding(db, client);
     if (run) await migrate(client, { schema: db.schema });
     else await checkVersion(client, db.schema);
   });

@@ -1,8 +1,8 @@
 import { SluiceError } from "../core/error.js";
 import { terminal } from "../core/state.js";
-import type { Database } from "../postgres/database.js";
 import { awaitTask, inspect, type TaskStatus } from "../postgres/inspect.js";
 import type { Listener } from "../postgres/listen.js";
+import { Wait, type Patience, type Post } from "./wait.js";
 
 const POLL_MS_MIN = 50;
 const POLL_MS_MAX = 1_000;
@@ -13,32 +13,32 @@ const ANNOUNCE_MS = 60_000;
  * then looks again at every hint and, as the truth, at a growing interval.
  */
 export async function ended(
-  db: Database,
-  listener: Listener | null,
+  { db, listener }: Post,
   id: string,
-  timeoutMs: number | null,
+  patience: Patience,
 ): Promise<TaskStatus | null> {
-  const found = await inspect(db, id);
+  const { timeoutMs, signal } = patience;
+  const wait = new Wait(db, patience, `task ${id}`);
+  const found = await wait.ask(() => inspect(db, id));
   if (found === null || terminal(found.state)) return found;
-  const until = timeoutMs === null ? Number.POSITIVE_INFINITY : performance.now() + timeoutMs;
   let announced = Number.NEGATIVE_INFINITY;
   let pollMs = POLL_MS_MIN;
   const hint = new Hint(listener, id);
   try {
     for (;;) {
       if (performance.now() - announced > ANNOUNCE_MS / 2) {
-        await awaitTask(db, id, ANNOUNCE_MS);
+        await wait.ask(() => awaitTask(db, id, ANNOUNCE_MS));
         announced = performance.now();
       }
-      const task = await inspect(db, id);
+      const task = await wait.ask(() => inspect(db, id));
       if (task === null || terminal(task.state)) return task;
-      const leftMs = until - performance.now();
+      const { leftMs } = wait;
       if (leftMs <= 0)
         throw new SluiceError(
           "wait_timeout",
           `task ${id} is still ${task.state} after ${timeoutMs} ms`,
         );
-      await hint.wait(Math.min(pollMs, leftMs));
+      await hint.wait(Math.min(pollMs, leftMs), signal);
       pollMs = Math.min(pollMs * 1.5, POLL_MS_MAX);
     }
   } finally {
@@ -65,7 +65,20 @@ export class Hint {
     this.#wake();
   }
 
-  wait(ms: number): Promise<void> {
+  /** Throws the signal's reason if it is aborted. */
+  async wait(ms: number, signal: AbortSignal | null): Promise<void> {
+    signal?.throwIfAborted();
+    const wake = (): void => this.wake();
+    signal?.addEventListener("abort", wake, { once: true });
+    try {
+      await this.#wait(ms);
+    } finally {
+      signal?.removeEventListener("abort", wake);
+    }
+    signal?.throwIfAborted();
+  }
+
+  #wait(ms: number): Promise<void> {
     if (this.#heard) {
       this.#heard = false;
       return Promise.resolve();

@@ -1,12 +1,12 @@
 import { SluiceError } from "../core/error.js";
 import type { Explanation } from "../core/explanation.js";
-import { checkInteger } from "../core/number.js";
 import { checkOptions } from "../core/option.js";
 import { reasonText } from "../core/outcome.js";
 import type { Queryable } from "../core/ports.js";
 import type { CancelAnswer } from "../postgres/cancel.js";
 import type { TaskStatus } from "../postgres/inspect.js";
 import { checkTx } from "./tx.js";
+import { patienceOf, type Patience, type PatienceOptions } from "./wait.js";
 
 /** What a handle can ask. */
 export interface TaskDesk {
@@ -14,10 +14,8 @@ export interface TaskDesk {
   explain(id: string): Promise<Explanation | null>;
   cancel(id: string, reason: string | null, tx?: Queryable): Promise<CancelAnswer>;
   /** Resolves when the task has ended, or with null when it is not kept. */
-  ended(id: string, timeoutMs: number | null): Promise<TaskStatus | null>;
+  ended(id: string, patience: Patience): Promise<TaskStatus | null>;
 }
-
-const TIMEOUT_RANGE = { min: 1, max: 2_147_483_647 };
 
 /** One enqueued task. */
 export class TaskHandle<Output = unknown> {
@@ -45,14 +43,12 @@ export class TaskHandle<Output = unknown> {
 
   /**
    * Waits for the end and returns the result. Throws `task_failed`, `task_cancelled`,
-   * `wait_timeout`, or `result_not_kept` when the task ended unwatched and left no history.
+   * `wait_timeout`, the reason of the signal, or `result_not_kept` when the task ended unwatched and left no
+   * history. It goes on waiting while the database is away.
    */
-  async result(options: { readonly timeoutMs?: number } = {}): Promise<Output> {
-    checkOptions("result", options, ["timeoutMs"]);
-    const { timeoutMs } = options;
-    const limitMs =
-      timeoutMs === undefined ? null : checkInteger("timeoutMs", timeoutMs, TIMEOUT_RANGE);
-    const task = await this.#desk.ended(this.id, limitMs);
+  async result(options: PatienceOptions = {}): Promise<Output> {
+    checkOptions("result", options, ["timeoutMs", "signal"]);
+    const task = await this.#desk.ended(this.id, patienceOf(options));
     if (task === null) {
       throw new SluiceError(
         "result_not_kept",

@@ -1,25 +1,12 @@
 import { SluiceError } from "../core/error.js";
-import type { Database } from "../postgres/database.js";
 import { awaitTask } from "../postgres/inspect.js";
-import type { Listener } from "../postgres/listen.js";
 import { inspectRun, type RunState, type RunStatus } from "../postgres/workflow/inspect.js";
 import { Hint } from "./ended.js";
+import { Wait, type Patience, type Post } from "./wait.js";
 
 const ANNOUNCE_MS = 60_000;
 const POLL_MS_MIN = 50;
 const POLL_MS_MAX = 1_000;
-
-/** Where to look, and where hints come from. */
-export interface Post {
-  readonly db: Database;
-  readonly listener: Listener | null;
-}
-
-/** How long to wait. */
-export interface Patience {
-  readonly timeoutMs: number | null;
-  readonly signal: AbortSignal | null;
-}
 
 /** Whether a run in this state is over, until somebody retries it. */
 export function isOver(state: RunState): boolean {
@@ -31,36 +18,38 @@ export function isOver(state: RunState): boolean {
  * the time is over. Whoever waits looks for himself, for a hint may be lost.
  */
 export class RunVigil {
-  readonly #db: Database;
+  readonly #post: Post;
   readonly #id: string;
   readonly #hint: Hint;
+  readonly #wait: Wait;
+  readonly #signal: AbortSignal | null;
   #announced = Number.NEGATIVE_INFINITY;
 
-  constructor({ db, listener }: Post, run: string) {
-    this.#db = db;
+  constructor(post: Post, run: string, patience: Patience) {
+    this.#post = post;
+    this.#wait = new Wait(post.db, patience, `run ${run}`);
+    this.#signal = patience.signal;
     // The database tells of a run under the negative of its id: no task has one.
     this.#id = `-${run}`;
-    this.#hint = new Hint(listener, this.#id);
+    this.#hint = new Hint(post.listener, this.#id);
   }
 
-  /** Before every look: what ends after the look is told then. */
-  async announce(): Promise<void> {
-    if (performance.now() - this.#announced <= ANNOUNCE_MS / 2) return;
-    await awaitTask(this.#db, this.#id, ANNOUNCE_MS);
-    this.#announced = performance.now();
+  get leftMs(): number {
+    return this.#wait.leftMs;
+  }
+
+  /** Looks, and announces itself before: what ends after the look is told then. */
+  async look<T>(question: () => Promise<T>): Promise<T> {
+    if (performance.now() - this.#announced > ANNOUNCE_MS / 2) {
+      await this.#wait.ask(() => awaitTask(this.#post.db, this.#id, ANNOUNCE_MS));
+      this.#announced = performance.now();
+    }
+    return this.#wait.ask(question);
   }
 
   /** Throws the signal's reason if it is aborted. */
-  async wait(ms: number, signal: AbortSignal | null): Promise<void> {
-    signal?.throwIfAborted();
-    const wake = (): void => this.#hint.wake();
-    signal?.addEventListener("abort", wake, { once: true });
-    try {
-      await this.#hint.wait(ms);
-    } finally {
-      signal?.removeEventListener("abort", wake);
-    }
-    signal?.throwIfAborted();
+  wait(ms: number): Promise<void> {
+    return this.#hint.wait(ms, this.#signal);
   }
 
   close(): void {
@@ -70,20 +59,16 @@ export class RunVigil {
 
 /** Waits until a run is over. */
 export async function runOver(post: Post, id: string, patience: Patience): Promise<RunStatus> {
-  const { timeoutMs, signal } = patience;
-  const until = timeoutMs === null ? Number.POSITIVE_INFINITY : performance.now() + timeoutMs;
-  const vigil = new RunVigil(post, id);
+  const vigil = new RunVigil(post, id, patience);
   let pollMs = POLL_MS_MIN;
   try {
     for (;;) {
-      signal?.throwIfAborted();
-      await vigil.announce();
-      const run = await inspectRun(post.db, id);
+      const run = await vigil.look(() => inspectRun(post.db, id));
       if (run === null) throw notFound(id);
       if (isOver(run.state)) return run;
-      const leftMs = until - performance.now();
-      if (leftMs <= 0) throw stillAt(run, timeoutMs);
-      await vigil.wait(Math.min(pollMs, leftMs), signal);
+      const { leftMs } = vigil;
+      if (leftMs <= 0) throw stillAt(run, patience.timeoutMs);
+      await vigil.wait(Math.min(pollMs, leftMs));
       pollMs = Math.min(pollMs * 1.5, POLL_MS_MAX);
     }
   } finally {

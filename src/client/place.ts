@@ -30,6 +30,8 @@ const PIECE_ITEMS_MAX = 5_000;
 const PIECE_BYTES = 8 * 1024 * 1024;
 // Checking may wait for what the user's own code waits for; the server ends a transaction that stands still for long.
 const PIECE_MS = 5_000;
+// For one input. Whoever waits for it holds a node, and a connection.
+const CHECK_MS_MAX = 3_000;
 
 /**
  * Creates all tasks of a node that only code can place: inputs are rendered by the database, checked and given
@@ -134,7 +136,7 @@ export async function prepareText(
   item = 0,
 ): Promise<Prepared> {
   try {
-    const parsed: unknown = await terms.parse(JSON.parse(text));
+    const parsed: unknown = await inTime(terms.parse(JSON.parse(text)));
     return { input: text, ...terms.place(parsed) };
   } catch (e) {
     if (!isSluiceError(e) || node.total === 1) throw e;
@@ -143,6 +145,29 @@ export async function prepareText(
       details: { ...e.details, item },
     });
   }
+}
+
+/** What an asynchronous schema answers, if it does in time. */
+async function inTime<T>(answer: T | Promise<T>): Promise<T> {
+  if (!(answer instanceof Promise)) return answer;
+  let timer: NodeJS.Timeout | undefined;
+  // guard: a schema that never answers is given up -> test/worker/workflow-place.test.ts: "a schema that never answers is put off and counted, and other nodes are placed meanwhile"
+  const late = new Promise<never>((_, reject) => {
+    // An answer that arrived while the event loop was busy is read first.
+    timer = setTimeout(() => setImmediate(() => reject(noAnswer())), CHECK_MS_MAX);
+  });
+  try {
+    return await Promise.race([answer, late]);
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
+function noAnswer(): SluiceError {
+  return new SluiceError(
+    "timeout",
+    `the schema gave no answer within ${CHECK_MS_MAX} ms: an input is checked while its node is held, so keep it short`,
+  );
 }
 
 async function batchOf(

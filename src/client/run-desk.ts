@@ -10,9 +10,10 @@ import { runFailures } from "../postgres/workflow/failures.js";
 import { inspectGraph, runResult } from "../postgres/workflow/inspect.js";
 import type { Graph } from "../workflow/graph.js";
 import { itemsOf } from "./items.js";
-import { runOver, type Post } from "./over.js";
+import { runOver } from "./over.js";
 import { statusOf } from "./run-status.js";
 import type { RunDesk } from "./run.js";
+import { Wait, type Patience, type Post } from "./wait.js";
 import { watchRun } from "./watch.js";
 
 // Of as many nodes errors are told; the rest is in their status.
@@ -25,6 +26,12 @@ type Ask = <T>(question: (post: Post) => Promise<T>) => Promise<T>;
 export function runDeskOf(ask: Ask, payloadBytesMax: number): RunDesk {
   const askDb = <T>(question: (db: Database) => Promise<T>): Promise<T> =>
     ask(({ db }) => question(db));
+  /** A question that may be asked again if its answer is lost. */
+  const askPatiently = <T>(
+    id: string,
+    patience: Patience,
+    question: (db: Database) => Promise<T>,
+  ): Promise<T> => askDb((db) => new Wait(db, patience, `run ${id}`).ask(() => question(db)));
   return {
     payloadBytesMax,
     status: (id) => askDb((db) => statusOf(db, id)),
@@ -32,8 +39,10 @@ export function runDeskOf(ask: Ask, payloadBytesMax: number): RunDesk {
     items: (id, node, search) => askDb((db) => itemsOf(db, id, node, search)),
     graph: (id) => askDb(async (db) => (await inspectGraph(db, id)) as Graph | null),
     over: (id, patience) => ask((post) => runOver(post, id, patience)),
-    result: (id) => askDb((db) => runResult(db, id, RESULT_BYTES_MAX)),
-    failures: (id) => askDb((db) => runFailures(db, id, FAILURES_MAX)),
+    result: (id, patience) =>
+      askPatiently(id, patience, (db) => runResult(db, id, RESULT_BYTES_MAX)),
+    failures: (id, patience) =>
+      askPatiently(id, patience, (db) => runFailures(db, id, FAILURES_MAX)),
     cancel: (id, reason) => askDb((db) => cancelRun(db, id, reason)),
     retry: (id) => askDb((db) => retryRun(db, id)),
     pause: (id, paused) => askDb((db) => pauseRun(db, id, paused)),

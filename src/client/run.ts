@@ -13,9 +13,9 @@ import type { Graph } from "../workflow/graph.js";
 import { encodePayload } from "../workflow/input.js";
 import type { Workflow } from "../workflow/workflow.js";
 import type { ItemPage, ItemSearch } from "./items.js";
-import type { Patience } from "./over.js";
 import type { RunStatus } from "./run-status.js";
 import { checkTx } from "./tx.js";
+import { checkSignal, patienceOf, type Patience } from "./wait.js";
 
 /** What a handle on a run can ask. */
 export interface RunDesk {
@@ -27,8 +27,8 @@ export interface RunDesk {
   /** Resolves when the run is over. */
   over(id: string, patience: Patience): Promise<RunRow>;
   /** JSON text. */
-  result(id: string): Promise<string>;
-  failures(id: string): Promise<NodeFailure[]>;
+  result(id: string, patience: Patience): Promise<string>;
+  failures(id: string, patience: Patience): Promise<NodeFailure[]>;
   cancel(id: string, reason: string | null): Promise<RunCancelAnswer>;
   retry(id: string): Promise<number>;
   pause(id: string, paused: boolean): Promise<boolean>;
@@ -42,7 +42,6 @@ interface RunFacts {
   readonly workflow?: Pick<Workflow, "name" | "events"> | undefined;
 }
 
-const TIMEOUT_RANGE = { min: 1, max: 2_147_483_647 };
 const WINDOW_RANGE = { min: 1, max: 1_000_000 };
 
 /** One run of a workflow. */
@@ -82,21 +81,19 @@ export class Run<Output = unknown> {
 
   /**
    * Waits for the end and returns the result. Throws `workflow_failed` or `workflow_cancelled` with the nodes
-   * and their errors in `details`, `wait_timeout`, `run_not_found`, or the reason of the signal.
+   * and their errors in `details`, `wait_timeout`, `run_not_found`, or the reason of the signal. It goes on
+   * waiting while the database is away.
    */
   async result(
     options: { readonly timeoutMs?: number; readonly signal?: AbortSignal } = {},
   ): Promise<Output> {
     checkOptions("result", options, ["timeoutMs", "signal"]);
-    const { timeoutMs, signal } = options;
-    const run = await this.#desk.over(this.id, {
-      timeoutMs:
-        timeoutMs === undefined ? null : checkInteger("timeoutMs", timeoutMs, TIMEOUT_RANGE),
-      signal: checkSignal(signal),
-    });
+    const patience = patienceOf(options);
+    const run = await this.#desk.over(this.id, patience);
     this.#checkDefinition(run);
-    if (run.state === "succeeded") return JSON.parse(await this.#desk.result(this.id)) as Output;
-    const failures = await this.#desk.failures(this.id);
+    if (run.state === "succeeded")
+      return JSON.parse(await this.#desk.result(this.id, patience)) as Output;
+    const failures = await this.#desk.failures(this.id, patience);
     throw run.state === "failed" ? failed(run, failures) : cancelled(run, failures);
   }
 
@@ -163,14 +160,6 @@ export class Run<Output = unknown> {
     const message = `run ${this.id} is of ${whose}, not of workflow ${quote(this.#workflow.name)}`;
     throw new SluiceError("invalid_option", message, { details: { option: "workflow" } });
   }
-}
-
-function checkSignal(signal: unknown): AbortSignal | null {
-  if (signal === undefined) return null;
-  if (signal instanceof AbortSignal) return signal;
-  throw new SluiceError("invalid_option", `signal must be an AbortSignal, not ${quote(signal)}`, {
-    details: { option: "signal" },
-  });
 }
 
 function failed({ id, name }: RunRow, failures: readonly NodeFailure[]): SluiceError {

@@ -1,5 +1,6 @@
-import { isOver, notFound, RunVigil, type Post } from "./over.js";
+import { isOver, notFound, RunVigil } from "./over.js";
 import { statusOf, type RunStatus } from "./run-status.js";
+import type { Post } from "./wait.js";
 
 const POLL_MS_MIN = 100;
 const POLL_MS_MAX = 1_000;
@@ -13,14 +14,12 @@ export async function* watchRun(
   id: string,
   signal: AbortSignal | null,
 ): AsyncGenerator<RunStatus, void, undefined> {
-  const vigil = new RunVigil(post, id);
+  const vigil = new RunVigil(post, id, { timeoutMs: null, signal });
   let seen = "";
   let pollMs = POLL_MS_MIN;
   try {
     for (;;) {
-      signal?.throwIfAborted();
-      await vigil.announce();
-      const status = await statusOf(post.db, id);
+      const status = await vigil.look(() => statusOf(post.db, id));
       if (status === null) throw notFound(id);
       const text = JSON.stringify(status);
       if (text !== seen) {
@@ -29,7 +28,7 @@ export async function* watchRun(
         pollMs = POLL_MS_MIN;
       }
       if (isOver(status.state)) return;
-      await vigil.wait(pollMs, signal);
+      await vigil.wait(pollMs);
       pollMs = Math.min(pollMs * 1.5, POLL_MS_MAX);
     }
   } finally {

@@ -120,7 +120,7 @@ export const table = {
       default: 100,
       min: 10,
       max: 60_000,
-      help: "how often an idle worker looks for tasks that nobody woke it for",
+      help: "how often a worker polls; an idle one that LISTEN wakes polls once a second at most",
     },
     claimLoops: {
       kind: "integer",

@@ -14,3 +14,12 @@ export interface Claim<in out T = unknown> {
 export function issueClaim<T = unknown>(id: string, token: string): Claim<T> {
   return { id, token } as Claim<T>;
 }
+
+/**
+ * What tells one execution of a task from every other, of this task and of all others. The token alone does not: all
+ * tasks of one claim statement share it, and a task gets a new one with every claim.
+ */
+export function executionOf({ id, token }: Pick<Claim, "id" | "token">): string {
+  // guard: an execution has a name of its own -> test/worker/handler.test.ts: "ctx.claim differs between all executions, also of tasks that were claimed together"
+  return `${id}-${token}`;
+}

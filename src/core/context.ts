@@ -5,13 +5,15 @@ import type { TaskTerms } from "./terms.js";
 
 /** What a handler knows about its run and can do with it. Its functions may be taken out: `const { enqueue } = ctx`. */
 export interface TaskContext {
-  /** Of the task, the same in every run of it: what to give others as an idempotency key. */
+  /** Of the task. Issued again if the database is restored to an earlier state: not a key for others. */
   readonly id: string;
+  /** The same in every execution of the task, and of no other task ever: what to give others as an idempotency key. */
+  readonly idempotencyKey: string;
   readonly type: string;
   readonly queue: string;
   /** 1 for the first. */
   readonly attempt: number;
-  /** The token of this run, never the same twice: to tell a late write of an earlier run from this one's. */
+  /** Of this run alone, never the same twice, whatever the task: to tell a late write of an earlier run from this one's. */
   readonly claim: string;
   /** Aborted by the timeout, a cancel, a lost lease or the end of the grace at shutdown. */
   readonly signal: AbortSignal;

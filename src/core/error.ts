@@ -48,6 +48,7 @@ export type ErrorCode =
   | "schema_newer"
   | "schema_older"
   | "isolation_level"
+  | "encoding_unsupported"
   | "not_permitted"
   | "prepare_unsupported"
   | "connections_exceeded"

@@ -4,7 +4,7 @@ import { lossIn } from "./faithful.js";
 import { pathOfTrouble, type JsonTrouble } from "./jsonpath.js";
 
 export { describeError, type ErrorDescription } from "./describe.js";
-export { storable } from "./storable.js";
+export { noteOf, storable } from "./storable.js";
 
 /** The JSON text of an input, checked for everything that could make PostgreSQL refuse it later. */
 export function encodeInput(value: unknown, bytesMax: number): string {

@@ -1,6 +1,9 @@
 import { SluiceError } from "./error.js";
 import { didYouMean } from "./near.js";
 import { quote } from "./quote.js";
+import { clip } from "./text.js";
+
+const STRAY_BYTES_MAX = 512;
 
 /** Refuses anything but an object with known keys: a misspelt option must not be ignored in silence. */
 export function checkOptions(what: string, options: unknown, known: readonly string[]): void {
@@ -9,7 +12,7 @@ export function checkOptions(what: string, options: unknown, known: readonly str
   const stray = Object.keys(options).find((key) => !known.includes(key));
   if (stray === undefined) return;
   const all = `; it knows ${known.join(", ")}${didYouMean(stray, known)}`;
-  throw refusal(stray, `${what} has no option ${quote(stray)}${all}`);
+  throw refusal(clip(stray, STRAY_BYTES_MAX), `${what} has no option ${quote(stray)}${all}`);
 }
 
 /** Returns one of the listed words, or throws `invalid_option`. */

@@ -44,6 +44,12 @@ function flattened(value: unknown, bytesMax: number): string {
   }
 }
 
+/** In the place of a result that the database refused, with its reason: the same note, without a preview. */
+export function noteOf(text: string, refused: string): string {
+  const note = { truncated: true, bytes: Buffer.byteLength(text), preview: "", refused };
+  return `{ ${JSON.stringify(note).slice(1)}`;
+}
+
 function truncated(text: string, bytes: number, bytesMax: number): string {
   const room = Math.min(PREVIEW_BYTES_MAX, Math.max(0, bytesMax - NOTE_BYTES));
   // The blank tells this note from every value of a handler: JSON.stringify never writes one there.

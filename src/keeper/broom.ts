@@ -7,8 +7,10 @@ const DEAD_MIN = 10_000;
 const DEAD_MAX = 1_000_000;
 const LIVE_MAX = 2_000_000;
 const DEAD_SHARE_MIN = 0.1;
-// Nothing could be cleaned away: somebody holds an old snapshot.
-const REST_MS = 60_000;
+// Wait after a vacuum that left most rows dead, doubled each time: an old snapshot may be held for hours. A busy
+// queue kills as many rows again during a vacuum, which looks the same, so the first wait is short.
+const REST_MS_MIN = 1_000;
+const REST_MS_MAX = 60_000;
 
 /**
  * Cleans away what claims leave behind. Autovacuum looks once a minute, and by then a busy queue has millions
@@ -17,7 +19,7 @@ const REST_MS = 60_000;
 export class Broom {
   readonly #line: Line;
   readonly #clock: Clock;
-  readonly #restUntilMs = new Map<Walked, number>();
+  readonly #rests = new Map<Walked, { untilMs: number; nextMs: number }>();
 
   constructor(line: Line, clock: Clock) {
     this.#line = line;
@@ -28,12 +30,16 @@ export class Broom {
     for (const { name, live, dead } of await walkedRows(this.#line)) {
       if (dead < Math.max(DEAD_MIN, live * DEAD_SHARE_MIN)) continue;
       if (dead > DEAD_MAX || live > LIVE_MAX) continue;
-      if (this.#clock.now() < (this.#restUntilMs.get(name) ?? 0)) continue;
-      // Before it, so that one that fails is not tried again at once.
-      this.#restUntilMs.set(name, this.#clock.now() + REST_MS);
+      const rest = this.#rests.get(name) ?? { untilMs: 0, nextMs: REST_MS_MIN };
+      if (this.#clock.now() < rest.untilMs) continue;
+      // Set beforehand, so that a vacuum that fails is not repeated at once.
+      this.#rests.set(name, {
+        untilMs: this.#clock.now() + rest.nextMs,
+        nextMs: Math.min(2 * rest.nextMs, REST_MS_MAX),
+      });
       await vacuum(this.#line, name);
       const after = (await walkedRows(this.#line)).find((rows) => rows.name === name);
-      if (after !== undefined && after.dead <= dead / 2) this.#restUntilMs.delete(name);
+      if (after !== undefined && after.dead <= dead / 2) this.#rests.delete(name);
     }
   }
 }

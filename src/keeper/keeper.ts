@@ -1,5 +1,7 @@
+import { randomInt } from "node:crypto";
 import type { Clock, Logger } from "../core/ports.js";
 import { tellTrouble } from "../postgres/fault.js";
+import { keepLeave, keepLook, type KeepLook, type LookIntervals } from "../postgres/keep-look.js";
 import { keepLanes, due, pruneDone, pruneNotes, reap } from "../postgres/keep.js";
 import type { Line } from "../postgres/line.js";
 import { pruneGraphs } from "../postgres/workflow/graph.js";
@@ -25,104 +27,242 @@ interface KeeperOptions {
   readonly line: Line;
   readonly log: Logger;
   readonly clock: Clock;
-  readonly dueIntervalMs: number;
-  readonly reapIntervalMs: number;
+  /** How often to look where notifications do not arrive, and while something waits for the next look. */
+  readonly pollIntervalMs: number;
   readonly history: History;
+  /** Whether notifications arrive. */
+  readonly listening: () => boolean;
   /** Something became ready. */
   readonly onMoved: () => void;
   /** Tasks of a run are to be placed, by whoever knows them. */
   readonly onUnplaced: () => void;
 }
 
+// How long a look may be put off where notifications arrive: with nothing to do, and with some work in the queue.
+// sluice.look_by relies on the first.
+const QUIET_MS = 2_500;
+const LIVE_MS = 1_000;
+// Others look at an expired lease too: not all at the same moment.
+const SPREAD_MS = 100;
+const LOOK_GAP_MS = 5;
+const RETRY_MS = 500;
+// A worker that begins to work sees to it that the leader knows, this soon.
+const ACTIVE_MS = 200;
 const DUE_MAX = 1_000;
-// Also how long a look waits after one that failed.
-const SCHEDULES_FIRST_MS = 500;
 const PRUNE_MAX = 2_000;
 const PRUNE_STEPS_MAX = 200;
 // Old runs that are to be kept may be many: so many looks that find nothing else, and the rest next time.
 const PRUNE_IDLE_MAX = 10;
-const PRUNE_INTERVAL_MS = 5_000;
-const GRAPHS_INTERVAL_MS = 60_000;
 const LANES_MAX = 500;
-const LANES_INTERVAL_MS = 1_000;
-const SWEEP_INTERVAL_MS = 1_000;
 const RUNS_MAX = 1_000;
 const ORPHANS_MAX = 100;
 // An outcome that somebody waited for is kept this long even where history is off.
 const AWAITED_MS = 60_000;
+/** How often the leader does what no look asks for. */
+const INTERVALS_MS = {
+  lanes: 1_000,
+  reap: 1_000,
+  orphans: 1_000,
+  prune: 5_000,
+  notes: 10_000,
+  graphs: 60_000,
+  sweep: 1_000,
+  idleSweep: 15_000,
+} as const;
+
+type Duty = "due" | "schedules" | "runs" | Exclude<keyof typeof INTERVALS_MS, "idleSweep">;
 
 /**
  * What must happen without anyone asking. Every worker process runs one; any number may run at once,
- * because each statement skips what another has in hand.
+ * because each statement skips what another has in hand. To save work one of them leads: it sleeps until
+ * something is due, and does what there is. The others only look whether it still does, and all of them
+ * look when a lease ends.
  */
 export class Keeper {
+  /** By which a notification names us. */
+  readonly id = String(randomInt(1, 2 ** 47));
   readonly #o: KeeperOptions;
-  readonly #timers = new Map<string, NodeJS.Timeout>();
+  readonly #broom: Broom;
+  readonly #busy = new Set<Duty>();
+  readonly #restUntilMs = new Map<Duty, number>();
+  readonly #beganMs = new Map<string, number>();
+  #timer: NodeJS.Timeout | null = null;
+  #wakeAtMs = Number.POSITIVE_INFINITY;
+  #lookedMs = Number.NEGATIVE_INFINITY;
+  #looking: Promise<void> | null = null;
+  #again = false;
+  #leads = false;
+  #liveMs = Number.NEGATIVE_INFINITY;
+  // Until then tasks come back that this worker has put off: it does not wait for the leader to see them.
+  #followUntilMs = Number.NEGATIVE_INFINITY;
   #stopped = false;
   // Where walks over rows have come: each row has its turn, however many cannot be helped yet.
-  #again = FIRST;
+  #walk = FIRST;
   #orphan: OrphansWalk = { after: FIRST, afterParent: FIRST };
   #old = FIRST;
 
   constructor(options: KeeperOptions) {
     this.#o = options;
+    this.#broom = new Broom(options.line, options.clock);
   }
 
   start(): void {
-    this.#every("due", this.#o.dueIntervalMs, () => this.#due());
-    this.#every("reap", this.#o.reapIntervalMs, () => this.#reap());
-    this.#every("schedules", SCHEDULES_FIRST_MS, () => this.#schedules());
-    this.#every("lanes", LANES_INTERVAL_MS, () => this.#lanes());
-    this.#every("runs", this.#o.dueIntervalMs, () => this.#runs());
-    this.#every("orphans", LANES_INTERVAL_MS, () => this.#orphans());
-    this.#every("prune", PRUNE_INTERVAL_MS, () => this.#prune());
-    this.#every("graphs", GRAPHS_INTERVAL_MS, () => pruneGraphs(this.#o.line));
-    const broom = new Broom(this.#o.line, this.#o.clock);
-    this.#every("sweep", SWEEP_INTERVAL_MS, () => broom.sweep());
+    this.look();
   }
 
-  stop(): void {
+  /** Resolves when another may lead. Best effort: without it the others notice. */
+  async stop(): Promise<void> {
     this.#stopped = true;
-    for (const timer of this.#timers.values()) clearTimeout(timer);
+    if (this.#timer !== null) clearTimeout(this.#timer);
+    await this.#looking;
+    if (this.#leads) await keepLeave(this.#o.line, this.id).catch(() => {});
   }
 
-  /** Calls work again and again; work may say that it wants to be called sooner. */
-  #every(name: string, intervalMs: number, work: () => Promise<number | void>): void {
-    const again = (ms: number): void => {
-      if (!this.#stopped)
-        this.#timers.set(
-          name,
-          setTimeout(() => void turn(), ms * (0.9 + Math.random() * 0.2)),
-        );
-    };
-    const turn = async (): Promise<void> => {
-      try {
-        again((await work()) ?? intervalMs);
-      } catch (e) {
-        if (this.#stopped) return;
-        tellTrouble(this.#o.log, `keeper: ${name} failed`, e);
-        // guard: what failed once is tried again -> test/worker/properties.test.ts: "every claimed task is settled, released or lost with its lease, and none twice under one claim"
-        again(Math.max(intervalMs, 500));
-      }
-    };
-    again(intervalMs);
+  /** Something may be due sooner than we know. */
+  look(): void {
+    this.#wakeIn(0);
   }
 
-  async #due(): Promise<number> {
-    const { moved, nextMs } = await due(this.#o.line, DUE_MAX);
-    if (moved > 0) this.#o.onMoved();
-    if (moved === DUE_MAX) return 0;
-    return Math.min(nextMs ?? this.#o.dueIntervalMs, this.#o.dueIntervalMs);
+  /** A notification: who is meant looks at once; "all": the leader has left. */
+  hear(who: string): void {
+    if (who === this.id) this.look();
+    else if (who === "all") this.#wakeIn(Math.random() * SPREAD_MS);
+  }
+
+  /** This worker has something to do: the leader may not know yet. */
+  active(): void {
+    if (this.#o.clock.now() - this.#lookedMs > LIVE_MS) this.#wakeIn(ACTIVE_MS);
+  }
+
+  /** A task of ours comes back in so long. */
+  expect(ms: number): void {
+    if (ms > QUIET_MS) return;
+    this.#followUntilMs = Math.max(this.#followUntilMs, this.#o.clock.now() + ms + LIVE_MS);
+    this.#wakeIn(ms);
+  }
+
+  /** Looks in so long, or sooner if that was meant before. */
+  #wakeIn(ms: number): void {
+    const now = this.#o.clock.now();
+    const atMs = Math.max(now + ms, this.#lookedMs + LOOK_GAP_MS);
+    if (this.#stopped || this.#wakeAtMs <= atMs) return;
+    if (this.#timer !== null) clearTimeout(this.#timer);
+    this.#wakeAtMs = atMs;
+    this.#timer = setTimeout(() => {
+      this.#wakeAtMs = Number.POSITIVE_INFINITY;
+      this.#timer = null;
+      if (this.#looking !== null) this.#again = true;
+      else this.#looking = this.#turn().finally(() => (this.#looking = null));
+    }, atMs - now);
+  }
+
+  async #turn(): Promise<void> {
+    this.#again = false;
+    try {
+      const seen = await keepLook(this.#o.line, this.id, this.#intervals());
+      this.#lookedMs = this.#o.clock.now();
+      if (this.#stopped) return;
+      this.#lead(seen.leads);
+      this.#attend(seen);
+      this.#wakeIn(this.#again ? 0 : this.#nextMs(seen));
+    } catch (e) {
+      if (this.#stopped) return;
+      tellTrouble(this.#o.log, "keeper: look failed", e);
+      // guard: what failed once is tried again -> test/worker/properties.test.ts: "every claimed task is settled, released or lost with its lease, and none twice under one claim"
+      this.#wakeIn(RETRY_MS);
+    }
+  }
+
+  #intervals(): LookIntervals {
+    const pollMs = Math.min(this.#o.pollIntervalMs, QUIET_MS);
+    if (this.#o.listening()) return { quietMs: QUIET_MS, liveMs: LIVE_MS, pollMs };
+    return { quietMs: pollMs, liveMs: Math.min(pollMs, LIVE_MS), pollMs };
+  }
+
+  #lead(leads: boolean): void {
+    this.#leads = leads;
+    if (!leads) this.#beganMs.clear();
+  }
+
+  #nextMs({ leads, nextMs, dueMs }: KeepLook): number {
+    if (leads) return nextMs;
+    if (this.#follows && dueMs !== null && dueMs < nextMs) return dueMs;
+    return nextMs + Math.random() * SPREAD_MS;
+  }
+
+  get #follows(): boolean {
+    return this.#o.clock.now() < this.#followUntilMs;
+  }
+
+  /** Begins all that there is to do. */
+  #attend({ leads, live, dead, due, ticks, runs, flows, ended }: KeepLook): void {
+    if (dead) this.#do("reap", () => this.#reap());
+    if (due && (leads || this.#follows)) this.#do("due", () => this.#due());
+    if (!leads) return;
+    if (ticks) this.#do("schedules", () => this.#schedules());
+    if (runs) this.#do("runs", () => this.#runs());
+    if (live) this.#every("lanes", INTERVALS_MS.lanes, () => this.#lanes());
+    if (live) this.#every("reap", INTERVALS_MS.reap, () => this.#reap());
+    if (flows) this.#every("orphans", INTERVALS_MS.orphans, () => this.#orphans());
+    this.#every("prune", INTERVALS_MS.prune, () => this.#prune(ended));
+    this.#every("notes", INTERVALS_MS.notes, () => this.#notes());
+    this.#every("graphs", INTERVALS_MS.graphs, () => pruneGraphs(this.#o.line));
+    if (live) this.#liveMs = this.#o.clock.now();
+    const lately = this.#o.clock.now() - this.#liveMs < INTERVALS_MS.idleSweep;
+    const sweepMs = lately ? INTERVALS_MS.sweep : INTERVALS_MS.idleSweep;
+    this.#every("sweep", sweepMs, () => this.#broom.sweep());
+  }
+
+  /** At most once in so long, counted from when we began to lead. */
+  #every(duty: Duty, intervalMs: number, work: () => Promise<unknown>): void {
+    const now = this.#o.clock.now();
+    const began = this.#beganMs.get(duty);
+    // A look may come a little early.
+    if (began !== undefined && now - began < intervalMs * 0.9) return;
+    this.#beganMs.set(duty, now);
+    if (began !== undefined || duty === "lanes") this.#do(duty, work);
+  }
+
+  /** Begins it, unless it is under way or has just failed. */
+  #do(duty: Duty, work: () => Promise<unknown>): void {
+    const rests = this.#o.clock.now() < (this.#restUntilMs.get(duty) ?? 0);
+    if (rests || this.#busy.has(duty)) return;
+    this.#busy.add(duty);
+    void this.#try(duty, work).finally(() => this.#busy.delete(duty));
+  }
+
+  async #try(duty: Duty, work: () => Promise<unknown>): Promise<void> {
+    try {
+      await work();
+    } catch (e) {
+      if (this.#stopped) return;
+      tellTrouble(this.#o.log, `keeper: ${duty} failed`, e);
+      this.#rest(duty, RETRY_MS);
+    }
+  }
+
+  #rest(duty: Duty, ms: number): void {
+    this.#restUntilMs.set(duty, this.#o.clock.now() + ms);
+  }
+
+  async #due(): Promise<void> {
+    for (let moved = DUE_MAX; moved === DUE_MAX && !this.#stopped;) {
+      ({ moved } = await due(this.#o.line, DUE_MAX));
+      if (moved > 0) this.#o.onMoved();
+      // Somebody's open transaction has what is due in hand.
+      else this.#rest("due", this.#o.pollIntervalMs);
+    }
   }
 
   /** Notes, timers, what is to be cancelled or to run again. */
-  async #runs(): Promise<number> {
-    const { moved, nextMs, unplaced, after } = await keepRuns(this.#o.line, RUNS_MAX, this.#again);
-    this.#again = after;
-    if (unplaced) this.#o.onUnplaced();
-    if (moved > 0) this.#o.onMoved();
-    if (moved >= RUNS_MAX) return 0;
-    return Math.min(nextMs ?? this.#o.dueIntervalMs, this.#o.dueIntervalMs);
+  async #runs(): Promise<void> {
+    for (let moved = RUNS_MAX; moved >= RUNS_MAX && !this.#stopped;) {
+      const kept = await keepRuns(this.#o.line, RUNS_MAX, this.#walk);
+      this.#walk = kept.after;
+      moved = kept.moved;
+      if (kept.unplaced) this.#o.onUnplaced();
+      if (moved > 0) this.#o.onMoved();
+    }
   }
 
   /** One at a time: each is a run of its own, of many items perhaps. */
@@ -138,10 +278,11 @@ export class Keeper {
     }
   }
 
-  async #schedules(): Promise<number> {
+  async #schedules(): Promise<void> {
     const { ticks, nextMs } = await tick(this.#o.line, this.#o.log);
     if (ticks > 0) this.#o.onMoved();
-    return nextMs;
+    // The next tick of these was not known to the look.
+    this.#wakeIn(nextMs);
   }
 
   async #reap(): Promise<void> {
@@ -151,22 +292,26 @@ export class Keeper {
     this.#o.onMoved();
   }
 
-  async #lanes(): Promise<number> {
-    const looked = await keepLanes(this.#o.line, LANES_MAX);
-    if (looked > 0) this.#o.onMoved();
-    return looked < LANES_MAX ? LANES_INTERVAL_MS : 0;
+  async #lanes(): Promise<void> {
+    for (let looked = LANES_MAX; looked >= LANES_MAX && !this.#stopped;) {
+      looked = await keepLanes(this.#o.line, LANES_MAX);
+      if (looked > 0) this.#o.onMoved();
+    }
   }
 
   /** Bounded steps, so that no statement is long and no other work on this line waits long. */
-  async #prune(): Promise<void> {
+  async #prune(runs: boolean): Promise<void> {
     const older = atLeast(this.#o.history, AWAITED_MS);
     for (let i = 0; i < PRUNE_STEPS_MAX && !this.#stopped; i++) {
       if ((await pruneDone(this.#o.line, older)).rested) break;
     }
+    if (runs) await this.#pruneRuns(older);
+  }
+
+  async #notes(): Promise<void> {
     for (let i = 0; i < PRUNE_STEPS_MAX && !this.#stopped; i++) {
       if ((await pruneNotes(this.#o.line, PRUNE_MAX)) < PRUNE_MAX) break;
     }
-    await this.#pruneRuns(older);
   }
 
   /** Goes on while there is something to delete: many small runs are few rows at a time. */

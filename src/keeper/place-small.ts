@@ -1,16 +1,22 @@
 import { batchesOf, faultOf, prepareText, type PlaceDesk } from "../client/place.js";
+import { isSluiceError, type SluiceError } from "../core/error.js";
 import type { Prepared } from "../client/prepare.js";
 import type { Queryable } from "../core/ports.js";
 import type { TaskTerms } from "../core/terms.js";
 import { inTransaction, type Lender } from "../postgres/transaction.js";
-import { misplaced, type PlacedBatch } from "../postgres/workflow/place.js";
+import { misplaced, putOff, type PlacedBatch } from "../postgres/workflow/place.js";
 import { placeSmallTasks, takeSmall, type SmallNode } from "../postgres/workflow/small.js";
+import { trying } from "./try.js";
 
 /** What placing needs: the types that this process knows, and connections that no claim uses. */
 export interface PlaceCrew extends PlaceDesk {
   readonly pool: Lender;
   /** By stream. */
   readonly terms: ReadonlyMap<number, TaskTerms<never>>;
+  /** The worker in whose process the user's code runs, if there is one: what it has in hand is not to blame. */
+  readonly worker?: () => string | null;
+  /** A node was put off because of this. */
+  readonly onPutOff?: (e: unknown) => void;
 }
 
 /** How many were placed or failed, and whether there are others that are to be placed one by one. */
@@ -30,28 +36,54 @@ interface Fault {
   readonly error: string;
 }
 
+interface Late {
+  readonly node: SmallNode;
+  readonly error: SluiceError;
+}
+
+/** Nodes of a batch that are not placed with it: their inputs are wrong, or were not checked in time. */
+interface Left {
+  readonly faults: Fault[];
+  readonly late: Late[];
+}
+
 export const SMALL_MAX = 100;
 const SMALL_BYTES = 4 * 1024 * 1024;
-// Checking may wait for what the user's own code waits for; the server ends a transaction that stands still for long.
-const PREPARE_MS_MAX = 5_000;
 
 /**
  * Places nodes of one task each, many in one transaction: a chain advances by one node after the other, and each in a
- * transaction of its own would cost more than its task. Those whose fault it is fail; if anything else goes wrong, none
- * is placed.
+ * transaction of its own would cost more than its task. Those whose fault it is fail, those that were not checked in
+ * time are put off; if anything else goes wrong, none is placed.
  */
 export async function placeSmall(o: PlaceCrew): Promise<PlacedSmall> {
-  const faults: Fault[] = [];
-  const placed = await inTransaction(o.db, (tx) => work(o, faults, tx), o.pool);
+  const left: Left = { faults: [], late: [] };
   // What we have in hand we cannot let fail: whoever does that may have to wait for its run.
-  for (const { node, error } of faults) await misplaced(o.db, node, error);
-  return placed;
+  try {
+    const placed = await inTransaction(o.db, (tx) => work(o, left, tx), o.pool);
+    for (const { node, error } of left.faults) await misplaced(o.db, node, error);
+    return placed;
+  } finally {
+    for (const { node, error } of left.late) {
+      o.onPutOff?.(error);
+      await putOff(o.db, node, error);
+    }
+  }
 }
 
-async function work(o: PlaceCrew, faults: Fault[], tx: Queryable): Promise<PlacedSmall> {
+async function work(o: PlaceCrew, left: Left, tx: Queryable): Promise<PlacedSmall> {
   const limits = { max: SMALL_MAX, bytes: SMALL_BYTES };
   const { nodes, others } = await takeSmall(o.db, [...o.terms.keys()], limits, tx);
-  const items = await prepareAll(o, nodes, faults);
+  if (nodes.length > 0) await trying(o, nodes, tx, () => placeAll(o, nodes, left, tx));
+  return { count: nodes.length, others };
+}
+
+async function placeAll(
+  o: PlaceCrew,
+  nodes: readonly SmallNode[],
+  left: Left,
+  tx: Queryable,
+): Promise<void> {
+  const items = await prepareAll(o, nodes, left);
   const batches = await batchesOfAll(o, items);
   // From the first of these on runs are locked: nothing but statements comes between.
   let lock = items.map(({ node }) => node.run);
@@ -59,7 +91,6 @@ async function work(o: PlaceCrew, faults: Fault[], tx: Queryable): Promise<Place
     await placeSmallTasks(o.db, theirs, lock, batch, tx);
     lock = [];
   }
-  return { count: nodes.length, others };
 }
 
 interface SmallBatch {
@@ -81,26 +112,26 @@ async function batchesOfAll(o: PlaceCrew, items: readonly Item[]): Promise<Small
   return all;
 }
 
-/** Checked and given their keys, but for those that cannot be, or not in time: they are taken again. */
+/** Checked and given their keys, but for those that cannot be, or not in time. All at once: none waits for a slow one. */
 async function prepareAll(
   { terms }: PlaceCrew,
   nodes: readonly SmallNode[],
-  faults: Fault[],
+  { faults, late }: Left,
 ): Promise<Item[]> {
-  const items: Item[] = [];
-  const began = performance.now();
-  for (const node of nodes) {
-    if (performance.now() - began > PREPARE_MS_MAX) break;
+  const prepare = async (node: SmallNode): Promise<Item | null> => {
     try {
-      items.push({ node, prepared: await prepareText(terms.get(node.stream)!, node.input) });
+      return { node, prepared: await prepareText(terms.get(node.stream)!, node.input) };
     } catch (e) {
       // guard: small ones fail by themselves -> test/worker/workflow-place.test.ts: "a key function that throws fails the node with a reason, once, and the worker goes on without a poll"
       const error = faultOf(e);
-      if (error === null) throw e;
-      faults.push({ node, error });
+      if (error !== null) faults.push({ node, error });
+      else if (isSluiceError(e, "timeout")) late.push({ node, error: e });
+      else throw e;
+      return null;
     }
-  }
-  return items;
+  };
+  const items = await Promise.all(nodes.map(prepare));
+  return items.filter((item) => item !== null);
 }
 
 /** Those of one type, priority and number of attempts together. */

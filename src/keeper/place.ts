@@ -12,6 +12,7 @@ import {
   type Unplaced,
 } from "../postgres/workflow/place.js";
 import { placeSmall, SMALL_MAX, type PlaceCrew } from "./place-small.js";
+import { trying } from "./try.js";
 
 export type { PlaceCrew } from "./place-small.js";
 
@@ -42,7 +43,7 @@ export class Placer {
   #glancedMs = Number.NEGATIVE_INFINITY;
 
   constructor(options: PlacerOptions) {
-    this.#o = options;
+    this.#o = { ...options, onPutOff: tellPutOff(options.log) };
   }
 
   /** Something is to be placed somewhere, perhaps here. */
@@ -72,7 +73,7 @@ export class Placer {
         for (; !this.#stopped && (await placeNext(this.#o)); restMs = REST_MS) this.#o.onMoved();
       } catch (e) {
         if (this.#stopped) break;
-        tellTrouble(this.#o.log, "tasks of a run could not be placed", e);
+        this.#o.onPutOff?.(e);
         // Others may be placed, unless it was the connection; then the keeper looks again before long.
         this.#again ||= !isReplyLost(e);
         restMs = Math.min(REST_MS_MAX, 2 * restMs);
@@ -82,6 +83,11 @@ export class Placer {
     this.#busy = false;
   }
 }
+
+const tellPutOff =
+  (log: Logger) =>
+  (e: unknown): void =>
+    tellTrouble(log, "tasks of a run could not be placed", e);
 
 /** Places the tasks of one node, or of many small ones. False if there is none that nobody has in hand. */
 export async function placeNext(o: PlaceCrew): Promise<boolean> {
@@ -107,10 +113,11 @@ async function placeOne(o: PlaceCrew): Promise<boolean> {
   let taken: Unplaced | "again" | null = null;
   let takenMs = 0;
   const work = async (tx: Queryable): Promise<void> => {
-    taken = await takeUnplaced(db, [...terms.keys()], tx);
+    const node = await takeUnplaced(db, [...terms.keys()], tx);
+    taken = node;
     takenMs = performance.now();
-    if (taken !== null && taken !== "again")
-      await placeNode(o, taken, terms.get(taken.stream)!, tx);
+    if (node !== null && node !== "again")
+      await trying(o, [node], tx, () => placeNode(o, node, terms.get(node.stream)!, tx));
   };
   try {
     await inTransaction(db, work, pool);
@@ -136,7 +143,7 @@ async function failed(
   // guard: a lost connection is no try -> test/worker/workflow-place.test.ts: "a connection that is lost while a node is placed counts as no try"
   if (isReplyLost(e) && heldMs < HELD_MS_MAX) throw e;
   // guard: what fails lets others go first -> test/worker/workflow-place.test.ts: "a node that cannot be placed does not stop the others, and fails after ten tries"
-  const { code = "database_busy", message } = describeError(e);
+  const { name, code = name, message } = describeError(e);
   await putOff(db, node, { code, message });
   // Somebody has removed a limit that we had declared: the next try declares it again.
   if (isSluiceError(e, "unknown_limit")) declarations.forget();

@@ -1,10 +1,11 @@
 import type { Queryable } from "../core/ports.js";
 import type { Database } from "./database.js";
+import { repeat } from "./repeat.js";
 import { statement } from "./statement.js";
 import { cancelMaps } from "./workflow/cancel-maps.js";
 
 /**
- * cancelled: it will not run. asked: it runs, and hears of it with its worker's next heartbeat.
+ * cancelled: it will not run. asked: it runs; its worker is notified, or learns of it with its next heartbeat.
  * over: it had ended. unknown: there is no such task. moving: between two states just now.
  */
 export type CancelAnswer = "cancelled" | "asked" | "over" | "unknown" | "moving";
@@ -40,14 +41,15 @@ export async function cancel(
 
 const retryStatement = statement<{ retried: boolean }>({
   name: "retry",
-  text: "select sluice.retry($1) as retried",
-  params: ["int8"],
+  text: "select sluice.retry($1, $2) as retried",
+  params: ["int8", "int8"],
   columns: ["retried"],
 });
 
 /** Runs a failed or cancelled task again. False if it is neither. */
 export async function retry(db: Database, id: string): Promise<boolean> {
-  return (await db.one(retryStatement, [id])).retried;
+  const { retried } = await repeat((token) => db.one(retryStatement, [id, token]));
+  return retried;
 }
 
 const unblockStatement = statement<{ unblocked: boolean }>({

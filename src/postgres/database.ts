@@ -3,7 +3,7 @@ import pg from "pg";
 import { SluiceError } from "../core/error.js";
 import { checkSchemaName } from "../core/name.js";
 import type { Queryable } from "../core/ports.js";
-import { toSluiceError } from "./fault.js";
+import { fromDriver } from "./fault.js";
 import { endPool, openPool } from "./part.js";
 import { inSchema, type AnyStatement, type Statement } from "./statement.js";
 
@@ -22,6 +22,7 @@ interface DatabaseOptions {
 // Work resumes within 10 s of the database's return: an attempt to connect that began before it,
 // and the pause after that, must be over by then.
 const CONNECT_TIMEOUT_MS = 5_000;
+const KEEP_ALIVE_MS = 10_000;
 // Without this a caller would wait for ever on a connection whose other side has gone.
 const API_PATIENCE = { query_timeout: 30_000 };
 
@@ -37,8 +38,11 @@ export class Database {
   readonly aside: pg.Pool;
   readonly #config: pg.ClientConfig;
   readonly #ownsPool: boolean;
+  /** Ends the calls that wait for a connection of the caller's pool. */
+  readonly #waiting = new Set<() => void>();
   /** @internal Whether statements are named; false behind a pooler in transaction mode. */
   readonly prepared: boolean;
+  #closed = false;
   readonly #texts = new Map<string, string>();
   readonly #prefix: string;
 
@@ -59,9 +63,44 @@ export class Database {
     try {
       const text = this.text(s);
       if (on !== undefined) return (await on.query(text, values)).rows as Row[];
-      return (await this.api.query(this.named(s, values))).rows as Row[];
+      return (await this.#query(this.named(s, values))).rows as Row[];
     } catch (e) {
-      throw toSluiceError(e);
+      throw fromDriver(e);
+    }
+  }
+
+  /** @internal A connection for enqueue and queries. Rejects if we close before there is one. */
+  lend(): Promise<pg.PoolClient> {
+    const lent = this.api.connect();
+    // The end of a pool of ours answers its waiters; the caller's stays open, and they would wait on.
+    if (this.#ownsPool) return lent;
+    return new Promise((resolve, reject) => {
+      const giveUp = (): void => {
+        reject(new Error("closed while a connection was waited for"));
+        void lent.then((client) => client.release()).catch(() => {});
+      };
+      this.#waiting.add(giveUp);
+      const served = (): void => void this.#waiting.delete(giveUp);
+      lent.finally(served).then(resolve, reject);
+    });
+  }
+
+  /** What is still in line for a connection of the caller's pool when we close is never sent. */
+  async #query(query: pg.QueryConfig): Promise<pg.QueryResult> {
+    if (this.#ownsPool) return this.api.query(query);
+    const client = await this.lend();
+    let broken: Error | undefined;
+    // A connection that breaks tells by an event too; unheard, it ends the process.
+    const hear = (e: Error): void => void (broken = e);
+    client.on("error", hear);
+    try {
+      return await client.query(query);
+    } catch (e) {
+      broken ??= e as Error;
+      throw e;
+    } finally {
+      client.off("error", hear);
+      client.release(broken);
     }
   }
 
@@ -101,8 +140,17 @@ export class Database {
     return this.api.totalCount + aside;
   }
 
+  /** @internal Nothing that fails from now on is worth another try. */
+  get closed(): boolean {
+    return this.#closed;
+  }
+
   async close(): Promise<void> {
+    this.#closed = true;
     // The caller's own pool stays open.
+    // guard: closing answers waiters of the caller's pool -> test/client/close.test.ts: "close() rejects calls that wait for a connection of the caller's pool, and never sends them"
+    for (const giveUp of this.#waiting) giveUp();
+    this.#waiting.clear();
     await endPool(this.aside);
   }
 }
@@ -116,6 +164,8 @@ function clientConfig(options: DatabaseOptions): pg.ClientConfig {
   const common = {
     connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
     keepAlive: true,
+    // A connection whose other side is gone is noticed some 20 s after its last word, instead of after two hours.
+    keepAliveInitialDelayMillis: KEEP_ALIVE_MS,
     // Whose connections these are, for people who look at pg_stat_activity; unless the url or PGAPPNAME says it. Behind a
     // pooler that lends connections by transaction the name would stay on what others use.
     ...(options.prepare === false ? {} : { fallback_application_name: "sluice" }),

@@ -1,4 +1,5 @@
 import { SluiceError, isSluiceError, type ErrorCode } from "../core/error.js";
+import { describeError } from "../core/json.js";
 import type { Logger } from "../core/ports.js";
 
 interface PgError {
@@ -16,12 +17,34 @@ const NOT_PREPARED = new Set(["26000", "42P05"]);
 const READ_ONLY = "25006";
 // Too many connections, disk full, out of memory.
 const UNAVAILABLE = new Set(["53300", READ_ONLY, "53100", "53200"]);
+// What node's sockets and resolver say of a connection that is gone, or never was.
+const NETWORK = new Set([
+  "EADDRNOTAVAIL",
+  "EAI_AGAIN",
+  "ECONNABORTED",
+  "ECONNREFUSED",
+  "ECONNRESET",
+  "EHOSTDOWN",
+  "EHOSTUNREACH",
+  "ENETDOWN",
+  "ENETRESET",
+  "ENETUNREACH",
+  "ENOTCONN",
+  "ENOTFOUND",
+  "EPIPE",
+  "ERR_STREAM_DESTROYED",
+  "ETIMEDOUT",
+]);
+// The driver's own words for the same; they carry no code.
+const DRIVER =
+  /^(connection terminated|client (was closed|has encountered)|timeout (expired|exceeded)|query read timeout)/i;
 // Cannot be serialised, deadlock, lock timeout, cancelled or statement timeout.
 const BUSY = new Set(["40001", "40P01", "55P03", "57014"]);
 
 /**
  * Errors of the database in our words. What our functions refuse carries its code in the constraint
- * field; a lost connection or a server that cannot serve becomes `database_unavailable`.
+ * field; a lost connection or a server that cannot serve becomes `database_unavailable`. Anything else,
+ * such as what a user's code threw, stays what it is.
  */
 export function toSluiceError(e: unknown): unknown {
   if (e instanceof SluiceError || typeof e !== "object" || e === null) return e;
@@ -34,6 +57,16 @@ export function toSluiceError(e: unknown): unknown {
     return unavailable(`the database is not available: ${text}`, e);
   }
   return e;
+}
+
+/**
+ * The same for what the driver itself rejected a statement with. Without a SQLSTATE the server did not answer, whatever
+ * the driver calls that: the reply counts as lost.
+ */
+export function fromDriver(e: unknown): unknown {
+  const told = toSluiceError(e);
+  if (told instanceof SluiceError || sqlstate(told) !== null) return told;
+  return unavailable(`the database is not available: ${describeError(e).message}`, e);
 }
 
 /** With the server's own code, if it gave one: a wrong password (28P01) is no outage. */
@@ -84,17 +117,27 @@ function isUnavailable(e: unknown): boolean {
 
 /**
  * Whether the connection went away with a statement under way, so that nobody knows if it committed.
- * With any other error the server has told us that it did not.
+ * With any other error of the server it did not, and one of another origin says nothing about it.
  */
 export function isReplyLost(e: unknown): boolean {
   if (e instanceof SluiceError) {
     if (e.code !== "database_unavailable" || e.details?.["sent"] === false) return false;
-    return isReplyLost(e.cause);
+    const state = sqlstate(e.cause);
+    return state === null || isLostState(state);
   }
-  if (typeof e !== "object" || e === null) return false;
-  const code = sqlstate(e);
-  // A driver's network error has no SQLSTATE: ECONNRESET, "Connection terminated", a timeout.
-  return code === null || code.startsWith("08") || code.startsWith("57P");
+  const state = sqlstate(e);
+  // guard: only errors of the driver are lost replies -> test/postgres/fault.test.ts: "an error that did not come from the driver is not a lost reply"
+  return state === null ? isNetworkError(e) : isLostState(state);
+}
+
+function isLostState(state: string): boolean {
+  return state.startsWith("08") || state.startsWith("57P");
+}
+
+function isNetworkError(e: unknown): boolean {
+  if (!(e instanceof Error)) return false;
+  const { code } = e as PgError;
+  return (typeof code === "string" && NETWORK.has(code)) || DRIVER.test(e.message);
 }
 
 /**
@@ -105,7 +148,28 @@ export function isReadOnly(e: unknown): boolean {
   return sqlstate(e instanceof SluiceError ? e.cause : e) === READ_ONLY;
 }
 
-function sqlstate(e: unknown): string | null {
+/**
+ * Whether the database is away: it cannot be reached, or says that it serves nobody now. Not 53400, by which it
+ * refuses one statement for what that needs (temp_file_limit).
+ */
+export function isOutage(e: unknown): boolean {
+  if (isSluiceError(e)) return e.code === "database_unavailable";
+  const code = sqlstate(e);
+  return code !== null && /^(08|53|57P)/.test(code) && code !== "53400";
+}
+
+/**
+ * The same for an error on a connection that may have broken. What has no SQLSTATE may be a mistake of who sent the
+ * statement; and a server that ended the connection for its transaction's sake (25P03, idle for too long) is there.
+ */
+export function isOutageOf(e: unknown, broken: Error | undefined): boolean {
+  if (isOutage(e)) return true;
+  if (broken === undefined || sqlstate(e) !== null) return false;
+  return sqlstate(broken) === null || isOutage(broken);
+}
+
+/** The server's code for an error, if it comes from the server. */
+export function sqlstate(e: unknown): string | null {
   const code = (e as PgError | null)?.code;
   // Not EPIPE and its like, which have five letters too: no class of SQLSTATE begins with an E.
   return typeof code === "string" && /^(?!E)[0-9A-Z]{5}$/.test(code) ? code : null;

@@ -132,11 +132,12 @@ const claimSuspectStatement = statement<{
   input: unknown;
   trace: string | null;
   passed: string;
+  nonce: string;
 }>({
   name: "claim_suspect",
-  text: "select id::text as id, stream, attempt, input, trace, passed from sluice.claim_suspect($1, $2, $3)",
+  text: "select id::text as id, stream, attempt, input, trace, passed, nonce from sluice.claim_suspect($1, $2, $3)",
   params: ["int8", "int8", "int8"],
-  columns: ["id", "stream", "attempt", "input", "trace", "passed"],
+  columns: ["id", "stream", "attempt", "input", "trace", "passed", "nonce"],
 });
 
 /** Claims a reserved suspect, alone. Null if it is gone or its limits are full just now. */
@@ -155,6 +156,7 @@ export async function claimSuspect(
     inputLength: 0,
     holds: SLOTS_MAX,
     trace: row.trace,
+    nonce: row.nonce,
     passed: new PassedReader().read(row.passed),
     alone: true,
   };

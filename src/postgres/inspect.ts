@@ -1,6 +1,7 @@
 import type { TaskState } from "../core/state.js";
 import type { Database } from "./database.js";
 import { statement } from "./statement.js";
+import { dateOf, type TimeText } from "./time.js";
 
 /** One task as it stands. */
 export interface TaskStatus {
@@ -28,16 +29,17 @@ interface StateRow {
   readonly state: TaskState;
   readonly attempt: number;
   readonly attempts_max: number;
-  readonly created_at: Date;
-  readonly run_at: Date | null;
-  readonly started_at: Date | null;
-  readonly finished_at: Date | null;
+  readonly created_at: TimeText;
+  readonly run_at: TimeText | null;
+  readonly started_at: TimeText | null;
+  readonly finished_at: TimeText | null;
   readonly outcome: unknown;
 }
 
 const stateStatement = statement<StateRow>({
   name: "task_state",
-  text: `select id::text as id, type, queue, priority, state, attempt, attempts_max, created_at, run_at, started_at, finished_at, outcome
+  text: `select id::text as id, type, queue, priority, state, attempt, attempts_max, to_json(created_at) as created_at, to_json(run_at) as run_at, to_json(started_at) as started_at, to_json(finished_at) as finished_at,
+      outcome
     from sluice.task_state where id = $1`,
   params: ["int8"],
   columns: [
@@ -64,10 +66,10 @@ export async function inspect(db: Database, id: string): Promise<TaskStatus | nu
   return {
     ...rest,
     attemptsMax: attempts_max,
-    createdAt: created_at,
-    runAt: run_at,
-    startedAt: started_at,
-    finishedAt: finished_at,
+    createdAt: dateOf(created_at),
+    runAt: dateOf(run_at),
+    startedAt: dateOf(started_at),
+    finishedAt: dateOf(finished_at),
   };
 }
 

@@ -68,7 +68,7 @@ export interface LimitStatus {
 
 const shedStatement = statement<{ shed: number }>({
   name: "shed",
-  text: "select sluice.shed() as shed",
+  text: "select shed from sluice.shed()",
   params: [],
   columns: ["shed"],
 });

@@ -1,7 +1,7 @@
 import pg from "pg";
 import { SluiceError } from "../core/error.js";
 import type { Database } from "./database.js";
-import { isReadOnly, isReplyLost, toSluiceError, unavailable } from "./fault.js";
+import { fromDriver, isReadOnly, isReplyLost, unavailable } from "./fault.js";
 import { destroy, part } from "./part.js";
 import type { AnyStatement, Statement } from "./statement.js";
 
@@ -63,8 +63,9 @@ export class Line {
     try {
       return (await client.query(query)).rows as unknown[];
     } catch (e) {
-      if (isReplyLost(e) || isReadOnly(e)) this.#drop(client);
-      throw toSluiceError(e);
+      const told = fromDriver(e);
+      if (isReplyLost(told) || isReadOnly(told)) this.#drop(client);
+      throw told;
     } finally {
       clearTimeout(watchdog);
     }

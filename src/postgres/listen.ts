@@ -8,10 +8,12 @@ type Hear = (payload: string) => void;
 
 const RETRY_MS_MIN = 100;
 const RETRY_MS_MAX = 5_000;
+const PING_MS = 30_000;
+const PING_REPLY_MS_MAX = 10_000;
 
 /**
  * Notifications as hints: nothing depends on one being heard. After every (re)connect all listeners
- * hear "again", because what was said meanwhile is lost.
+ * hear "again", because what was said meanwhile is lost; and "deaf" when the connection is lost.
  */
 export class Listener {
   readonly #db: Database;
@@ -22,6 +24,8 @@ export class Listener {
   #timer: NodeJS.Timeout | null = null;
   #retryMs = RETRY_MS_MIN;
   #closed = false;
+  #hears = false;
+  #ping: NodeJS.Timeout | null = null;
 
   constructor(db: Database, options: { readonly url?: string | undefined; readonly log: Logger }) {
     this.#db = db;
@@ -43,8 +47,16 @@ export class Listener {
       this.#lost(client, e);
       return;
     }
+    if (this.#client !== client) return;
     this.#retryMs = RETRY_MS_MIN;
+    this.#hears = true;
+    this.#pingLater(client);
     this.#tell("again");
+  }
+
+  /** Whether notifications arrive, as far as we know. */
+  get hears(): boolean {
+    return this.#hears;
   }
 
   /** Returns what stops the hearing. */
@@ -55,7 +67,9 @@ export class Listener {
 
   async close(): Promise<void> {
     this.#closed = true;
+    this.#hears = false;
     if (this.#timer !== null) clearTimeout(this.#timer);
+    if (this.#ping !== null) clearTimeout(this.#ping);
     if (this.#client !== null) await part(this.#client);
   }
 
@@ -63,10 +77,29 @@ export class Listener {
     for (const hear of this.#ears) hear(payload);
   }
 
+  /** A half-open connection says nothing: it is asked from time to time. */
+  #pingLater(client: pg.Client): void {
+    this.#ping = setTimeout(() => {
+      const late = (): void => this.#lost(client, new Error("no answer"));
+      this.#ping = setTimeout(late, PING_REPLY_MS_MAX).unref();
+      const answered = (): void => {
+        if (this.#ping !== null) clearTimeout(this.#ping);
+        if (this.#client === client && !this.#closed) this.#pingLater(client);
+      };
+      // What fails here is told by the connection itself.
+      client.query("select").then(answered, () => {});
+    }, PING_MS).unref();
+  }
+
   #lost(client: pg.Client, e: unknown): void {
     if (this.#closed || this.#client !== client) return;
     this.#client = null;
+    if (this.#ping !== null) clearTimeout(this.#ping);
     destroy(client);
+    if (this.#hears) {
+      this.#hears = false;
+      this.#tell("deaf");
+    }
     tellTrouble(this.#log, "the connection that listens was lost; polling goes on", e);
     const waitMs = this.#retryMs * (0.5 + Math.random() / 2);
     this.#retryMs = Math.min(this.#retryMs * 2, RETRY_MS_MAX);

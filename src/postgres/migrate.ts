@@ -104,6 +104,7 @@ const CREATE = `
     number int primary key, name text not null, digest text not null, applied_at timestamptz not null default now()
   );
   create table sluice.compatibility (compatible_from int not null);
+  alter table sluice.compatibility replica identity full;
   insert into sluice.compatibility values (1);
 `;
 

@@ -3,6 +3,45 @@ import pg from "pg";
 const GOODBYE_MS_MAX = 1_000;
 const members = new WeakMap<pg.Pool, Set<pg.Client>>();
 
+type Lent = (e: Error | undefined, client?: pg.PoolClient, release?: Release) => void;
+type Release = (destroy?: boolean | Error) => void;
+
+/** A pool of pg whose end also answers the calls that wait for a connection: pg's own never does. */
+class Pool extends pg.Pool {
+  readonly #waiting = new Set<() => void>();
+
+  override connect(): Promise<pg.PoolClient>;
+  override connect(lent: Lent): void;
+  override connect(lent?: Lent): Promise<pg.PoolClient> | void {
+    if (lent !== undefined) return this.#wait(lent);
+    return new Promise((resolve, reject) =>
+      this.#wait((e, client) => (client === undefined ? reject(e!) : resolve(client))),
+    );
+  }
+
+  #wait(lent: Lent): void {
+    const giveUp = (): void => {
+      if (this.#waiting.delete(giveUp)) lent(ended());
+    };
+    this.#waiting.add(giveUp);
+    super.connect((e, client, release) => {
+      if (this.#waiting.delete(giveUp)) lent(e, client, release);
+      else release();
+    });
+  }
+
+  async stop(): Promise<void> {
+    const end = atMost(this.end());
+    // guard: the end of a pool answers its waiters -> test/client/close.test.ts: "close() rejects calls that wait for a connection as closed"
+    for (const giveUp of this.#waiting) giveUp();
+    await end;
+  }
+}
+
+function ended(): Error {
+  return new Error("the pool was closed while a connection was waited for");
+}
+
 /**
  * A pool that endPool can end for certain. Its time limit is for opening a connection only: the pool's
  * own would also count the time that one waits in line for a connection to become free.
@@ -13,7 +52,7 @@ export function openPool({ connectionTimeoutMillis, ...config }: pg.PoolConfig):
       super({ ...config, connectionTimeoutMillis });
     }
   }
-  const pool = new pg.Pool({ ...config, Client });
+  const pool = new Pool({ ...config, Client });
   const open = new Set<pg.Client>();
   pool.on("connect", (client) => {
     // A server may let us in and throw us out in one breath, before whoever asked for it has his own listener.
@@ -29,7 +68,7 @@ export function openPool({ connectionTimeoutMillis, ...config }: pg.PoolConfig):
 
 /** Ends a pool. A handler that never gives its connection back, or a dead network, does not hold it up. */
 export async function endPool(pool: pg.Pool): Promise<void> {
-  await atMost(pool.end());
+  await (pool instanceof Pool ? pool.stop() : atMost(pool.end()));
   for (const client of members.get(pool) ?? []) destroy(client);
 }
 

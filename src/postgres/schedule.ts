@@ -1,6 +1,7 @@
 import { tickTime, type Missed } from "../core/schedule.js";
 import type { Database } from "./database.js";
 import { statement, type Statement } from "./statement.js";
+import { dateOf, type TimeText } from "./time.js";
 
 /** One schedule as it stands. */
 export interface ScheduleStatus {
@@ -42,8 +43,8 @@ interface StatusRow {
   readonly missed: Missed;
   readonly enabled: boolean;
   readonly paused: boolean;
-  readonly next_at: Date | null;
-  readonly last_at: Date | null;
+  readonly next_at: TimeText | null;
+  readonly last_at: TimeText | null;
   readonly last_task: string | null;
   readonly trouble: string | null;
 }
@@ -72,7 +73,8 @@ const STATUS_COLUMNS = [
 
 const lookStatement = statement<SeenRow>({
   name: "look_at_schedule",
-  text: `select name, type, queue, cron, time_zone, every_ms, missed, enabled, paused, next_at, last_at, last_task::text as last_task, trouble,
+  text: `select name, type, queue, cron, time_zone, every_ms, missed, enabled, paused, to_json(next_at) as next_at, to_json(last_at) as last_at,
+      last_task::text as last_task, trouble,
       digest, revision::text as revision, input_bytes
     from sluice.schedule_status where name = $1`,
   params: ["text"],
@@ -81,7 +83,8 @@ const lookStatement = statement<SeenRow>({
 
 const listStatement = statement<StatusRow>({
   name: "list_schedules",
-  text: `select name, type, queue, cron, time_zone, every_ms, missed, enabled, paused, next_at, last_at, last_task::text as last_task, trouble
+  text: `select name, type, queue, cron, time_zone, every_ms, missed, enabled, paused, to_json(next_at) as next_at, to_json(last_at) as last_at,
+      last_task::text as last_task, trouble
     from sluice.schedule_status where name > $1 order by name limit $2`,
   params: ["text", "int8"],
   columns: STATUS_COLUMNS,
@@ -128,8 +131,8 @@ function statusOf(row: StatusRow): ScheduleStatus {
     missed,
     enabled,
     paused,
-    nextAt: row.next_at,
-    lastAt: row.last_at,
+    nextAt: dateOf(row.next_at),
+    lastAt: dateOf(row.last_at),
     lastTaskId: row.last_task,
     trouble,
   };

@@ -16,6 +16,8 @@ export interface ClaimedTask {
   readonly holds: number;
   /** Who enqueued it, as W3C trace context; null where nobody traced. */
   readonly trace: string | null;
+  /** Random, of this task for ever: what makes its id one that is never issued again. */
+  readonly nonce: string;
   /** What it passed, if it has limits and the claim asked for it. */
   readonly passed?: Passed;
   /** It was in hand at three crashes, and its worker runs nothing beside it. */
@@ -35,7 +37,7 @@ export interface Spot {
   readonly stream: number;
   readonly gate: number;
   readonly rank: number;
-  readonly id: string;
+  readonly turn: string;
 }
 
 /** A look that took long, or began at spots. */
@@ -85,9 +87,10 @@ const stepStatement = statement<{
   holds: number;
   trace: string | null;
   passed: string | null;
+  nonce: string | null;
 }>({
   name: "step",
-  text: `select id::text as id, stream, attempt, input, holds, trace, passed
+  text: `select id::text as id, stream, attempt, input, holds, trace, passed, nonce
     from sluice.step($1, $2, $3::text::int[], $4, $5::text::bigint[], $6::text::bigint[], $7, $8, $9, $10, $11::text::sluice.spot[], $12)`,
   params: [
     "int8",
@@ -103,7 +106,7 @@ const stepStatement = statement<{
     "text",
     "bool",
   ],
-  columns: ["id", "stream", "attempt", "input", "holds", "trace", "passed"],
+  columns: ["id", "stream", "attempt", "input", "holds", "trace", "passed", "nonce"],
 });
 
 type StepRow = [
@@ -114,6 +117,7 @@ type StepRow = [
   holds: number,
   trace: string | null,
   passed: string | null,
+  nonce: string,
 ];
 
 const RECORD = "\u001e";
@@ -130,7 +134,7 @@ export async function step(line: Line, call: StepCall): Promise<StepReply> {
   const reader = new PassedReader();
   let waitMs: number | null = null;
   for (const row of rows as StepRow[]) {
-    const [id, stream, attempt, text, holds, trace, told] = row;
+    const [id, stream, attempt, text, holds, trace, told, nonce] = row;
     if (id === null || stream === null || attempt === null) {
       if (stream === null) refused = attempt ?? 0;
       else if (stream === UNPLACED) unplaced = true;
@@ -139,7 +143,7 @@ export async function step(line: Line, call: StepCall): Promise<StepReply> {
     }
     const claim = issueClaim(id, call.token);
     const input: unknown = JSON.parse(text);
-    const task = { claim, stream, attempt, input, inputLength: text.length, holds, trace };
+    const task = { claim, stream, attempt, input, inputLength: text.length, holds, trace, nonce };
     const passed = typeof told === "string" ? reader.read(told) : null;
     if (passed !== null && passed.waitMs >= (waitMs ?? 0)) waitMs = passed.waitMs;
     claimed.push(passed === null || passed.limits.length === 0 ? task : { ...task, passed });
@@ -149,11 +153,11 @@ export async function step(line: Line, call: StepCall): Promise<StepReply> {
 
 function lookOf(ms: number, text: string | null): Look {
   const heads = JSON.parse(text ?? "[]") as [number, number, number, string][];
-  return { ms, heads: heads.map(([stream, gate, rank, id]) => ({ stream, gate, rank, id })) };
+  return { ms, heads: heads.map(([stream, gate, rank, turn]) => ({ stream, gate, rank, turn })) };
 }
 
 function spotsText(spots: readonly Spot[]): string {
-  return `{${spots.map((s) => `"(${s.stream},${s.gate},${s.rank},${s.id})"`).join(",")}}`;
+  return `{${spots.map((s) => `"(${s.stream},${s.gate},${s.rank},${s.turn})"`).join(",")}}`;
 }
 
 function valuesOf({ successes, ...call }: StepCall): unknown[] {

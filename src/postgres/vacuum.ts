@@ -1,8 +1,8 @@
 import type { Line } from "./line.js";
 import { statement } from "./statement.js";
 
-/** The tables that claims walk from their beginning: rows that died there cost every look. */
-export type Walked = "ready" | "gated" | "wait";
+/** Tables whose dead rows slow claims down (`ready`, `gated`, `wait`) or pile up with every task (`run`). */
+export type Walked = "ready" | "gated" | "wait" | "run";
 
 interface Rows {
   readonly name: Walked;
@@ -12,8 +12,11 @@ interface Rows {
 
 const rowsStatement = statement<Rows>({
   name: "walked_rows",
-  text: `select c.relname::text as name, pg_stat_get_live_tuples(c.oid)::float8 as live, pg_stat_get_dead_tuples(c.oid)::float8 as dead
-    from pg_class c where c.oid = any (array['sluice.ready'::regclass, 'sluice.gated'::regclass, 'sluice.wait'::regclass]::oid[])
+  text: `select c.relname::text as name, pg_stat_get_live_tuples(c.oid)::float8 as live,
+      pg_stat_get_dead_tuples(c.oid)::float8 as dead
+    from pg_class c
+    where c.oid = any (array['sluice.ready'::regclass, 'sluice.gated'::regclass, 'sluice.wait'::regclass,
+        'sluice.run'::regclass]::oid[])
       and pg_has_role(c.relowner, 'usage')`,
   params: [],
   columns: ["name", "live", "dead"],
@@ -29,6 +32,7 @@ const vacuums = {
   ready: vacuumStatement("ready"),
   gated: vacuumStatement("gated"),
   wait: vacuumStatement("wait"),
+  run: vacuumStatement("run"),
 } satisfies Record<Walked, unknown>;
 
 function vacuumStatement(table: Walked) {

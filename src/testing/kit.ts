@@ -168,7 +168,8 @@ export class TestSluice {
     const { desk, log, logger, settings } = this.#parts;
     const { resultBytesMax, history } = settings;
     const keep = history.succeededMs > 0;
-    const parts = { desk, pool: this.#pool, listener: null, logger, log, clock: clock.port };
+    const lending = { pool: this.#pool };
+    const parts = { desk, lending, listener: null, logger, log, clock: clock.port };
     const common = { ...parts, keep, resultBytesMax };
     return new Hand({
       line: this.#line,

@@ -5,13 +5,16 @@ import { SluiceError } from "../core/error.js";
 import type { Clock } from "../core/ports.js";
 import { Keeper } from "../keeper/keeper.js";
 import { Placer } from "../keeper/place.js";
+import { backend, endBackend } from "../postgres/backend.js";
 import { Line } from "../postgres/line.js";
 import { endPool } from "../postgres/part.js";
+import type { Settlement } from "../postgres/settle.js";
 import { onWait } from "../postgres/waits.js";
 import { Claimer } from "./claim.js";
 import { Crew } from "./crew.js";
 import { contextDesk } from "./desk.js";
 import { Heart } from "./heartbeat.js";
+import type { Probe } from "./held.js";
 import { noMeter, type Meter } from "./meter.js";
 import type { Outbox } from "./outbox.js";
 import { Payloads } from "./payloads.js";
@@ -20,7 +23,7 @@ import { heardBy } from "./pressure/hear.js";
 import { payloadBytesFor } from "./pressure/memory.js";
 import { resolvePressure, type PressureThresholds } from "./pressure/options.js";
 import { Pressure } from "./pressure/pressure.js";
-import { checkRoom, mayOpen } from "./room.js";
+import { checkRoom, checkTimeout, mayOpen } from "./room.js";
 import type { AnyHandler } from "./run.js";
 import type { Session } from "./session.js";
 import { Suspects } from "./suspect.js";
@@ -51,12 +54,16 @@ export interface Parts {
   readonly suspects: Suspects;
   /** For transactions of handlers. */
   readonly pool: pg.Pool;
-  /** Throws if the server cannot have the worker's connections. */
+  /** Throws if the server cannot have the worker's connections, and warns of what may hinder it. */
   checkRoom(): Promise<void>;
   close(): Promise<void>;
 }
 
 const SWEEP_MS = 50;
+// With nothing in hand.
+const IDLE_SWEEP_MS = 5_000;
+// A task of these comes back after a while.
+const PUT_OFF: ReadonlySet<Settlement["kind"]> = new Set(["retry", "snooze", "invalid"]);
 // What the keeper asks for is done in bounded steps. If it waited longer, a half-open connection
 // would hold up the recovery of what dead workers held.
 const KEEP_REPLY_MS_MAX = 5_000;
@@ -78,15 +85,22 @@ export function assemble(handlers: ReadonlyMap<number, AnyHandler>, o: AssembleO
     new Line(db, KEEP_REPLY_MS_MAX),
   ];
   const pool = db.pool(shares.handlers);
+  const probe: Probe = {
+    look: (pid) => backend(keepLine, pid),
+    end: (pid) => endBackend(keepLine, pid),
+  };
   if (meter !== noMeter) onWait(pool, (ms) => meter.waited("handlers", ms));
   const keep = history.succeededMs > 0;
   const streams = [...handlers.keys()];
+  const listening = (): boolean => listener?.hears === true;
+  const idle = (): boolean => permits.inUse === 0 && crew.size === 0 && !suspects.busy;
 
   const pressure = new Pressure({
     thresholds,
     clock,
     log,
     stops: () => claimer.stops,
+    idle,
     onRelief: () => claimer.wake(),
   });
   const crew: Crew = new Crew({
@@ -94,7 +108,7 @@ export function assemble(handlers: ReadonlyMap<number, AnyHandler>, o: AssembleO
     outbox,
     desk: contextDesk({
       desk,
-      pool,
+      lending: { pool, replyMsMax, probe },
       listener,
       keep,
       resultBytesMax,
@@ -141,6 +155,7 @@ export function assemble(handlers: ReadonlyMap<number, AnyHandler>, o: AssembleO
       connections: mayOpen(desk, shares),
     },
     free: () => (suspects.busy ? 0 : claimer.room),
+    idle,
     pressure: () => pressure.state,
     clock,
     log,
@@ -150,7 +165,10 @@ export function assemble(handlers: ReadonlyMap<number, AnyHandler>, o: AssembleO
     onLost: lose,
     onStop: (session, id, reason) => crew.cancel(session, id, reason),
     onRoom: () => claimer.wake(),
-    onSuspect: (session, id) => void suspects.run(session, id),
+    onSuspect: (session, id) => {
+      void suspects.run(session, id);
+      quicken();
+    },
   });
   const claimer: Claimer = new Claimer({
     lines,
@@ -164,12 +182,21 @@ export function assemble(handlers: ReadonlyMap<number, AnyHandler>, o: AssembleO
     pollIntervalMs,
     keep,
     bell: listener !== null,
+    listening,
     clock,
     log,
     meter,
     current: () => heart.current,
+    holds: (session) => heart.holds(session),
     onDoubt: (session) => heart.doubt(session),
     onLost: (session) => heart.lose(session),
+    onBusy: () => {
+      keeper.active();
+      quicken();
+    },
+    onSettled: (items) => {
+      for (const { kind, delayMs } of items) if (PUT_OFF.has(kind)) keeper.expect(delayMs);
+    },
     onUnplaced: () => placer.look(),
   });
   const placer = new Placer({
@@ -177,28 +204,59 @@ export function assemble(handlers: ReadonlyMap<number, AnyHandler>, o: AssembleO
     declarations: desk.declarations,
     pool,
     terms: new Map([...handlers].map(([stream, { contract }]) => [stream, contract])),
+    worker: () => heart.current?.id ?? null,
     log,
     clock,
     onMoved: () => claimer.wake(),
   });
-  const keeper = new Keeper({
+  const keeper: Keeper = new Keeper({
     line: keepLine,
     log,
     clock,
-    dueIntervalMs: pollIntervalMs,
-    reapIntervalMs: Math.max(50, Math.min(500, leaseMs / 10)),
+    pollIntervalMs,
+    listening,
     history,
     onMoved: () => claimer.wake(),
     onUnplaced: () => placer.glance(),
   });
-  const sweep = setInterval(() => crew.sweep(), SWEEP_MS);
+  let sweep: NodeJS.Timeout | undefined;
+  let sweepsSlowly = false;
+  let closed = false;
+  const sweepLater = (): void => {
+    clearTimeout(sweep);
+    if (closed) return;
+    sweepsSlowly = idle();
+    sweep = setTimeout(
+      () => {
+        crew.sweep();
+        sweepLater();
+      },
+      sweepsSlowly ? IDLE_SWEEP_MS : SWEEP_MS,
+    );
+  };
+  sweepLater();
+  /** There is something in hand, or about to be. */
+  const quicken = (): void => {
+    heart.quicken();
+    pressure.quicken();
+    if (sweepsSlowly) sweepLater();
+  };
   const hush = listener?.on((payload) => {
     const [word, worker, tasks] = payload.split(":");
-    if (word === "again") claimer.wake();
+    if (word === "again" || word === "deaf") {
+      claimer.poll.changed();
+      keeper.look();
+    }
+    if (word === "again") {
+      claimer.wake();
+      heart.hurry(null);
+    } else if (word === "stop") heart.hurry(worker ?? "");
+    else if (word === "keep") keeper.hear(worker ?? "");
     else if (word === "wake" && worker === heart.current?.id) claimer.ring(Number(tasks));
   });
   const close = async (): Promise<void> => {
-    clearInterval(sweep);
+    closed = true;
+    clearTimeout(sweep);
     pressure.stop();
     hush?.();
     placer.stop();
@@ -213,7 +271,10 @@ export function assemble(handlers: ReadonlyMap<number, AnyHandler>, o: AssembleO
     pressure,
     suspects,
     pool,
-    checkRoom: () => checkRoom(keepLine, desk, shares),
+    checkRoom: async () => {
+      await checkRoom(keepLine, desk, shares);
+      await checkTimeout(keepLine, desk);
+    },
     close,
   };
   return parts;

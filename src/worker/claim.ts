@@ -1,22 +1,21 @@
 import { RISE } from "../core/claim-size.js";
 import { isSluiceError } from "../core/error.js";
 import { isReplyLost, tellTrouble } from "../postgres/fault.js";
-import type { Line } from "../postgres/line.js";
-import { settle, type Settlement } from "../postgres/settle.js";
 import { step, type Spot, type StepReply } from "../postgres/step.js";
 import type { ClaimerOptions } from "./claimer-options.js";
 import { noMeter, tellReply, type Meter } from "./meter.js";
 import type { Completion, Parcel } from "./outbox.js";
+import { Poll } from "./poll.js";
 import { Valve } from "./pressure/valve.js";
 import { Rack } from "./rack.js";
 import type { Session } from "./session.js";
+import { Settler } from "./settler.js";
 import { Shares } from "./shares.js";
+import { SETTLE_MAX, Splitter } from "./split.js";
 import { Spots } from "./spots.js";
 import { newToken } from "./token.js";
 import { Trouble } from "./trouble.js";
 import { Turn } from "./turn.js";
-
-const SETTLE_MAX = 500;
 
 /**
  * Keeps steps in flight: what has finished meanwhile goes into the next statement, which asks for as
@@ -38,6 +37,8 @@ export class Claimer {
   readonly #meter: Meter;
   readonly #valve: Valve;
   readonly #turn: Turn;
+  readonly #splitter: Splitter;
+  readonly #settler: Settler;
   #feast = false;
   #curious = true;
   #announced = 0;
@@ -50,9 +51,10 @@ export class Claimer {
   #claiming = 0;
   #accepting = false;
   #stopped = false;
-  #settlingOthers = false;
+  /** A part of a refused statement is under way: one at a time, beside everything else. */
+  #mending = false;
   #blockedUntil: NodeJS.Timeout | null = null;
-  #poll: NodeJS.Timeout | null = null;
+  readonly poll: Poll;
   #scheduled = false;
   // Claims begin with one task and grow fourfold while they come back full: what arrives a few at a
   // time is shared among all who are awake, and a backlog gets full batches after three steps.
@@ -69,15 +71,23 @@ export class Claimer {
     this.#turn = new Turn(options.streams.length);
     this.#rack = new Rack({ ...options, meter: this.#meter });
     this.#spots = new Spots(options.clock, () => this.wake());
+    const stopped = (): boolean => this.#stopped;
+    this.#splitter = new Splitter({ ...options, stopped, onDue: () => this.pump() });
+    this.#settler = new Settler({
+      ...options,
+      meter: this.#meter,
+      rack: this.#rack,
+      splitter: this.#splitter,
+      onRefused: (tasks) => (this.refused += tasks),
+      onTrouble: (e) => this.#troubled("the database did not take an outcome", e),
+      onOver: () => this.wake(),
+    });
+    this.poll = new Poll({ ...options, asleep: () => this.#asleep, onPoll: () => this.wake() });
   }
 
   start(): void {
     this.#accepting = true;
-    const tick = (): void => {
-      this.#poll = setTimeout(tick, this.#o.pollIntervalMs * (0.9 + Math.random() * 0.2));
-      this.wake();
-    };
-    tick();
+    this.poll.start();
   }
 
   /** No more claims; what is in hand is still settled. */
@@ -93,9 +103,9 @@ export class Claimer {
   stop(): void {
     this.#stopped = true;
     this.#accepting = false;
-    if (this.#poll !== null) clearTimeout(this.#poll);
+    this.poll.stop();
     if (this.#blockedUntil !== null) clearTimeout(this.#blockedUntil);
-    this.#poll = this.#blockedUntil = null;
+    this.#blockedUntil = null;
     this.#spots.stop();
     this.#o.outbox.giveUp();
   }
@@ -110,6 +120,7 @@ export class Claimer {
   ring(tasks: number): void {
     // Anybody may notify: what is no number counts as one.
     const told = Number.isSafeInteger(tasks) && tasks > 0 ? tasks : 1;
+    this.#o.onBusy?.();
     // One full claim tells whether there is more.
     this.#announced = Math.min(this.#announced + told, this.#o.batchMax);
     this.pump();
@@ -140,7 +151,8 @@ export class Claimer {
 
   pump(): void {
     if (this.#stopped || this.#blockedUntil !== null) return;
-    if (this.#o.outbox.others > 0 && !this.#settlingOthers) this.#settleOthers();
+    this.#settler.pump();
+    if (!this.#mending && this.#rack.idle > 0) this.#sendRefused();
     while (this.#rack.idle > 0 && this.#stepOnce());
     this.#rack.wanted(this.#o.outbox.size > 0);
     if (this.#quiet()) for (const tell of this.#waiters.splice(0)) tell();
@@ -150,7 +162,7 @@ export class Claimer {
     return (
       this.#o.outbox.size === 0 &&
       this.#rack.full &&
-      !this.#settlingOthers &&
+      !this.#settler.busy &&
       this.#o.permits.inUse === 0
     );
   }
@@ -165,7 +177,9 @@ export class Claimer {
     const claiming = this.#accepting && session === current();
     const errand = this.#onErrand();
     const most = this.#appetite(parcel, errand);
-    let want = claiming ? Math.min(most, this.#valve.size(settling)) : 0;
+    let want = claiming
+      ? Math.min(most, this.#valve.size(settling), this.#splitter.claims.size)
+      : 0;
     const spots = want > 0 ? this.#spots.next() : [];
     if (spots === null) want = 0;
     if (settling === 0 && want === 0) return false;
@@ -205,7 +219,7 @@ export class Claimer {
   #nextParcel(): Parcel<Completion> | null {
     const { outbox } = this.#o;
     const share = this.#shares.of(outbox.successes, this.#rack.idle);
-    return share === 0 ? null : outbox.takeSuccesses(share);
+    return share === 0 ? null : outbox.takeSuccesses(Math.min(share, this.#splitter.settles.size));
   }
 
   #mayClaim(): boolean {
@@ -271,7 +285,7 @@ export class Claimer {
       tellReply(this.#meter, reply, { want, parcel, sentMs, nowMs: this.#o.clock.now() });
       this.#received(session, reply, { want, settling, extra, tells, errand });
     }
-    this.#rack.put(line);
+    this.#rack.put(line, reply === null);
     // Not at once: tasks that take no time end in this turn, and go into one statement with what waits.
     this.schedule();
   }
@@ -284,6 +298,7 @@ export class Claimer {
     const { permits, crew, log } = this.#o;
     const { claimed, refused } = reply;
     this.#trouble.over();
+    if (sent.settling > 0) this.#splitter.taken();
     if (reply.unplaced) this.#o.onUnplaced();
     session.settling -= sent.settling;
     permits.give(sent.settling + sent.extra - claimed.length);
@@ -300,9 +315,12 @@ export class Claimer {
     for (const task of claimed) {
       // The lease may have run out while the reply was on its way; then these are not ours.
       // guard: a claim that is answered after the lease was lost is not run -> test/worker/properties.test.ts: "a run aborted for a lost lease records nothing, and is aborted before its lease runs out"
-      if (session.lost) permits.give(1);
+      if (!this.#o.holds(session)) permits.give(1);
       else crew.start(task, session);
     }
+    if (claimed.length === 0) return;
+    this.#o.onBusy?.();
+    this.poll.changed();
   }
 
   /** What the size of a claim says about the next. */
@@ -325,28 +343,33 @@ export class Claimer {
     }
   }
 
-  #failed(session: Session, parcel: Parcel<Completion> | null, want: number, e: unknown): void {
-    const { outbox, log } = this.#o;
-    this.#meter.stepFailed();
-    if (parcel !== null && isReplyLost(e)) outbox.doubt(parcel.items);
-    // guard: an outcome leaves when its statement was answered -> test/worker/properties.test.ts: "every claimed task is settled, released or lost with its lease, and none twice under one claim"
-    if (parcel !== null) this.#keepOrForget(parcel, () => outbox.putBackSuccesses(parcel));
-    if (isSluiceError(e, "lease_lost")) return this.#o.onLost(session);
-    // guard: one that was stopped tells of nothing -> test/worker/shutdown.test.ts: "a claimer that was stopped sends nothing more and tells of nothing more"
-    if (this.#stopped) return;
-    tellTrouble(log, "the database did not take a step", e);
-    // guard: a lost reply puts its session in doubt -> test/worker/properties.test.ts: "a lost claim reply is handed back and is no crash"
-    if (want > 0 && isReplyLost(e)) this.#o.onDoubt(session);
-    this.#block();
+  /** What is left of a statement that was refused, as it is: nothing is claimed with it. */
+  #sendRefused(): void {
+    const piece = this.#o.outbox.takeRefusedSuccesses(this.#o.clock.now());
+    if (piece === null) return;
+    this.#mending = true;
+    const alone = { want: 0, errand: false, spots: [] };
+    void this.#send(piece.session, piece, alone).finally(() => (this.#mending = false));
   }
 
-  /** Outcomes of a session that is lost cannot be recorded any more; their permits come back. */
-  #keepOrForget(parcel: Parcel<unknown>, putBack: () => void): void {
-    // guard: what was being recorded is lost with its lease -> test/worker/properties.test.ts: "a run aborted for a lost lease records nothing, and is aborted before its lease runs out"
-    if (!parcel.session.lost) return putBack();
-    this.#o.outbox.answered(parcel.items, parcel.items.length);
-    parcel.session.settling -= parcel.items.length;
-    this.#o.permits.give(parcel.items.length);
+  #failed(session: Session, parcel: Parcel<Completion> | null, want: number, e: unknown): void {
+    const { outbox } = this.#o;
+    this.#meter.stepFailed();
+    if (this.#splitter.successes(parcel, want, e)) return;
+    if (parcel !== null && isReplyLost(e)) outbox.doubt(parcel.items);
+    // guard: an outcome leaves when its statement was answered -> test/worker/properties.test.ts: "every claimed task is settled, released or lost with its lease, and none twice under one claim"
+    if (parcel !== null) this.#splitter.keep(parcel, () => outbox.putBackSuccesses(parcel));
+    if (isSluiceError(e, "lease_lost")) return this.#o.onLost(session);
+    // guard: a lost reply puts its session in doubt -> test/worker/properties.test.ts: "a lost claim reply is handed back and is no crash"
+    if (want > 0 && isReplyLost(e) && !this.#stopped) this.#o.onDoubt(session);
+    this.#troubled("the database did not take a step", e);
+  }
+
+  #troubled(what: string, e: unknown): void {
+    // guard: one that was stopped tells of nothing -> test/worker/shutdown.test.ts: "a claimer that was stopped sends nothing more and tells of nothing more"
+    if (this.#stopped) return;
+    tellTrouble(this.#o.log, what, e);
+    this.#block();
   }
 
   #block(): void {
@@ -356,41 +379,5 @@ export class Claimer {
       this.#blockedUntil = null;
       this.wake();
     }, this.#trouble.nextDelayMs());
-  }
-
-  #settleOthers(): void {
-    if (this.#rack.idle === 0) return;
-    const line = this.#rack.take()!;
-    const parcel = this.#o.outbox.takeOthers(SETTLE_MAX)!;
-    this.#settlingOthers = true;
-    void this.#sendOthers(line, parcel).finally(() => {
-      this.#settlingOthers = false;
-      this.#rack.put(line);
-      // A failure may have handed its slots to a waiter of ours.
-      this.wake();
-    });
-  }
-
-  async #sendOthers(line: Line, parcel: Parcel<Settlement>): Promise<void> {
-    const { permits, outbox, log } = this.#o;
-    const { session, items } = parcel;
-    session.sent.add(items);
-    try {
-      const refused = await settle(line, session.id, items);
-      this.refused += refused;
-      if (refused > 0) this.#meter.refused(refused);
-      session.settling -= items.length;
-      permits.give(items.length);
-    } catch (e) {
-      // guard: any other outcome leaves when its statement was answered -> test/worker/properties.test.ts: "every claimed task is settled, released or lost with its lease, and none twice under one claim"
-      this.#keepOrForget(parcel, () => outbox.putBackOthers(parcel));
-      this.#meter.stepFailed();
-      if (isSluiceError(e, "lease_lost")) return this.#o.onLost(session);
-      if (this.#stopped) return;
-      tellTrouble(log, "the database did not take an outcome", e);
-      this.#block();
-    } finally {
-      session.sent.delete(items);
-    }
   }
 }

@@ -1,6 +1,7 @@
 import type { Pressed } from "../core/claim-size.js";
 import type { Clock, Logger } from "../core/ports.js";
 import type { Line } from "../postgres/line.js";
+import type { Settlement } from "../postgres/settle.js";
 import type { Crew } from "./crew.js";
 import type { Meter } from "./meter.js";
 import type { Outbox } from "./outbox.js";
@@ -24,16 +25,24 @@ export interface ClaimerOptions {
   readonly keep: boolean;
   /** Whether a bell can wake us, so that it is worth telling that we sleep. */
   readonly bell: boolean;
+  /** Whether the bell is heard just now; if it is not given it never is. */
+  readonly listening?: () => boolean;
   readonly clock: Clock;
   readonly log: Logger;
   /** Who wants to know what happens; nobody by default. */
   readonly meter?: Meter;
   /** The session that claims, or null while there is none. */
   readonly current: () => Session | null;
+  /** Whether the session still has its lease, by the clock: asked before each handler starts. */
+  readonly holds: (session: Session) => boolean;
   /** A reply was lost; the session may hold what we have never seen. */
   readonly onDoubt: (session: Session) => void;
   /** The database says that the session's lease is gone. */
   readonly onLost: (session: Session) => void;
+  /** There is something to do, or was. */
+  readonly onBusy?: () => void;
+  /** These were recorded. */
+  readonly onSettled?: (items: readonly Settlement[]) => void;
   /** Tasks of a run are to be placed. */
   readonly onUnplaced: () => void;
 }

@@ -1,3 +1,4 @@
+import { executionOf } from "../core/claim.js";
 import type { TaskContext } from "../core/context.js";
 import type { EnqueueOptions } from "../core/enqueue.js";
 import { SluiceError } from "../core/error.js";
@@ -23,6 +24,7 @@ export interface ContextDesk {
   ): Promise<R>;
   /** Checks an enqueue now; what it returns inserts the task in a transaction. */
   prepare(
+    run: Run,
     terms: TaskTerms<never>,
     input: unknown,
     options: EnqueueOptions,
@@ -58,6 +60,9 @@ export class RunContext implements TaskContext {
   get id(): string {
     return this.#run.claim.id;
   }
+  get idempotencyKey(): string {
+    return `${this.#run.claim.id}-${this.#run.nonce}`;
+  }
   get type(): string {
     return this.#run.handler.contract.type;
   }
@@ -68,7 +73,7 @@ export class RunContext implements TaskContext {
     return this.#run.attempt;
   }
   get claim(): string {
-    return this.#run.claim.token;
+    return executionOf(this.#run.claim);
   }
   get signal(): AbortSignal {
     return this.#run.signal;
@@ -177,7 +182,7 @@ export class RunContext implements TaskContext {
   async #enqueue(terms: TaskTerms<never>, input: unknown, options: EnqueueOptions): Promise<void> {
     this.#checkGoing();
     if (options.tx !== undefined) throw ownTransaction();
-    const pending = await this.#desk.prepare(terms, input, options);
+    const pending = await this.#desk.prepare(this.#run, terms, input, options);
     if (this.#run.finished || this.#sealed) throw alreadySettled(this.id);
     (this.#pending ??= []).push(pending);
   }

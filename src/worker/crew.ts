@@ -9,6 +9,7 @@ import type { ClaimedTask } from "../postgres/step.js";
 import { RunSpan } from "../trace/run.js";
 import { RunContext, type ContextDesk } from "./context.js";
 import { noMeter, type Ending, type Meter } from "./meter.js";
+import { Outages } from "./outage.js";
 import type { Outbox } from "./outbox.js";
 import { resultText } from "./result.js";
 import { perform, Run, type AnyHandler } from "./run.js";
@@ -43,6 +44,7 @@ export class Crew {
   readonly #abortedAt = new Map<Run, number>();
   /** Handlers that were told to stop and still run, although their task goes on without them. */
   readonly #strays = new Set<Run>();
+  readonly #outages = new Outages();
   #leaving = false;
   /** What the inputs in hand take, as JSON text. */
   inputLength = 0;
@@ -154,7 +156,7 @@ export class Crew {
     for (const run of this.#runs) {
       run.abort(reason);
       this.#abandon(run);
-      this.#other(run, { kind: "release", delayMs: 0, outcome: "" });
+      this.#other(run, { kind: "release", delayMs: 0, outcome: "" }, "released");
     }
     this.#tellStraysLater();
   }
@@ -184,6 +186,7 @@ export class Crew {
       return;
     }
     if (!this.#leave(run, "succeeded")) return;
+    this.#outages.over(run.claim.id);
     this.completed++;
     const result = resultText(run, value, this.#o);
     const { claim, holds, startedMs } = run;
@@ -196,6 +199,7 @@ export class Crew {
     this.#meter.completed(1);
     this.#meter.answered([run], this.#o.clock.now());
     if (!this.#leave(run, "succeeded")) return this.#late(run);
+    this.#outages.over(run.claim.id);
     this.completed++;
     this.#o.onRecorded(run);
   }
@@ -205,7 +209,11 @@ export class Crew {
       if (run.aborted === null) this.#tellLate(run, e);
       return this.#late(run);
     }
-    this.#other(run, this.#settlementOf(run, e));
+    const settlement = this.#settlementOf(run, e);
+    const { kind } = settlement;
+    const putOff = kind === "snooze" && run.excused(e);
+    if (!putOff) this.#outages.over(run.claim.id);
+    this.#other(run, settlement, putOff ? "released" : endingOf(run, kind));
   }
 
   #settlementOf(run: Run, e: unknown): Omit<Settlement, "claim"> {
@@ -215,6 +223,8 @@ export class Crew {
     // guard: a timeout stays a failure -> test/worker/handler.test.ts: "a handler that snoozes or cancels after its timeout has failed"
     const late = aborted?.code === "timeout";
     if (run.waitsFor !== null && !late) return waiting(run.waitsFor);
+    // guard: an outage is no failure -> test/worker/outage.test.ts: "a backend that is terminated under a transaction costs no attempt, also when a library wraps the error"
+    if (!late && run.excused(e)) return this.#putOff(run, e);
     const thrown = classify(late ? aborted : e);
     if (thrown.kind === "snooze") return { kind: "snooze", delayMs: thrown.delayMs, outcome: "" };
     if (thrown.kind === "cancel") return cancelled(thrown.reason);
@@ -234,6 +244,13 @@ export class Crew {
       delayMs: delayFor(run.handler.contract.backoff, run.attempt),
       outcome: storable(described, 64 * 1024),
     };
+  }
+
+  /** The database was away when the handler needed it: no failure of the task, which runs again soon. */
+  #putOff(run: Run, e: unknown): Omit<Settlement, "claim"> {
+    run.span?.failed(e);
+    tellTrouble(this.#o.log, "a task was put off, without using up an attempt", e);
+    return { kind: "snooze", delayMs: this.#outages.delayMs(run.claim.id), outcome: "" };
   }
 
   /**
@@ -258,8 +275,8 @@ export class Crew {
     }
   }
 
-  #other(run: Run, settlement: Omit<Settlement, "claim">): void {
-    if (!this.#leave(run, endingOf(run, settlement.kind))) return;
+  #other(run: Run, settlement: Omit<Settlement, "claim">, ending: Ending): void {
+    if (!this.#leave(run, ending)) return;
     this.#o.outbox.addOther(run.session, { claim: run.claim, ...settlement });
     this.#o.onOutcome();
   }
@@ -288,7 +305,7 @@ export class Crew {
   }
 
   #tellStray(run: Run): void {
-    // guard: a transaction of a run that was given up is cut off -> test/worker/transaction.test.ts: "a transaction whose connection went dead gives its place back when its lease is lost"
+    // guard: a transaction of a run that was given up is cut off -> test/worker/transaction.test.ts: "a transaction that never ends gives its place back when its lease is lost"
     run.giveUp();
     this.#o.log.warn("a handler was told to stop and still runs; its task goes on without it", {
       task: run.claim.id,

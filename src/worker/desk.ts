@@ -1,5 +1,4 @@
 import { AsyncResource } from "node:async_hooks";
-import type pg from "pg";
 import { sendOne, type Desk } from "../client/enqueue.js";
 import { idempotencyKeyOf, prepare, shared } from "../client/prepare.js";
 import { describeError } from "../core/json.js";
@@ -7,13 +6,15 @@ import type { Clock, Logger } from "../core/ports.js";
 import type { Listener } from "../postgres/listen.js";
 import { boundHere } from "../trace/enqueue.js";
 import type { ContextDesk } from "./context.js";
+import type { Lending } from "./held.js";
 import { mapItems } from "./map.js";
+import { excusing } from "./outage.js";
 import type { Run } from "./run.js";
 import { completeInTransaction } from "./transaction.js";
 
 interface DeskOptions {
   readonly desk: Desk;
-  readonly pool: pg.Pool;
+  readonly lending: Lending;
   readonly listener: Listener | null;
   readonly keep: boolean;
   readonly resultBytesMax: number;
@@ -37,17 +38,17 @@ export function contextDesk(o: DeskOptions): ContextDesk {
     log: o.logger,
     now: () => o.clock.now(),
     async transaction(run, pending, fn) {
-      const { pool, keep, resultBytesMax, desk, log, onUnconfirmed } = o;
-      const connections = { db: desk.db, pool, keep, resultBytesMax, log, onUnconfirmed };
+      const { lending, keep, resultBytesMax, desk, log, onUnconfirmed } = o;
+      const connections = { db: desk.db, lending, keep, resultBytesMax, log, onUnconfirmed };
       const result = await completeInTransaction(connections, run, pending, fn);
       recorded(run);
       return result;
     },
-    async prepare(terms, input, options) {
+    async prepare(run, terms, input, options) {
       const common = shared(terms, options);
       const idempotency = [idempotencyKeyOf(options.idempotencyKey)];
       const item = await prepare(terms, input, o.desk.payloadBytesMax);
-      await o.desk.declarations.stream(terms);
+      await excusing(run, o.desk.declarations.stream(terms));
       // It is sent at the completion, which is no part of the handler.
       return boundHere(o.desk.tracing, async (tx) => {
         await sendOne(o.desk, terms, common, { items: [item], idempotency }, tx);

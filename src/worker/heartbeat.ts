@@ -23,6 +23,8 @@ interface HeartOptions {
   readonly registration: Registration;
   /** How many more tasks we would take. */
   readonly free: () => number;
+  /** Whether nothing is in hand; if it is not given something may always be. */
+  readonly idle?: () => boolean;
   /** How the worker stands; normal if it is not given. */
   readonly pressure?: () => PressureState;
   readonly clock: Clock;
@@ -48,10 +50,14 @@ const MARGIN_MS_MIN = 100;
 // in hand may be the reason. A busy machine is a little late all the time, which counts for nothing.
 const STALLED_SHARE = 0.25;
 const LATE_MS_MIN = 150;
+// How often a worker with nothing in hand wakes for this.
+const IDLE_WATCH_MS = 750;
 // What was cut off is told again until it is heard, but not for ever.
 const CUT_OFF_MAX = 100;
 // Full or free again, or under pressure, is told at once, so that others know where a slot is of use; but not more often.
 const NEWS_MS_MIN = 250;
+// Many cancels in a row are one reason to beat: each heartbeat brings all of them.
+const HURRY_MS_MIN = 100;
 
 /**
  * One heartbeat per session renews the lease of everything it holds. The lease counts from the moment
@@ -66,6 +72,7 @@ export class Heart {
   #watchTimer: NodeJS.Timeout | null = null;
   #beating = false;
   #beatAgain = false;
+  #hurried = false;
   #registering = false;
   #registration: Promise<void> | null = null;
   #stopped = false;
@@ -74,6 +81,7 @@ export class Heart {
   #toldState: PressureState["state"] = "normal";
   #toldMs = Number.NEGATIVE_INFINITY;
   #watchedMs = Number.POSITIVE_INFINITY;
+  #watchWaitMs = 0;
   /** Sessions that were lost only because the database could not be reached. */
   #cutOff: string[] = [];
 
@@ -89,7 +97,25 @@ export class Heart {
   async start(): Promise<void> {
     await this.#register();
     this.#schedule(this.#beatMs());
-    this.#watchTimer = setInterval(() => this.watch(), this.#watchMs());
+    this.#watchLater();
+  }
+
+  /** There is something in hand: from now on it is watched closely. */
+  quicken(): void {
+    if (this.#watchTimer === null || this.#watchWaitMs === this.#watchMs()) return;
+    // Nothing was in hand until now that could be to blame for standing still.
+    this.#watchedMs = this.#o.clock.now();
+    this.#watchLater();
+  }
+
+  #watchLater(): void {
+    if (this.#watchTimer !== null) clearTimeout(this.#watchTimer);
+    // guard: a worker with nothing in hand wakes rarely -> test/worker/heartbeat.test.ts: "a worker with nothing in hand looks at its lease rarely, and closely as soon as it has something"
+    this.#watchWaitMs = this.#o.idle?.() === true ? this.#idleWatchMs() : this.#watchMs();
+    this.#watchTimer = setTimeout(() => {
+      this.watch();
+      if (this.#watchTimer !== null) this.#watchLater();
+    }, this.#watchWaitMs);
   }
 
   /** A reply was lost: the session stays for what it knows, and another one claims. */
@@ -115,10 +141,10 @@ export class Heart {
     if (!this.#stopped && this.#current === null) this.#again();
   }
 
-  /** Whether a session's time is over. Also asked before anything that needs the lease. */
+  /** Whether a session's time is over. */
   watch(): void {
     const now = this.#o.clock.now();
-    const lateMs = now - this.#watchedMs - this.#watchMs();
+    const lateMs = now - this.#watchedMs - this.#watchWaitMs;
     this.#watchedMs = now;
     for (const session of this.#sessions) {
       if (lateMs > LATE_MS_MIN) session.stalledMs += lateMs;
@@ -131,6 +157,25 @@ export class Heart {
     this.#news(now);
   }
 
+  /**
+   * Whether a handler may start for a session. Timers alone do not know: a process that was stopped, or whose event
+   * loop was blocked, may read the reply to a claim before its timers run.
+   */
+  holds(session: Session): boolean {
+    // guard: the clock is asked before a handler starts -> test/worker/handler.test.ts: "no handler starts under a claim whose lease ran out while the event loop was blocked"
+    if (this.#o.clock.now() >= session.leaseUntilMs - this.#marginMs()) this.watch();
+    return !session.lost;
+  }
+
+  /** Something waits for a heartbeat of this session, as a cancel: beats soon, though not for each of many. */
+  hurry(id: string | null): void {
+    const ours = id === null || [...this.#sessions].some((session) => session.id === id);
+    if (!ours || this.#stopped) return;
+    // While one is under way, its end decides when the next one comes.
+    if (this.#beating) this.#hurried = true;
+    else this.#schedule(this.#restMs());
+  }
+
   drain(): void {
     this.#draining = true;
     this.#schedule(0);
@@ -140,7 +185,8 @@ export class Heart {
   async stop(): Promise<void> {
     this.#stopped = true;
     if (this.#beatTimer !== null) clearTimeout(this.#beatTimer);
-    if (this.#watchTimer !== null) clearInterval(this.#watchTimer);
+    if (this.#watchTimer !== null) clearTimeout(this.#watchTimer);
+    this.#watchTimer = null;
     // One that is under way signs off by itself, while there is still a line to do it on.
     await this.#registration?.catch(() => {});
     for (const session of this.#sessions) {
@@ -213,7 +259,7 @@ export class Heart {
       return;
     }
     this.#beating = true;
-    this.#beatAgain = false;
+    this.#beatAgain = this.#hurried = false;
     let waitMs = this.#beatMs();
     // A copy: a session that begins meanwhile has its turn with the next beat, and this loop an end.
     for (const session of Array.from(this.#sessions)) {
@@ -226,6 +272,7 @@ export class Heart {
     }
     await this.#vouch();
     this.#beating = false;
+    if (this.#hurried) waitMs = Math.min(waitMs, this.#restMs());
     this.#schedule(this.#beatAgain ? 0 : waitMs);
   }
 
@@ -303,8 +350,19 @@ export class Heart {
     this.#schedule(0);
   }
 
+  /** How long the next heartbeat has to wait at least, after the last one. */
+  #restMs(): number {
+    return Math.max(0, this.#toldMs + HURRY_MS_MIN - this.#o.clock.now());
+  }
+
   #stoodStill({ stalledMs }: Session): boolean {
     return stalledMs > STALLED_SHARE * this.#o.registration.leaseMs;
+  }
+
+  /** Well within the time by which we stop before the lease ends: something may be claimed meanwhile. */
+  #idleWatchMs(): number {
+    const { leaseMs } = this.#o.registration;
+    return Math.max(this.#watchMs(), Math.min(IDLE_WATCH_MS, leaseMs / 20));
   }
 
   #watchMs(): number {

@@ -1,5 +1,4 @@
 import { createHash, type Hash } from "node:crypto";
-import type pg from "pg";
 import type { Desk } from "../client/enqueue.js";
 import { runOver } from "../client/over.js";
 import { batchesOf } from "../client/place.js";
@@ -15,13 +14,15 @@ import type { Listener } from "../postgres/listen.js";
 import { runResult } from "../postgres/workflow/inspect.js";
 import { findMap, markMap, openMap, type FoundMap } from "../postgres/workflow/map.js";
 import { placed, placeTasks } from "../postgres/workflow/place.js";
+import type { Lending } from "./held.js";
 import { noList, type MapCall } from "./map-call.js";
+import { excusing } from "./outage.js";
 import type { Run } from "./run.js";
 import { inTransaction } from "./transaction.js";
 
 interface MapDesk {
   readonly desk: Desk;
-  readonly pool: pg.Pool;
+  readonly lending: Lending;
   readonly listener: Listener | null;
 }
 
@@ -46,8 +47,8 @@ export async function mapItems(o: MapDesk, run: Run, call: MapCall): Promise<unk
   if (found.state === "running" && call.hold && !run.alone) {
     const { db } = o.desk;
     const patience = { timeoutMs: null, signal: run.signal };
-    await runOver({ db, listener: o.listener }, found.run, patience);
-    found = (await findMap(db, run.claim.id, call.name)) ?? found;
+    await excusing(run, runOver({ db, listener: o.listener }, found.run, patience));
+    found = (await excusing(run, findMap(db, run.claim.id, call.name))) ?? found;
   }
   if (found.state === "running") {
     (run.waitsFor ??= []).push(found.run);
@@ -80,9 +81,9 @@ async function open(o: MapDesk, run: Run, call: MapCall): Promise<FoundMap> {
 
 /** The fan-out of an earlier run of this task, if there is one: of the same task and of the same items. */
 async function known({ desk }: MapDesk, run: Run, call: MapCall): Promise<FoundMap | null> {
-  const found = await findMap(desk.db, run.claim.id, call.name);
+  const found = await excusing(run, findMap(desk.db, run.claim.id, call.name));
   if (found === null) return null;
-  if (found.stream !== (await desk.declarations.stream(call.terms)))
+  if (found.stream !== (await excusing(run, desk.declarations.stream(call.terms))))
     throw changed(call.name, `of another task than ${call.terms.type}`);
   const { items } = call;
   // guard: a list that changed is refused -> test/worker/workflow-map.test.ts: "a list that is another when the handler runs again is refused, a function is asked once"
@@ -98,10 +99,10 @@ async function known({ desk }: MapDesk, run: Run, call: MapCall): Promise<FoundM
  * task before us, and was about to commit when he lost it.
  */
 async function make(o: MapDesk, run: Run, call: MapCall): Promise<FoundMap | null> {
-  const { desk, pool } = o;
+  const { desk, lending } = o;
   const items = await itemsOf(call);
-  const stream = await desk.declarations.stream(call.terms);
-  return inTransaction(pool, run, async (tx) => {
+  const stream = await excusing(run, desk.declarations.stream(call.terms));
+  return inTransaction(lending, run, async ({ tx }) => {
     const made = await openMap(
       desk.db,
       {
@@ -117,7 +118,7 @@ async function make(o: MapDesk, run: Run, call: MapCall): Promise<FoundMap | nul
     );
     if (!made.fresh) return null;
     const node = { run: made.run, node: 1, stream };
-    const digest = await place(o, node, call.terms, items, tx);
+    const digest = await place(o, run, node, call.terms, items, tx);
     await markMap(desk.db, made.run, digest, tx);
     // Last: it locks the run that this task belongs to.
     if (items.length > 0) await placed(desk.db, node, tx);
@@ -128,6 +129,7 @@ async function make(o: MapDesk, run: Run, call: MapCall): Promise<FoundMap | nul
 /** Inserts the items' tasks. Returns the digest of their inputs. */
 async function place(
   { desk }: MapDesk,
+  run: Run,
   node: { readonly run: string; readonly node: number; readonly stream: number },
   terms: TaskTerms<never>,
   items: readonly unknown[],
@@ -140,7 +142,7 @@ async function place(
   let length = 0;
   let began = performance.now();
   const flush = async (): Promise<void> => {
-    for (const batch of await batchesOf(desk, shared, terms, piece, from))
+    for (const batch of await excusing(run, batchesOf(desk, shared, terms, piece, from)))
       await placeTasks(desk.db, node, batch, tx);
     from += piece.length;
     piece = [];
@@ -196,7 +198,7 @@ async function outcomeOf(
   { run: id, state }: FoundMap,
 ): Promise<unknown> {
   const collected = JSON.parse(
-    await runResult(desk.db, id, RESULTS_BYTES_MAX),
+    await excusing(run, runResult(desk.db, id, RESULTS_BYTES_MAX)),
   ) as MapCollected<unknown>;
   if (state !== "succeeded") {
     run.final = failure(call.name, state, collected);

@@ -1,6 +1,7 @@
 import type { Settlement } from "../postgres/settle.js";
 import type { Success } from "../postgres/step.js";
 import type { Begun } from "./meter.js";
+import { mendedOther, mendedSuccess, piecesOf, type Piece, type Refusal } from "./refused.js";
 import type { Session } from "./session.js";
 
 /** A success on its way to the database. */
@@ -46,7 +47,7 @@ export class Outbox {
   #over = false;
 
   get size(): number {
-    return this.#successes.size + this.#others.size;
+    return this.#successes.all + this.#others.all;
   }
 
   /** Completions of which nobody will know whether the database took them. */
@@ -91,6 +92,34 @@ export class Outbox {
     this.#others.putBack(parcel);
   }
 
+  /** The database refused a statement with these: they are sent in smaller ones. Returns when the last is due. */
+  refuseSuccesses(parcel: Parcel<Completion>, refusal: Refusal, e: unknown, nowMs: number): number {
+    const mend = (item: Completion): Completion | null => {
+      const mended = mendedSuccess(item, e);
+      if (mended !== null && this.#doubted.delete(item)) this.#doubted.add(mended);
+      return mended;
+    };
+    const pieces = piecesOf(parcel, { refusal, nowMs, mend });
+    for (const { items } of pieces) this.resultLength += lengthOf(items);
+    return this.#successes.addPieces(pieces);
+  }
+
+  refuseOthers(parcel: Parcel<Settlement>, refusal: Refusal, e: unknown, nowMs: number): number {
+    const mend = (item: Settlement): Settlement | null => mendedOther(item, e);
+    return this.#others.addPieces(piecesOf(parcel, { refusal, nowMs, mend }));
+  }
+
+  /** A part of a refused statement that is due; to be sent by itself. */
+  takeRefusedSuccesses(nowMs: number): Piece<Completion> | null {
+    const piece = this.#successes.takePiece(nowMs);
+    if (piece !== null) this.resultLength -= lengthOf(piece.items);
+    return piece;
+  }
+
+  takeRefusedOthers(nowMs: number): Piece<Settlement> | null {
+    return this.#others.takePiece(nowMs);
+  }
+
   /** No answer came to the statement of these: they are sent again, or lost. */
   doubt(items: readonly Completion[]): void {
     // guard: a completion whose reply was lost is in doubt -> test/metrics/counts.test.ts: "completed is at most what the database took, and that at most completed and unconfirmed"
@@ -131,7 +160,14 @@ export class Outbox {
 
 class Shelf<T> {
   readonly #bySession = new Map<Session, T[]>();
+  /** Parts of refused statements. */
+  #pieces: Piece<T>[] = [];
   size = 0;
+
+  /** Those in pieces too. */
+  get all(): number {
+    return this.#pieces.reduce((sum, { items }) => sum + items.length, this.size);
+  }
 
   add(session: Session, item: T): void {
     const items = this.#bySession.get(session);
@@ -154,7 +190,20 @@ class Shelf<T> {
   }
 
   of(session: Session): readonly T[] {
-    return this.#bySession.get(session) ?? [];
+    const rest = this.#bySession.get(session) ?? [];
+    if (this.#pieces.length === 0) return rest;
+    const pieces = this.#pieces.filter((piece) => piece.session === session);
+    return [...pieces.flatMap(({ items }) => items), ...rest];
+  }
+
+  addPieces(pieces: readonly Piece<T>[]): number {
+    this.#pieces.push(...pieces);
+    return Math.max(...pieces.map(({ dueMs }) => dueMs));
+  }
+
+  takePiece(nowMs: number): Piece<T> | null {
+    const at = this.#pieces.findIndex(({ dueMs }) => dueMs <= nowMs);
+    return at === -1 ? null : this.#pieces.splice(at, 1)[0]!;
   }
 
   putBack({ session, items }: Parcel<T>): void {
@@ -163,10 +212,11 @@ class Shelf<T> {
   }
 
   forget(session: Session): number {
-    const n = this.#bySession.get(session)?.length ?? 0;
+    const n = this.of(session).length;
+    this.size -= this.#bySession.get(session)?.length ?? 0;
     this.#bySession.delete(session);
+    this.#pieces = this.#pieces.filter((piece) => piece.session !== session);
     session.settling -= n;
-    this.size -= n;
     return n;
   }
 }

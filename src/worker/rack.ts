@@ -39,8 +39,10 @@ export class Rack {
     return this.#idle.pop();
   }
 
-  put(line: Line): void {
-    this.#idle.push(line);
+  /** One that failed is taken last: it may be the only one that cannot connect. */
+  put(line: Line, failed = false): void {
+    if (failed) this.#idle.unshift(line);
+    else this.#idle.push(line);
   }
 
   /** Whether outcomes wait, for which there may be no line. */

@@ -2,7 +2,22 @@ import { fitOf, type ConnectionShares } from "../config/connections.js";
 import { SluiceError } from "../core/error.js";
 import { serverConnections } from "../postgres/connections.js";
 import type { Line } from "../postgres/line.js";
+import { statementTimeoutMs as readTimeoutMs } from "../postgres/timeout.js";
 import type { WorkerDesk } from "./worker-desk.js";
+
+// A step or settle may wait 2 s for a row of another's, and the keeper's statements take longer than those.
+const STATEMENT_TIMEOUT_MS_MIN = 5_000;
+
+/** Warns of a statement_timeout that may stop statements of a worker. It makes them smaller then, and goes on. */
+export async function checkTimeout(line: Line, { logger }: WorkerDesk): Promise<void> {
+  const statementTimeoutMs = await readTimeoutMs(line);
+  if (statementTimeoutMs === null || statementTimeoutMs >= STATEMENT_TIMEOUT_MS_MIN) return;
+  logger.warn(
+    "the statement_timeout of this role or database is short: batches get smaller when it strikes; " +
+      "give workers a role with at least 5 s",
+    { statementTimeoutMs },
+  );
+}
 
 /** The most that a worker may open. Those for enqueue and queries are counted by the first of a process. */
 export function mayOpen(desk: WorkerDesk, { needed, api }: ConnectionShares): number {

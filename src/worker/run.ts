@@ -16,6 +16,7 @@ export class Run {
   readonly claim: Claim;
   readonly stream: number;
   readonly attempt: number;
+  readonly nonce: string;
   readonly holds: number;
   readonly inputLength: number;
   readonly alone: boolean;
@@ -36,6 +37,8 @@ export class Run {
   invalid = false;
   /** What can only fail again: the outcome of a map, which stays what it is. */
   final: unknown = null;
+  /** Errors that its ctx gave it because the database was away. */
+  #excused: WeakSet<object> | null = null;
   #controller: AbortController | null = null;
   #finished = false;
   /** Connections of its transactions; most runs have none. */
@@ -45,6 +48,7 @@ export class Run {
     this.claim = task.claim;
     this.stream = task.stream;
     this.attempt = task.attempt;
+    this.nonce = task.nonce;
     this.holds = task.holds;
     this.inputLength = task.inputLength;
     this.alone = task.alone === true;
@@ -72,6 +76,17 @@ export class Run {
     if (this.aborted !== null) return;
     this.aborted = reason;
     this.#controller?.abort(reason);
+  }
+
+  /** If its handler lets this very error pass, the run has not failed. Returns it. */
+  excuse(e: unknown): unknown {
+    if (typeof e === "object" && e !== null) (this.#excused ??= new WeakSet()).add(e);
+    return e;
+  }
+
+  /** Not by what caused it: a handler that makes an error of its own of it has decided that this is a failure. */
+  excused(e: unknown): boolean {
+    return typeof e === "object" && e !== null && this.#excused?.has(e) === true;
   }
 
   /** Somebody to tell when the run is given up while this is under way; returns how to take it back. */

@@ -78,7 +78,7 @@ export class Suspects {
       if (isReplyLost(e)) heart.doubt(session);
       return null;
     });
-    if (task === null || session.lost) return permits.give(1);
+    if (task === null || !heart.holds(session)) return permits.give(1);
     meter.claimed(1, clock.now() - askedMs);
     if (task.passed !== undefined) meter.passed(task.passed);
     log.warn("running a task alone: it was in hand at three crashes", { task: id });

@@ -208,9 +208,8 @@ export class Worker {
       parts.claimer.pump();
       // guard: stop() waits until what it hands back is recorded -> test/worker/properties.test.ts: "where the store can be reached, it hands back everything and every permit"
       await within(parts.claimer.settled(), FLUSH_MS_MAX);
-      parts.keeper.stop();
       parts.claimer.stop();
-      await within(parts.heart.stop(), FLUSH_MS_MAX);
+      await within(Promise.all([parts.keeper.stop(), parts.heart.stop()]), FLUSH_MS_MAX);
       this.#desk.logger.info("the worker has stopped", { name: this.#name, handedBack });
     }
     await this.#close();

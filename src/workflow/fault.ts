@@ -1,5 +1,9 @@
 import { isSluiceError, SluiceError } from "../core/error.js";
 import { quote } from "../core/quote.js";
+import { clip } from "../core/text.js";
+
+// A good name is shorter; a bad one may be megabytes.
+const NAME_BYTES_MAX = 512;
 
 /** What is wrong, and where. */
 interface Place {
@@ -28,5 +32,5 @@ export function inPlace<T>(place: Place, check: () => T): T {
 }
 
 function named(value: unknown): string {
-  return typeof value === "string" ? value : quote(value);
+  return typeof value === "string" ? clip(value, NAME_BYTES_MAX) : quote(value);
 }

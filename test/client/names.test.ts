@@ -1,6 +1,6 @@
 import { createHash } from "node:crypto";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { limit, Sluice, task, type, type ErrorCode } from "../../src/index.js";
+import { limit, Sluice, task, type, workflow, type ErrorCode } from "../../src/index.js";
 import { codeOf, openHouse, refused, type House } from "./house.js";
 
 const good = task("good", { input: type<number>() });
@@ -239,4 +239,35 @@ test("an id that is not one finds nothing, and breaks nothing", async () => {
   expect(await house.sluice.unblock(nobody.id)).toBe(false);
   expect(await codeOf(() => nobody.result())).toBe("result_not_kept");
   await expectIntact();
+});
+
+test("an enormous name is cut in the error about it, whoever refuses it", async () => {
+  const { sluice } = house;
+  const sql: House["sql"] = (text, params) => house.sql(text, params);
+  const enormous = "n".repeat(1_000_000);
+  await sluice.enqueue(task("known"));
+  const attempts: (() => unknown)[] = [
+    () => task(enormous),
+    () => task("known", { [enormous]: 1 }),
+    () => workflow(enormous, { input: type<object>() }, () => ({})),
+    () => sluice.pause(enormous),
+    () => sluice.limits.set(enormous, { total: 1 }),
+    () => sql("select sluice.enqueue($1)", [enormous]),
+    () => sql("select sluice.enqueue('known', queue => $1)", [enormous]),
+    () =>
+      sql("select sluice.enqueue('known', keys => jsonb_build_object($1::text, 1))", [enormous]),
+    () => sql("select sluice.set_limit($1, 1, null)", [enormous]),
+    () => sql("select sluice.pause_queue($1, true)", [enormous]),
+  ];
+  for (const attempt of attempts) {
+    const error = await (async () => attempt())().then(
+      () => null,
+      (e: unknown) => e as { message: string; details?: object },
+    );
+    expect(error, String(attempt)).not.toBeNull();
+    const { message, details } = error!;
+    expect(message.length + JSON.stringify(details ?? {}).length, String(attempt)).toBeLessThan(
+      2_000,
+    );
+  }
 });

@@ -39,10 +39,10 @@ describe("what only code can place, at the start of a run", () => {
     expect(await unplaced(s)).toEqual([]);
     const window = `${run.id}:1`;
     expect(await lanes(s)).toEqual([
-      { node: 1, item: 0, keys: ["a", window] },
-      { node: 1, item: 1, keys: ["even", "a", window] },
+      { node: 1, item: 0, keys: [window, "a"] },
+      { node: 1, item: 1, keys: ["even", window, "a"] },
       { node: 1, item: 2, keys: [window] },
-      { node: 1, item: 3, keys: ["even", "b", window] },
+      { node: 1, item: 3, keys: ["even", window, "b"] },
       { node: 2, item: 0, keys: ["one"] },
     ]);
     const seen: unknown[] = [];

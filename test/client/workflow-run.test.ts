@@ -154,14 +154,17 @@ describe("result", () => {
   test("a wait ends with the hint, also with one that came between two waits", async () => {
     let tell: (payload: string) => void = () => {};
     const ears = { on: (hear: typeof tell) => ((tell = hear), () => undefined) } as never;
-    const vigil = new RunVigil({ db: null as never, listener: ears }, "7");
+    const vigil = new RunVigil({ db: null as never, listener: ears }, "7", {
+      timeoutMs: null,
+      signal: null,
+    });
     const FOR_EVER_MS = 2_000_000_000;
-    const first = vigil.wait(FOR_EVER_MS, null);
+    const first = vigil.wait(FOR_EVER_MS);
     tell("done:7");
     tell("done:-7");
     await first;
     tell("done:-7");
-    await vigil.wait(FOR_EVER_MS, null);
+    await vigil.wait(FOR_EVER_MS);
     vigil.close();
   });
 

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
-import { isSluiceError } from "../../src/index.js";
-import { ended, until, type Scene } from "../flow/scene.js";
+import { isSluiceError, limit, task, type, workflow } from "../../src/index.js";
+import { ended, signal, until, type Scene } from "../flow/scene.js";
 import {
   fanOut,
   Hands,
@@ -173,5 +173,33 @@ test("a window is widened and narrowed while it runs", async () => {
   await run.window("each", 12);
   await until("all to begin", () => hands.began.length === 12);
   hands.letGo();
+  await run.result(PATIENCE);
+});
+
+test("items that wait at a window keep no slot of their key from other tasks, also while paused", async () => {
+  const s = await workflowScene();
+  const tenant = limit("tenant", { perKey: 2 });
+  const limits = [{ limit: tenant, key: () => "t" }];
+  const [item, other] = [
+    task("item", { limits, input: type<number>() }),
+    task("other", { limits }),
+  ];
+  const started = signal();
+  const go = signal();
+  const fan = workflow("fan", { input: type<{ items: number[] }>() }, (w, input) => {
+    w.each("all", item, input.items, (n) => n, { window: 1 });
+  });
+  const handler = item.handle(async () => {
+    started.resolve();
+    await go.promise;
+  });
+  await s.worker({ handlers: [handler, other.handle(() => "done")], pollIntervalMs: 50 });
+  const run = await s.sluice.start(fan, { items: [1, 2, 3, 4] });
+  await started.promise;
+  expect(await (await s.sluice.enqueue(other)).result(PATIENCE)).toBe("done");
+  await run.pause();
+  expect(await (await s.sluice.enqueue(other)).result(PATIENCE)).toBe("done");
+  await run.resume();
+  go.resolve();
   await run.result(PATIENCE);
 });

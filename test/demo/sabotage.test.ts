@@ -80,38 +80,33 @@ const waitBeforeTheFence: readonly [string, string] = [
   end if;
   perform sluice.require_lease(p_worker);`,
 ];
-const withoutFence: readonly (readonly [string, string])[] = [
-  ["perform sluice.require_lease(p_worker);\n  select", "select"],
-  ["if v.settled is null then perform sluice.refuse", "if false then perform sluice.refuse"],
-];
+// A worker that was frozen cuts such a transaction itself when it wakes, because its own statements have deadlines; the
+// fence is what refuses it if it does not. Without the fence: attack 2, and what two ends of one task come to: audit.test.ts.
+test(
+  "a zombie's completion is refused, and no charge is doubled",
+  { timeout: PATIENCE_MS },
+  async () => {
+    const mutation = { in: "settle_in_transaction", edits: [waitBeforeTheFence] };
+    const queue = await sabotaged([mutation], staged);
+    const test = await queue.sql.connect();
+    await test.query("select pg_advisory_lock($1)", [STAGED]);
+    const { process: demo, end } = queue.play(500);
 
-test.each([
-  ["a zombie's completion is refused, and no charge is doubled", [], false],
-  ["without the fence it is accepted, and the demo finds the double", withoutFence, true],
-] as const)("%s", { timeout: PATIENCE_MS }, async (_, edits, accepted) => {
-  const mutation = { in: "settle_in_transaction", edits: [waitBeforeTheFence, ...edits] };
-  const queue = await sabotaged([mutation], staged);
-  const test = await queue.sql.connect();
-  await test.query("select pg_advisory_lock($1)", [STAGED]);
-  const { process: demo, end } = queue.play(500);
+    const pid = pidOf("worker-1", await demo.line((line) => line.includes("worker-1 (pid ")));
+    const task = await until("a completion before the fence", () => zombieOf(queue.sql), WAIT_MS);
+    process.kill(pid, "SIGSTOP");
+    onTestFinished(() => wake(pid));
+    await until("another to complete its task", () => completed(queue.sql, task), WAIT_MS);
+    await test.query("select pg_advisory_unlock($1)", [STAGED]);
+    test.release();
+    process.kill(pid, "SIGCONT");
 
-  const pid = pidOf("worker-1", await demo.line((line) => line.includes("worker-1 (pid ")));
-  const task = await until("a completion before the fence", () => zombieOf(queue.sql), WAIT_MS);
-  process.kill(pid, "SIGSTOP");
-  onTestFinished(() => wake(pid));
-  await until("another to complete its task", () => completed(queue.sql, task), WAIT_MS);
-  await test.query("select pg_advisory_unlock($1)", [STAGED]);
-  test.release();
-  process.kill(pid, "SIGCONT");
-
-  // A mail that the zombie had in hand may have gone out twice: only the charges are fenced.
-  const { code, report } = await end;
-  const charges = report().findings.filter((found) => /^charge .* was completed/.test(found));
-  const double = expect.stringMatching(`^charge ${task} was completed by worker-1 and worker-`);
-  if (!accepted) return expect(charges).toEqual([]);
-  expect(charges).toContainEqual(double);
-  expect(code).toBe(1);
-});
+    // A mail that the zombie had in hand may have gone out twice: only the charges are fenced.
+    const { report } = await end;
+    const charges = report().findings.filter((found) => /^charge .* was completed/.test(found));
+    expect(charges).toEqual([]);
+  },
+);
 
 function pidOf(worker: string, line: string): number {
   return Number(new RegExp(`${worker} \\(pid (\\d+)\\)`).exec(line)![1]);

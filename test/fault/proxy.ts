@@ -41,6 +41,16 @@ export class Proxy {
     return this.#wire.keepReply(fits);
   }
 
+  /** After the next reply that fits, its connection swallows everything, and nobody is told. Resolves then. */
+  async swallowAfter(fits: Fits): Promise<void> {
+    await this.#wire.swallowAfter(fits);
+  }
+
+  /** The next request that fits arrives, but no reply ever comes on its connection. Resolves when it was sent. */
+  async swallowReply(fits: Fits): Promise<void> {
+    await this.#wire.swallowReply(fits);
+  }
+
   /** Nothing goes through any more in either direction, and nobody is told. */
   freeze(): void {
     this.#wire.blackHole();
@@ -68,6 +78,14 @@ class Traps extends WireProxy {
 
   seeReply(fits: Fits): Promise<boolean> {
     return this.once("reply", fits, () => {});
+  }
+
+  swallowAfter(fits: Fits): Promise<boolean> {
+    return this.once("reply", fits, (link) => link.go("hole"));
+  }
+
+  swallowReply(fits: Fits): Promise<boolean> {
+    return this.once("request", fits, (link) => link.go("deaf"));
   }
 
   async keepReply(fits: Fits): Promise<() => void> {

@@ -1,5 +1,13 @@
 import { expect, onTestFinished, test, vi } from "vitest";
-import { Sluice, fixed, task, type, type Worker, type WorkerOptions } from "../../src/index.js";
+import {
+  Sluice,
+  fixed,
+  task,
+  type,
+  workflow,
+  type Worker,
+  type WorkerOptions,
+} from "../../src/index.js";
 import { violations } from "../support/audit.js";
 import { scene, signal, until, type Scene } from "../flow/scene.js";
 import { Proxy, type Exchange } from "./proxy.js";
@@ -131,6 +139,65 @@ test("a transaction whose commit is not answered has its effects once", async ()
   await sound(s, worker);
   expect((await s.sql.query("select * from effect")).rows).toHaveLength(1);
   expect(runs).toBe(1);
+});
+
+const frail = task("frail", { input: type<null>(), retry: { attempts: 1 } });
+const frailFlow = workflow("frail", { input: type<null>() }, (w) => w.task("one", frail, null));
+
+/** How often the task ran so far. It fails the first time. */
+async function failsOnce(s: Proxied): Promise<() => number> {
+  let runs = 0;
+  const handler = frail.handle(() => {
+    if (++runs === 1) throw new Error("not yet");
+  });
+  const worker = s.sluice.worker({ handlers: [handler], pollIntervalMs: 50 });
+  onTestFinished(() => worker.stop({ graceMs: 0 }));
+  await worker.start();
+  return () => runs;
+}
+
+test("a retry of a run whose reply is lost answers how many nodes run again, and retries once", async () => {
+  const s = await proxied();
+  const runs = await failsOnce(s);
+  const { id } = await s.sluice.start(frailFlow, null);
+  const run = s.behind.run(id);
+  await expect(run.result({ timeoutMs: 10_000 })).rejects.toMatchObject({
+    code: "workflow_failed",
+  });
+  const lost = s.proxy.loseReply(of("workflow_retry"));
+  expect(await run.retry()).toBe(1);
+  await lost;
+  await run.result({ timeoutMs: 10_000 });
+  expect(runs()).toBe(2);
+  expect(await run.retry()).toBe(0);
+});
+
+test("a retry of a run that is done does not fail with what comes after it", async () => {
+  const s = await proxied();
+  await failsOnce(s);
+  const { id } = await s.sluice.start(frailFlow, null);
+  const run = s.behind.run(id);
+  await expect(run.result({ timeoutMs: 10_000 })).rejects.toMatchObject({
+    code: "workflow_failed",
+  });
+  const trouble = s.proxy.loseRequests(of("workflow_further"));
+  expect(await run.retry()).toBe(1);
+  trouble.end();
+  await run.result({ timeoutMs: 10_000 });
+});
+
+test("a retry of a task whose reply is lost answers that it was retried, and retries once", async () => {
+  const s = await proxied();
+  const runs = await failsOnce(s);
+  const { id } = await s.sluice.enqueue(frail, null);
+  const handle = s.behind.task(id);
+  await expect(handle.result({ timeoutMs: 10_000 })).rejects.toMatchObject({ code: "task_failed" });
+  const lost = s.proxy.loseReply(of("retry"));
+  expect(await s.behind.retry(id)).toBe(true);
+  await lost;
+  await handle.result({ timeoutMs: 10_000 });
+  expect(runs()).toBe(2);
+  expect(await s.behind.retry(id)).toBe(false);
 });
 
 test("a claim that is still under way when another's reply is lost is not handed back", async () => {

@@ -9,6 +9,7 @@ const job = task("job", { input: type<number>() });
 async function unswept(): Promise<Scene> {
   const s = await scene();
   await s.sql.query("alter table sluice.ready set (autovacuum_enabled = false)");
+  await s.sql.query("alter table sluice.run set (autovacuum_enabled = false)");
   return s;
 }
 
@@ -21,16 +22,24 @@ async function drain(s: Scene): Promise<void> {
   await until("all to complete", () => worker.status().completed >= TASKS);
 }
 
-async function ofReady(s: Scene): Promise<{ dead: number; vacuums: number }> {
+async function rowsOf(
+  s: Scene,
+  table: "ready" | "run",
+): Promise<{ dead: number; vacuums: number }> {
   const { rows } = await s.sql.query<{ dead: number; vacuums: number }>(
-    `select n_dead_tup::int as dead, vacuum_count::int as vacuums from pg_stat_all_tables where relid = 'sluice.ready'::regclass`,
+    `select n_dead_tup::int as dead, vacuum_count::int as vacuums
+      from pg_stat_all_tables where relid = $1::regclass`,
+    [`sluice.${table}`],
   );
   return rows[0]!;
 }
 
-test("rows that claims left behind are cleaned away within seconds, without autovacuum", async () => {
-  const s = await unswept();
-  await drain(s);
-  await until("a vacuum", async () => (await ofReady(s)).vacuums > 0);
-  await until("few dead rows", async () => (await ofReady(s)).dead < 10_000);
-});
+test.each(["ready", "run"] as const)(
+  "the keeper vacuums %s within seconds, without autovacuum",
+  async (table) => {
+    const s = await unswept();
+    await drain(s);
+    await until("a vacuum", async () => (await rowsOf(s, table)).vacuums > 0);
+    await until("few dead rows", async () => (await rowsOf(s, table)).dead < 10_000);
+  },
+);

@@ -37,9 +37,9 @@ const broken: readonly Mutant[] = [
   {
     without: "a note for a locked waiter it waits for ever",
     spec: "waiter-locked-by-abort",
-    permutation: "begin cancel_2 done_1 rollback check claim drain",
+    permutation: "begin cancel_2 done_1 recall rollback check recall claim drain",
     in: "admit",
-    edits: [["where more and taken < room", "where false"]],
+    edits: [["if v_stuck is not null then", "if false then"]],
     seen: [LEFT_FOREVER, "left 2"],
   },
   {
@@ -58,7 +58,7 @@ const broken: readonly Mutant[] = [
   {
     without: "head or nothing a locked head is jumped",
     spec: "head-or-nothing",
-    permutation: "begin cancel_2 done_1 claim_also rollback check claim drain",
+    permutation: "begin cancel_2 done_1 claim_also recall rollback check recall claim drain",
     in: "admit_order",
     edits: [["order by place, id limit 1)", "order by place, id limit 1 for update skip locked)"]],
     seen: ["settled 1 of 1, started 3"],
@@ -99,16 +99,16 @@ const broken: readonly Mutant[] = [
     without: "caps that follow the limit a lowered number per key is ignored",
     spec: "lower-and-hand-over",
     permutation: "o_begin lower done_1 o_commit check done_2 check drain",
-    in: "apply_limit",
-    edits: [["where n.limit_id = p_limit and n.cap", "where false and n.cap"]],
-    seen: ["running   |2,3", "running   |3,4"],
+    in: "admit",
+    edits: [["coalesce(x.per_key_override, x.per_key_declared)", "x.per_key_declared"]],
+    seen: ["left 3,4,5"],
   },
   {
     without: "a count under the counter's lock a total is given out twice",
     spec: "two-claims-of-one-gate",
     permutation: "begin claim_1 claim_2 commit check drain",
     in: "lock_gates",
-    edits: [["greatest(0, l.room + coalesce(c.n, 0) + u.own)", "u.want"]],
+    edits: [["greatest(0, l.room + coalesce(c.n, 0) + u.own - l.kept)", "u.want"]],
     seen: ["running   |1,2,3,4", "at most 4 at once"],
   },
   {
@@ -185,7 +185,7 @@ const broken: readonly Mutant[] = [
     spec: "two-last-completers",
     permutation: "begin_1 done_1 done_2 commit_1 nodes check drain",
     in: "workflow_ended",
-    edits: [["order by r.id for update;", "order by r.id;"]],
+    edits: [["order by r.id for no key update;", "order by r.id;"]],
     seen: ["first |running|1 of 2 succeeded", "VIOLATION"],
   },
   {
@@ -193,7 +193,7 @@ const broken: readonly Mutant[] = [
     spec: "complete-against-cancel",
     permutation: "c_begin cancel done_1 c_commit nodes check drain",
     in: "workflow_ended",
-    edits: [["order by r.id for update;", "order by r.id;"]],
+    edits: [["order by r.id for no key update;", "order by r.id;"]],
     seen: ["VIOLATION"],
   },
 ];
@@ -244,7 +244,7 @@ const waiting: readonly Mutant[] = [
     without: "skipping locked rows shedding waits for a user's cancel",
     spec: "two-keepers",
     permutation: "u_begin u_cancel shed_1 u_rollback check drain",
-    in: "shed",
+    in: "shed_holders",
     edits: [["for update skip locked", "for update"]],
     seen: ["step shed_1: select shed(); <waiting ...>"],
   },

@@ -165,7 +165,8 @@ begin perform sluice.admit_dirty(1000); end $$;
 
 create function reap() returns text language sql as $$ select 'took back ' || tasks from sluice.reap() $$;
 create function due() returns text language sql as $$ select 'moved ' || moved from sluice.due(1000) $$;
-create function shed() returns text language sql as $$ select 'shed ' || sluice.shed() $$;
+create function shed() returns text language sql as $$ select 'shed ' || shed from sluice.shed() $$;
+create function recall() returns text language sql as $$ select 'recalled ' || sluice.recall(1000) $$;
 create function park() returns text language sql as $$ select 'parked ' || sluice.demote(1000) $$;
 create function unpark() returns text language sql as $$ select 'brought back ' || sluice.unpark(1000) $$;
 

@@ -26,7 +26,7 @@ import {
   setBesideReuse,
   twoClaimsOfOneGate,
 } from "./schedules/numbers.js";
-import { enqueueStaysOpen } from "./schedules/open.js";
+import { enqueueStaysOpen, newSetStaysOpen, serializableKeys } from "./schedules/open.js";
 import {
   betterElsewhere,
   betterElsewhereOnReuse,
@@ -162,3 +162,9 @@ test("a task that comes back after its limit was lowered does not start above it
   holds(backAboveTheNumber("release"), backAboveTheNumber("reap")));
 
 test("an enqueue left open in a transaction blocks nobody", () => holds(enqueueStaysOpen));
+
+test("a new set of totals in an open transaction blocks nobody who needs it", () =>
+  holds(newSetStaysOpen));
+
+test("serializable transactions with new idempotency keys do not conflict", () =>
+  holds(serializableKeys));

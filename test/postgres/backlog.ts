@@ -25,11 +25,11 @@ export const STAGE = `
 /** n tasks behind the full gate, n of the unserved stream; n / 4 wait, are scheduled, run. */
 export async function fill(admin: pg.Client, n: number): Promise<void> {
   const quarter = Math.floor(n / 4);
-  await insert(admin, n, { stream: 2, gate: 1 }, "gated", "id, 2, 1, 0, 0");
-  await insert(admin, n, { stream: 4 }, "ready", "id, 4, 0, 0");
-  const lane = "array[(2::bigint << 60) | (1 + id % 100)]";
+  await insert(admin, n, { stream: 2, gate: 1 }, "gated", "id, 2, 1, 0, 0, sluice.own_turn(id)");
+  await insert(admin, n, { stream: 4 }, "ready", "id, 4, 0, 0, sluice.own_turn(id)");
+  const lane = "array[(3::bigint << 60) | (1 + id % 100)]";
   await admin.query(
-    "insert into sluice.lane select (2::bigint << 60) | i, 2, 1, 1 from generate_series(1, 100) i on conflict do nothing",
+    "insert into sluice.lane select (3::bigint << 60) | i, 2, 1, 1 from generate_series(1, 100) i on conflict do nothing",
   );
   const waiting = `id, (${lane})[1], 0, 0, 0, 0, 3, 0, ${lane}, '{2}'`;
   await insert(admin, quarter, { stream: 3, lane }, "wait", waiting);

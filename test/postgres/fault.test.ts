@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import type { SluiceError } from "../../src/index.js";
-import { isReplyLost, toSluiceError } from "../../src/postgres/fault.js";
+import { fromDriver, isReplyLost, toSluiceError } from "../../src/postgres/fault.js";
 
 const failed = (code: string): Error => Object.assign(new Error("no"), { code });
 
@@ -26,4 +26,34 @@ test.for([
 ] as const)("with %s a statement under way may have committed: %s", ([code, lost]) => {
   expect(isReplyLost(failed(code))).toBe(lost);
   expect(isReplyLost(toSluiceError(failed(code)))).toBe(lost);
+});
+
+test.for([
+  "Connection terminated unexpectedly",
+  "Connection terminated due to connection timeout",
+  "Client was closed and is not queryable",
+  "Client has encountered a connection error and is not queryable",
+  "timeout expired",
+  "timeout exceeded when trying to connect",
+  "Query read timeout",
+])("the driver's own %s is a lost reply", (message) => {
+  expect(isReplyLost(new Error(message))).toBe(true);
+  expect(toSluiceError(new Error(message))).toMatchObject({ code: "database_unavailable" });
+});
+
+test("an error that did not come from the driver is not a lost reply", () => {
+  const others = [new TypeError("x is not a function"), failed("ENOENT"), { message: "odd" }];
+  for (const e of others) {
+    expect(isReplyLost(e)).toBe(false);
+    expect(toSluiceError(e)).toBe(e);
+  }
+});
+
+test("whatever the driver rejects a statement with is a lost reply, unless the server has told a code", () => {
+  expect(isReplyLost(fromDriver(new TypeError("x is not a function")))).toBe(true);
+  expect(isReplyLost(fromDriver({ message: "odd" }))).toBe(true);
+  const told = failed("23505");
+  expect(fromDriver(told)).toBe(told);
+  expect(isReplyLost(fromDriver(failed("57P01")))).toBe(true);
+  expect(isReplyLost(fromDriver(failed("25P03")))).toBe(false);
 });

@@ -164,7 +164,7 @@ const mistakes: ({ what: string; spec: number } & Mutation)[] = [
     what: "a waiter that is locked is forgotten",
     spec: 1,
     in: "admit_order",
-    edits: [["select id, 0 from lane where more", "select id, 0 from lane where false"]],
+    edits: [["if v_stuck is not null then", "if false then"]],
   },
   {
     what: "a lane is not locked while its slots are handed on",

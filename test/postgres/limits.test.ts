@@ -1,6 +1,11 @@
 import { describe, expect, test } from "vitest";
 import { idsOf, refusal, Scene, type Held, type Session, type TestWorker } from "../support/sql.js";
-import { loweredPerKey, raisedWithWaiters } from "./schedules/numbers.js";
+import {
+  changedForManyKeys,
+  loweredOneOfTwo,
+  loweredPerKey,
+  raisedWithWaiters,
+} from "./schedules/numbers.js";
 import { observe, wanted } from "./schedules/schedule.js";
 
 const UNLIMITED = 2_147_483_647;
@@ -172,6 +177,99 @@ test("a task passes its order key, a key, two totals and its type's own limit", 
     }
     expect(started).toHaveLength(24);
     for (let i = 1; i <= 12; i++) expect(started.indexOf(i)).toBeLessThan(started.indexOf(i + 12));
+  }));
+
+test("waiters of thousands of keys are woken when their limit is raised", async () => {
+  const raised = changedForManyKeys(1, 2);
+  expect(await observe(raised)).toEqual(wanted(raised));
+});
+
+test("what is through a lowered limit of thousands of keys goes back", async () => {
+  const lowered = changedForManyKeys(2, 1);
+  expect(await observe(lowered)).toEqual(wanted(lowered));
+});
+
+test("a task of two limits per key goes back to the one that was lowered, whichever it passed first", async () => {
+  expect(await observe(loweredOneOfTwo)).toEqual(wanted(loweredOneOfTwo));
+});
+
+/** Rows that the work reads and changes in a table. */
+async function touched(
+  a: Session,
+  table: string,
+  work: () => Promise<unknown>,
+): Promise<{ read: number; changed: number }> {
+  const text = `select seq_tup_read + coalesce(idx_tup_fetch, 0) as read, n_tup_upd + n_tup_ins + n_tup_del as changed
+    from pg_stat_xact_user_tables where schemaname = 'sluice' and relname = $1`;
+  const counts = async (): Promise<number[]> =>
+    Object.values((await a.rows<{ read: string; changed: string }>(text, [table]))[0]!).map(Number);
+  await a.begin();
+  const before = await counts();
+  await work();
+  const after = await counts();
+  await a.rollback();
+  return { read: after[0]! - before[0]!, changed: after[1]! - before[1]! };
+}
+
+test("changing a limit per key looks at a bounded number of its keys while everybody waits", () =>
+  on(async (a) => {
+    const limit = await a.limit("mail", { perKey: 5 });
+    await a.rows(
+      "insert into sluice.lane select (2::bigint << 60) + i, $1::int, null, 3 from generate_series(1, 20000) i",
+      [limit],
+    );
+    for (const perKey of [7, 2]) {
+      const lanes = await touched(a, "lane", () => a.setLimit("mail", { perKey }));
+      expect(lanes.changed).toBe(0);
+      expect(lanes.read).toBeLessThan(2_000);
+    }
+    const removed = await touched(a, "lane", () => a.value("select sluice.remove_limit('mail')"));
+    expect(removed.changed).toBe(0);
+    expect(removed.read).toBeLessThan(2_000);
+    await a.rows("delete from sluice.lane");
+  }));
+
+test("a keeper finds the holders of a lane above its number without reading the ready tasks", () =>
+  on(async (a) => {
+    const limits = [await a.limit("mail", { perKey: 5 })];
+    const stream = await a.type("t", { limits });
+    const worker = await a.register([stream]);
+    await a.enqueue(stream, { n: 20_000 });
+    await a.enqueue(stream, { n: 5, limits, keys: ["x"], priority: 1 });
+    await a.admit();
+    const held = await a.claim(worker, 3);
+    await a.setLimit("mail", { perKey: 1 });
+    let shed = 0;
+    const reads = await touched(
+      a,
+      "ready",
+      async () => (shed = await a.value("select shed from sluice.shed()")),
+    );
+    expect(shed).toBe(2);
+    expect(reads.read).toBeLessThan(50);
+    // Those that run keep the lane above its number: nothing more is to be found.
+    await a.keep();
+    expect(
+      (await touched(a, "ready", () => a.value("select shed from sluice.shed()"))).read,
+    ).toBeLessThan(50);
+    expect(held).toHaveLength(3);
+  }));
+
+test("one worker at a time looks for what is above a lowered number", () =>
+  on(async (a, scene) => {
+    const [b] = await scene.sessions(1);
+    const limits = [await a.limit("mail", { perKey: 5 })];
+    const stream = await a.type("t", { limits });
+    await a.register([stream]);
+    await a.enqueue(stream, { n: 5, limits, keys: ["x"] });
+    await a.admit();
+    await a.setLimit("mail", { perKey: 1 });
+    await a.begin();
+    expect(await a.value("select shed from sluice.shed()")).toBe(4);
+    expect(await b.value("select shed from sluice.shed()")).toBe(0);
+    await a.rollback();
+    expect(await b.value("select shed from sluice.shed()")).toBe(4);
+    await b.admit();
   }));
 
 test("what is through a lowered limit but does not run goes back, the last first", () =>

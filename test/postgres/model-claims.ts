@@ -1,4 +1,4 @@
-import { compare, type Limit, type Task } from "./model-terms.js";
+import { compareTurns, type Limit, type Task } from "./model-terms.js";
 
 /** What a claim has to look at. */
 export interface Totals {
@@ -50,6 +50,6 @@ function admissible(
   if (taken.length !== got.length || (some && got.length === 0)) return false;
   const kind = (t: Task): string => `${t.stream} ${t.totals.join("+")}`;
   const jumped = (t: Task): boolean =>
-    !taken.includes(t) && taken.some((x) => kind(x) === kind(t) && compare(t, x) < 0);
+    !taken.includes(t) && taken.some((x) => kind(x) === kind(t) && compareTurns(t, x) < 0);
   return !ready.some(jumped) && taken.every((t) => fits(totals, taken, t));
 }

@@ -238,7 +238,7 @@ const serves = fc
 const pauses = fc.boolean().map((paused): Command =>
   named(paused ? "pause" : "resume", async (model, store) => {
     await store.pause(paused);
-    model.paused = paused;
+    model.pause(paused);
   }),
 );
 

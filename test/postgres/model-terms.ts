@@ -33,6 +33,8 @@ export interface Task extends Place {
   blocking: boolean;
   failed: boolean;
   due: boolean;
+  /** Its place among the ready of its priority: see ownTurn. */
+  turn: number;
 }
 
 /** What a tick of the one schedule enqueues. */
@@ -55,6 +57,16 @@ export const DECLARED: Readonly<Record<Limit, number>> = {
   bounded: 3,
   free: Infinity,
 };
+
+/** The turn of a task that passed no lane, or was handed back: by its id, with room for a million between two. */
+export function ownTurn(id: number): number {
+  return id * 2 ** 20;
+}
+
+/** Higher priority first, then by turn: how the ready are claimed. */
+export function compareTurns(a: Task, b: Task): number {
+  return b.priority - a.priority || a.turn - b.turn;
+}
 
 /** Higher priority first, then age. */
 export function compare(a: Task, b: Task): number {

@@ -139,15 +139,13 @@ const mistakes: ({ what: string; seed: number } & Mutation)[] = [
     what: "counts a crash as an attempt",
     seed: 1,
     in: "reap",
-    edits: [["rank, attempt - 1, lanes from fate", "rank, attempt, lanes from fate"]],
+    edits: [["rank, attempt - 1, sluice.own_turn(id)", "rank, attempt, sluice.own_turn(id)"]],
   },
   {
     what: "claims the younger first",
     seed: 2,
-    in: "pick",
-    edits: [
-      ["and i <= v_own order by rank, id limit", "and i <= v_own order by rank, id desc limit"],
-    ],
+    in: "pick_at_once",
+    edits: [["order by f.rank, f.turn limit p_n", "order by f.rank, f.turn desc limit p_n"]],
   },
   {
     what: "claims from a queue that is paused",

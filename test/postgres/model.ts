@@ -1,7 +1,9 @@
 import { claimed, type Totals } from "./model-claims.js";
 import {
   compare,
+  compareTurns,
   DECLARED,
+  ownTurn,
   TICK,
   type Kind,
   type Limit,
@@ -9,9 +11,13 @@ import {
   type State,
   type Stream,
   type Task,
+  type Total,
 } from "./model-terms.js";
 
 const CRASHES_MAX = 3;
+
+const kindOf = (totals: readonly Total[]): string =>
+  totals.length === 0 ? "0" : totals.toSorted((a, b) => (a < b ? 1 : -1)).join("+");
 
 /**
  * What the store must do, in as few words as we could find: tasks, lanes with a count each, and notes
@@ -27,9 +33,16 @@ export class Model {
   readonly #unserved = new Set<Stream>();
   readonly #keys = new Set<string>();
   #ids = 0;
+  #turns = 0;
   #reserved: Task | null = null;
   readonly #used = new Map<string, number>();
   readonly #joined = new Set<string>();
+  /** Kinds of tasks that keys pass over: a stream and its totals, or 0 for all of it. */
+  readonly #stuck = new Set<string>();
+  /** Lanes with room that only such tasks wait for. */
+  readonly #postponed = new Set<string>();
+  /** Settled by the step that admits: the counters of their totals do not know it yet. */
+  #settling: readonly Task[] = [];
   readonly #freed: string[] = [];
 
   running(): Task[] {
@@ -61,6 +74,7 @@ export class Model {
       blocking: false,
       failed: false,
       due: false,
+      turn: ownTurn(id),
     };
     this.tasks.push(task);
     if (place.later) return;
@@ -77,9 +91,11 @@ export class Model {
 
   /** The ids it claims. got: those that the store has claimed, which may be right too. */
   step(done: readonly Task[], n: number, got: readonly number[]): number[] {
+    this.#settling = done;
     const freed = done.flatMap((t) => this.#end(t, false));
     if (n > 0) this.#admitAll(freed);
     else this.#admit(freed, []);
+    this.#settling = [];
     if (n === 0 || this.paused) return [];
     const ready = this.#ready();
     const taken = claimed(this.#totals, ready, n, got);
@@ -183,11 +199,19 @@ export class Model {
       this.#declared.bulk = number;
   }
 
-  /** What the keeper does: sheds, parks what nobody serves, lets go on what is served again. */
+  /** The queue is paused, or goes on. */
+  pause(paused: boolean): void {
+    this.paused = paused;
+    if (!paused) this.#unpark();
+  }
+
+  /** What the keeper does: sheds, parks what nobody can run, lets go on what can run again. */
   keep(): void {
+    for (const lane of this.#postponed) this.#joined.add(lane);
+    this.#postponed.clear();
     this.#shed();
-    for (const t of this.tasks) if (t.state === "parked" && this.#isServed(t)) this.#stand(t);
     this.#park();
+    this.#unpark();
     this.#admitAll([]);
   }
 
@@ -203,13 +227,49 @@ export class Model {
     }
   }
 
-  /** A type that nobody serves starves nobody: its tasks keep the slot of their order key alone. */
+  /** What nobody can run starves nobody: its tasks keep the slot of their order key alone. */
   #park(): void {
-    for (const stream of ["bounded", "free"] as const)
+    for (const stream of ["bounded", "free"] as const) {
       if (!this.#served.includes(stream)) this.#unserved.add(stream);
+      if (this.#isClosed(stream, [])) this.#stuck.add(`${stream} 0`);
+      for (const totals of [["mail"], ["bulk"], ["mail", "bulk"]] as const)
+        if (totals.some((total) => this.number(total) === 0))
+          this.#stuck.add(`${stream} ${totals.join("+")}`);
+    }
     for (const t of this.tasks)
-      if (t.state === "ready" && t.tenant !== null && !this.#isServed(t))
+      if (t.state === "ready" && t.tenant !== null && this.#isClosed(t.stream, t.totals))
         this.#freed.push(...this.#leave(t, t.order === null ? 0 : 1, "parked"));
+  }
+
+  #unpark(): void {
+    for (const kind of this.#stuck) {
+      const [stream, totals] = kind.split(" ") as [Stream, string];
+      if (this.#isOpen(stream, totals === "0" ? [] : (totals.split("+") as Total[])))
+        this.#stuck.delete(kind);
+    }
+    for (const stream of this.#served) this.#unserved.delete(stream);
+    for (const t of this.tasks)
+      if (t.state === "parked" && this.#isServed(t) && !this.#isStuck(t)) this.#stand(t);
+  }
+
+  /** Not served, paused, or at a number of 0. */
+  #isClosed(stream: Stream, totals: readonly Total[]): boolean {
+    const shut = [stream, ...totals].some((limit) => this.number(limit) === 0);
+    return this.paused || shut || !this.#served.includes(stream);
+  }
+
+  /** Whether a task of this kind could start now, as far as the counters know. */
+  #isOpen(stream: Stream, totals: readonly Total[]): boolean {
+    const { running, gatesOf, number } = this.#totals;
+    const counted = [...running, ...this.#settling];
+    const full = (gate: Limit): boolean =>
+      counted.filter((x) => gatesOf(x).includes(gate)).length >= number(gate);
+    const gates = this.#declared[stream] === Infinity ? totals : [...totals, stream];
+    return !this.paused && this.#served.includes(stream) && !gates.some(full);
+  }
+
+  #isStuck(t: Task): boolean {
+    return this.#stuck.has(`${t.stream} 0`) || this.#stuck.has(`${t.stream} ${kindOf(t.totals)}`);
   }
 
   #begin(streams: readonly Stream[]): void {
@@ -241,6 +301,7 @@ export class Model {
   /** Unharmed, with all it holds. */
   #back(t: Task): void {
     t.state = t.crashes === CRASHES_MAX ? "suspect" : "ready";
+    t.turn = ownTurn(t.id);
     t.attempt--;
   }
 
@@ -273,6 +334,7 @@ export class Model {
   #stand(t: Task): void {
     const lane = t.lanes[t.held];
     t.state = lane === undefined ? "ready" : "waiting";
+    t.turn = ownTurn(t.id);
     if (lane !== undefined) this.#joined.add(lane);
   }
 
@@ -289,9 +351,17 @@ export class Model {
   #admit(freed: readonly string[], joined: readonly string[]): void {
     for (const lane of freed) this.#used.set(lane, this.#used.get(lane)! - 1);
     const touched = new Set([...freed, ...joined]);
-    for (const level of ["1", "2"])
-      for (const lane of [...touched].filter((l) => l.startsWith(level)))
-        for (const t of this.#handOver(lane)) touched.add(t.lanes[t.held] ?? lane);
+    for (const level of ["1", "2"]) {
+      const moved = [...touched]
+        .filter((l) => l.startsWith(level))
+        .flatMap((lane) => this.#handOver(lane));
+      for (const t of moved.toSorted((a, b) => a.id - b.id)) {
+        const next = t.lanes[t.held];
+        // Keys take turns: it comes after all that is there, before all that is enqueued later.
+        if (next === undefined) t.turn = ownTurn(this.#ids) + ++this.#turns;
+        else touched.add(next);
+      }
+    }
   }
 
   /** Gives the free slots of a lane to who stands first. */
@@ -300,7 +370,11 @@ export class Model {
     const room = Math.max(0, this.#cap(lane) - used);
     const line = this.tasks.filter((t) => t.state === "waiting" && t.lanes[t.held] === lane);
     const byAge = lane.startsWith("1");
-    const next = line.toSorted((a, b) => (byAge ? a.id - b.id : compare(a, b))).slice(0, room);
+    const open = byAge
+      ? line
+      : line.filter((t) => !this.#isStuck(t) || this.#isOpen(t.stream, t.totals));
+    const next = open.toSorted((a, b) => (byAge ? a.id - b.id : compare(a, b))).slice(0, room);
+    if (next.length < Math.min(room, line.length)) this.#postponed.add(lane);
     for (const t of next) {
       t.held++;
       if (t.held === t.lanes.length) t.state = "ready";
@@ -315,7 +389,9 @@ export class Model {
   }
 
   #ready(): Task[] {
-    return this.tasks.filter((t) => t.state === "ready" && this.#isServed(t)).toSorted(compare);
+    return this.tasks
+      .filter((t) => t.state === "ready" && this.#isServed(t))
+      .toSorted(compareTurns);
   }
 
   /** The totals that it needs a slot of: its own, and its type's if that has a number. */

@@ -1,6 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { migrationText, mutate, type Mutation } from "./mutation.js";
 import {
+  clockSetBack,
   completionBesideNewLimit,
   completionStaysOpen,
   noLease,
@@ -9,6 +10,8 @@ import {
   sameIdTwice,
   suspectOfOneGate,
 } from "./schedules/fence.js";
+import { dueBeforeTheLook, earlyLook } from "./schedules/keeper.js";
+import { neverBothFree } from "./schedules/kept.js";
 import { badLanes, craftedKeys, imitatedKeys } from "./schedules/keys.js";
 import {
   backAboveTheNumber,
@@ -18,6 +21,7 @@ import {
   concurrencyAddedBesideCompletion,
   gatesThatAddUp,
   lateRollback,
+  loweredOneOfTwo,
   loweredPerKey,
   loweredWhileRunning,
   missingGate,
@@ -27,7 +31,9 @@ import {
   setBesideReuse,
   twoClaimsOfOneGate,
 } from "./schedules/numbers.js";
+import { newSetStaysOpen, serializableKeys } from "./schedules/open.js";
 import { betterElsewhere, nobodyForTheBetter } from "./schedules/rivals.js";
+import { newKey, rivalInHand, sharedTotal } from "./schedules/turns.js";
 import { observe, wanted, type Schedule } from "./schedules/schedule.js";
 import {
   cancelBesideHandOver,
@@ -43,6 +49,18 @@ import {
   unservedKeepsOrder,
 } from "./schedules/waiters.js";
 
+import {
+  backlogOfNotes,
+  cancelIsCommitted,
+  freshNotesKeepComing,
+  transactionStaysOpen,
+} from "./schedules/notes.js";
+import {
+  closedKeepsNoSlots,
+  fullTotalKeepsNoSlots,
+  secondKeyKeepsNoSlots,
+} from "./schedules/yield.js";
+
 import { startBesidePrune } from "./workflow/graph-schedules.js";
 import {
   retriedWithPausedMap,
@@ -52,6 +70,7 @@ import {
   madeBesidePause,
   pausedBesideMaker,
   retriedBesideCancel,
+  settledBesideMaker,
 } from "./workflow/inner.js";
 import {
   cancelledBeforeAllAreBack,
@@ -64,7 +83,9 @@ import {
   retriedWhileItsMapStops,
   retriedWhilePaused,
   retriedWhilePruned,
+  runRetriedTwice,
   severalBesideLane,
+  taskRetriedTwice,
   windowIsLeft,
   windowOutlivesRetry,
 } from "./workflow/again.js";
@@ -83,11 +104,27 @@ import {
   twoFree,
   twoLastCompleters,
 } from "./workflow/schedules.js";
-import { manyFans, noteOfHeldRun, resumedInHand, startOfOldSnapshot } from "./workflow/standing.js";
+import {
+  committedBesideLook,
+  eventBehindNotes,
+  inputOfManyLarge,
+  keyTwiceInOneCall,
+  manyFans,
+  noteOfHeldRun,
+  notesOfHeldRun,
+  prunedNodes,
+  resumedInHand,
+  startBesideLook,
+  startOfOldActivity,
+  startOfOldSnapshot,
+} from "./workflow/standing.js";
 import {
   cancelledAmongMany,
+  diedPlacing,
+  diedWithBatch,
   failedInHand,
   itemsOfHeldKey,
+  killedTenTimes,
   lockedInOrder,
   mapOpenedTwice,
   pausedBesideHolder,
@@ -109,6 +146,20 @@ interface Mutant extends Mutation {
 
 const mutants: readonly Mutant[] = [
   {
+    guard: "a promised look is not put off",
+    in: "keep_look",
+    edits: [["least(v_next, k.next_at)", "v_next"]],
+    schedule: earlyLook,
+    seen: { kept: false },
+  },
+  {
+    guard: "what is due later is looked at in time",
+    in: "enqueue_many",
+    edits: [["perform sluice.look_by(v_later)", "null"]],
+    schedule: dueBeforeTheLook,
+    seen: { soon: [] },
+  },
+  {
     guard: "isolation",
     in: "barrier_shared",
     edits: [["<> 'read committed'", "= 'never'"]],
@@ -121,6 +172,18 @@ const mutants: readonly Mutant[] = [
     edits: [["if not exists", "if false and not exists"]],
     schedule: noLease,
     seen: { unregistered: "accepted", claim: "accepted", complete: "accepted" },
+  },
+  {
+    guard: "a clock that was set back",
+    in: "reap",
+    edits: [
+      [
+        "where expires_at > v_now + (lease_ms + 1000)",
+        "where false and expires_at > v_now + (lease_ms + 1000)",
+      ],
+    ],
+    schedule: clockSetBack,
+    seen: { reaped: [0, 0, 0], claimed: [] },
   },
   {
     guard: "fence",
@@ -225,9 +288,9 @@ const mutants: readonly Mutant[] = [
     seen: { claimedMeanwhile: [3] },
   },
   {
-    guard: "dirty row for a locked waiter",
+    guard: "a locked waiter is postponed",
     in: "admit",
-    edits: [["where more and taken < room", "where false"]],
+    edits: [["if v_stuck is not null then", "if false then"]],
     schedule: cancelOfWaiterAborts,
     seen: { claimedAfter: [], violations: ["waiter without a waker"] },
   },
@@ -272,11 +335,44 @@ const mutants: readonly Mutant[] = [
     seen: { running: [2, 3] },
   },
   {
-    guard: "dirty row for a locked head",
+    guard: "a locked head is postponed",
     in: "admit_order",
-    edits: [["select id, 0 from lane where more", "select id, 0 from lane where false"]],
+    edits: [["if v_stuck is not null then", "if false then"]],
     schedule: headIsLocked("rollback"),
     seen: { claimedAfter: [], violations: ["waiter without a waker"] },
+  },
+  {
+    guard: "the newest notes first",
+    in: "take_dirty",
+    edits: [["order by n desc limit v_newest", "order by n limit v_newest"]],
+    schedule: backlogOfNotes,
+    seen: { claimed: "another" },
+  },
+  {
+    guard: "and some of the oldest",
+    in: "take_dirty",
+    edits: [["order by n limit p_max / 4", "order by n limit 0"]],
+    schedule: freshNotesKeepComing,
+    seen: { left: 1_000 },
+  },
+  {
+    guard: "a waiter in an open transaction's hand leaves no note",
+    in: "postpone",
+    edits: [
+      [
+        "insert into sluice.postponed",
+        "insert into sluice.dirty (lane, limit_id) select unnest(p_lanes), unnest(p_limits); insert into sluice.postponed",
+      ],
+    ],
+    schedule: transactionStaysOpen("order"),
+    seen: { notes: [3, 3, 3] },
+  },
+  {
+    guard: "a committed cancel leaves a note",
+    in: "cancel",
+    edits: [["from w where limit_id <> -2 group", "from w where false group"]],
+    schedule: cancelIsCommitted,
+    seen: { after: [] },
   },
   {
     guard: "dirty row for a lane whose turn is over",
@@ -307,7 +403,7 @@ const mutants: readonly Mutant[] = [
   {
     guard: "cap check on re-use",
     in: "lock_gates",
-    edits: [["greatest(0, l.room + coalesce(c.n, 0) + u.own)", "u.want"]],
+    edits: [["greatest(0, l.room + coalesce(c.n, 0) + u.own - l.kept)", "u.want"]],
     schedule: twoClaimsOfOneGate,
     seen: { running: 4 },
   },
@@ -341,22 +437,22 @@ const mutants: readonly Mutant[] = [
   },
   {
     guard: "caps follow the limit",
-    in: "apply_limit",
-    edits: [["where n.limit_id = p_limit and n.cap", "where false and n.cap"]],
+    in: "admit",
+    edits: [["coalesce(x.per_key_override, x.per_key_declared)", "x.per_key_declared"]],
     schedule: loweredPerKey,
-    seen: { atOnce: 3 },
+    seen: { waiting: 1 },
   },
   {
     guard: "caps follow the limit: a lane is born under the number in force",
-    in: "lane_cap",
-    edits: [["coalesce(l.per_key_override, l.per_key_declared)", "l.per_key_declared"]],
+    in: "admit",
+    edits: [["coalesce(x.per_key_override, x.per_key_declared)", "x.per_key_declared"]],
     schedule: rebornAfterChange,
     seen: { claimed: 5 },
   },
   {
-    guard: "caps follow the limit: waiters are woken when it is raised",
-    in: "apply_limit",
-    edits: [["where limit_id = p_limit and used < cap", "where false"]],
+    guard: "waiters are woken when it is raised",
+    in: "follow_limit",
+    edits: [["x.used < v_cap", "false"]],
     schedule: raisedWithWaiters("perKey"),
     seen: { after: 0, violations: ["waiter without a waker"] },
   },
@@ -372,7 +468,7 @@ const mutants: readonly Mutant[] = [
     in: "barrier_shared",
     edits: [["perform pg_advisory_xact_lock_shared(", "perform greatest("]],
     schedule: setBesideBirth,
-    seen: { waited: false, startedAfterSet: [1, 2, 3], claimedAfter: [1, 1, 1] },
+    seen: { waited: false, startedAfterSet: [1, 2, 3] },
   },
   {
     guard: "barrier: whoever changes a number is alone",
@@ -398,9 +494,23 @@ const mutants: readonly Mutant[] = [
   {
     guard: "what holds a slot above a lowered number goes back",
     in: "keep_lanes",
-    edits: [["perform sluice.shed()", "null"]],
+    edits: [["v_n + s.shed + s.cleared into v_n from sluice.shed() s", "v_n into v_n"]],
     schedule: lateRollback({ perKey: 3 }, 1, 3),
     seen: { order: [] },
+  },
+  {
+    guard: "lanes above the number are found",
+    in: "follow_limit",
+    edits: [["x.used > v_cap", "false"]],
+    schedule: loweredPerKey,
+    seen: { atOnce: 3 },
+  },
+  {
+    guard: "holders are found by any of their lanes",
+    in: "shed_range",
+    edits: [["case when v_hidden then", "case when false then"]],
+    schedule: loweredOneOfTwo,
+    seen: { waiting: [0, 2] },
   },
   {
     guard: "a lost reply: what is not known comes back",
@@ -437,15 +547,15 @@ const mutants: readonly Mutant[] = [
   },
   {
     guard: "rivals: a slot goes to the better task",
-    in: "rivals",
-    edits: [["return (select", "return null; return (select"]],
+    in: "rival_sources",
+    edits: [["if v_busy = '{}' then return null; end if;", "return null;"]],
     schedule: betterElsewhere,
     seen: { kept: [2] },
   },
   {
     guard: "rivals: somebody must be there",
     in: "rivals",
-    edits: [["and exists (", "and true or exists ("]],
+    edits: [["coalesce(sum(w.capacity_available), 0)", "coalesce(sum(w.capacity_available), 9)"]],
     schedule: nobodyForTheBetter("gone"),
     seen: { claimed: [] },
   },
@@ -459,7 +569,7 @@ const mutants: readonly Mutant[] = [
   {
     guard: "rivals: he must have room",
     in: "rivals",
-    edits: [["w.capacity_available > 0 and", ""]],
+    edits: [["sum(w.capacity_available)", "sum(w.capacity_max)"]],
     schedule: nobodyForTheBetter("full"),
     seen: { claimed: [] },
   },
@@ -476,6 +586,77 @@ const mutants: readonly Mutant[] = [
     edits: [["and not st.paused", ""]],
     schedule: nobodyForTheBetter("paused"),
     seen: { claimed: [] },
+  },
+  {
+    guard: "keys of a limit take turns",
+    in: "admit",
+    edits: [
+      [
+        "sluice.next_turn((select last_value from sluice.task_id)) as turn",
+        "sluice.own_turn(id) as turn",
+      ],
+    ],
+    schedule: newKey("limit"),
+    seen: { before: 11 },
+  },
+  {
+    guard: "order keys take turns",
+    in: "admit_order",
+    edits: [
+      [
+        "sluice.next_turn((select last_value from sluice.task_id)) as turn",
+        "sluice.own_turn(id) as turn",
+      ],
+    ],
+    schedule: newKey("order"),
+    seen: { before: 11 },
+  },
+  {
+    guard: "rivals: what is in hand cannot be taken",
+    in: "candidates",
+    edits: [["(r.xmax = 0 or sluice.has_ended(r.xmax::text::bigint))", "true"]],
+    schedule: rivalInHand,
+    seen: { claimed: [] },
+  },
+  {
+    guard: "closed kinds keep no slots",
+    in: "closed_kinds",
+    edits: [["s.paused or", ""]],
+    schedule: closedKeepsNoSlots("queue"),
+    seen: { others: [] },
+  },
+  {
+    guard: "waiting tasks yield",
+    in: "yield",
+    edits: [["where sluice.is_wanted(h.lanes, h.stream, h.gate) limit", "where false limit"]],
+    schedule: secondKeyKeepsNoSlots,
+    seen: { others: [] },
+  },
+  {
+    guard: "what is stuck is passed over",
+    in: "open_waiters",
+    edits: [["where not exists", "where true or not exists"]],
+    schedule: fullTotalKeepsNoSlots,
+    seen: { others: [] },
+  },
+  {
+    guard: "a kept slot is for one task",
+    in: "gate_room",
+    edits: [
+      [
+        "- case when g.kept_for is distinct from p_head and g.kept_for is not null then 1 else 0 end",
+        "",
+      ],
+    ],
+    schedule: neverBothFree,
+    seen: { first: [] },
+  },
+  {
+    guard: "a total counts for all kinds",
+    in: "pick_one_by_one",
+    edits: [["v_fits := v_fits and v_left[v_at[j]] > 0;", "null;"]],
+    schedule: sharedTotal("set"),
+    seen: { kept: [3] },
   },
   {
     guard: "a new limit counts what runs",
@@ -529,7 +710,7 @@ const mutants: readonly Mutant[] = [
   {
     guard: "run lock",
     in: "workflow_ended",
-    edits: [["order by r.id for update;", "order by r.id;"]],
+    edits: [["order by r.id for no key update;", "order by r.id;"]],
     schedule: twoLastCompleters,
     seen: { advanced: 0, state: "running" },
   },
@@ -602,7 +783,7 @@ const mutants: readonly Mutant[] = [
   {
     guard: "small ones in the order of their runs",
     in: "workflow_place_small",
-    edits: [["order by r.id for update;", "order by r.id desc for update;"]],
+    edits: [["order by r.id for no key update;", "order by r.id desc for no key update;"]],
     schedule: lockedInOrder,
     seen: { newerIsFree: false },
   },
@@ -621,6 +802,43 @@ const mutants: readonly Mutant[] = [
     seen: { ten: "placing", left: 1 },
   },
   {
+    guard: "a retry of a run is asked for twice",
+    in: "workflow_retry",
+    edits: [["if found then return v_before; end if;", ""]],
+    schedule: runRetriedTwice,
+    seen: { answers: [1, 0] },
+  },
+  {
+    guard: "a retry is asked for twice",
+    in: "retry",
+    edits: [
+      ["return exists (select from sluice.retried r where r.token = p_token);", "return false;"],
+    ],
+    schedule: taskRetriedTwice,
+    seen: { second: false },
+  },
+  {
+    guard: "the code of a node that kills its process is counted",
+    in: "workflow_take",
+    edits: [["elsif exists (select from sluice.workflow_trying)", "elsif false"]],
+    schedule: killedTenTimes,
+    seen: { tries: [8, 8], node: "placing" },
+  },
+  {
+    guard: "a batch leaves out what a process died with",
+    in: "workflow_take_small",
+    edits: [["continue when v_runs[i] || ':' || v_nodes[i] = any (v_died);", ""]],
+    schedule: diedWithBatch,
+    seen: { batch: ["1", "2", "3"] },
+  },
+  {
+    guard: "who places a node may be to blame",
+    in: "reap",
+    edits: [["from gone where worker not in (select p.worker from unblamed p)", "from gone"]],
+    schedule: diedPlacing,
+    seen: { crashes: { unseen: 1, seen: 1, otherwise: 1 } },
+  },
+  {
     guard: "a map is opened once",
     in: "workflow_map",
     edits: [["\n  on conflict do nothing;", ";"]],
@@ -630,16 +848,23 @@ const mutants: readonly Mutant[] = [
   {
     guard: "a map is paused with the run of its task",
     in: "workflow_placed",
-    edits: [["where r.id = v_outer for share;", "where r.id = v_outer;"]],
+    edits: [["where r.id = v_outer for key share;", "where r.id = v_outer;"]],
     schedule: pausedBesideMaker,
     seen: { waited: false, map: "running", started: 2 },
   },
   {
     guard: "a map is paused with the run of its task",
     in: "workflow_placed",
-    edits: [["where r.id = v_outer for share;", "where r.id = v_outer;"]],
+    edits: [["where r.id = v_outer for key share;", "where r.id = v_outer;"]],
     schedule: madeBesidePause,
     seen: { waited: false, map: "running", started: 2 },
+  },
+  {
+    guard: "no settle waits for a map in the making",
+    in: "workflow_placed",
+    edits: [["where r.id = v_outer for key share;", "where r.id = v_outer for share;"]],
+    schedule: settledBesideMaker,
+    seen: { waited: true },
   },
   {
     guard: "what cancelled tasks made is shut",
@@ -652,7 +877,7 @@ const mutants: readonly Mutant[] = [
     guard: "who has a map in hand is waited for",
     in: "workflow_shared",
     edits: [
-      ["order by id for update;", "order by id desc for update;"],
+      ["order by id for no key update;", "order by id desc for no key update;"],
       ["set lock_timeout = '300ms'", "set lock_timeout = '9s'"],
     ],
     schedule: cancelledBesideHolders,
@@ -736,7 +961,7 @@ const mutants: readonly Mutant[] = [
   {
     guard: "failures shut their windows",
     in: "admit",
-    edits: [["if v_level = 3 then", "if false then"]],
+    edits: [["if v_level = 2 then", "if false then"]],
     schedule: twoFail,
     seen: { started: 2 },
   },
@@ -744,10 +969,10 @@ const mutants: readonly Mutant[] = [
     guard: "a window is read after its lock",
     in: "admit",
     edits: [
-      ["if v_level = 3 then", "if false then"],
+      ["if v_level = 2 then", "if false then"],
       [
-        "select id, cap - used as room",
-        "select id, case when v_level = 3 then sluice.lane_cap(id, limit_id) else cap end - used as room",
+        "select id, coalesce(cap,",
+        "select id, coalesce(case when v_level = 2 then sluice.lane_cap(id, limit_id) else cap end,",
       ],
     ],
     schedule: failBesideHandBack,
@@ -756,16 +981,77 @@ const mutants: readonly Mutant[] = [
   {
     guard: "a retry resumes what was fanned out",
     in: "workflow_retry",
-    edits: [["if r.paused then perform sluice.workflow_lead(array[p_run], p_run); end if;", ""]],
+    edits: [["perform sluice.workflow_lead(array[p_run], p_run);", ""]],
     schedule: retriedWithPausedMap,
     seen: { map: "paused" },
   },
   {
     guard: "a note of a run in another's hand",
-    in: "workflow_notes",
-    edits: [["order by r.id for update skip locked);", "order by r.id for update);"]],
+    in: "workflow_free",
+    edits: [["for no key update skip locked);", "for no key update);"]],
     schedule: noteOfHeldRun,
     seen: { waited: true },
+  },
+  {
+    guard: "notes of busy runs are passed over",
+    in: "workflow_notes",
+    edits: [["if (select count(*)", "if false and (select count(*)"]],
+    schedule: notesOfHeldRun,
+    seen: { states: ["running", "running", "running"], notes: 101 },
+  },
+  {
+    guard: "one run per key",
+    in: "workflow_start",
+    edits: [["where u.existed is not true;", "where u.id = any (v_fresh);"]],
+    schedule: keyTwiceInOneCall,
+    seen: { answer: "23505", runs: 0 },
+  },
+  {
+    guard: "few nodes at once",
+    in: "workflow_prune",
+    edits: [["v_runs := sluice.workflow_few_nodes(v_runs, p_max);", ""]],
+    schedule: prunedNodes,
+    seen: { mostNodes: 2_000 },
+  },
+  {
+    guard: "counted before it is joined",
+    in: "workflow_render",
+    edits: [["if v_bytes > p_max then", "if false then"]],
+    schedule: inputOfManyLarge,
+    seen: { code: "input_too_large", few: false },
+  },
+  {
+    guard: "active until all starts are committed",
+    in: "workflow_activate",
+    edits: [
+      [
+        "perform pg_advisory_xact_lock_shared('sluice.workflow_active'::regclass::oid::int, 0);",
+        "",
+      ],
+    ],
+    schedule: startBesideLook,
+    seen: { meanwhile: false, state: "running" },
+  },
+  {
+    guard: "active for an old snapshot",
+    in: "workflow_activate",
+    edits: [["limit 1 for key share", "limit 1"]],
+    schedule: startOfOldActivity,
+    seen: { refused: null, violations: ["a run lives and no step looks for it"] },
+  },
+  {
+    guard: "a live run keeps runs active",
+    in: "workflow_deactivate",
+    edits: [[" where not exists (select from sluice.workflow_run where finished_at is null)", ""]],
+    schedule: committedBesideLook,
+    seen: { active: false, state: "running" },
+  },
+  {
+    guard: "an event in time beats its timeout",
+    in: "workflow_keep",
+    edits: [["if v_heard <> '{}' then", "if false then"]],
+    schedule: eventBehindNotes,
+    seen: { inTime: "failed" },
   },
   {
     guard: "what is in hand is left there",
@@ -897,7 +1183,7 @@ const mutants: readonly Mutant[] = [
   {
     guard: "what is left of a task is locked before the task is looked at",
     in: "workflow_orphans",
-    edits: [["where id = v.run for update skip locked", "where id = v.run"]],
+    edits: [["where id = v.run for no key update skip locked", "where id = v.run"]],
     schedule: retriedBesideOrphan,
     seen: { map: ["cancelled", "cancelled"], task: "ready" },
   },
@@ -928,6 +1214,22 @@ const mutants: readonly Mutant[] = [
     edits: [["::int, p_graph)", "::int, -p_graph)"]],
     schedule: startBesidePrune,
     seen: { pruned: 1 },
+  },
+  {
+    guard: "a new set waits for nobody",
+    in: "gate_of",
+    edits: [
+      ["if not found then insert", "if not found then perform pg_advisory_xact_lock(1, 1); insert"],
+    ],
+    schedule: newSetStaysOpen,
+    seen: { blocked: true },
+  },
+  {
+    guard: "new keys are not read",
+    in: "claim_keys_of",
+    edits: [["= cardinality(array_remove(p_keys, '')) then", "< 0 then"]],
+    schedule: serializableKeys,
+    seen: { second: "40001" },
   },
 ];
 

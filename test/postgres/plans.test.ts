@@ -111,7 +111,7 @@ async function provide(c: pg.Client): Promise<void> {
     list((i) => `key-${i}`),
   ]);
   await c.query(
-    `insert into sluice.scheduled select id, sluice.clock(), 0, 0 from sluice.ready where stream = 1 order by rank, id limit ${BATCH}`,
+    `insert into sluice.scheduled select id, sluice.clock(), 0, 0 from sluice.ready where stream = 1 order by rank, turn limit ${BATCH}`,
   );
   await c.query(
     `delete from sluice.ready where stream = 1 and id = any (array(select id from sluice.scheduled where run_at <= sluice.clock()))`,
@@ -174,9 +174,9 @@ const verbs: Record<string, (c: pg.Client) => Promise<Touched>> = {
       const hand = await step(c, [1], 10);
       const { rows } = await c.query<{ id: string }>(
         `(select id from sluice.scheduled order by run_at limit 10) union all
-         (select id from sluice.gated where stream = 2 and gate = 3 order by rank, id limit 10) union all
-         (select id from sluice.ready where stream = 1 order by rank, id limit 10) union all
-         (select id from sluice.wait where lane = (2::bigint << 60) | 1 order by place, id limit 10)`,
+         (select id from sluice.gated where stream = 2 and gate = 3 order by rank, turn limit 10) union all
+         (select id from sluice.ready where stream = 1 order by rank, turn limit 10) union all
+         (select id from sluice.wait where lane = (3::bigint << 60) | 1 order by place, id limit 10)`,
       );
       const ids = [...hand.ids, ...rows.map((r) => r.id)];
       return () => c.query("select count(*) from sluice.cancel($1)", [ids]);
@@ -245,7 +245,7 @@ test("beside 2,000 full groups a claim looks at some of them, and finds in turn 
     await veteran.query(`
       select sluice.declare_limit('group-' || i, 1, null) from generate_series(1, 2000) i;
       insert into sluice.task (id, stream, rank, attempts_max, gate, input) select 9000000 + id, 2, 0, 1, id, '{}' from sluice.limits where name like 'group-%';
-      insert into sluice.gated (id, stream, gate, rank, attempt) select 9000000 + id, 2, id, 0, 0 from sluice.limits where name like 'group-%';
+      insert into sluice.gated (id, stream, gate, rank, attempt, turn) select 9000000 + id, 2, id, 0, 0, sluice.own_turn(9000000 + id) from sluice.limits where name like 'group-%';
       update sluice.gate set used = 1 where id in (select id from sluice.limits where name like 'group-%' and name not like '%00')`);
     // What other tests have left to be noticed is not this claim's work.
     await veteran.query("select sluice.admit_dirty(1000000)");
@@ -263,6 +263,38 @@ test("beside 2,000 full groups a claim looks at some of them, and finds in turn 
   } finally {
     await veteran.query("rollback");
   }
+});
+
+interface PlanNode {
+  readonly "Actual Rows": number;
+  readonly "Actual Loops": number;
+  readonly "Rows Removed by Filter"?: number;
+  readonly "Rows Removed by Join Filter"?: number;
+  readonly Plans?: readonly PlanNode[];
+}
+
+/** Rows that a plan handed from node to node, or looked at and dropped. */
+function rowsOf(node: PlanNode): number {
+  const removed =
+    (node["Rows Removed by Filter"] ?? 0) + (node["Rows Removed by Join Filter"] ?? 0);
+  const own = (node["Actual Rows"] + removed) * node["Actual Loops"];
+  return (node.Plans ?? []).reduce((sum, child) => sum + rowsOf(child), own);
+}
+
+test("the answers of a cancel cost in proportion to its ids", async () => {
+  const costOf = async (count: number): Promise<number> => {
+    const ids = Array.from({ length: count }, (_, i) => i + 1);
+    const half = ids.slice(count / 2);
+    const { rows } = await veteran.query<{ "QUERY PLAN": [{ Plan: PlanNode }] }>(
+      "explain (analyze, format json) select * from sluice.cancel_answers($1, $2, '{}')",
+      [ids, half],
+    );
+    return rowsOf(rows[0]!["QUERY PLAN"][0].Plan);
+  };
+  const small = await costOf(2_000);
+  // Else it is not the plan of the function's own statement that was counted.
+  expect(small).toBeGreaterThan(4_000);
+  expect(await costOf(4_000)).toBeLessThan(2.5 * small);
 });
 
 // Without numbers the planner takes a limit's tasks for a handful, and would sort them all for each claim.
@@ -323,7 +355,7 @@ test("beside a snapshot that is held, a claim that looks from where the head was
     for (const stream of [1, 2]) {
       const { rows: taken } = await client.query<{ id: string }>(text, claim(30_000, null));
       const last = taken.map(({ id }) => Number(id)).reduce((a, b) => Math.max(a, b));
-      const spots = `{"(${stream},${stream === 1 ? 0 : 3},0,${last})"}`;
+      const spots = `{"(${stream},${stream === 1 ? 0 : 3},0,${last * 2 ** 20})"}`;
       await client.query("begin");
       const everywhere = await pagesOf(client, text, claim(5, null));
       const fromThere = await pagesOf(client, text, claim(5, spots));

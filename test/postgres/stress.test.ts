@@ -49,9 +49,9 @@ const OVER = `
   cross join lateral (select count(*) as n, bool_or(r.id = any ($1::bigint[])) as mine from sluice.run r
     where g.id = any (sluice.gates_of(r.gate) || r.stream_gate)) r where r.mine and r.n > g.cap
   union all
-  select 'lane ' || n.id || ': ' || r.n || ' of ' || n.cap from sluice.lane n
+  select 'lane ' || n.id || ': ' || r.n || ' of ' || sluice.cap_of(n.cap, n.limit_id) from sluice.lane n
   cross join lateral (select count(*) as n, bool_or(r.id = any ($1::bigint[])) as mine from sluice.run r where r.lanes @> array[n.id]) r
-  where r.mine and r.n > n.cap`;
+  where r.mine and r.n > sluice.cap_of(n.cap, n.limit_id)`;
 
 function chance(share: number): boolean {
   return Math.random() < share;

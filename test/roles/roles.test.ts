@@ -125,7 +125,7 @@ describe("a producer", () => {
     }
     await refusedTo(
       "producer",
-      "insert into sluice.ready (id, stream, rank, attempt) values (1, 1, 0, 0)",
+      "insert into sluice.ready (id, stream, rank, attempt, turn) values (1, 1, 0, 0, 1)",
     );
     await refusedTo(
       "producer",

@@ -18,6 +18,11 @@ const readers: readonly Role[] = ["reader"];
 const nobody: readonly Role[] = [];
 const senders: Record<string, readonly Role[]> = {
   isolation: all,
+  encoding: all,
+  statement_timeout: all,
+  // The server shows everybody which connections there are, and lets a role end only its own.
+  backend: all,
+  end_backend: all,
   clock: all,
   task_state: all,
   explain: all,
@@ -64,6 +69,8 @@ const senders: Record<string, readonly Role[]> = {
   release_suspect: workers,
   due: workers,
   reap: workers,
+  keep_look: workers,
+  keep_leave: workers,
   keep_lanes: workers,
   prune_done: workers,
   prune_notes: workers,
@@ -71,6 +78,8 @@ const senders: Record<string, readonly Role[]> = {
   limit_names: workers,
   workflow_take: workers,
   workflow_put_off: workers,
+  workflow_try: workers,
+  workflow_tried: workers,
   workflow_take_small: workers,
   workflow_place_small: workers,
   workflow_place_many: workers,

@@ -13,10 +13,13 @@ const postgres = new URL("../../src/postgres/", import.meta.url);
 const templateLock = 7_318_006;
 
 /** A database of its own for a test, empty or with the schema in place. */
-export async function freshDatabase(options: { migrated?: boolean } = {}): Promise<TestDatabase> {
+export async function freshDatabase(
+  options: { migrated?: boolean; encoding?: string } = {},
+): Promise<TestDatabase> {
   const name = `sluice_test_${randomBytes(8).toString("hex")}`;
   const template = options.migrated === true ? await migratedTemplate() : "template0";
-  await admin((client) => client.query(`create database ${name} template ${template}`));
+  const as = options.encoding === undefined ? "" : ` encoding '${options.encoding}' locale 'C'`;
+  await admin((client) => client.query(`create database ${name} template ${template}${as}`));
   return {
     name,
     url: urlOf(name),

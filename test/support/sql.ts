@@ -81,6 +81,18 @@ export class Session {
     return this.#own(this.#client.query(text));
   }
 
+  /** Listens; the answer gives what was notified since it was last asked. */
+  async ear(): Promise<() => Promise<string[]>> {
+    const heard: string[] = [];
+    this.#client.on("notification", ({ payload = "" }) => void heard.push(payload));
+    await this.rows("listen sluice");
+    return async () => {
+      // Whatever was notified until now is heard when a statement is answered.
+      await this.rows("select");
+      return heard.splice(0);
+    };
+  }
+
   begin(isolation = "read committed"): Promise<unknown> {
     return this.rows(`begin isolation level ${isolation}`);
   }

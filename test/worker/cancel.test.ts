@@ -126,6 +126,74 @@ test("a running task hears of its cancel within a heartbeat", async () => {
   expect(await violations(s.sql)).toEqual([]);
 });
 
+test("a cancel reaches a running handler through LISTEN, without waiting for the next heartbeat", async () => {
+  const s = await scene();
+  const begun = signal();
+  const stopped = signal<string>();
+  const job = task("job");
+  // Heartbeats come every 5 s: the first one long after the cancel.
+  await s.worker({
+    leaseMs: 60_000,
+    handlers: [
+      job.handle((_, ctx) => {
+        begun.resolve();
+        return new Promise((_resolve, reject) => {
+          ctx.signal.addEventListener("abort", () => {
+            stopped.resolve((ctx.signal.reason as { code: string }).code);
+            reject(ctx.signal.reason as Error);
+          });
+        });
+      }),
+    ],
+  });
+  const handle = await s.sluice.enqueue(job);
+  await begun.promise;
+  const from = performance.now();
+  expect(await handle.cancel({ reason: "enough" })).toBe("asked");
+  expect(await stopped.promise).toBe("task_cancelled");
+  // Promised are 500 ms; the rest, up to a heartbeat, is for a busy machine.
+  expect(performance.now() - from).toBeLessThan(3_500);
+});
+
+test("cancelling several running tasks notifies their worker once, when the caller's transaction commits", async () => {
+  const s = await scene();
+  let running = 0;
+  const finish = signal();
+  const job = task("job", { input: type<number>() });
+  const worker = await s.worker({
+    handlers: [
+      job.handle(() => {
+        running++;
+        return finish.promise;
+      }),
+    ],
+  });
+  const ids = (await s.sluice.enqueueMany(job, [1, 2, 3])).ids();
+  await until("all to run", () => running === 3);
+  const client = await s.sql.connect();
+  onTestFinished(() => client.release(true));
+  const heard: string[] = [];
+  const over = signal();
+  client.on("notification", ({ payload = "" }) => {
+    if (payload === "over") over.resolve();
+    else if (payload.startsWith("stop:")) heard.push(payload);
+  });
+  await client.query("listen sluice");
+  const cancel = "select answer from sluice.cancel($1::bigint[], 'enough')";
+  await client.query("begin");
+  const { rows } = await client.query<{ answer: string }>(cancel, [ids]);
+  expect(rows.map(({ answer }) => answer)).toEqual(["asked", "asked", "asked"]);
+  await client.query("select pg_notify('sluice', 'before the commit')");
+  expect(heard).toEqual([]);
+  await client.query("commit");
+  // Asked again, it is no news.
+  await client.query(cancel, [ids]);
+  await client.query("select pg_notify('sluice', 'over')");
+  await over.promise;
+  expect(heard).toEqual([`stop:${worker.status().id}`]);
+  finish.resolve();
+});
+
 test("a cancel in a transaction counts if and only if it commits", async () => {
   const s = await scene();
   const job = task("job", { order: () => "k" });

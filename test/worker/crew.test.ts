@@ -32,6 +32,7 @@ test("a task that arrives after all were handed back is handed back too", () => 
       inputLength: 0,
       holds: 0,
       trace: null,
+      nonce: "1",
     },
     session,
   );

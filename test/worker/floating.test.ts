@@ -159,7 +159,12 @@ function context(prepare: () => Promise<PendingEnqueue>) {
   const claimed = { claim: issueClaim("7", "70"), stream: 1, attempt: 2, input: null };
   const handler = task("t", { queue: "q" }).handle(() => {}) as unknown as AnyHandler;
   const session = new Session("1", Number.POSITIVE_INFINITY);
-  const run = new Run({ ...claimed, inputLength: 0, holds: 0, trace: null }, handler, session, 0);
+  const run = new Run(
+    { ...claimed, inputLength: 0, holds: 0, trace: null, nonce: "1" },
+    handler,
+    session,
+    0,
+  );
   const commit = signal();
   const ctx = new RunContext(run, {
     tracing: true,

@@ -1,7 +1,7 @@
 import { expect, onTestFinished, test } from "vitest";
 import { cancel, fixed, snooze, task, type } from "../../src/index.js";
 import { violations } from "../support/audit.js";
-import { scene, signal, until } from "../flow/scene.js";
+import { ended, scene, signal, until } from "../flow/scene.js";
 
 const once = { attempts: 1 };
 
@@ -154,6 +154,55 @@ test("a handler that blocks the event loop past the lease completes nothing; its
   expect(runs[0]!.claim).not.toBe(runs[1]!.claim);
   await until("the permits to come back", () => worker.status().permitsInUse === 0);
   expect(await violations(s.sql)).toEqual([]);
+});
+
+test("no handler starts under a claim whose lease ran out while the event loop was blocked", async () => {
+  const s = await scene();
+  const leaseMs = 1_000;
+  const tokenOf = (ctx: { claim: string }): string => ctx.claim.split("-")[1]!;
+  const starts: string[] = [];
+  let blocked: string | null = null;
+  const job = task("job", { input: type<number>() });
+  await s.sluice.enqueueMany(
+    job,
+    Array.from({ length: 20 }, (_, n) => n),
+  );
+  await s.worker({
+    leaseMs,
+    handlers: [
+      job.handle((_, ctx) => {
+        starts.push(tokenOf(ctx));
+        // The first of a claim of several: those beside it would start next, in the same turn of the loop.
+        if (blocked !== null || starts.length !== 2) return;
+        blocked = tokenOf(ctx);
+        for (const until = performance.now() + leaseMs * 1.5; performance.now() < until;);
+      }),
+    ],
+  });
+  await ended(s, 20);
+  expect(starts.filter((token) => token === blocked)).toHaveLength(1);
+  expect(await violations(s.sql)).toEqual([]);
+});
+
+test("ctx.claim differs between all executions, also of tasks that were claimed together", async () => {
+  const s = await scene();
+  const claims: string[] = [];
+  const job = task("job", { input: type<number>(), retry: { attempts: 2, backoff: fixed(1) } });
+  await s.sluice.enqueueMany(
+    job,
+    Array.from({ length: 30 }, (_, n) => n),
+  );
+  await s.worker({
+    handlers: [
+      job.handle((_, ctx) => {
+        claims.push(ctx.claim);
+        if (ctx.attempt === 1) throw new Error("once more");
+      }),
+    ],
+  });
+  await ended(s, 30);
+  expect(claims).toHaveLength(60);
+  expect(new Set(claims).size).toBe(60);
 });
 
 test("a late rejection of a handler that was given up harms nobody", async () => {

@@ -192,6 +192,7 @@ export class World {
       log: silentLogger,
       meter: options.meter ?? noMeter,
       current: () => this.#current,
+      holds: (session) => !session.lost,
       onDoubt: (session) => this.#doubt(session),
       onLost: (session) => this.#lose(session),
       onUnplaced: () => {},

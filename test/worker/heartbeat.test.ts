@@ -34,6 +34,7 @@ async function begin(
   leaseMs: number,
   registers: () => Promise<unknown> = () => Promise.resolve(),
   free = (): number => 1,
+  idle = (): boolean => false,
 ): Promise<{ told: Told; heart: Heart }> {
   const from = Date.now();
   const told: Told = { began: [], lost: [], room: [] };
@@ -50,6 +51,7 @@ async function begin(
     line: line as unknown as Line,
     registration: { name: "w", streams: [1], leaseMs, capacity: 1, connections: 1 },
     free,
+    idle,
     clock: { now },
     log: silentLogger,
     known: () => [],
@@ -188,4 +190,41 @@ test("a session that was cut off is told not to have died, one that stood still 
   await vi.advanceTimersByTimeAsync(LEASE_MS);
   expect(lives.lost).toHaveLength(2);
   expect(told).toHaveLength(2);
+});
+
+test("a session that is asked to hurry beats at once, and once for many who ask", async () => {
+  const beats: number[] = [];
+  const from = Date.now();
+  const answer: Answer = (name) => {
+    if (name === "beat") beats.push(Date.now() - from);
+    return after(5, [alive]);
+  };
+  const { heart: beating } = await begin(answer, 60_000);
+  await vi.advanceTimersByTimeAsync(1_000);
+  beating.hurry("another's");
+  await vi.advanceTimersByTimeAsync(500);
+  expect(beats).toEqual([]);
+  beating.hurry("1");
+  await vi.advanceTimersByTimeAsync(2);
+  // Under way, and soon after.
+  for (let i = 0; i < 10; i++) beating.hurry("1");
+  await vi.advanceTimersByTimeAsync(50);
+  for (let i = 0; i < 10; i++) beating.hurry("1");
+  await vi.advanceTimersByTimeAsync(1_000);
+  expect(beats).toEqual([1_500, 1_600]);
+});
+
+test("a worker with nothing in hand looks at its lease rarely, and closely as soon as it has something", async () => {
+  const [resolved, free] = [(): Promise<void> => Promise.resolve(), (): number => 1];
+  let idle = true;
+  const answer = (): Promise<object[]> => Promise.resolve([alive]);
+  const { heart: watched } = await begin(answer, 15_000, resolved, free, () => idle);
+  const watches = vi.spyOn(watched, "watch");
+  await vi.advanceTimersByTimeAsync(10_000);
+  expect(watches.mock.calls.length).toBeLessThanOrEqual(21);
+  idle = false;
+  watched.quicken();
+  watches.mockClear();
+  await vi.advanceTimersByTimeAsync(1_000);
+  expect(watches).toHaveBeenCalledTimes(20);
 });

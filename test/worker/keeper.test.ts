@@ -2,20 +2,38 @@ import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import { Keeper } from "../../src/keeper/keeper.js";
 import type { AnyStatement } from "../../src/postgres/statement.js";
 
+/** What a look finds if nothing else is said: we lead, there is nothing to do, and the next look is in a second. */
+const idle = {
+  leads: true,
+  live: false,
+  dead: false,
+  due: false,
+  ticks: false,
+  runs: false,
+  flows: false,
+  ended: false,
+  next_ms: 1_000,
+  due_ms: null,
+};
+
 type Answer = (values: unknown[]) => object;
 
 beforeEach(() => void vi.useFakeTimers());
 afterEach(() => void vi.useRealTimers());
 
 /** A keeper over a server that answers as told, and nothing else. What it was asked, by statement. */
-function keeperOver(answers: Record<string, Answer>): {
+function keeperOver(
+  answers: Record<string, Answer>,
+  found: Partial<typeof idle> = {},
+): {
   keeper: Keeper;
   asked: Record<string, unknown[][]>;
 } {
   const asked: Record<string, unknown[][]> = {};
+  const look = (): object => ({ ...idle, ...found });
   const run = ({ name }: AnyStatement, values: unknown[]): Promise<object[]> => {
     (asked[name] ??= []).push(values);
-    const answer = answers[name];
+    const answer = name === "keep_look" ? look : answers[name];
     return Promise.resolve(answer === undefined ? [] : [answer(values)]);
   };
   const quiet = (): void => {};
@@ -23,8 +41,8 @@ function keeperOver(answers: Record<string, Answer>): {
     line: { run } as never,
     log: { debug: quiet, info: quiet, warn: quiet, error: quiet },
     clock: { now: () => Date.now() },
-    dueIntervalMs: 1_000,
-    reapIntervalMs: 1_000,
+    pollIntervalMs: 1_000,
+    listening: () => true,
     history: { succeededMs: 0, failedMs: 0, cancelledMs: 0 },
     onMoved: quiet,
     onUnplaced: quiet,
@@ -35,10 +53,11 @@ function keeperOver(answers: Record<string, Answer>): {
 /** The first pass over what is to be pruned, and no second. */
 async function firstPrune(answer: Answer): Promise<unknown[]> {
   const rested = (): object => ({ pruned: 0, rested: true });
-  const { keeper, asked } = keeperOver({ prune_done: rested, workflow_prune: answer });
+  const answers = { prune_done: rested, workflow_prune: answer };
+  const { keeper, asked } = keeperOver(answers, { ended: true });
   keeper.start();
   await vi.advanceTimersByTimeAsync(6_000);
-  keeper.stop();
+  await keeper.stop();
   return asked["workflow_prune"]!.map((values) => values.at(-1));
 }
 
@@ -58,22 +77,23 @@ test("of old runs that are to be kept a few thousand are looked at, and the rest
 });
 
 test("a look goes on where the last one ended", async () => {
-  const { keeper, asked } = keeperOver({
-    workflow_keep: (values) => ({
+  const answers = {
+    workflow_keep: (values: unknown[]) => ({
       moved: 0,
       next_ms: null,
       unplaced: false,
       after: next(values.at(-1), 1_500),
     }),
-    workflow_orphans: ([, a, b]) => ({
+    workflow_orphans: ([, a, b]: unknown[]) => ({
       cancelled: 0,
       after: next(a, 1_000),
       after_parent: next(b, 9_000),
     }),
-  });
+  };
+  const { keeper, asked } = keeperOver(answers, { runs: true, flows: true });
   keeper.start();
   await vi.advanceTimersByTimeAsync(6_000);
-  keeper.stop();
+  await keeper.stop();
   expect(asked["workflow_keep"]!.slice(0, 4).map((v) => v.at(-1))).toEqual([
     "0",
     "500",
@@ -85,4 +105,54 @@ test("a look goes on where the last one ended", async () => {
     ["500", "500"],
     ["0", "1000"],
   ]);
+});
+
+test("a keeper that does not lead only looks, and takes back what a dead worker held", async () => {
+  const found = { leads: false, live: true, due: true, ticks: true, runs: true, flows: true };
+  const { keeper, asked } = keeperOver({}, { ...found, dead: true });
+  keeper.start();
+  await vi.advanceTimersByTimeAsync(20_000);
+  await keeper.stop();
+  expect(Object.keys(asked).toSorted()).toEqual(["keep_look", "reap"]);
+});
+
+test("a keeper that leads does with nothing to do what history asks for, and leaves when it stops", async () => {
+  const { keeper, asked } = keeperOver({}, { next_ms: 2_500 });
+  keeper.start();
+  await vi.advanceTimersByTimeAsync(60_000);
+  await keeper.stop();
+  const counts = Object.entries(asked).map(([name, values]) => [name, values.length]);
+  expect(Object.fromEntries(counts)).toEqual({
+    keep_look: 25,
+    keep_leave: 1,
+    prune_done: 12,
+    prune_notes: 6,
+    workflow_prune_graphs: 1,
+    walked_rows: 4,
+  });
+});
+
+test("a worker whose task comes back soon looks when it does, although another leads", async () => {
+  const { keeper, asked } = keeperOver({}, { leads: false, due: true, next_ms: 60_000 });
+  keeper.start();
+  await vi.advanceTimersByTimeAsync(1_000);
+  expect(asked["due"]).toBeUndefined();
+  keeper.expect(200);
+  await vi.advanceTimersByTimeAsync(199);
+  expect(asked["keep_look"]).toHaveLength(1);
+  await vi.advanceTimersByTimeAsync(5);
+  expect(asked["keep_look"]).toHaveLength(2);
+  expect(asked["due"]).toHaveLength(1);
+  await keeper.stop();
+});
+
+test("many calls to look at once come to few looks", async () => {
+  const { keeper, asked } = keeperOver({}, { next_ms: 60_000 });
+  keeper.start();
+  for (let i = 0; i < 1_000; i++) {
+    keeper.hear(keeper.id);
+    await vi.advanceTimersByTimeAsync(1);
+  }
+  await keeper.stop();
+  expect(asked["keep_look"]!.length).toBeLessThanOrEqual(250);
 });

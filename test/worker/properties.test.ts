@@ -28,6 +28,8 @@ const anyFate = fateOf({
   "reply lost": 1,
   vanishes: 1,
   busy: 1,
+  refused: 1,
+  "timed out": 1,
   "lease expires": 1,
 });
 const ending = fc.oneof(

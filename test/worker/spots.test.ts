@@ -6,7 +6,7 @@ let nowMs: number;
 let spots: Spots;
 let rested: number;
 
-const head = (stream: number, id: string, gate = 0): Spot => ({ stream, gate, rank: 0, id });
+const head = (stream: number, turn: string, gate = 0): Spot => ({ stream, gate, rank: 0, turn });
 const sorted = (of: readonly Spot[] | null): Spot[] =>
   (of ?? []).toSorted((a, b) => a.stream - b.stream || a.gate - b.gate);
 

@@ -137,6 +137,27 @@ test("a slot that is freed for a type that only others serve wakes them, without
   expect(await handle.result({ timeoutMs: SLOW_POLL_MS / 2 })).toBe("done");
 });
 
+test("a key's slot that goes on to a type that only others serve wakes them, without a poll", async () => {
+  const s = await scene();
+  const tenant = limit("tenant", { perKey: 1 });
+  const limits = [{ limit: tenant, key: () => "a" }];
+  const [mine, yours] = [task("mine", { limits }), task("yours", { limits })];
+  const [started, go] = [signal(), signal()];
+  const handler = mine.handle(async () => {
+    started.resolve();
+    await go.promise;
+  });
+  await s.worker({ handlers: [handler], pollIntervalMs: SLOW_POLL_MS, name: "a" });
+  const handlers = [yours.handle(() => "done")];
+  await s.worker({ handlers, pollIntervalMs: SLOW_POLL_MS, name: "b" });
+  await s.sluice.enqueue(mine);
+  await started.promise;
+  const handle = await s.sluice.enqueue(yours);
+  await asleep(s, 2);
+  go.resolve();
+  expect(await handle.result({ timeoutMs: SLOW_POLL_MS / 2 })).toBe("done");
+});
+
 test("a bell that says nonsense is a bell, without a poll", async () => {
   const s = await scene();
   const job = task("job");
@@ -180,16 +201,17 @@ test("a keeper that found as many lanes as it may look at looks again at once", 
   let looks = 0;
   const told: string[] = [];
   const run = ({ name }: AnyStatement): Promise<object[]> => {
+    if (name === "keep_look") return Promise.resolve([{ leads: true, live: true, next_ms: 100 }]);
     if (name !== "keep_lanes") return Promise.resolve([]);
-    if (++looks === 5) keeper.stop();
+    if (++looks === 5) void keeper.stop();
     return looks < 5 ? Promise.resolve([{ looked: 500 }]) : Promise.reject(new Error("closed"));
   };
   const keeper = new Keeper({
     line: { run } as never,
     log: { ...silentLogger, warn: (message) => void told.push(message) },
     clock: monotonicClock,
-    dueIntervalMs: 100,
-    reapIntervalMs: 100,
+    pollIntervalMs: 100,
+    listening: () => true,
     history: { succeededMs: 0, failedMs: 0, cancelledMs: 0 },
     onMoved: () => {},
     onUnplaced: () => {},

@@ -10,6 +10,7 @@ import {
   type TaskHandler,
 } from "../../src/index.js";
 import { silentLogger } from "../../src/core/ports.js";
+import type { Schema } from "../../src/core/schema.js";
 import { until, type Scene } from "../flow/scene.js";
 import { numbers, workflowScene } from "../client/workflow-scene.js";
 
@@ -280,6 +281,134 @@ test("a connection that is lost while a node is placed counts as no try", async 
   expect(await run!.result(patience)).toBe(1);
   const { rows } = await s.sql.query("select last_value::int as n from sluice.faults");
   expect(rows).toEqual([{ n: 2 }]);
+});
+
+/** A `keyed` that is deployed with a schema of its own. */
+function keyedWith(check: (value: { user: string; n: number }) => unknown): TaskHandler {
+  const validate = check as () => never;
+  const input: Schema<{ user: string; n: number }> = {
+    "~standard": { version: 1, vendor: "test", validate },
+  };
+  return task("keyed", {
+    input,
+    output: type<number>(),
+    limits: [{ limit: perUser, key: ({ user }) => user }],
+    order: { key: ({ user }) => user, scope: "users" },
+    retry: once,
+  }).handle(({ n }) => n);
+}
+
+/** What a worker warns of. */
+async function loudWorker(s: Scene, handler: TaskHandler): Promise<object[]> {
+  const warned: object[] = [];
+  const warn = (message: string, facts?: object): void => void warned.push({ message, ...facts });
+  const sluice = await Sluice.connect({
+    url: s.url,
+    migrate: false,
+    logger: { ...silentLogger, warn },
+  });
+  onTestFinished(() => sluice.close({ graceMs: 0 }));
+  await sluice.worker({ pollIntervalMs: 20, handlers: [handler] }).start();
+  return warned;
+}
+
+async function triesOf({ sql }: Scene, run: Run): Promise<number | undefined> {
+  const text = "select tries from sluice.workflow_unplaced where run = $1";
+  return (await sql.query<{ tries: number }>(text, [run.id])).rows[0]?.tries;
+}
+
+const lastTry = "update sluice.workflow_unplaced set tries = 9, due_at = 'epoch'";
+
+test("a schema that never answers is put off and counted, and other nodes are placed meanwhile", async () => {
+  const s = await workflowScene();
+  const [hung, other, ...good] = await named(s, "hung", "hung", "a", "b");
+  const handler = keyedWith((value) =>
+    value.user === "hung" ? new Promise(() => {}) : Promise.resolve({ value }),
+  );
+  const warned = await loudWorker(s, handler);
+  for (const run of good) expect(await run.result(patience)).toBe(1);
+  await until("both to be counted", async () => {
+    const tries = [await triesOf(s, hung!), await triesOf(s, other!)];
+    return tries.every((n) => n! > 0);
+  });
+  expect(warned).toContainEqual({
+    message: "tasks of a run could not be placed",
+    error: expect.stringContaining("the schema gave no answer within") as string,
+  });
+  const [late] = await named(s, "late");
+  expect(await late!.result(patience)).toBe(1);
+  await s.sql.query(lastTry);
+  for (const run of [hung!, other!])
+    await expect(run.result(patience)).rejects.toMatchObject({
+      code: "workflow_failed",
+      details: { nodes: [{ error: { code: "timeout" } }] },
+    });
+});
+
+test("a fan-out whose schema never answers is put off and counted, and other nodes are placed meanwhile", async () => {
+  const s = await workflowScene();
+  const fan = workflow(
+    "fan",
+    { input: type<{ user: string; n: number }[]>() },
+    (w, users) => w.each("all", keyed, users, (user) => user, { window: 9 }).counts,
+  );
+  await s.sluice.start(fan, [{ user: "known", n: 1 }]);
+  const hung = await s.sluice.start("fan", [
+    { user: "a", n: 1 },
+    { user: "hung", n: 1 },
+  ]);
+  const handler = keyedWith((value) =>
+    value.user === "hung" ? new Promise(() => {}) : Promise.resolve({ value }),
+  );
+  await s.worker({ pollIntervalMs: 20, handlers: [handler] });
+  await until("it to be counted", async () => (await triesOf(s, hung))! > 0);
+  const [good] = await named(s, "good");
+  expect(await good!.result(patience)).toBe(1);
+  await s.sql.query(lastTry);
+  await expect(hung.result(patience)).rejects.toMatchObject({
+    message: expect.stringMatching(/the schema gave no answer within .*\(item 1\)/) as string,
+  });
+});
+
+test("a plain error while a node is placed counts as a try and not as an outage, and stops no other node", async () => {
+  const s = await workflowScene();
+  const [bad, ...good] = await named(s, "bad", "a", "b");
+  // No result at all: reading it throws a TypeError.
+  const handler = keyedWith((value) => (value.user === "bad" ? undefined : { value }));
+  const warned = await loudWorker(s, handler);
+  for (const run of good) expect(await run.result(patience)).toBe(1);
+  await until("it to be counted", async () => (await triesOf(s, bad!))! > 0);
+  expect(warned).toContainEqual({
+    message: "tasks of a run could not be placed",
+    error: expect.stringContaining("TypeError") as string,
+  });
+  expect(warned).not.toContainEqual(
+    expect.objectContaining({ message: "the database is not available" }),
+  );
+  await s.sql.query(lastTry);
+  await expect(bad!.result(patience)).rejects.toMatchObject({
+    details: { nodes: [{ error: { code: "TypeError" } }] },
+  });
+});
+
+test("a transaction that the server ended because it stood still counts as a try, not as an outage", async () => {
+  const s = await workflowScene();
+  await s.sql
+    .query(`create or replace function sluice.workflow_impatient() returns void language plpgsql as
+    $f$ begin perform set_config('idle_in_transaction_session_timeout', '100ms', true); end $f$`);
+  const [slow] = await named(s, "slow");
+  const wait = (value: object): Promise<object> =>
+    new Promise((resolve) => setTimeout(() => resolve({ value }), 500));
+  const handler = keyedWith((value) => (value.user === "slow" ? wait(value) : { value }));
+  const warned = await loudWorker(s, handler);
+  await until("it to be counted", async () => (await triesOf(s, slow!))! > 0);
+  expect(warned).not.toContainEqual(
+    expect.objectContaining({ message: "the database is not available" }),
+  );
+  await s.sql.query(lastTry);
+  await expect(slow!.result(patience)).rejects.toMatchObject({
+    details: { nodes: [{ error: { code: "25P03" } }] },
+  });
 });
 
 test("a run that is resumed is placed by a sleeper whom the bell wakes, without a poll", async () => {

@@ -5,8 +5,9 @@
 -- never UPDATEd: the hot statements address them by ctid, which an UPDATE would move.
 --
 -- Words. rank = -priority, so that every index ascends. A lane is anything narrow with a capacity:
--- an order key (level 1), a key of a limit (2), a window of a fan-out (3).
--- A lane's id is level << 60 | 60 bits of a keyed hash of its name, or of a sequence for a window. A gate is a limit's total,
+-- an order key (level 1), a window of a fan-out (2), a key of a limit (3). A task passes its lanes by level, and keys by
+-- the id of their limit: a window stops only items of its own fan-out, so it comes before what others share. A lane's id is
+-- level << 60 | 60 bits of a keyed hash of its name, or of a sequence for a window. A gate is a limit's total,
 -- taken when a task is claimed. Zero means "no gate"; a task of several totals has a negative gate,
 -- which stands for all of them (gate_set), so that every total is counted in one place.
 
@@ -75,20 +76,33 @@ create table sluice.gate_stream (
   primary key (gate, stream)
 );
 
--- Several totals that tasks pass together, ascending.
+-- Several totals that tasks pass together, ascending. Not unique: whoever needs a set first must not wait for another's
+-- open transaction that needs it too. Two ids of one set mean the same, because what counts are its totals.
 create table sluice.gate_set (
   id int generated always as identity (increment by -1 start with -1 minvalue -2147483648 maxvalue -1) primary key,
-  gates int[] not null unique
+  gates int[] not null
 );
+create index gate_set_gates on sluice.gate_set (gates, id desc);
 
 create sequence sluice.task_id;
 
--- lanes ascend by (level, id). lane_limits: the limit of each lane; for an order key 0, or -1
+-- Turns: places in line among tasks of one rank, for ready and gated. Without lanes it is the task's own, by its id. One that
+-- passes its lanes gets the next one: after all that were enqueued until then, before all that come later, and among those
+-- that pass meanwhile in the order in which they do. So keys take turns: that a key has a thousand older tasks is no
+-- reason for a new key to wait. A task that is handed back has its own again, which is before all that came since.
+create sequence sluice.turn maxvalue 1048575 cycle;
+create function sluice.own_turn(p_id bigint) returns bigint language sql immutable parallel safe as $$ select p_id << 20 $$;
+-- p_last: the last id that was given to a task.
+create function sluice.next_turn(p_last bigint) returns bigint language sql volatile as $$ select (p_last << 20) + nextval('sluice.turn') $$;
+
+-- lanes ascend by (level, limit). lane_limits: the limit of each lane; for an order key 0, or -1
 -- when a final failure blocks the key; for a window -2. lane_keys: the names, for people. trace: who enqueued it, as W3C
 -- trace context, for the runs to link to; null where nobody traces. due_at: when it was first to run, if that
--- was later than its enqueue.
+-- was later than its enqueue. nonce: random, because ids are issued again after a restore or an asynchronous failover;
+-- with the id it never repeats. The time is mixed in for sessions that call setseed().
 create table sluice.task (
   id bigint primary key,
+  nonce bigint not null default (random() * 9007199254740991)::bigint # (date_part('epoch', clock_timestamp()) * 1000000)::bigint,
   stream int not null,
   rank smallint not null,
   attempts_max smallint not null,
@@ -106,16 +120,24 @@ create table sluice.task (
 -- which of its lanes it got a slot only after it had found all of them out, a bit for each, for metrics; null is 0.
 create table sluice.ready (
   id bigint not null, stream int not null, rank smallint not null, attempt smallint not null,
-  lanes bigint[], late smallint
+  turn bigint not null, lanes bigint[], late smallint
 );
-create index ready_next on sluice.ready (stream, rank, id);
+create index ready_next on sluice.ready (stream, rank, turn);
+create index ready_laned on sluice.ready (id) where lanes is not null;
+-- Holders of a lane, for shed. Of a task of several lanes only the last is found here; tasks without a key or a window pay
+-- nothing.
+create index ready_holder on sluice.ready ((lanes[cardinality(lanes)]), rank, id)
+  where lanes[cardinality(lanes)] >> 60 > 1;
 
 -- Like ready, but in need of a slot of `gate`, of which it holds none.
 create table sluice.gated (
   id bigint not null, stream int not null, gate int not null, rank smallint not null,
-  attempt smallint not null, lanes bigint[], late smallint
+  attempt smallint not null, turn bigint not null, lanes bigint[], late smallint
 );
-create index gated_next on sluice.gated (stream, gate, rank, id);
+create index gated_next on sluice.gated (stream, gate, rank, turn);
+create index gated_laned on sluice.gated (id) where lanes is not null;
+create index gated_holder on sluice.gated ((lanes[cardinality(lanes)]), rank, id)
+  where lanes[cardinality(lanes)] >> 60 > 1;
 
 -- Stands at lanes[held + 1], holding a slot in each lane before it.
 -- place: 0 in an order lane and in a window, where priority is ignored; the rank elsewhere.
@@ -125,6 +147,10 @@ create table sluice.wait (
   lanes bigint[] not null, lane_limits int[] not null, late smallint not null default 0
 );
 create index wait_next on sluice.wait (lane, place, id);
+-- By kind, for keys of limits alone (3 << 60): who waits at a key behind those that cannot run now, see open_waiters.
+create index wait_kind on sluice.wait (lane, stream, gate, place, id) where lane >= 3458764513820540928;
+-- Those that hold a slot of one key and wait for another.
+create index wait_holding on sluice.wait (id) where held > 0 and lanes[held] >= 3458764513820540928;
 
 -- held: 1 when a retry or a snooze keeps the slot of its order key.
 create table sluice.scheduled (
@@ -133,12 +159,18 @@ create table sluice.scheduled (
 create index scheduled_next on sluice.scheduled (run_at, id);
 create index scheduled_id on sluice.scheduled (id);
 
--- Tasks that nobody can run: they have left the line and hold at most the slot of their order key
+-- Tasks that cannot run now: they have left the line and hold at most the slot of their order key
 -- (held = 1), so that they starve nobody who shares a limit with them.
 create table sluice.park (
-  id bigint primary key, stream int not null, attempt smallint not null, held smallint not null
+  id bigint primary key, stream int not null, gate int not null, rank smallint not null, attempt smallint not null, held smallint not null
 );
-create index park_stream on sluice.park (stream, id);
+create index park_kind on sluice.park (stream, gate, rank, id);
+
+-- Kinds of tasks (a stream and a gate, 0 for the whole stream) that cannot run now, and were found to keep slots of keys
+-- from others: not served, paused, or at a total that is full. While a kind is here, keys pass it over.
+create table sluice.stuck (
+  stream int not null, gate int not null, primary key (stream, gate)
+);
 
 -- Waits for its children: for one of these runs to end. Holds at most the slot of its order key (held = 1).
 create table sluice.parent (
@@ -200,16 +232,27 @@ create table sluice.idempotency (
 );
 create index idempotency_prune on sluice.idempotency (expires_at);
 
--- A lane exists while somebody holds or wants a slot of it.
+-- A lane exists while somebody holds or wants a slot of it. cap: what an order key or a window lets through; null for a key
+-- of a limit, whose number stands in `limits` alone, so that changing it changes one row however many keys are in use.
 create table sluice.lane (
-  id bigint primary key, limit_id int not null, cap int not null, used int not null check (used >= 0)
+  id bigint primary key, limit_id int not null, cap int, used int not null check (used >= 0)
 ) with (fillfactor = 50);
 create index lane_limit on sluice.lane (limit_id) where limit_id <> 0;
 
 -- Limits with a lane above its number, since it was lowered; -2 stands for all windows. While one is here, a claim passes over
 -- tasks that hold a slot of such a lane: to start them would be one too many.
+-- after, turn: how far the keeper has come with the lanes, and with the tasks that it does not find by index (see shed).
 create table sluice.lowered (
-  limit_id int primary key
+  limit_id int primary key, after bigint not null default 0, turn int not null default 0
+);
+-- Lanes above their number, of limits that were lowered. Nothing is admitted to them, so no lane comes to be here later.
+create table sluice.excess (
+  limit_id int not null, lane bigint not null,
+  primary key (limit_id, lane)
+);
+-- Limits per key whose number has changed: the lanes up to `after` were looked at (see follow_limit).
+create table sluice.changed (
+  limit_id int primary key, after bigint not null
 );
 
 -- Append-only notes to whoever claims next: somebody joined this lane (freed = 0), or that many
@@ -219,12 +262,23 @@ create table sluice.dirty (
 );
 create index dirty_next on sluice.dirty (n);
 
+-- Lanes with room whose waiters an open transaction has locked (a cancel that is not committed), and the id of that
+-- transaction. The keeper turns these into notes once it has ended; until then nobody looks, however long it stays
+-- open. A lane has a row for every transaction that it waits for; 0 stands for one that could not be found out.
+create table sluice.postponed (
+  blocker bigint not null, lane bigint not null, limit_id int not null
+);
+create index postponed_blocker on sluice.postponed (blocker, lane);
+
 -- Slots out = used - sum(credit). A busy counter is never waited for: what comes back meanwhile
 -- is appended to credit, and the next holder of the counter's lock absorbs it.
--- full_at: until when its slots were all out, the last time, while used is below cap; see full_until.
+-- full_at: until when its slots were all out, the last time, while used is below cap; see full_until. kept_for: the
+-- task that one slot is kept for, if it was overtaken for too long (see keep_slots).
 create table sluice.gate (
-  id int primary key, cap int not null check (cap >= 0), used int not null default 0, full_at timestamptz not null default '-infinity'
+  id int primary key, cap int not null check (cap >= 0), used int not null default 0, full_at timestamptz not null default '-infinity',
+  kept_for bigint
 ) with (fillfactor = 20);
+create index gate_kept on sluice.gate (id) where kept_for is not null;
 create table sluice.credit (
   gate int not null, n int not null check (n > 0), at timestamptz not null default sluice.clock()
 );
@@ -246,8 +300,19 @@ create table sluice.worker (
 do $$
 declare name text;
 begin
-  foreach name in array array['ready', 'gated', 'wait', 'scheduled', 'run', 'dirty', 'lane', 'gate', 'credit', 'awaited'] loop
+  foreach name in array array['ready', 'gated', 'wait', 'scheduled', 'run', 'dirty', 'postponed', 'lane', 'gate', 'credit', 'awaited'] loop
     execute format('alter table sluice.%I set (autovacuum_vacuum_scale_factor = 0.01, autovacuum_vacuum_threshold = 2000,
       autovacuum_vacuum_cost_delay = 0, autovacuum_vacuum_insert_scale_factor = 0.2)', name);
+  end loop;
+end $$;
+
+-- A publication FOR ALL TABLES refuses updates and deletes of a table without a replica identity. These have no
+-- primary key, because an index more would cost every task; the whole row as identity costs nothing unless wal_level is
+-- logical (docs/operate/replication.md).
+do $$
+declare name text;
+begin
+  foreach name in array array['ready', 'gated', 'wait', 'scheduled', 'done', 'sweep', 'stop', 'awaited', 'dirty', 'postponed', 'credit'] loop
+    execute format('alter table sluice.%I replica identity full', name);
   end loop;
 end $$;

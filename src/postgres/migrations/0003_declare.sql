@@ -23,47 +23,169 @@ begin
     perform sluice.barrier_alone();
     update sluice.limits set total_declared = coalesce(p_total, total_declared),
       per_key_declared = coalesce(p_per_key, per_key_declared) where id = v.id;
-    perform sluice.apply_limit(v.id);
+    perform sluice.apply_limit(v.id, coalesce(v.per_key_override, v.per_key_declared));
   end if;
   return v.id;
 end $$;
 
--- Brings gates and lanes in line with the number in force. Only under the exclusive barrier: nothing
--- is being admitted or claimed meanwhile.
-create function sluice.apply_limit(p_limit int) returns void language plpgsql as $$
+-- Brings the gate in line with the number in force, and has the lanes looked at if the number per key was another
+-- (p_was) before. Only under the exclusive barrier: nothing is being admitted or claimed meanwhile. A lane has no copy
+-- of its limit's number, so what is to be done here does not grow with the keys in use: the first lanes are looked at,
+-- the keeper goes on with the others.
+create function sluice.apply_limit(p_limit int, p_was int default null) returns void language plpgsql as $$
+declare v_per_key int := sluice.cap_of(null, p_limit);
 begin
   update sluice.gate g set cap = coalesce(l.total_override, l.total_declared), full_at = least(sluice.full_until(g.id), sluice.clock())
   from sluice.limits l where l.id = p_limit and g.id = p_limit;
-  -- guard: caps follow the limit -> test/postgres/limits.test.ts: "a lowered limit per key admits nothing until below"
-  update sluice.lane n set cap = sluice.lane_cap(n.id, n.limit_id)
-  where n.limit_id = p_limit and n.cap <> sluice.lane_cap(n.id, n.limit_id);
-  insert into sluice.dirty (lane, limit_id) select id, limit_id from sluice.lane where limit_id = p_limit and used < cap;
-  insert into sluice.lowered select p_limit where exists (select from sluice.lane where limit_id = p_limit and used > cap) on conflict do nothing;
+  if v_per_key < p_was then
+    insert into sluice.lowered (limit_id) values (p_limit) on conflict (limit_id) do update set after = 0, turn = 0;
+  end if;
+  if v_per_key <> p_was then perform sluice.follow_change(p_limit); end if;
   -- Raised, it may let many through, whom no enqueue announces.
   perform sluice.ring(array(select s.id from sluice.stream s left join sluice.contract c on c.type = s.type
     where s.gate = p_limit or c.limit_ids is null or p_limit = any (c.limit_ids)), 50);
 end $$;
 
+-- The lanes of a limit are to be looked at, from the first. Under the exclusive barrier.
+create function sluice.follow_change(p_limit int) returns void language plpgsql as $$
+begin
+  insert into sluice.changed (limit_id, after) values (p_limit, (2::bigint << 60) - 1)
+  on conflict (limit_id) do update set after = excluded.after;
+  perform sluice.follow_limit(500, p_limit);
+end $$;
+
+-- Looks at the next p_max lanes after a limit's number has changed: those with room for a waiter get a note, those above
+-- the number become `excess`. The walk goes by the primary key, over lanes of all limits: it is bounded all the same, and
+-- needs no index of its own. Its row in `changed` lets one worker at a time do it; it is skipped when locked, so it has no
+-- place in the lock order. Returns how many lanes were looked at.
+create function sluice.follow_limit(p_max int, p_limit int default null) returns int
+language plpgsql set enable_seqscan = off set enable_bitmapscan = off set plan_cache_mode = force_generic_plan set jit = off as $$
+declare v sluice.changed; v_n int; v_last bigint; v_cap int;
+begin
+  select * into v from sluice.changed c where p_limit is null or c.limit_id = p_limit
+  order by c.limit_id limit 1 for update skip locked;
+  if not found then return 0; end if;
+  v_cap := sluice.cap_of(null, v.limit_id);
+  with piece as materialized (
+    select n.id, n.limit_id, n.used from sluice.lane n where n.id > v.after order by n.id limit p_max
+  ), notes as (
+    -- guard: waiters are woken when it is raised -> test/postgres/limits.test.ts: "waiters of thousands of keys are woken when their limit is raised"
+    insert into sluice.dirty (lane, limit_id) select x.id, x.limit_id from piece x
+    where x.limit_id = v.limit_id and x.used < v_cap and exists (select from sluice.wait w where w.lane = x.id)
+  ), above as (
+    -- guard: lanes above the number are found -> test/postgres/limits.test.ts: "what is through a lowered limit of thousands of keys goes back"
+    insert into sluice.excess (limit_id, lane) select x.limit_id, x.id from piece x
+    where x.limit_id = v.limit_id and x.used > v_cap on conflict do nothing
+  )
+  select count(*), max(id) into v_n, v_last from piece;
+  if v_n = p_max then
+    update sluice.changed set after = v_last where limit_id = v.limit_id;
+  else
+    delete from sluice.changed where limit_id = v.limit_id;
+    delete from sluice.lowered where limit_id = v.limit_id
+      and not exists (select from sluice.excess e where e.limit_id = v.limit_id);
+  end if;
+  return v_n;
+end $$;
+
 -- Tasks that hold a slot of a lane above its number, but do not run, go back to stand at that lane,
 -- the last ones first; else they would keep the lane above its number without using it. Those that
 -- somebody has in hand are skipped and looked at again: the keeper calls this while a limit is
--- `lowered`, and claims pass over them until then. Slots that come free become notes.
-create function sluice.shed() returns int language plpgsql set jit = off as $$
+-- `lowered`, and claims pass over them until then. Slots that come free become notes, no more than the keeper's next look
+-- takes. At most p_max lanes of each limit at a time, by one worker: the advisory lock is tried and never waited for.
+-- cleared: lanes that are no longer above their number.
+create function sluice.shed(p_max int default 500, out shed int, out cleared int) language plpgsql set jit = off as $$
+declare v_lanes bigint[]; v_used int[]; v_excess int[]; v_turn int; v_from tid; v_to tid;
+begin
+  shed := 0; cleared := 0;
+  perform sluice.barrier_shared();
+  if not pg_try_advisory_xact_lock('sluice.lowered'::regclass::oid::int, 0) then return; end if;
+  v_turn := (select min(turn) from sluice.lowered);
+  with piece as materialized (
+    select d.limit_id, e.lane from sluice.lowered d cross join lateral (
+      select lane from sluice.excess where limit_id = d.limit_id and lane > d.after order by lane limit p_max) e
+    union all
+    select -2, n.id from sluice.lane n where n.limit_id = -2 and n.used > n.cap
+      and exists (select from sluice.lowered where limit_id = -2)
+  ), over as materialized (
+    select p.*, n.used, n.used - coalesce(n.cap, l.per_key_override, l.per_key_declared, 2147483647) as excess
+    from piece p left join sluice.lane n on n.id = p.lane left join sluice.limits l on l.id = n.limit_id
+  ), below as (
+    delete from sluice.excess e using over o
+    where e.limit_id = o.limit_id and e.lane = o.lane and coalesce(o.excess, 0) <= 0 returning 1
+  ), moved as (
+    update sluice.lowered d set turn = turn + 1,
+      after = coalesce((select max(p.lane) from piece p where p.limit_id = d.limit_id having count(*) = p_max), 0)
+  )
+  select array_agg(lane) filter (where excess > 0), array_agg(used) filter (where excess > 0),
+    array_agg(excess) filter (where excess > 0), (select count(*) from below)
+  into v_lanes, v_used, v_excess, cleared from over;
+  if v_lanes is not null then
+    select r.from_tid, r.to_tid into v_from, v_to from sluice.shed_range(v_lanes, v_used, v_excess, v_turn) r;
+    shed := sluice.shed_holders(v_lanes, v_excess, p_max - p_max / 4, v_from, v_to);
+  end if;
+  delete from sluice.lowered d where case when d.limit_id = -2
+    then not exists (select from sluice.lane n where n.limit_id = -2 and n.used > n.cap)
+    else not exists (select from sluice.excess e where e.limit_id = d.limit_id)
+      and not exists (select from sluice.changed c where c.limit_id = d.limit_id) end;
+end $$;
+
+-- The index finds a holder by its last lane. If a lane has holders that neither run nor are found so, they may be tasks
+-- of several lanes: then this is the range of ctids to search this time, 4 MB of each table in turn. Else it is empty.
+create function sluice.shed_range(p_lanes bigint[], p_used int[], p_excess int[], p_turn int,
+  out from_tid tid, out to_tid tid)
+language plpgsql as $$
+declare v_blocks constant int := 512; v_pieces bigint; v_hidden boolean;
+begin
+  with running as (
+    select l as lane, count(*) as n from sluice.run r cross join lateral unnest(r.lanes) l
+    where l = any (p_lanes) group by l
+  )
+  select bool_or(f.n < u.excess and u.used > f.n + coalesce(r.n, 0)) into v_hidden
+  from unnest(p_lanes, p_used, p_excess) u(lane, used, excess) left join running r on r.lane = u.lane
+  cross join lateral (select count(*) as n from sluice.shed_last(u.lane, u.excess)) f;
+  v_pieces := greatest(pg_relation_size('sluice.ready'), pg_relation_size('sluice.gated'))
+    / current_setting('block_size')::int / v_blocks + 1;
+  -- guard: holders are found by any of their lanes -> test/postgres/limits.test.ts: "a task of two limits per key goes back to the one that was lowered, whichever it passed first"
+  from_tid := format('(%s,0)', (p_turn % v_pieces) * v_blocks)::tid;
+  to_tid := case when v_hidden then format('(%s,0)', (p_turn % v_pieces + 1) * v_blocks)::tid else from_tid end;
+end $$;
+
+-- Tasks that do not run and whose last lane this is, the last ones first, by index.
+create function sluice.shed_last(p_lane bigint, p_max int)
+returns table (source "char", tid tid, rank smallint, id bigint, attempt smallint)
+language sql stable set enable_seqscan = off set enable_bitmapscan = off as $$
+  (select 'r'::"char", r.ctid, r.rank, r.id, r.attempt from sluice.ready r
+    where r.lanes[cardinality(r.lanes)] = p_lane and r.lanes[cardinality(r.lanes)] >> 60 > 1
+    order by r.rank desc, r.id desc limit p_max)
+  union all
+  (select 'g', g.ctid, g.rank, g.id, g.attempt from sluice.gated g
+    where g.lanes[cardinality(g.lanes)] = p_lane and g.lanes[cardinality(g.lanes)] >> 60 > 1
+    order by g.rank desc, g.id desc limit p_max)
+$$;
+
+create function sluice.shed_holders(p_lanes bigint[], p_excess int[], p_max int, p_from tid, p_to tid) returns int
+language plpgsql set jit = off as $$
 declare v_n int;
 begin
-  perform sluice.barrier_shared();
   with over as materialized (
-    select n.id as lane, n.used - n.cap as excess from sluice.lowered d join sluice.lane n on n.limit_id = d.limit_id and n.limit_id <> 0 where n.used > n.cap
+    select * from unnest(p_lanes, p_excess) u(lane, excess)
   ), holder as (
-    select 'r' as source, r.ctid as tid, r.rank, r.id, r.attempt, o.lane, o.excess
-    from sluice.ready r cross join lateral unnest(r.lanes) l join over o on o.lane = l where exists (select from over)
+    select h.source, h.tid, h.rank, h.id, h.attempt, o.lane, o.excess
+    from over o cross join lateral sluice.shed_last(o.lane, least(o.excess, p_max)) h
     union all
-    select 'g', g.ctid, g.rank, g.id, g.attempt, o.lane, o.excess
-    from sluice.gated g cross join lateral unnest(g.lanes) l join over o on o.lane = l where exists (select from over)
+    select 'r', r.ctid, r.rank, r.id, r.attempt, o.lane, o.excess from sluice.ready r
+    cross join lateral unnest(r.lanes[:cardinality(r.lanes) - 1]) l join over o on o.lane = l
+    where r.ctid >= p_from and r.ctid < p_to and cardinality(r.lanes) > 1
+    union all
+    select 'g', g.ctid, g.rank, g.id, g.attempt, o.lane, o.excess from sluice.gated g
+    cross join lateral unnest(g.lanes[:cardinality(g.lanes) - 1]) l join over o on o.lane = l
+    where g.ctid >= p_from and g.ctid < p_to and cardinality(g.lanes) > 1
   ), ranked as (
     select *, row_number() over (partition by lane order by rank desc, id desc) as k from holder
   ), chosen as materialized (
-    select source, tid, id, attempt, min(lane) as lane from ranked where k <= excess group by source, tid, id, attempt
+    select source, tid, id, attempt, array_agg(lane) as over from ranked where k <= excess
+    group by source, tid, id, attempt limit p_max
   ), from_ready as (
     delete from sluice.ready where ctid = any (array(select ctid from sluice.ready
       where ctid = any (array(select tid from chosen where source = 'r')) for update skip locked)) returning id
@@ -71,7 +193,8 @@ begin
     delete from sluice.gated where ctid = any (array(select ctid from sluice.gated
       where ctid = any (array(select tid from chosen where source = 'g')) for update skip locked)) returning id
   ), back as materialized (
-    select t.*, c.attempt, array_position(t.lanes, c.lane) as at from chosen c join sluice.task t on t.id = c.id
+    select t.*, c.attempt, (select min(array_position(t.lanes, l)) from unnest(c.over) l) as at
+    from chosen c cross join lateral (select * from sluice.task where id = c.id limit 1) t
     where c.id in (select id from from_ready union all select id from from_gated)
   ), waits as (
     insert into sluice.wait (id, lane, place, rank, attempt, held, stream, gate, lanes, lane_limits)
@@ -81,7 +204,6 @@ begin
     select l, 0, count(*) from back b cross join lateral unnest(b.lanes[b.at:]) l group by l
   )
   select count(*) into v_n from back;
-  delete from sluice.lowered d where not exists (select from sluice.lane n where n.limit_id = d.limit_id and n.limit_id <> 0 and n.used > n.cap);
   return v_n;
 end $$;
 
@@ -101,7 +223,7 @@ begin
     total_override = case when p_total is null then total_override when p_total < 0 then null else p_total end,
     per_key_override = case when p_per_key is null then per_key_override when p_per_key < 0 then null else p_per_key end
   where id = v.id;
-  perform sluice.apply_limit(v.id);
+  perform sluice.apply_limit(v.id, coalesce(v.per_key_override, v.per_key_declared));
 end $$;
 
 -- A limit that no code uses any more. Tasks that still carry it pass it freely, and nothing of it is
@@ -118,9 +240,7 @@ begin
   delete from sluice.gate where id = v_id;
   delete from sluice.credit where gate = v_id;
   delete from sluice.gate_stream where gate = v_id;
-  delete from sluice.lowered where limit_id = v_id;
-  update sluice.lane set cap = 2147483647 where limit_id = v_id;
-  insert into sluice.dirty (lane, limit_id) select id, limit_id from sluice.lane where limit_id = v_id;
+  perform sluice.follow_change(v_id);
   perform sluice.ring(array(select id from sluice.stream), 50);
   return true;
 end $$;
@@ -212,5 +332,9 @@ begin
   if not found then perform sluice.refuse('unknown_queue', format('there is no queue named %L', p_queue)); end if;
   update sluice.stream set paused = p_paused where id = any (array(
     select s.id from sluice.stream s where s.queue = p_queue and s.paused <> p_paused order by s.id for update));
-  if not p_paused then perform sluice.ring(array(select id from sluice.stream where queue = p_queue), 50); end if;
+  if not p_paused then
+    -- What had left its lines goes back at once: the keeper would look within a second.
+    perform sluice.unpark(1000);
+    perform sluice.ring(array(select id from sluice.stream where queue = p_queue), 50);
+  end if;
 end $$;

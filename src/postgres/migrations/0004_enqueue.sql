@@ -36,7 +36,9 @@ begin
   else
     perform sluice.insert_placed(p_stream, v_rank, p_attempts::smallint, ids, v_inputs, p_limits, p_keys, p_orders, p_order_blocks, v_later, v_fresh, p_trace);
   end if;
-  if exists (select from sluice.worker where asleep) then perform sluice.ring(array[p_stream], v_count); end if;
+  -- guard: what is due later is looked at in time -> test/postgres/keeper.test.ts: "of tasks scheduled for soon the first tells the leader, those that are due after its next look do not"
+  if v_later is not null then perform sluice.look_by(v_later);
+  elsif exists (select from sluice.worker where asleep) then perform sluice.ring(array[p_stream], v_count); end if;
 end $$;
 
 create function sluice.insert_plain(
@@ -53,14 +55,14 @@ begin
   if p_later is not null then
     insert into sluice.scheduled (id, run_at, attempt, held) select id, p_later, 0, 0 from unnest(p_ids) id;
   elsif p_gate = 0 then
-    insert into sluice.ready (id, stream, rank, attempt) select id, p_stream, p_rank, 0 from unnest(p_ids) id;
+    insert into sluice.ready (id, stream, rank, attempt, turn) select id, p_stream, p_rank, 0, sluice.own_turn(id) from unnest(p_ids) id;
   else
-    insert into sluice.gated (id, stream, gate, rank, attempt) select id, p_stream, p_gate, p_rank, 0 from unnest(p_ids) id;
+    insert into sluice.gated (id, stream, gate, rank, attempt, turn) select id, p_stream, p_gate, p_rank, 0, sluice.own_turn(id) from unnest(p_ids) id;
   end if;
 end $$;
 
 -- Tasks with an order key or limits. Keys become lanes, totals become the gate. p_window: the lane of a fan-out's
--- window, which comes last: a retry that keeps its order key stands at the window again.
+-- window, which comes before keys: an item that waits there keeps none of the slots that others want.
 create function sluice.insert_placed(
   p_stream int, p_rank smallint, p_attempts smallint, p_ids bigint[], p_inputs json[], p_limits int[], p_keys text, p_orders text,
   p_order_blocks boolean, p_later timestamptz, p_fresh boolean[], p_trace text, p_window bigint default null, p_window_name text default null)
@@ -99,22 +101,26 @@ returns void language plpgsql set plan_cache_mode = force_generic_plan set jit =
 begin
   with item as materialized (
     select u.id, u.input, u.order_key,
-      case when u.order_key is not null then array[sluice.lane_id(1, u.order_key, p_secret)] end || k.lanes || case when p_window is not null then array[p_window] end as lanes,
-      case when u.order_key is not null then array[p_order_limit] end || k.limits || case when p_window is not null then array[-2] end as lane_limits,
-      case when u.order_key is not null then array[u.order_key] end || k.names || case when p_window is not null then array[p_window_name] end as lane_keys,
+      case when u.order_key is not null then array[sluice.lane_id(1, u.order_key, p_secret)] end
+        || case when p_window is not null then array[p_window] end || k.lanes as lanes,
+      case when u.order_key is not null then array[p_order_limit] end
+        || case when p_window is not null then array[-2] end || k.limits as lane_limits,
+      case when u.order_key is not null then array[u.order_key] end
+        || case when p_window is not null then array[p_window_name] end || k.names as lane_keys,
       k.bad
     from unnest(p_ids, p_inputs, p_orders, p_keys, p_fresh) u(id, input, order_key, keys, fresh)
     left join lateral (
-      -- ascending, each lane once: a lane twice in one task would wait for itself for ever
-      select array_agg(lane order by lane) as lanes, array_agg(limit_id order by lane) as limits, array_agg(key order by lane) as names,
+      -- By limit, each lane once: a lane twice in one task would wait for itself for ever.
+      select array_agg(lane order by limit_id, lane) as lanes, array_agg(limit_id order by limit_id, lane) as limits,
+        array_agg(key order by limit_id, lane) as names,
         count(*) <> count(distinct lane) or bool_or(key is null or key = '') or count(*) <> cardinality(string_to_array(u.keys, E'\x1f')) as bad
-      from (select limit_id, key, sluice.lane_id(2, limit_id || E'\x1f' || key, p_secret) as lane
+      from (select limit_id, key, sluice.lane_id(3, limit_id || E'\x1f' || key, p_secret) as lane
         from unnest(p_keyed, string_to_array(u.keys, E'\x1f')) x(limit_id, key)) y
     ) k on p_keyed is not null
     where u.fresh is not false
   ), parked as (
     -- Not with an order key: it must stand in that line, or a later one of its key would overtake it.
-    insert into sluice.park (id, stream, attempt, held) select id, p_stream, 0, 0 from item
+    insert into sluice.park (id, stream, gate, rank, attempt, held) select id, p_stream, p_gate, p_rank, 0, 0 from item
     where p_later is null and p_unserved and lanes[1] >> 60 > 1
   ), tasks as (
     insert into sluice.task (id, stream, rank, attempts_max, gate, lanes, lane_limits, lane_keys, input, trace, due_at)
@@ -123,10 +129,10 @@ begin
   ), later as (
     insert into sluice.scheduled (id, run_at, attempt, held) select id, p_later, 0, 0 from item where p_later is not null
   ), readies as (
-    insert into sluice.ready (id, stream, rank, attempt) select id, p_stream, p_rank, 0 from item
+    insert into sluice.ready (id, stream, rank, attempt, turn) select id, p_stream, p_rank, 0, sluice.own_turn(id) from item
     where p_later is null and lanes is null and p_gate = 0
   ), gates as (
-    insert into sluice.gated (id, stream, gate, rank, attempt) select id, p_stream, p_gate, p_rank, 0 from item
+    insert into sluice.gated (id, stream, gate, rank, attempt, turn) select id, p_stream, p_gate, p_rank, 0, sluice.own_turn(id) from item
     where p_later is null and lanes is null and p_gate <> 0
   ), waits as (
     insert into sluice.wait (id, lane, place, rank, attempt, held, stream, gate, lanes, lane_limits)
@@ -151,16 +157,36 @@ begin
   select k.ids, k.fresh into ids, fresh from sluice.claim_keys_of((select type from sluice.stream where id = p_stream), p_ids, p_keys, p_inputs, p_ms) k;
 end $$;
 
-create function sluice.claim_keys_of(p_type text, p_ids bigint[], p_keys text[], p_inputs json[], p_ms bigint, out ids bigint[], out fresh boolean[])
-language plpgsql as $$
-declare v_type text := p_type; v_now timestamptz := sluice.clock(); v_key text; v_id bigint;
+-- Takes the keys that nobody has, in their order; of one that is given twice the first task gets it. Returns how many.
+create function sluice.take_keys(p_type text, p_ids bigint[], p_keys text[], p_inputs json[], p_until timestamptz) returns int language plpgsql as $$
+declare v_n int;
 begin
-  if cardinality(p_keys) <> cardinality(p_ids) then perform sluice.refuse('invalid_key', 'every task needs its idempotency key'); end if;
-  delete from sluice.idempotency where type = v_type and key = any (p_keys) and expires_at <= v_now;
   insert into sluice.idempotency (type, key, id, digest, expires_at)
-  select distinct on (u.key) v_type, u.key, u.id, md5(u.input::jsonb::text), v_now + p_ms * interval '1 millisecond'
+  select distinct on (u.key) p_type, u.key, u.id, md5(u.input::jsonb::text), p_until
   from unnest(p_ids, p_keys, p_inputs) u(id, key, input) where u.key <> '' order by u.key, u.id
   on conflict do nothing;
+  get diagnostics v_n = row_count;
+  return v_n;
+end $$;
+
+create function sluice.claim_keys_of(p_type text, p_ids bigint[], p_keys text[], p_inputs json[], p_ms bigint, out ids bigint[], out fresh boolean[])
+language plpgsql as $$
+declare v_type text := p_type; v_now timestamptz := sluice.clock(); v_until timestamptz := v_now + p_ms * interval '1 millisecond';
+  v_key text; v_id bigint;
+begin
+  if cardinality(p_keys) <> cardinality(p_ids) then perform sluice.refuse('invalid_key', 'every task needs its idempotency key'); end if;
+  -- New keys are the rule, and nothing is read for them: two SERIALIZABLE transactions with keys of their own would
+  -- otherwise have read what the other wrote, and one of them would fail.
+  -- guard: new keys are not read -> test/postgres/attacks.test.ts: "serializable transactions with new idempotency keys do not conflict"
+  if sluice.take_keys(v_type, p_ids, p_keys, p_inputs, v_until) = cardinality(array_remove(p_keys, '')) then
+    ids := p_ids;
+    fresh := array_fill(true, array[cardinality(p_ids)]);
+    return;
+  end if;
+  -- In the order in which they are taken, so that two of these cannot wait for each other.
+  delete from sluice.idempotency where ctid = any (array(
+    select i.ctid from sluice.idempotency i where i.type = v_type and i.key = any (p_keys) and i.expires_at <= v_now order by i.key for update));
+  if found then perform sluice.take_keys(v_type, p_ids, p_keys, p_inputs, v_until); end if;
   select i.key, i.id into v_key, v_id from unnest(p_keys, p_inputs) u(key, input) join sluice.idempotency i on i.type = v_type and i.key = u.key
   where u.key <> '' and i.digest <> md5(u.input::jsonb::text) limit 1;
   if found then

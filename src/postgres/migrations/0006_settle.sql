@@ -22,7 +22,7 @@ declare
 begin
   if p_noted then
     select exists (select from sluice.awaited), exists (select from sluice.stop), exists (select from sluice.crash),
-      not p_keep and exists (select from sluice.workflow_run where finished_at is null)
+      not p_keep and exists (select from sluice.workflow_active)
     into v_any_awaited, v_any_stop, v_any_crash, v_any_flow;
   end if;
   if v_any_awaited then
@@ -128,14 +128,15 @@ begin
   perform sluice.barrier_shared();
   perform sluice.require_lease(p_worker);
   select * into v from sluice.settle_others(p_ids, p_claims, p_kinds, p_delays, p_outcomes);
-  if v.slept is not null or v.ended is not null and exists (select from sluice.workflow_run where finished_at is null) then
+  if v.slept is not null or v.ended is not null and exists (select from sluice.workflow_active) then
     perform sluice.workflow_ended_elsewhere(v.ended, v.ended_states, v.slept);
   end if;
   if v.gates is not null then perform sluice.give_back(v.gates, v.gates_n); end if;
-  if v.lanes is not null then perform sluice.admit(v.lanes, null, null, null); end if;
-  -- One that claims no more cannot look itself.
-  if v.gates is not null or v.lanes is not null then
+  if v.lanes is not null then perform sluice.ring_streams(sluice.admit(v.lanes, null, null, null)); end if;
+  -- One that claims no more cannot look itself, and slots of totals may be of use to other workers.
+  if v.gates is not null then
     perform sluice.ring(w.streams, cardinality(p_ids)) from sluice.worker w where w.id = p_worker and w.draining;
+    perform sluice.ring_streams((sluice.rivals(v.gates, w.streams)).streams) from sluice.worker w where w.id = p_worker;
   end if;
   return v.settled;
 end $$;
@@ -168,9 +169,9 @@ begin
   ), to_parent as (
     insert into sluice.parent (id, attempt, held, runs) select id, attempt - 1, ordered::int, array(select json_array_elements_text(told)::bigint) from fate where kind = 'w'
   ), to_ready as (
-    insert into sluice.ready (id, stream, rank, attempt, lanes) select id, stream, rank, attempt - 1, fate.lanes from fate where kind = 'b' and task_gate = 0 and not suspect
+    insert into sluice.ready (id, stream, rank, attempt, turn, lanes) select id, stream, rank, attempt - 1, sluice.own_turn(id), fate.lanes from fate where kind = 'b' and task_gate = 0 and not suspect
   ), to_gated as (
-    insert into sluice.gated (id, stream, gate, rank, attempt, lanes) select id, stream, task_gate, rank, attempt - 1, fate.lanes from fate where kind = 'b' and task_gate <> 0 and not suspect
+    insert into sluice.gated (id, stream, gate, rank, attempt, turn, lanes) select id, stream, task_gate, rank, attempt - 1, sluice.own_turn(id), fate.lanes from fate where kind = 'b' and task_gate <> 0 and not suspect
   ), to_suspect as (
     insert into sluice.suspect (id, stream, attempt, lanes) select id, stream, attempt - 1, fate.lanes from fate where kind = 'b' and suspect
   ), in_doubt as (
@@ -211,7 +212,7 @@ begin
   if v.gates is not null then perform sluice.give_back(v.gates, v.gates_n); end if;
   insert into sluice.dirty (lane, limit_id, freed) select l, 0, 1 from unnest(v.lanes) l;
   -- guard: a completion in a user's transaction leaves a note -> test/postgres/workflow/notes.test.ts: "a completion inside a transaction advances its run after the commit"
-  insert into sluice.workflow_note (id) select id from sluice.workflow_task where id = p_id;
+  insert into sluice.workflow_note (id, run) select id, run from sluice.workflow_task where id = p_id;
   -- What comes now is the commit. If it does not, because the connection died and the server does not know
   -- it yet, the task and its slots must not stay in this transaction's hand for hours.
   -- guard: a completion does not stay open -> test/postgres/attacks.test.ts: "a completion that is never committed does not keep its task"

@@ -1,18 +1,21 @@
 -- Step: settle these, admit once, claim n more. One round trip, one transaction.
 --
--- A claim takes the heads of the sources its worker serves, merged by (rank, id). A source is
+-- A claim takes the heads of the sources its worker serves, merged by (rank, turn). A source is
 -- ready(stream), or gated(stream, gate) for each gate with room; the stream's own limit applies to
 -- both. At most 16 sources per claim; the caller turns p_from so that every stream gets its turn.
 
--- Slots a gate could give us: an unlocked read, a hint. The truth is read under the counter's lock.
+-- Slots a gate could give us: an unlocked read, a hint. The truth is read under the counter's lock. A slot that is
+-- kept for a task counts only for that task, p_head.
 -- (plpgsql, like all that a step calls: its plan is kept, a SQL function that cannot be inlined is
 -- planned again by every statement.)
-create function sluice.gate_room(p_gate int, p_own_gates int[], p_own_n int[]) returns int language plpgsql stable as $$
+create function sluice.gate_room(p_gate int, p_own_gates int[], p_own_n int[], p_head bigint default null) returns int language plpgsql stable as $$
 begin
-  if p_gate < 0 then return (select coalesce(min(sluice.gate_room(x, p_own_gates, p_own_n)), 2147483647) from unnest(sluice.gates_of(p_gate)) x); end if;
+  if p_gate < 0 then return (select coalesce(min(sluice.gate_room(x, p_own_gates, p_own_n, p_head)), 2147483647) from unnest(sluice.gates_of(p_gate)) x); end if;
   return coalesce((
     select least(2147483647, g.cap::bigint - g.used + coalesce((select sum(c.n) from sluice.credit c where c.gate = p_gate), 0)
-      + coalesce((select sum(o.n) from unnest(p_own_gates, p_own_n) o(gate, n) where o.gate = p_gate), 0))::int
+      + coalesce((select sum(o.n) from unnest(p_own_gates, p_own_n) o(gate, n) where o.gate = p_gate), 0)
+      -- guard: a kept slot is for one task -> test/postgres/kept.test.ts: "a freed slot is kept for the task that is first at all its totals"
+      - case when g.kept_for is distinct from p_head and g.kept_for is not null then 1 else 0 end)::int
     from sluice.gate g where g.id = p_gate), 2147483647);
 end $$;
 
@@ -29,7 +32,30 @@ end $$;
 
 -- The head of ready(stream), or of gated(stream, gate). room and stream_room: what its gate and its
 -- stream's gate could give.
-create type sluice.source as (stream int, gate int, stream_gate int, rank smallint, id bigint, room int, stream_room int);
+create type sluice.source as (stream int, gate int, stream_gate int, rank smallint, turn bigint, id bigint, room int, stream_room int);
+
+-- Which of many streams have something to take, by walking the streams of what there is: a worker that serves thousands of
+-- types, of which few have tasks, looks at few. Null if there are too many for that to be of use.
+create function sluice.busy_streams(p_streams int[]) returns int[]
+language plpgsql set enable_seqscan = off set enable_bitmapscan = off set plan_cache_mode = force_generic_plan set jit = off as $$
+declare v_found int[]; v_all int[] := '{}';
+begin
+  for v_table in 1..2 loop
+    with recursive walk as (
+      (select x.stream, 1 as n from (
+        (select r.stream from sluice.ready r where v_table = 1 order by r.stream limit 1) union all
+        (select g.stream from sluice.gated g where v_table = 2 order by g.stream limit 1)) x)
+      union all
+      select x.stream, w.n + 1 from walk w cross join lateral (
+        (select r.stream from sluice.ready r where v_table = 1 and r.stream > w.stream order by r.stream limit 1) union all
+        (select g.stream from sluice.gated g where v_table = 2 and g.stream > w.stream order by g.stream limit 1)) x
+      where w.n < 65
+    ) select array_agg(stream) into v_found from walk;
+    if cardinality(v_found) > 64 then return null; end if;
+    v_all := v_all || v_found;
+  end loop;
+  return array(select u.stream from unnest(p_streams) with ordinality u(stream, i) where u.stream = any (v_all) order by u.i);
+end $$;
 
 -- The sources that have something to take, at most 16. own_*: slots that this step has just freed and may
 -- use again; their gates are looked at first. Of a stream's other gates at most 128 are looked at, from
@@ -43,53 +69,52 @@ declare
 begin
   -- The life of one limited type: everything that waits stands at the gate of which this step has just freed slots.
   if cardinality(p_streams) = 1 and cardinality(p_own_gates) = 1 then
-    select st.id, p_own_gates[1], 0, h.rank, h.id, least(2147483647, g.cap::bigint - g.used + coalesce((select sum(c.n) from sluice.credit c where c.gate = g.id), 0) + p_own_n[1]), 2147483647
+    select st.id, p_own_gates[1], 0, h.rank, h.turn, h.id, least(2147483647, g.cap::bigint - g.used + coalesce((select sum(c.n) from sluice.credit c where c.gate = g.id), 0) + p_own_n[1]), 2147483647
     into v_sole from sluice.stream st
-    cross join lateral (select r.rank, r.id from sluice.gated r where r.stream = st.id and r.gate = p_own_gates[1] order by r.rank, r.id limit 1) h
-    cross join lateral (select k.id, k.cap, k.used from sluice.gate k where k.id = p_own_gates[1] limit 1) g
+    cross join lateral (select r.rank, r.turn, r.id from sluice.gated r where r.stream = st.id and r.gate = p_own_gates[1] order by r.rank, r.turn limit 1) h
+    cross join lateral (select k.id, k.cap, k.used from sluice.gate k where k.id = p_own_gates[1] and k.kept_for is null limit 1) g
     where st.id = p_streams[1] and not st.paused and st.gate = any (array[0, p_own_gates[1]])
       and not exists (select from sluice.ready r where r.stream = p_streams[1])
       and not exists (select from sluice.gated r where r.stream = p_streams[1] and r.gate < p_own_gates[1])
       and not exists (select from sluice.gated r where r.stream = p_streams[1] and r.gate > p_own_gates[1]);
     if found then return case when v_sole.room > 0 then array[v_sole] end; end if;
   end if;
+  if cardinality(p_streams) > 32 then p_streams := coalesce(sluice.busy_streams(p_streams), p_streams); end if;
   -- Where no task waits at a gate, the walk over gates is left out: it is most of what a look costs.
   if not exists (select from sluice.gated) then
     return (select array_agg(z) from (
-      select u.stream, 0 as gate, s.gate as stream_gate, h.rank, h.id, 2147483647 as room, s.room as stream_room from unnest(p_streams) u(stream)
-      cross join lateral (
-        select st.gate, case when st.gate = 0 then 2147483647 else sluice.gate_room(st.gate, p_own_gates, p_own_n) end as room
-        from sluice.stream st where st.id = u.stream and not st.paused limit 1) s
-      cross join lateral (select r.rank, r.id from sluice.ready r where r.stream = u.stream order by r.rank, r.id limit 1) h
-      where s.room > 0 limit 16) z);
+      select u.stream, 0 as gate, s.gate as stream_gate, h.rank, h.turn, h.id, 2147483647 as room, v.room as stream_room from unnest(p_streams) u(stream)
+      cross join lateral (select st.gate from sluice.stream st where st.id = u.stream and not st.paused limit 1) s
+      cross join lateral (select r.rank, r.turn, r.id from sluice.ready r where r.stream = u.stream order by r.rank, r.turn limit 1) h
+      cross join lateral (select case when s.gate = 0 then 2147483647 else sluice.gate_room(s.gate, p_own_gates, p_own_n, h.id) end as room) v
+      where v.room > 0 limit 16) z);
   end if;
   v_from := sluice.turn_of(p_token);
   return (select array_agg(z) from (
-    select u.stream, h.gate, case when h.gate = s.gate or h.gate < 0 and s.gate = any (sluice.gates_of(h.gate)) then 0 else s.gate end as stream_gate, h.rank, h.id, h.room, s.room as stream_room
+    select u.stream, h.gate, case when h.gate = s.gate or h.gate < 0 and s.gate = any (sluice.gates_of(h.gate)) then 0 else s.gate end as stream_gate, h.rank, h.turn, h.id, h.room, v.room as stream_room
     from unnest(p_streams) u(stream)
+    cross join lateral (select st.gate from sluice.stream st where st.id = u.stream and not st.paused limit 1) s
     cross join lateral (
-      select st.gate, case when st.gate = 0 then 2147483647 else sluice.gate_room(st.gate, p_own_gates, p_own_n) end as room
-      from sluice.stream st where st.id = u.stream and not st.paused limit 1) s
-    cross join lateral (
-      (select 0 as gate, r.rank, r.id, 2147483647 as room from sluice.ready r where r.stream = u.stream order by r.rank, r.id limit 1)
+      (select 0 as gate, r.rank, r.turn, r.id, 2147483647 as room from sluice.ready r where r.stream = u.stream order by r.rank, r.turn limit 1)
       union all
-      (select o.gate, g.rank, g.id, v.room from unnest(v_own[v_turn:] || v_own[:v_turn - 1]) o(gate)
-        cross join lateral (select r.rank, r.id from sluice.gated r where r.stream = u.stream and r.gate = o.gate order by r.rank, r.id limit 1) g
-        cross join lateral (select sluice.gate_room(o.gate, p_own_gates, p_own_n) as room) v
+      (select o.gate, g.rank, g.turn, g.id, v.room from unnest(v_own[v_turn:] || v_own[:v_turn - 1]) o(gate)
+        cross join lateral (select r.rank, r.turn, r.id from sluice.gated r where r.stream = u.stream and r.gate = o.gate order by r.rank, r.turn limit 1) g
+        cross join lateral (select sluice.gate_room(o.gate, p_own_gates, p_own_n, g.id) as room) v
         where v.room > 0 limit 8)
       union all
-      (select g.gate, g.rank, g.id, v.room from (select * from (values (v_from, 2147483647), (-2147483648, v_from - 1)) t(low, high) where exists (select from sluice.gated x where x.stream = u.stream)) turn cross join lateral (
+      (select g.gate, g.rank, g.turn, g.id, v.room from (select * from (values (v_from, 2147483647), (-2147483648, v_from - 1)) t(low, high) where exists (select from sluice.gated x where x.stream = u.stream)) turn cross join lateral (
         with recursive heads as (
-          (select r.gate, r.rank, r.id, 1 as n from sluice.gated r where r.stream = u.stream and r.gate >= turn.low and r.gate <= turn.high order by r.gate, r.rank, r.id limit 1)
+          (select r.gate, r.rank, r.turn, r.id, 1 as n from sluice.gated r where r.stream = u.stream and r.gate >= turn.low and r.gate <= turn.high order by r.gate, r.rank, r.turn limit 1)
           union all
-          select x.gate, x.rank, x.id, h.n + 1 from heads h cross join lateral (
-            select r.gate, r.rank, r.id from sluice.gated r where r.stream = u.stream and r.gate > h.gate and r.gate <= turn.high order by r.gate, r.rank, r.id limit 1) x
+          select x.gate, x.rank, x.turn, x.id, h.n + 1 from heads h cross join lateral (
+            select r.gate, r.rank, r.turn, r.id from sluice.gated r where r.stream = u.stream and r.gate > h.gate and r.gate <= turn.high order by r.gate, r.rank, r.turn limit 1) x
           where h.n < 64
         ) select * from heads) g
-        cross join lateral (select case when g.gate = any (v_own) then 0 else sluice.gate_room(g.gate, p_own_gates, p_own_n) end as room) v
+        cross join lateral (select case when g.gate = any (v_own) then 0 else sluice.gate_room(g.gate, p_own_gates, p_own_n, g.id) end as room) v
         where v.room > 0)
     ) h
-    where s.room > 0
+    cross join lateral (select case when s.gate = 0 then 2147483647 else sluice.gate_room(s.gate, p_own_gates, p_own_n, h.id) end as room) v
+    where v.room > 0
     limit 16) z);
 end $$;
 
@@ -102,7 +127,7 @@ begin
 end $$;
 
 -- Where the head of a source was, some claims ago.
-create type sluice.spot as (stream int, gate int, rank smallint, id bigint);
+create type sluice.spot as (stream int, gate int, rank smallint, turn bigint);
 
 -- The same for a worker whose looks take long, because some old snapshot keeps the rows alive that were
 -- claimed since: each source is looked at from where its head was. What has come to stand before that is
@@ -111,99 +136,179 @@ create function sluice.sources_from(p_spots sluice.spot[], p_streams int[], p_ow
 language plpgsql set enable_seqscan = off set enable_bitmapscan = off set plan_cache_mode = force_generic_plan set jit = off as $$
 begin
   return (select array_agg(z) from (
-    select u.stream, u.gate, case when u.gate = s.gate or u.gate < 0 and s.gate = any (sluice.gates_of(u.gate)) then 0 else s.gate end as stream_gate, h.rank, h.id, v.room, s.room as stream_room
+    select u.stream, u.gate, case when u.gate = s.gate or u.gate < 0 and s.gate = any (sluice.gates_of(u.gate)) then 0 else s.gate end as stream_gate, h.rank, h.turn, h.id, v.room, v.stream_room
     from (
-      select s.stream, o.gate, (-32768)::smallint as rank, 0::bigint as id from unnest(p_own_gates[:8]) o(gate) cross join unnest(p_streams) s(stream)
+      select s.stream, o.gate, (-32768)::smallint as rank, 0::bigint as turn from unnest(p_own_gates[:8]) o(gate) cross join unnest(p_streams) s(stream)
       where not exists (select from unnest(p_spots) x where x.stream = s.stream and x.gate = o.gate)
       union all
       select * from unnest(p_spots)
     ) u
+    cross join lateral (select st.gate from sluice.stream st where st.id = u.stream and not st.paused limit 1) s
     cross join lateral (
-      select st.gate, case when st.gate = 0 then 2147483647 else sluice.gate_room(st.gate, p_own_gates, p_own_n) end as room
-      from sluice.stream st where st.id = u.stream and not st.paused limit 1) s
-    cross join lateral (select case when u.gate = 0 then 2147483647 else sluice.gate_room(u.gate, p_own_gates, p_own_n) end as room) v
-    cross join lateral (
-      (select r.rank, r.id from sluice.ready r where u.gate = 0 and r.stream = u.stream and (r.rank, r.id) >= (u.rank, u.id) order by r.rank, r.id limit 1)
+      (select r.rank, r.turn, r.id from sluice.ready r where u.gate = 0 and r.stream = u.stream and (r.rank, r.turn) >= (u.rank, u.turn) order by r.rank, r.turn limit 1)
       union all
-      (select r.rank, r.id from sluice.gated r where u.gate <> 0 and r.stream = u.stream and r.gate = u.gate and (r.rank, r.id) >= (u.rank, u.id) order by r.rank, r.id limit 1)
+      (select r.rank, r.turn, r.id from sluice.gated r where u.gate <> 0 and r.stream = u.stream and r.gate = u.gate and (r.rank, r.turn) >= (u.rank, u.turn) order by r.rank, r.turn limit 1)
     ) h
-    where s.room > 0 and v.room > 0
+    cross join lateral (
+      select case when u.gate = 0 then 2147483647 else sluice.gate_room(u.gate, p_own_gates, p_own_n, h.id) end as room,
+        case when s.gate = 0 then 2147483647 else sluice.gate_room(s.gate, p_own_gates, p_own_n, h.id) end as stream_room) v
+    where v.room > 0 and v.stream_room > 0
     limit 16) z);
 end $$;
 
--- Streams of other live workers with room, that hold tasks of these gates: a slot may be worth more
--- there (attack 11). A stream that nobody serves, or only workers that claim no more, is not asked:
+-- Streams of other live workers, that hold tasks of these gates: a slot may be worth more there (attack 11). capacity:
+-- how many tasks those workers can take. A stream that nobody serves, or only workers that claim no more, is not asked:
 -- the slot would lie idle.
-create function sluice.rivals(p_gates int[], p_streams int[]) returns int[] language plpgsql as $$
+create function sluice.rivals(p_gates int[], p_streams int[], out streams int[], out capacity int[]) language plpgsql as $$
 begin
   -- The common case, a limit of one type or of types that we all serve, is told by the index alone.
-  if not exists (select from sluice.gate_stream gs where gs.gate = any (p_gates) and gs.stream <> all (p_streams)) then return null; end if;
-  return (select array_agg(distinct gs.stream) from sluice.gate_stream gs
-    where gs.gate = any (p_gates) and gs.stream <> all (p_streams)
-      and exists (select from sluice.worker w where w.capacity_available > 0 and not w.draining and w.streams @> array[gs.stream] and w.expires_at > sluice.clock()));
+  if not exists (select from sluice.gate_stream gs where gs.gate = any (p_gates) and gs.stream <> all (p_streams)) then return; end if;
+  select array_agg(x.stream), array_agg(x.capacity) into streams, capacity from (
+    select gs.stream, w.capacity from (select distinct g.stream from sluice.gate_stream g where g.gate = any (p_gates) and g.stream <> all (p_streams)) gs
+    cross join lateral (
+      select least(coalesce(sum(w.capacity_available), 0), 2147483647)::int as capacity from sluice.worker w
+      where not w.draining and w.pressure <> 'stopped' and w.streams @> array[gs.stream] and w.expires_at > sluice.clock()) w
+    where w.capacity > 0) x;
 end $$;
 
--- How many to take of each source, so that the p_n best are taken and no gate is asked for more than
--- its room. The last p_rivals sources are others': they count at the gates and take nothing.
-create function sluice.pick(p_n int, p_sources sluice.source[], p_rivals int) returns int[] language plpgsql set enable_seqscan = off set enable_bitmapscan = off set plan_cache_mode = force_generic_plan set jit = off as $$
+-- The heads of rivals at gates that were full a moment ago. What lay free for longer was left to them long enough: nobody
+-- takes it, so their workers may be frozen.
+create function sluice.rival_sources(p_gates int[], p_streams int[], p_own_gates int[], p_own_n int[], p_token bigint) returns sluice.source[] language plpgsql as $$
+declare
+  v_rivals record; v_late timestamptz := sluice.clock() - interval '1 second';
+  v_busy int[] := array(select g from unnest(p_gates) g where sluice.full_until(g) > v_late);
+begin
+  if v_busy = '{}' then return null; end if;
+  select * into v_rivals from sluice.rivals(v_busy, p_streams);
+  if v_rivals.streams is null then return null; end if;
+  -- No more of each than its workers can take.
+  return (select array_agg(row(x.stream, x.gate, x.stream_gate, x.rank, x.turn, x.id, least(x.room, r.capacity), x.stream_room)::sluice.source)
+    from unnest(sluice.sources(v_rivals.streams, p_own_gates, p_own_n, p_token)) x
+    join unnest(v_rivals.streams, v_rivals.capacity) r(stream, capacity) on r.stream = x.stream
+    where exists (select from unnest(sluice.gates_of(x.gate) || x.stream_gate) g where g = any (v_busy)));
+end $$;
+
+-- The best candidates of all sources, in order: of each source at most p_depth, and none after the given place. What
+-- another transaction has in hand is passed over: nobody can take it now.
+-- guard: rivals: what is in hand cannot be taken -> test/postgres/turns.test.ts: "a slot does not lie idle for another worker's task that an open transaction has in hand"
+create function sluice.candidates(p_sources sluice.source[], p_depth int, p_rank smallint, p_turn bigint)
+returns table (i bigint, rank smallint, turn bigint) language plpgsql
+set enable_seqscan = off set enable_bitmapscan = off set plan_cache_mode = force_generic_plan set jit = off as $$
+begin
+  return query
+  select s.i, h.rank, h.turn
+  from unnest(p_sources) with ordinality s(stream, gate, stream_gate, rank, turn, id, room, stream_room, i)
+  cross join lateral (
+    (select r.rank, r.turn from sluice.ready r where s.gate = 0 and r.stream = s.stream and (r.rank, r.turn) >= (s.rank, s.turn)
+      and (r.xmax = 0 or sluice.has_ended(r.xmax::text::bigint)) order by r.rank, r.turn limit least(p_depth, s.room, s.stream_room))
+    union all
+    (select r.rank, r.turn from sluice.gated r where s.gate <> 0 and r.stream = s.stream and r.gate = s.gate and (r.rank, r.turn) >= (s.rank, s.turn)
+      and (r.xmax = 0 or sluice.has_ended(r.xmax::text::bigint)) order by r.rank, r.turn limit least(p_depth, s.room, s.stream_room))) h
+  -- Not in the scans: an index scan does not stop at a bound on two columns while the first is equal, and
+  -- would walk a stream with fewer than that below the bound to its end.
+  where (h.rank, h.turn) <= (p_rank, p_turn);
+end $$;
+
+-- How many to take of each source, so that the p_n best are taken and no total is asked for more than its room: slots of a
+-- total go to the first by (rank, turn), whatever type, set of totals or worker they belong to. The last p_rivals sources
+-- are others': what they would get is left for them, and told too. p_gates, p_rooms: the totals, ascending, and their slots.
+create function sluice.pick(p_n int, p_sources sluice.source[], p_rivals int, p_gates int[], p_rooms int[]) returns int[] language plpgsql as $$
 declare
   v_m int := cardinality(p_sources); v_own int := v_m - p_rivals;
   -- First look at 2n/m of each source; only if one is used up to its end look at n of each.
   v_depth int := least(p_n, (2 * p_n + v_m - 1) / v_m);
-  v_last_rank smallint := 32767; v_last_id bigint := 9223372036854775807;
-  v_wants int[]; v_deeper boolean; v_total int; v_end_rank smallint; v_end_id bigint;
+  v_rank smallint := 32767; v_turn bigint := 9223372036854775807;
+  v_wants int[]; v_totals int[]; v_end record; v_several boolean := false;
 begin
+  -- For each source its only total, or -1 if it has several.
+  for i in 1..v_m loop
+    v_totals[i] := case when p_sources[i].gate < 0 or p_sources[i].gate > 0 and p_sources[i].stream_gate > 0 then -1
+      else p_sources[i].gate + p_sources[i].stream_gate end;
+    v_several := v_several or v_totals[i] < 0;
+  end loop;
   loop
-    with candidate as (
-      select s.i, s.gate, s.stream_gate, s.room, s.stream_room, h.rank, h.id
-      from unnest(p_sources) with ordinality s(stream, gate, stream_gate, rank, id, room, stream_room, i)
-      cross join lateral (
-        (select r.rank, r.id from sluice.ready r where s.gate = 0 and r.stream = s.stream and (r.rank, r.id) >= (s.rank, s.id)
-          order by r.rank, r.id limit least(v_depth, s.stream_room))
-        union all
-        (select r.rank, r.id from sluice.gated r where s.gate <> 0 and r.stream = s.stream and r.gate = s.gate and (r.rank, r.id) >= (s.rank, s.id)
-          order by r.rank, r.id limit least(v_depth, s.room, s.stream_room))) h
-      -- Not in the scans: an index scan does not stop at a bound on two columns while the first is equal, and
-      -- would walk a stream with fewer than that below the bound to its end.
-      where (h.rank, h.id) <= (v_last_rank, v_last_id)
-    ), numbered as (
-      select c.*, case when gate = 0 then 0 else row_number() over (partition by gate order by rank, id) end as at_gate,
-        case when stream_gate = 0 then 0 else row_number() over (partition by stream_gate order by rank, id) end as at_stream_gate
-      from candidate c
-    ), best as materialized (
-      select i, room, stream_room, rank, id from numbered where at_gate <= room and at_stream_gate <= stream_room and i <= v_own order by rank, id limit p_n
-    ), per_source as (
-      select i, count(*)::int as k, least(min(room), min(stream_room)) as room from best group by i
-    ), last as (
-      select rank, id from best order by rank desc, id desc limit 1
-    )
-    select array_agg(coalesce(p.k, 0) order by g.i), bool_or(p.k >= v_depth and v_depth < p.room), sum(p.k), max((select rank from last)), max((select id from last))
-    into v_wants, v_deeper, v_total, v_end_rank, v_end_id
-    from generate_series(1, v_own) g(i) left join per_source p on p.i = g.i;
-    exit when v_depth >= p_n or not coalesce(v_deeper, false);
+    if v_several then
+      select * into v_end from sluice.pick_one_by_one(p_n, p_sources, v_own, v_depth, v_rank, v_turn, p_gates, p_rooms);
+    else
+      select * into v_end from sluice.pick_at_once(p_n, p_sources, v_own, v_depth, v_rank, v_turn, v_totals, p_gates, p_rooms);
+    end if;
+    v_wants := v_end.wants;
+    exit when v_depth >= p_n or not exists (select from unnest(v_wants, p_sources) u(k, stream, gate, stream_gate, rank, turn, id, room, stream_room)
+      where k >= v_depth and v_depth < least(room, stream_room));
     v_depth := p_n;
-    if v_total >= p_n then v_last_rank := v_end_rank; v_last_id := v_end_id; end if;
+    if v_end.taken >= p_n then v_rank := v_end.rank; v_turn := v_end.turn; end if;
   end loop;
   return v_wants;
+end $$;
+
+-- Where no source has more than one total, a place in the total's line is all that counts.
+create function sluice.pick_at_once(p_n int, p_sources sluice.source[], p_own int, p_depth int, p_rank smallint, p_turn bigint, p_totals int[], p_gates int[], p_rooms int[],
+  out wants int[], out taken int, out rank smallint, out turn bigint)
+language plpgsql set enable_seqscan = off set enable_bitmapscan = off set plan_cache_mode = force_generic_plan set jit = off as $$
+#variable_conflict use_column
+begin
+  with numbered as (
+    select c.i, c.rank, c.turn, t.total, case when t.total = 0 then 0 else row_number() over (partition by t.total order by c.rank, c.turn) end as place
+    from sluice.candidates(p_sources, p_depth, p_rank, p_turn) c cross join lateral (select p_totals[c.i] as total) t
+  ), fits as (
+    -- A limit that was removed has no counter, and limits nothing.
+    select n.* from numbered n where n.place <= coalesce(p_rooms[array_position(p_gates, n.total)], 2147483647)
+  ), best as materialized (
+    select f.i, f.rank, f.turn from fits f where f.i <= p_own order by f.rank, f.turn limit p_n
+  ), chosen as (
+    select b.i from best b union all select f.i from fits f where f.i > p_own
+  ), last as (
+    select b.rank, b.turn from best b order by b.rank desc, b.turn desc limit 1
+  )
+  select array_agg(coalesce(k.n, 0) order by s.i), (select count(*) from best), (select l.rank from last l), (select l.turn from last l)
+  into wants, taken, rank, turn
+  from generate_subscripts(p_sources, 1) s(i) left join (select c.i, count(*)::int as n from chosen c group by c.i) k on k.i = s.i;
+end $$;
+
+-- Where some need slots of several totals: in order, each only if all of its totals have one left.
+create function sluice.pick_one_by_one(p_n int, p_sources sluice.source[], p_own int, p_depth int, p_rank smallint, p_turn bigint, p_gates int[], p_rooms int[],
+  out wants int[], out taken int, out rank smallint, out turn bigint) language plpgsql as $$
+declare v_left int[] := p_rooms; v_at int[]; v_ends int[]; v_fits boolean; c record;
+begin
+  wants := array_fill(0, array[cardinality(p_sources)]); taken := 0;
+  -- Where each source's totals stand in p_gates: one after the other, source i's from v_ends[i] + 1 to v_ends[i + 1].
+  v_at := '{}'; v_ends := '{0}';
+  for i in 1..cardinality(p_sources) loop
+    v_at := v_at || array(select array_position(p_gates, g) from unnest(sluice.gates_of(p_sources[i].gate) || p_sources[i].stream_gate) g where g = any (p_gates));
+    v_ends := v_ends || cardinality(v_at);
+  end loop;
+  for c in select * from sluice.candidates(p_sources, p_depth, p_rank, p_turn) x order by x.rank, x.turn loop
+    v_fits := true;
+    -- guard: a total counts for all kinds -> test/postgres/turns.test.ts: "a slot of a shared total goes to the first, whatever else the task needs: %s"
+    for j in v_ends[c.i] + 1..v_ends[c.i + 1] loop v_fits := v_fits and v_left[v_at[j]] > 0; end loop;
+    continue when not v_fits;
+    for j in v_ends[c.i] + 1..v_ends[c.i + 1] loop v_left[v_at[j]] := v_left[v_at[j]] - 1; end loop;
+    wants[c.i] := wants[c.i] + 1;
+    continue when c.i > p_own;
+    taken := taken + 1; rank := c.rank; turn := c.turn;
+    exit when taken >= p_n;
+  end loop;
 end $$;
 
 -- Locks the counters that must change, absorbs their credits, and says how many slots each gate may
 -- use now, and until when it was full: of those not locked only with p_meters. Counters are taken
 -- ascending and skipped when busy; only with nothing in hand, and so holding no counter, do we wait
--- for one. Nobody who holds a counter waits for anything.
-create function sluice.lock_gates(p_gates int[], p_wants int[], p_own int[], p_may_wait boolean, p_meters boolean,
+-- for one. Nobody who holds a counter waits for anything. p_heads: the first of each source, for which a slot may be kept.
+create function sluice.lock_gates(p_gates int[], p_wants int[], p_own int[], p_heads bigint[], p_may_wait boolean, p_meters boolean,
   out slots int[], out locked boolean[], out absorbed int[], out full_until timestamptz[])
 language plpgsql set enable_seqscan = off set enable_bitmapscan = off set plan_cache_mode = force_generic_plan set jit = off as $$
-declare v_change int[]; v_locked int[]; v_room int[]; v_full timestamptz[]; v_credit int[]; v_credit_n int[]; v_first timestamptz[]; v_last timestamptz[];
+declare v_change int[]; v_locked int[]; v_room int[]; v_full timestamptz[]; v_kept int[]; v_credit int[]; v_credit_n int[]; v_first timestamptz[]; v_last timestamptz[];
 begin
   v_change := array(select g from unnest(p_gates, p_wants, p_own) u(g, want, own) where want <> own order by g);
   if v_change <> '{}' then
-    select array_agg(x.id), array_agg(x.room), array_agg(x.full_at) into v_locked, v_room, v_full
+    select array_agg(x.id), array_agg(x.room), array_agg(x.full_at), array_agg(x.kept) into v_locked, v_room, v_full, v_kept
     from unnest(v_change) c(gate) cross join lateral (
-      select t.id, t.cap - t.used as room, t.full_at from sluice.gate t where t.id = c.gate for update skip locked) x;
+      select t.id, t.cap - t.used as room, t.full_at, case when t.kept_for <> all (p_heads) then 1 else 0 end as kept
+      from sluice.gate t where t.id = c.gate for update skip locked) x;
     if v_locked is null and p_may_wait then
-      select array[x.id], array[x.room], array[x.full_at] into v_locked, v_room, v_full
-      from (select id, cap - used as room, full_at from sluice.gate where id = v_change[1] for update) x;
+      select array[x.id], array[x.room], array[x.full_at], array[x.kept] into v_locked, v_room, v_full, v_kept
+      from (select id, cap - used as room, full_at, case when kept_for <> all (p_heads) then 1 else 0 end as kept
+        from sluice.gate where id = v_change[1] for update) x;
     end if;
     if v_locked is not null and exists (select from sluice.credit) then
       with gone as (delete from sluice.credit where gate = any (v_locked) returning gate, n, at),
@@ -212,29 +317,23 @@ begin
     end if;
   end if;
   -- guard: cap check on re-use -> test/postgres/attacks.test.ts: "attack 7: slots re-used inside a step respect a lowered limit"
-  select array_agg(case when l.id is not null then greatest(0, l.room + coalesce(c.n, 0) + u.own) else least(u.own, u.want, greatest(0, sluice.gate_room(u.gate, p_gates, p_own))) end order by u.i),
+  select array_agg(case when l.id is not null then greatest(0, l.room + coalesce(c.n, 0) + u.own - l.kept) else least(u.own, u.want, greatest(0, sluice.gate_room(u.gate, p_gates, p_own))) end order by u.i),
     array_agg(l.id is not null order by u.i), array_agg(coalesce(c.n, 0) order by u.i),
     -- As in full_until.
     array_agg(case when l.id is null then case when p_meters then sluice.full_until(u.gate) end when l.room > 0 then l.full_at
       when l.room + coalesce(c.n, 0) <= 0 then 'infinity' when l.room = 0 then c.first else c.last end order by u.i)
   into slots, locked, absorbed, full_until
   from unnest(p_gates, p_wants, p_own) with ordinality u(gate, want, own, i)
-  left join unnest(v_locked, v_room, v_full) l(id, room, full_at) on l.id = u.gate
+  left join unnest(v_locked, v_room, v_full, v_kept) l(id, room, full_at, kept) on l.id = u.gate
   left join unnest(v_credit, v_credit_n, v_first, v_last) c(gate, n, first, last) on c.gate = u.gate;
 end $$;
 
--- Cuts what is wanted of each source to the slots of its gates, best source first.
-create function sluice.allot(p_wants int[], p_sources sluice.source[], p_gates int[], p_slots int[]) returns int[] language plpgsql as $$
-declare v_slots int[] := p_slots; v_out int[] := p_wants; v_at int[]; v_k int; v_i int;
+-- How many slots of each of these gates the wanted tasks of all sources take.
+create function sluice.wants_of(p_gates int[], p_sources sluice.source[], p_wants int[]) returns int[] language plpgsql stable as $$
 begin
-  for i in 1..cardinality(p_wants) loop
-    v_at := array(select array_position(p_gates, g) from unnest(sluice.gates_of(p_sources[i].gate) || p_sources[i].stream_gate) g where g = any (p_gates));
-    v_k := p_wants[i];
-    foreach v_i in array v_at loop v_k := least(v_k, v_slots[v_i]); end loop;
-    foreach v_i in array v_at loop v_slots[v_i] := v_slots[v_i] - v_k; end loop;
-    v_out[i] := v_k;
-  end loop;
-  return v_out;
+  return array(select coalesce(w.n, 0) from unnest(p_gates) with ordinality x(gate, i) left join (
+    select y.gate, sum(u.k)::int as n from unnest(p_sources, p_wants) u(stream, gate, stream_gate, rank, turn, id, room, stream_room, k)
+    cross join lateral unnest(sluice.gates_of(u.gate) || u.stream_gate) y(gate) where u.k > 0 group by y.gate) w on w.gate = x.gate order by x.i);
 end $$;
 
 -- Slots of a task in hand; those of a set of totals are at most 8.
@@ -269,7 +368,7 @@ $$ select case when p_attempt = 0 then sluice.ms_between(p_due, p_now) else -1 e
 create function sluice.step(p_worker bigint, p_claim bigint, p_streams int[], p_n int,
   p_ids bigint[] default null, p_claims bigint[] default null, p_results text default null, p_keep boolean default true,
   p_from int default 1, p_tells boolean default false, p_spots sluice.spot[] default null, p_meters boolean default false)
-returns table (id bigint, stream int, attempt smallint, input json, holds smallint, trace text, passed text)
+returns table (id bigint, stream int, attempt smallint, input json, holds smallint, trace text, passed text, nonce bigint)
 -- A run row in the hand of a user's transaction that does not end must not hold up the barrier: the
 -- step fails, its outcomes are sent again.
 language plpgsql set lock_timeout = '2s' set enable_seqscan = off set enable_bitmapscan = off set plan_cache_mode = force_generic_plan set jit = off as $$
@@ -277,28 +376,29 @@ language plpgsql set lock_timeout = '2s' set enable_seqscan = off set enable_bit
 declare
   v record; v_note record; g record; s sluice.source; v_sources sluice.source[]; v_others sluice.source[];
   v_settled bigint[]; v_lanes bigint[]; v_lanes_n int[]; v_own_gates int[]; v_own_n int[]; v_joined bigint[]; v_joined_limits int[]; v_take int;
-  v_gates int[]; v_wants int[]; v_want_gates int[]; v_want_n int[]; v_gate_wants int[]; v_gate_own int[]; v_rivals int[];
+  v_gates int[]; v_rooms int[]; v_wants int[]; v_gate_wants int[]; v_gate_own int[]; v_all sluice.source[]; v_heads bigint[];
+  v_passed_lanes int[]; v_ring int[]; v_kept boolean;
   v_refused int; v_head bigint; v_claimed int := 0; v_plain int; v_alive boolean; v_lowered boolean; v_dirty boolean; v_noted boolean; v_flow boolean; f record; v_look timestamptz; v_look_ms int; v_passed text; v_full bigint[];
 begin
   perform sluice.barrier_shared();
   -- All that a step asks before it begins, in one statement: each costs more to start than to run.
   select exists (select from sluice.worker w where w.id = p_worker and w.expires_at > sluice.clock()), exists (select from sluice.dirty), exists (select from sluice.lowered),
     exists (select from sluice.awaited) or exists (select from sluice.stop) or exists (select from sluice.crash),
-    exists (select from sluice.workflow_run x where x.finished_at is null)
-  into v_alive, v_dirty, v_lowered, v_noted, v_flow;
+    exists (select from sluice.workflow_active), exists (select from sluice.gate x where x.kept_for is not null)
+  into v_alive, v_dirty, v_lowered, v_noted, v_flow, v_kept;
   if not v_alive then perform sluice.require_lease(p_worker); end if;
   if p_ids is not null then
     select * into v from sluice.settle_succeeded(p_ids, p_claims, p_results, p_keep, v_noted or v_flow and not p_keep);
     v_lanes := v.lanes; v_own_gates := v.gates; v_own_n := v.gates_n; v_settled := v.settled;
     v_refused := cardinality(p_ids) - coalesce(cardinality(v.settled), 0);
-    if v_refused > 0 then return query select null::bigint, null::int, least(v_refused, 32767)::smallint, null::json, null::smallint, null::text, null::text; end if;
+    if v_refused > 0 then return query select null::bigint, null::int, least(v_refused, 32767)::smallint, null::json, null::smallint, null::text, null::text, null::bigint; end if;
   end if;
 
   if v_flow then
     -- Before the lanes, and before the claim: this step may claim what comes next in the runs of what it settled.
     select * into f from sluice.workflow_step_end(v_settled, p_streams, p_n);
     v_dirty := v_dirty or f.joined;
-    if f.unplaced then return query select null::bigint, -1, null::smallint, null::json, null::smallint, null::text, null::text; end if;
+    if f.unplaced then return query select null::bigint, -1, null::smallint, null::json, null::smallint, null::text, null::text, null::bigint; end if;
   end if;
 
   -- guard: one pass -> test/postgres/attacks.test.ts: "attack 4: a step admits in one ascending pass"
@@ -310,7 +410,7 @@ begin
       v_lanes := v_lanes || v_note.freed;
     end if;
   end if;
-  if v_lanes is not null or v_joined is not null then perform sluice.admit(v_lanes, v_lanes_n, v_joined, v_joined_limits); end if;
+  if v_lanes is not null or v_joined is not null then v_passed_lanes := sluice.admit(v_lanes, v_lanes_n, v_joined, v_joined_limits); end if;
 
   if p_n > 0 then
     v_look := sluice.clock();
@@ -323,7 +423,7 @@ begin
     v_look_ms := extract(epoch from sluice.clock() - v_look) * 1000;
     if p_spots <> '{}' or p_spots = '{}' and v_look_ms >= 3 then
       return query select null::bigint, v_look_ms, null::smallint,
-        (select json_agg(json_build_array(x.stream, x.gate, x.rank, x.id::text)) from unnest(v_sources) x), null::smallint, null::text, null::text;
+        (select json_agg(json_build_array(x.stream, x.gate, x.rank, x.turn::text)) from unnest(v_sources) x), null::smallint, null::text, null::text, null::bigint;
     end if;
   end if;
 
@@ -336,7 +436,7 @@ begin
     if v_own_gates is null then
       v_take := case when s.gate = 0 and s.stream_gate = 0 then p_n end;
     elsif cardinality(v_own_gates) = 1 and least(s.gate, s.stream_gate) = 0 and v_own_gates[1] = s.gate + s.stream_gate
-        and least(p_n, s.room, s.stream_room) = v_own_n[1] and sluice.rivals(v_own_gates, p_streams) is null then
+        and least(p_n, s.room, s.stream_room) = v_own_n[1] and not v_kept and (sluice.rivals(v_own_gates, p_streams)).streams is null then
       v_take := v_own_n[1];
     end if;
   end if;
@@ -344,9 +444,9 @@ begin
   if v_sources is null then
     if v_own_gates is not null then perform sluice.give_back(v_own_gates, v_own_n); end if;
     -- Nobody asked for more here, or found use for it: somebody else may.
-    if (v_own_gates is not null or v_lanes is not null) and exists (select from sluice.worker where asleep) then
-      perform sluice.ring(case when p_n <= 0 then p_streams else sluice.rivals(v_own_gates, p_streams) end,
-        coalesce((select sum(x) from unnest(v_own_n) x), 0)::int + coalesce(cardinality(v_lanes), 0));
+    if v_own_gates is not null and exists (select from sluice.worker where asleep) then
+      if p_n <= 0 then perform sluice.ring(p_streams, (select sum(x) from unnest(v_own_n) x)::int); end if;
+      v_ring := (sluice.rivals(v_own_gates, p_streams)).streams;
     end if;
 
   elsif v_take is not null then
@@ -358,32 +458,32 @@ begin
       return query
       with taken as (
         delete from sluice.ready x where x.ctid = any (array(
-          select y.ctid from sluice.ready y where y.stream = s.stream and (y.rank, y.id) >= (s.rank, s.id)
-            and (not v_lowered or sluice.over_lane(y.lanes) is null) order by y.rank, y.id limit v_take for update skip locked))
+          select y.ctid from sluice.ready y where y.stream = s.stream and (y.rank, y.turn) >= (s.rank, s.turn)
+            and (not v_lowered or sluice.over_lane(y.lanes) is null) order by y.rank, y.turn limit v_take for update skip locked))
         returning x.id, x.stream, x.attempt, x.lanes, x.late
       ), running as (
         insert into sluice.run (id, claim, worker, attempt, started_at, gate, stream_gate, lanes)
         select id, p_claim, p_worker, attempt + 1, sluice.clock(), 0, s.stream_gate, lanes from taken
       )
       select c.id, c.stream, (c.attempt + 1)::smallint, t.input, sluice.slots_held(c.lanes, 0, s.stream_gate), t.trace,
-        case when v_passed is not null or p_meters and c.lanes is not null and (c.lanes[1] >> 60 = 2 or c.lanes[2] >> 60 = 2) then sluice.passed(c.attempt, coalesce(t.due_at, t.created_at), v_look, v_passed, c.lanes, c.late, t.lane_limits)
-          when c.id = v_head and c.attempt = 0 then sluice.ms_between(coalesce(t.due_at, t.created_at), v_look)::text end from taken c
-      cross join lateral (select k.input, k.trace, k.due_at, k.created_at, k.lane_limits from sluice.task k where k.id = c.id limit 1) t;
+        case when v_passed is not null or p_meters and c.lanes is not null and c.lanes[cardinality(c.lanes)] >> 60 = 3 then sluice.passed(c.attempt, coalesce(t.due_at, t.created_at), v_look, v_passed, c.lanes, c.late, t.lane_limits)
+          when c.id = v_head and c.attempt = 0 then sluice.ms_between(coalesce(t.due_at, t.created_at), v_look)::text end, t.nonce from taken c
+      cross join lateral (select k.input, k.nonce, k.trace, k.due_at, k.created_at, k.lane_limits from sluice.task k where k.id = c.id limit 1) t;
     else
       return query
       with taken as (
         delete from sluice.gated x where x.ctid = any (array(
-          select y.ctid from sluice.gated y where y.stream = s.stream and y.gate = s.gate and (y.rank, y.id) >= (s.rank, s.id)
-            and (not v_lowered or sluice.over_lane(y.lanes) is null) order by y.rank, y.id limit v_take for update skip locked))
+          select y.ctid from sluice.gated y where y.stream = s.stream and y.gate = s.gate and (y.rank, y.turn) >= (s.rank, s.turn)
+            and (not v_lowered or sluice.over_lane(y.lanes) is null) order by y.rank, y.turn limit v_take for update skip locked))
         returning x.id, x.stream, x.attempt, x.lanes, x.late
       ), running as (
         insert into sluice.run (id, claim, worker, attempt, started_at, gate, stream_gate, lanes)
         select id, p_claim, p_worker, attempt + 1, sluice.clock(), s.gate, s.stream_gate, lanes from taken
       )
       select c.id, c.stream, (c.attempt + 1)::smallint, t.input, sluice.slots_held(c.lanes, s.gate, s.stream_gate), t.trace,
-        case when v_passed is not null or p_meters and c.lanes is not null and (c.lanes[1] >> 60 = 2 or c.lanes[2] >> 60 = 2) then sluice.passed(c.attempt, coalesce(t.due_at, t.created_at), v_look, v_passed, c.lanes, c.late, t.lane_limits)
-          when c.id = v_head and c.attempt = 0 then sluice.ms_between(coalesce(t.due_at, t.created_at), v_look)::text end from taken c
-      cross join lateral (select k.input, k.trace, k.due_at, k.created_at, k.lane_limits from sluice.task k where k.id = c.id limit 1) t;
+        case when v_passed is not null or p_meters and c.lanes is not null and c.lanes[cardinality(c.lanes)] >> 60 = 3 then sluice.passed(c.attempt, coalesce(t.due_at, t.created_at), v_look, v_passed, c.lanes, c.late, t.lane_limits)
+          when c.id = v_head and c.attempt = 0 then sluice.ms_between(coalesce(t.due_at, t.created_at), v_look)::text end, t.nonce from taken c
+      cross join lateral (select k.input, k.nonce, k.trace, k.due_at, k.created_at, k.lane_limits from sluice.task k where k.id = c.id limit 1) t;
     end if;
     get diagnostics v_claimed = row_count;
     if v_claimed < v_own_n[1] then perform sluice.give_back(v_own_gates, array[v_own_n[1] - v_claimed]); end if;
@@ -393,32 +493,31 @@ begin
     v_gates := array(select t.id from (
         select distinct y.gate from unnest(v_sources) x cross join lateral unnest(sluice.gates_of(x.gate) || x.stream_gate || v_own_gates) y(gate)) w
       cross join lateral (select k.id from sluice.gate k where k.id = w.gate limit 1) t order by t.id);
-    -- A rival's head that some open transaction has in hand cannot be taken by him either: now and then
-    -- (by the random token) nobody is left a slot, so that it cannot lie idle for long. And where looks take
-    -- long, others are looked at only as often as everything is.
-    if v_gates <> '{}' and p_claim % 16 <> 15 and coalesce(p_spots, '{}') = '{}' then
-      v_rivals := sluice.rivals(v_gates, p_streams);
-      if v_rivals is not null then v_others := sluice.sources(v_rivals, v_own_gates, v_own_n, p_claim); end if;
+    -- Where looks take long, others are looked at only as often as everything is.
+    if v_gates <> '{}' and coalesce(p_spots, '{}') = '{}' then
+      v_others := sluice.rival_sources(v_gates, p_streams, v_own_gates, v_own_n, p_claim);
+    end if;
+    v_all := v_sources || v_others;
+    v_heads := array(select x.id from unnest(v_sources) x);
+    if cardinality(v_all) = 1 then
+      v_wants := array[least(p_n, v_all[1].room, v_all[1].stream_room)];
+    else
+      v_rooms := array(select sluice.gate_room(k.id, v_own_gates, v_own_n, case when k.kept_for = any (v_heads) then k.kept_for end)
+        from unnest(v_gates) x(gate) cross join lateral (select id, kept_for from sluice.gate where id = x.gate limit 1) k order by k.id);
+      v_wants := sluice.pick(p_n, v_all, coalesce(cardinality(v_others), 0), v_gates, v_rooms);
+    end if;
+    v_gate_wants := sluice.wants_of(v_gates, v_sources, v_wants[:cardinality(v_sources)]);
+    v_gate_own := array(select coalesce(f.n, 0) from unnest(v_gates) with ordinality x(gate, i) left join unnest(v_own_gates, v_own_n) f(gate, n) on f.gate = x.gate order by x.i);
+    v_plain := (select coalesce(sum(x.k), 0) from unnest(v_sources, v_wants[:cardinality(v_sources)]) x(stream, gate, stream_gate, rank, turn, id, room, stream_room, k) where x.gate = 0 and x.stream_gate = 0);
+    select * into g from sluice.lock_gates(v_gates, v_gate_wants, v_gate_own, v_heads, v_plain = 0 and v_own_gates is null, p_meters);
+    -- Fewer than we thought, because others were quicker: who is first is decided again by what there is.
+    if exists (select from unnest(g.slots, v_gate_wants) x(slots, want) where x.slots < x.want) then
+      v_wants := sluice.pick(p_n, v_all, coalesce(cardinality(v_others), 0), v_gates, g.slots);
     end if;
     if v_others is not null then
-      v_wants := sluice.pick(p_n, v_sources || v_others, cardinality(v_others));
-      perform sluice.ring(array(select x.stream from unnest(v_others) x), p_n);
-    elsif cardinality(v_sources) = 1 then
-      v_wants := array[least(p_n, s.room, s.stream_room)];
-    else
-      v_wants := sluice.pick(p_n, v_sources, 0);
+      v_ring := v_ring || array(select x.stream from unnest(v_all, v_wants) with ordinality x(stream, gate, stream_gate, rank, turn, id, room, stream_room, k, i)
+        where x.i > cardinality(v_sources) and x.k > 0);
     end if;
-
-    select array_agg(z.gate), array_agg(z.n) into v_want_gates, v_want_n from (
-      select y.gate, sum(x.k)::int as n from unnest(v_sources, v_wants) x(stream, gate, stream_gate, rank, id, room, stream_room, k)
-      cross join lateral unnest(sluice.gates_of(x.gate) || x.stream_gate) y(gate) group by y.gate) z;
-    select array_agg(coalesce(w.n, 0) order by x.i), array_agg(coalesce(f.n, 0) order by x.i) into v_gate_wants, v_gate_own
-    from unnest(v_gates) with ordinality x(gate, i)
-    left join unnest(v_want_gates, v_want_n) w(gate, n) on w.gate = x.gate
-    left join unnest(v_own_gates, v_own_n) f(gate, n) on f.gate = x.gate;
-    v_plain := (select coalesce(sum(x.k), 0) from unnest(v_sources, v_wants) x(stream, gate, stream_gate, rank, id, room, stream_room, k) where x.gate = 0 and x.stream_gate = 0);
-    select * into g from sluice.lock_gates(v_gates, v_gate_wants, v_gate_own, v_plain = 0 and v_own_gates is null, p_meters);
-    v_wants := sluice.allot(v_wants, v_sources, v_gates, g.slots);
     if p_meters and v_gates <> '{}' then
       v_look := sluice.clock();
       v_full := array(select sluice.full_ms(x.at, v_look) from unnest(g.full_until) with ordinality x(at, i) order by x.i);
@@ -429,19 +528,19 @@ begin
       select u.*, case when v_full is not null then (
           select string_agg(',' || y.gate || ',' || y.full_ms, '') from unnest(v_gates, v_full) y(gate, full_ms)
           where y.gate = any (sluice.gates_of(u.gate) || u.stream_gate)) end as passed
-      from unnest(v_sources, v_wants) u(stream, gate, stream_gate, rank, id, room, stream_room, k) where k > 0
+      from unnest(v_sources, v_wants[:cardinality(v_sources)]) u(stream, gate, stream_gate, rank, turn, id, room, stream_room, k) where k > 0
     ), from_ready as (
       delete from sluice.ready x where x.ctid = any (array(
         select y.tid from source w cross join lateral (
-          select z.ctid as tid from sluice.ready z where z.stream = w.stream and (z.rank, z.id) >= (w.rank, w.id)
-            and (not v_lowered or sluice.over_lane(z.lanes) is null) order by z.rank, z.id limit w.k for update skip locked) y
+          select z.ctid as tid from sluice.ready z where z.stream = w.stream and (z.rank, z.turn) >= (w.rank, w.turn)
+            and (not v_lowered or sluice.over_lane(z.lanes) is null) order by z.rank, z.turn limit w.k for update skip locked) y
         where w.gate = 0))
       returning x.id, x.stream, x.attempt, 0 as gate, x.lanes, x.late
     ), from_gated as (
       delete from sluice.gated x where x.ctid = any (array(
         select y.tid from source w cross join lateral (
-          select z.ctid as tid from sluice.gated z where z.stream = w.stream and z.gate = w.gate and (z.rank, z.id) >= (w.rank, w.id)
-            and (not v_lowered or sluice.over_lane(z.lanes) is null) order by z.rank, z.id limit w.k for update skip locked) y
+          select z.ctid as tid from sluice.gated z where z.stream = w.stream and z.gate = w.gate and (z.rank, z.turn) >= (w.rank, w.turn)
+            and (not v_lowered or sluice.over_lane(z.lanes) is null) order by z.rank, z.turn limit w.k for update skip locked) y
         where w.gate <> 0))
       returning x.id, x.stream, x.attempt, x.gate, x.lanes, x.late
     ), taken as materialized (
@@ -456,7 +555,8 @@ begin
       select y.gate, y.locked, coalesce(u.n, 0) - y.own - y.absorbed as n, y.full_until
       from unnest(v_gates, g.locked, v_gate_own, g.absorbed, g.full_until) y(gate, locked, own, absorbed, full_until) left join used u on u.gate = y.gate
     ), counted as (
-      update sluice.gate t set used = t.used + c.n, full_at = least(c.full_until, sluice.clock()) from (
+      update sluice.gate t set used = t.used + c.n, full_at = least(c.full_until, sluice.clock()),
+        kept_for = case when t.kept_for = any (array(select id from taken)) then null else t.kept_for end from (
         select k.tid, change.n, change.full_until from change cross join lateral (select ctid as tid from sluice.gate where id = change.gate limit 1) k
         where change.locked and change.n <> 0) c
       where t.ctid = c.tid
@@ -464,11 +564,14 @@ begin
       insert into sluice.credit (gate, n) select gate, -n from change where not locked and n < 0
     )
     select c.id, c.stream, (c.attempt + 1)::smallint, t.input, sluice.slots_held(c.lanes, c.gate, c.stream_gate), t.trace,
-        case when c.passed is not null or p_meters and c.lanes is not null and (c.lanes[1] >> 60 = 2 or c.lanes[2] >> 60 = 2) then sluice.passed(c.attempt, coalesce(t.due_at, t.created_at), v_look, c.passed, c.lanes, c.late, t.lane_limits)
-          when c.id = v_head and c.attempt = 0 then sluice.ms_between(coalesce(t.due_at, t.created_at), v_look)::text end from taken c
-    cross join lateral (select k.input, k.trace, k.due_at, k.created_at, k.lane_limits from sluice.task k where k.id = c.id limit 1) t;
+        case when c.passed is not null or p_meters and c.lanes is not null and c.lanes[cardinality(c.lanes)] >> 60 = 3 then sluice.passed(c.attempt, coalesce(t.due_at, t.created_at), v_look, c.passed, c.lanes, c.late, t.lane_limits)
+          when c.id = v_head and c.attempt = 0 then sluice.ms_between(coalesce(t.due_at, t.created_at), v_look)::text end, t.nonce from taken c
+    cross join lateral (select k.input, k.nonce, k.trace, k.due_at, k.created_at, k.lane_limits from sluice.task k where k.id = c.id limit 1) t;
     get diagnostics v_claimed = row_count;
   end if;
+  -- Tasks that this step let through, or left a slot for, and that others serve. With nothing to claim, also our own.
+  v_ring := array(select x from unnest(v_ring || v_passed_lanes) x where p_n <= 0 or x <> all (p_streams));
+  if v_ring <> '{}' then perform sluice.ring_streams(v_ring); end if;
   if p_tells then
     update sluice.worker w set asleep = v_claimed < p_n where w.id = p_worker and w.asleep <> (v_claimed < p_n);
     -- It has all it can take, and there may be more: the next sleeper looks.

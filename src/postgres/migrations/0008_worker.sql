@@ -60,7 +60,7 @@ end $$;
 
 -- The worker holds nothing else now. Takes the suspect if its gates have room, else returns nothing. passed: as in step.
 create function sluice.claim_suspect(p_worker bigint, p_claim bigint, p_id bigint)
-returns table (id bigint, stream int, attempt smallint, input json, trace text, passed text) language plpgsql as $$
+returns table (id bigint, stream int, attempt smallint, input json, trace text, passed text, nonce bigint) language plpgsql as $$
 #variable_conflict use_column
 declare v_gates int[]; v_task sluice.task; v_stream_gate int;
 begin
@@ -74,13 +74,14 @@ begin
   select * into v_task from sluice.task t where t.id = p_id;
   if exists (select from sluice.stream t where t.id = v_task.stream and t.paused) then return; end if;
   -- Above a lowered number what counts is who runs: else suspects of one key would wait for each other.
-  perform 1 from sluice.lane n where n.id = any (v_task.lanes) and n.used > n.cap order by n.id for update;
-  if found and exists (select from sluice.lane n where n.id = any (v_task.lanes) and n.used > n.cap
-      and n.cap <= (select count(*) from sluice.run r where r.lanes @> array[n.id])) then return; end if;
+  perform 1 from sluice.lane n where n.id = any (v_task.lanes) and n.used > sluice.cap_of(n.cap, n.limit_id)
+  order by n.id for update;
+  if found and exists (select from sluice.lane n where n.id = any (v_task.lanes) and n.used > sluice.cap_of(n.cap, n.limit_id)
+      and sluice.cap_of(n.cap, n.limit_id) <= (select count(*) from sluice.run r where r.lanes @> array[n.id])) then return; end if;
   select case when gate = any (sluice.gates_of(v_task.gate)) then 0 else gate end into v_stream_gate from sluice.stream t where t.id = v_task.stream;
   v_gates := array(select distinct x from unnest(sluice.gates_of(v_task.gate) || v_stream_gate) x where x > 0 order by x);
   perform 1 from sluice.gate g where g.id = any (v_gates) order by g.id for update;
-  if exists (select from unnest(v_gates) x where sluice.gate_room(x, null, null) <= 0) then return; end if;
+  if exists (select from unnest(v_gates) x where sluice.gate_room(x, null, null, p_id) <= 0) then return; end if;
   return query
   with taken as (
     delete from sluice.suspect x where x.id = p_id and x.reserved_by = p_worker returning *
@@ -88,11 +89,12 @@ begin
     insert into sluice.run (id, claim, worker, attempt, started_at, gate, stream_gate, lanes)
     select id, p_claim, p_worker, attempt + 1, sluice.clock(), v_task.gate, v_stream_gate, lanes from taken
   ), counted as (
-    update sluice.gate g set used = used + 1 where g.id = any (v_gates) and exists (select from taken)
+    update sluice.gate g set used = used + 1, kept_for = nullif(kept_for, p_id) where g.id = any (v_gates) and exists (select from taken)
   )
   select t.id, t.stream, (t.attempt + 1)::smallint, v_task.input, v_task.trace,
     -- It was tried before, and there is room: it waited for other reasons.
-    sluice.passed(1::smallint, null, null, coalesce((select string_agg(',' || x || ',9007199254740991', '') from unnest(v_gates) x), ''), v_task.lanes, null, v_task.lane_limits) from taken t;
+    sluice.passed(1::smallint, null, null, coalesce((select string_agg(',' || x || ',9007199254740991', '') from unnest(v_gates) x), ''), v_task.lanes, null, v_task.lane_limits),
+    v_task.nonce from taken t;
 end $$;
 
 -- Everything a worker holds under claims it does not know of: replies that were lost. Called again
@@ -121,22 +123,35 @@ end $$;
 create function sluice.reap(out workers int, out tasks int, out poisoned int) language plpgsql set jit = off as $$
 declare v_now timestamptz := sluice.clock(); v_streams int[]; v_poisoned bigint[]; v_states "char"[];
 begin
+  -- Further ahead than any lease reaches: the clock was set back. A live worker's next heartbeat says the same; a dead one's
+  -- tasks would wait until the clock has caught up.
+  -- guard: a clock that was set back -> test/postgres/clock.test.ts: "after the clock was set back a dead worker's lease ends within a lease"
+  update sluice.worker set expires_at = v_now + lease_ms * interval '1 millisecond' where id = any (array(
+    select id from sluice.worker where expires_at > v_now + (lease_ms + 1000) * interval '1 millisecond' for update skip locked));
   delete from sluice.worker where id = any (array(select id from sluice.worker where expires_at <= v_now for update skip locked));
   get diagnostics workers = row_count;
   with gone as (
     delete from sluice.run where ctid = any (array(
       select r.ctid from sluice.run r where not exists (select from sluice.worker w where w.id = r.worker) for update of r skip locked)) returning *
+  ), unblamed as materialized (
+    -- Died while it ran the user's code to place a node of a run: then no task in hand is to blame.
+    select w.worker from (select distinct worker from gone) w
+    where exists (select from sluice.workflow_trying t where t.worker = w.worker)
+      or exists (select from sluice.workflow_unplaced u where u.died <> '{}' and u.died @> array[w.worker])
   ), crashed as (
-    insert into sluice.crash as c (id, workers) select id, array[worker] from gone order by id
+    -- guard: who places a node may be to blame -> test/postgres/workflow/place.test.ts: "tasks in hand of a worker that died while it placed a node are not blamed"
+    insert into sluice.crash as c (id, workers)
+    select id, array[worker] from gone where worker not in (select p.worker from unblamed p) order by id
     on conflict (id) do update set workers = c.workers || excluded.workers returning c.id, cardinality(c.workers) as times
   ), fate as materialized (
     select g.*, t.stream, t.rank, t.gate as task_gate, t.lane_limits, c.times,
       case when exists (select from sluice.stop s where s.id = g.id) then 'c' when c.times > 3 then 'f' when c.times = 3 then 'suspect' else 'b' end as kind
-    from gone g join crashed c on c.id = g.id cross join lateral (select * from sluice.task where id = g.id limit 1) t
+    from gone g left join crashed k on k.id = g.id cross join lateral (select * from sluice.task where id = g.id limit 1) t
+    cross join lateral (select coalesce(k.times, (select cardinality(h.workers) from sluice.crash h where h.id = g.id), 0) as times) c
   ), to_ready as (
-    insert into sluice.ready (id, stream, rank, attempt, lanes) select id, stream, rank, attempt - 1, lanes from fate where kind = 'b' and task_gate = 0
+    insert into sluice.ready (id, stream, rank, attempt, turn, lanes) select id, stream, rank, attempt - 1, sluice.own_turn(id), lanes from fate where kind = 'b' and task_gate = 0
   ), to_gated as (
-    insert into sluice.gated (id, stream, gate, rank, attempt, lanes) select id, stream, task_gate, rank, attempt - 1, lanes from fate where kind = 'b' and task_gate <> 0
+    insert into sluice.gated (id, stream, gate, rank, attempt, turn, lanes) select id, stream, task_gate, rank, attempt - 1, sluice.own_turn(id), lanes from fate where kind = 'b' and task_gate <> 0
   ), to_suspect as (
     insert into sluice.suspect (id, stream, attempt, lanes) select id, stream, attempt - 1, lanes from fate where kind = 'suspect'
   ), blocked as (
@@ -186,7 +201,7 @@ begin
   if v_ids is not null then
     if v.ended is not null and exists (select from sluice.workflow_run where finished_at is null) then perform sluice.workflow_ended_elsewhere(v.ended, v.ended_states); end if;
     if v.gates is not null then perform sluice.give_back(v.gates, v.gates_n); end if;
-    if v.lanes is not null then perform sluice.admit(v.lanes, null, null, null); end if;
+    if v.lanes is not null then perform sluice.ring_streams(sluice.admit(v.lanes, null, null, null)); end if;
   end if;
   return array(select w from unnest(p_workers) w where w <> all (v_gone));
 end $$;

@@ -18,10 +18,10 @@ begin
   ), frees as (
     insert into sluice.dirty (lane, limit_id, freed) select l, 0, count(*) from fate, unnest(lanes[1:held]) l where stopped group by l
   ), to_ready as (
-    insert into sluice.ready (id, stream, rank, attempt, lanes) select id, stream, rank, attempt, lanes from fate
+    insert into sluice.ready (id, stream, rank, attempt, turn, lanes) select id, stream, rank, attempt, sluice.own_turn(id), lanes from fate
     where not stopped and held >= coalesce(cardinality(lanes), 0) and gate = 0
   ), to_gated as (
-    insert into sluice.gated (id, stream, gate, rank, attempt, lanes) select id, stream, gate, rank, attempt, lanes from fate
+    insert into sluice.gated (id, stream, gate, rank, attempt, turn, lanes) select id, stream, gate, rank, attempt, sluice.own_turn(id), lanes from fate
     where not stopped and held >= coalesce(cardinality(lanes), 0) and gate <> 0
   ), to_wait as (
     insert into sluice.wait (id, lane, place, rank, attempt, held, stream, gate, lanes, lane_limits)
@@ -34,7 +34,7 @@ begin
   if v_stopped is not null then
     delete from sluice.stop where id = any (v_stopped);
     perform sluice.tell_awaited(array(select distinct id from sluice.awaited where id = any (v_stopped)));
-    if exists (select from sluice.workflow_run where finished_at is null) then perform sluice.workflow_ended_elsewhere(v_stopped, array_fill('c'::"char", array[cardinality(v_stopped)])); end if;
+    if exists (select from sluice.workflow_active) then perform sluice.workflow_ended_elsewhere(v_stopped, array_fill('c'::"char", array[cardinality(v_stopped)])); end if;
   end if;
   if v_streams is not null and exists (select from sluice.worker where asleep) then perform sluice.ring(array[x], moved) from unnest(v_streams) x; end if;
   next_ms := (select greatest(0, ceil(extract(epoch from run_at - v_now) * 1000)) from sluice.scheduled where run_at > v_now order by run_at limit 1);
@@ -88,33 +88,50 @@ begin
   return v_n;
 end $$;
 
--- Tasks with limits in a stream that no live worker serves give back their slots and leave the line,
--- keeping only their order key's: a type that is not deployed yet must not starve its tenants.
+-- Kinds of tasks that nobody can run at all for now: in a stream that no live worker serves or that is paused, or at a
+-- total of 0. Only those whose tasks may hold slots of keys.
+create function sluice.closed_kinds() returns table (stream int, gate int) language sql stable as $$
+  select s.id, 0 from sluice.stream s where s.laned and (s.paused or s.gate in (select g.id from sluice.gate g where g.cap = 0)
+    or not exists (select from sluice.worker w where w.streams @> array[s.id] and w.expires_at > sluice.clock()))
+  union
+  select gs.stream, x.gate from sluice.gate g join sluice.gate_stream gs on gs.gate = g.id join sluice.stream s on s.id = gs.stream and s.laned
+  cross join lateral (select g.id as gate union all select k.id from sluice.gate_set k where k.gates @> array[g.id]) x where g.cap = 0
+$$;
+
+-- Tasks of those give back their slots and leave the line, keeping only their order key's: a type that is not deployed yet,
+-- or a queue that was paused, must not starve its tenants.
 create function sluice.demote(p_max int) returns int
 language plpgsql set enable_seqscan = off set enable_bitmapscan = off set plan_cache_mode = force_generic_plan set jit = off as $$
-declare v_streams int[]; v_n int;
+declare v_streams int[]; v_gates int[]; v_n int;
 begin
-  v_streams := array(select s.id from sluice.stream s where s.laned
-    and not exists (select from sluice.worker w where w.streams @> array[s.id] and w.expires_at > sluice.clock()));
-  if v_streams = '{}' then return 0; end if;
+  select array_agg(k.stream), array_agg(k.gate) into v_streams, v_gates from sluice.closed_kinds() k;
+  -- guard: closed kinds keep no slots -> test/postgres/yield.test.ts: "tasks that a paused queue or a number of 0 stops give their key's slots to others: %s"
+  if v_streams is null then return 0; end if;
   update sluice.stream set unserved = true where id = any (array(
-    select s.id from sluice.stream s where s.id = any (v_streams) and not s.unserved order by s.id for update));
+    select s.id from sluice.stream s where s.id = any (v_streams) and not s.unserved
+      and not exists (select from sluice.worker w where w.streams @> array[s.id] and w.expires_at > sluice.clock()) order by s.id for update));
+  -- In order, like all that several keepers may insert at once.
+  insert into sluice.stuck select k.stream, k.gate from unnest(v_streams, v_gates) k(stream, gate) order by 1, 2 on conflict do nothing;
   with chosen as materialized (
-    select 'r' as source, x.tid from unnest(v_streams) s(id) cross join lateral (
-      select r.ctid as tid from sluice.ready r where r.stream = s.id and r.lanes[cardinality(r.lanes)] >> 60 > 1
-      order by r.rank, r.id limit p_max for update skip locked) x
+    select 'r' as source, x.tid from unnest(v_streams, v_gates) k(stream, gate) cross join lateral (
+      select r.ctid as tid from sluice.ready r where k.gate = 0 and r.stream = k.stream and r.lanes[cardinality(r.lanes)] >> 60 > 1
+      order by r.rank, r.turn limit p_max for update skip locked) x
     union all
-    select 'g', x.tid from unnest(v_streams) s(id) cross join lateral (
-      select g.ctid as tid from sluice.gated g where g.stream = s.id and g.lanes[cardinality(g.lanes)] >> 60 > 1
-      order by g.gate, g.rank, g.id limit p_max for update skip locked) x
+    select 'g', x.tid from unnest(v_streams, v_gates) k(stream, gate) cross join lateral (
+      select g.ctid as tid from sluice.gated g where k.gate = 0 and g.stream = k.stream and g.lanes[cardinality(g.lanes)] >> 60 > 1
+      order by g.gate, g.rank, g.turn limit p_max for update skip locked) x
+    union all
+    select 'g', x.tid from unnest(v_streams, v_gates) k(stream, gate) cross join lateral (
+      select g.ctid as tid from sluice.gated g where k.gate <> 0 and g.stream = k.stream and g.gate = k.gate and g.lanes[cardinality(g.lanes)] >> 60 > 1
+      order by g.rank, g.turn limit p_max for update skip locked) x
   ), from_ready as (
-    delete from sluice.ready where ctid = any (array(select tid from chosen where source = 'r')) returning id, stream, attempt, lanes
+    delete from sluice.ready where ctid = any (array(select tid from chosen where source = 'r')) returning id, stream, 0 as gate, rank, attempt, lanes
   ), from_gated as (
-    delete from sluice.gated where ctid = any (array(select tid from chosen where source = 'g')) returning id, stream, attempt, lanes
+    delete from sluice.gated where ctid = any (array(select tid from chosen where source = 'g')) returning id, stream, gate, rank, attempt, lanes
   ), gone as materialized (
     select *, case when lanes[1] >> 60 = 1 then 1 else 0 end as held from (select * from from_ready union all select * from from_gated) x
   ), parked as (
-    insert into sluice.park (id, stream, attempt, held) select id, stream, attempt, held from gone
+    insert into sluice.park (id, stream, gate, rank, attempt, held) select id, stream, gate, rank, attempt, held from gone
   ), notes as (
     insert into sluice.dirty (lane, limit_id, freed) select l, 0, count(*) from gone cross join lateral unnest(lanes[held + 1:]) l group by l
   )
@@ -122,18 +139,21 @@ begin
   return v_n;
 end $$;
 
--- Parked tasks of streams that are served again join their next lane.
+-- Parked tasks whose kind can run again join their next lane, at their old place in its line.
 create function sluice.unpark(p_max int) returns int
 language plpgsql set enable_seqscan = off set enable_bitmapscan = off set plan_cache_mode = force_generic_plan set jit = off as $$
 declare v_n int;
 begin
+  perform sluice.unstick();
   update sluice.stream set unserved = false where id = any (array(
     select s.id from sluice.stream s where s.unserved
       and exists (select from sluice.worker w where w.streams @> array[s.id] and w.expires_at > sluice.clock()) order by s.id for update));
   with gone as (
     delete from sluice.park where ctid = any (array(
       select x.tid from (select distinct unnest(streams) as id from sluice.worker where expires_at > sluice.clock()) s
-      cross join lateral (select p.ctid as tid from sluice.park p where p.stream = s.id order by p.id limit p_max for update skip locked) x)) returning *
+      cross join lateral (select p.ctid as tid from sluice.park p where p.stream = s.id
+        and not exists (select from sluice.stuck k where k.stream = s.id and k.gate = any (array[0, p.gate]))
+        order by p.gate, p.rank, p.id limit p_max for update skip locked) x)) returning *
   ), back as materialized (
     select t.*, g.attempt, g.held from gone g cross join lateral (select * from sluice.task where id = g.id limit 1) t
   ), waits as (
@@ -151,8 +171,109 @@ create function sluice.keep_lanes(p_max int) returns int language plpgsql as $$
 declare v_n int := 0;
 begin
   perform sluice.barrier_shared();
-  if exists (select from sluice.lowered) then perform sluice.shed(); end if;
-  if exists (select from sluice.stream where laned) then v_n := sluice.demote(p_max); end if;
-  if exists (select from sluice.park) then v_n := v_n + sluice.unpark(p_max); end if;
-  return v_n + sluice.admit_dirty(p_max);
+  if exists (select from sluice.postponed) then perform sluice.recall(p_max); end if;
+  if exists (select from sluice.changed) then v_n := sluice.follow_limit(p_max); end if;
+  if exists (select from sluice.lowered) then select v_n + s.shed + s.cleared into v_n from sluice.shed() s; end if;
+  if exists (select from sluice.stream where laned) then v_n := v_n + sluice.demote(p_max); end if;
+  if exists (select from sluice.park) or exists (select from sluice.stuck) then v_n := v_n + sluice.unpark(p_max); end if;
+  if exists (select from sluice.stream where laned) then v_n := v_n + sluice.yield(p_max); end if;
+  v_n := v_n + sluice.admit_dirty(p_max);
+  perform sluice.keep_slots();
+  return v_n;
+end $$;
+
+-- Which of all workers does what this file has: the leader. A hint that saves the others the work, no fence: every verb
+-- here is safe for any number of callers. until: a leader that has not looked again by then is taken for gone.
+-- next_at: when the leader looks next. It may look earlier, but never puts this off: see look_by.
+-- Its row lock is the last that its transaction takes, and is held for no other statement.
+create table sluice.keeper (
+  one boolean primary key default true check (one),
+  leader bigint not null default 0,
+  until timestamptz not null default '-infinity',
+  next_at timestamptz not null default '-infinity'
+) with (fillfactor = 10);
+
+-- Something is to be looked at by p_at: a task or a timer is due then. Wakes the leader unless it will look in between
+-- anyway, so that a stream of scheduled tasks sends few notifications. A look that begins within 20 ms is not relied on:
+-- it may not see what this transaction has written. A leader looks at least every 2.5 s. A transaction that stays open
+-- until after p_at may be found late, by the next look.
+create function sluice.look_by(p_at timestamptz) returns void language plpgsql as $$
+declare v_now timestamptz := sluice.clock();
+begin
+  if p_at > v_now + interval '3 seconds' then return; end if;
+  perform pg_notify('sluice', 'keep:' || k.leader) from sluice.keeper k
+  where k.until > v_now and not (k.next_at > v_now + interval '20 milliseconds' and k.next_at <= p_at);
+end $$;
+
+-- A look at all that must happen without anyone asking: what there is to do now, and when to look again. p_keeper: the
+-- caller, who becomes the leader if there is none. How long a look may be put off: p_quiet_ms if there is no work,
+-- p_live_ms if there is, p_poll_ms while there is something that waits for the next look.
+-- leads: the caller is the leader. live: tasks stand somewhere or run. dead: a lease has run out. due, ticks, runs:
+-- scheduled tasks, schedules, workflow runs have something to do. flows: there are fan-outs of handlers. ended: there are
+-- runs to prune some day. next_ms: when to look again. due_ms: when the next scheduled task is due, null if there is none.
+create function sluice.keep_look(p_keeper bigint, p_quiet_ms int, p_live_ms int, p_poll_ms int,
+  out leads boolean, out live boolean, out dead boolean, out due boolean, out ticks boolean, out runs boolean,
+  out flows boolean, out ended boolean, out next_ms float8, out due_ms float8)
+language plpgsql set enable_seqscan = off set enable_bitmapscan = off set plan_cache_mode = force_generic_plan set jit = off as $$
+declare
+  v_now timestamptz := sluice.clock(); k sluice.keeper; v_waits boolean; v_next timestamptz; v_due timestamptz;
+  v_expires timestamptz; v_tick timestamptz; v_timer timestamptz;
+begin
+  select * into k from sluice.keeper;
+  if not found then
+    insert into sluice.keeper default values on conflict do nothing;
+    select * into k from sluice.keeper;
+  end if;
+  -- No leader says more than a few seconds: the clock was set back.
+  leads := k.leader = p_keeper or k.until <= v_now or k.until > v_now + interval '10 seconds';
+  select exists (select from sluice.worker w where w.expires_at <= v_now),
+    (select min(w.expires_at) from sluice.worker w where w.expires_at > v_now),
+    exists (select from sluice.scheduled s where s.run_at <= v_now),
+    (select s.run_at from sluice.scheduled s where s.run_at > v_now order by s.run_at limit 1),
+    exists (select from sluice.ready) or exists (select from sluice.gated) or exists (select from sluice.wait)
+      or exists (select from sluice.run) or exists (select from sluice.dirty) or exists (select from sluice.park)
+      or exists (select from sluice.suspect) or exists (select from sluice.lowered) or exists (select from sluice.changed)
+  into dead, v_expires, due, v_due, live;
+  if leads then
+    select exists (select from sluice.schedule s where s.due_at <= v_now),
+      (select s.due_at from sluice.schedule s where s.due_at > v_now order by s.due_at limit 1),
+      exists (select from sluice.workflow_timer t where t.due_at <= v_now),
+      (select t.due_at from sluice.workflow_timer t where t.due_at > v_now order by t.due_at limit 1),
+      exists (select from sluice.workflow_note) or exists (select from sluice.workflow_halt)
+        or exists (select from sluice.workflow_again),
+      exists (select from sluice.parent) or exists (select from sluice.workflow_orphan)
+        or exists (select from sluice.workflow_lead) or exists (
+          select from sluice.workflow_run r where r.parent is not null and r.finished_at is null and not r.stopping),
+      exists (select from sluice.workflow_run r where r.parent is null and r.finished_at is not null)
+        or exists (select from sluice.workflow_run r where r.parent is not null and r.finished_at is not null)
+    into ticks, v_tick, runs, v_timer, v_waits, flows, ended;
+    runs := runs or v_waits or exists (select from sluice.workflow_unplaced)
+      or flows and exists (select from sluice.stop s join sluice.parent p on p.id = s.id);
+    v_next := v_now + case when due or v_waits then p_poll_ms when live or runs or flows then p_live_ms else p_quiet_ms end
+      * interval '1 millisecond';
+    v_next := least(v_next, v_due, v_tick, v_timer);
+    -- guard: a promised look is not put off -> test/postgres/keeper.test.ts: "a look that comes early does not put off the look that was promised"
+    if k.leader = p_keeper and k.next_at > v_now + interval '5 milliseconds' then v_next := least(v_next, k.next_at); end if;
+    -- Of several who find no leader the first becomes it: the others wait for the row and find it taken.
+    update sluice.keeper x set leader = p_keeper, next_at = v_next, until = v_next + interval '1 second'
+    where x.leader = p_keeper or x.until <= v_now or x.until > v_now + interval '10 seconds';
+    leads := found;
+  elsif live and k.next_at > v_now + 1.5 * p_live_ms * interval '1 millisecond' then
+    -- The leader saw no work, and there is some now.
+    perform sluice.look_by(v_now);
+  end if;
+  if not leads then
+    ticks := false; runs := false; flows := false; ended := false;
+    v_next := v_now + p_quiet_ms * interval '1 millisecond';
+  end if;
+  -- A lease that ends is looked at by all of them: no leader is needed to recover what its worker held.
+  next_ms := greatest(0, ceil(extract(epoch from least(v_next, v_expires) - v_now) * 1000));
+  due_ms := ceil(extract(epoch from v_due - v_now) * 1000);
+end $$;
+
+-- The leader leaves, and another takes over at once.
+create function sluice.keep_leave(p_keeper bigint) returns void language plpgsql as $$
+begin
+  update sluice.keeper set until = '-infinity', next_at = '-infinity' where leader = p_keeper;
+  if found then perform pg_notify('sluice', 'keep:all'); end if;
 end $$;

@@ -71,14 +71,18 @@ begin
     values (p_name, p_digest, p_stream, p_input, p_cron, p_time_zone, p_every_ms, p_missed, p_priority, p_attempts, p_order_key, p_order_blocks,
       p_limit_names, p_limit_keys, p_enabled, case when p_enabled then p_next_at end, case when p_enabled then p_next_at end)
     on conflict (name) do nothing;
-    return found;
+    if not found then return false; end if;
+    perform sluice.look_by(p_next_at);
+    return true;
   end if;
   update sluice.schedule set digest = p_digest, stream = p_stream, input = p_input, cron = p_cron, time_zone = p_time_zone, every_ms = p_every_ms,
     missed = p_missed, priority = p_priority, attempts = p_attempts, order_key = p_order_key, order_blocks = p_order_blocks,
     limit_names = p_limit_names, limit_keys = p_limit_keys, enabled = p_enabled, trouble = null, revision = default,
     next_at = case when p_enabled and not paused then p_next_at end, due_at = case when p_enabled and not paused then p_next_at end
   where name = p_name and revision = p_seen;
-  return found;
+  if not found then return false; end if;
+  perform sluice.look_by(p_next_at);
+  return true;
 end $$;
 
 -- When this returns, nothing is enqueued for the schedule any more: a keeper that had the row in hand
@@ -94,7 +98,9 @@ create function sluice.resume_schedule(p_name text, p_seen bigint, p_next_at tim
 begin
   update sluice.schedule set paused = false, next_at = case when enabled then p_next_at end, due_at = case when enabled then p_next_at end, revision = default
   where name = p_name and revision = p_seen;
-  return found;
+  if not found then return false; end if;
+  perform sluice.look_by(p_next_at);
+  return true;
 end $$;
 
 -- Schedules whose time has come, at most p_max, as a JSON list. now_ms: the clock they were judged by.

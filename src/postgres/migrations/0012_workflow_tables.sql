@@ -23,8 +23,9 @@
 -- completer sees the last count, because counters change under the lock alone; rows of workflow_again too. Rows of
 -- workflow_note, workflow_unplaced, workflow_halt and workflow_orphan are taken with SKIP LOCKED; whoever waits for a
 -- run's row while he holds one is waited for by nobody. A run that a handler made is newer than the run of its task,
--- so its id is higher: whoever makes it locks that one first, shared, and reads whether it is paused. Starting a run only
--- inserts, and keeps its graph (workflow_keep_graph), before all else.
+-- so its id is higher: whoever makes it locks that one first, FOR KEY SHARE, and reads whether it is paused. A pause, a
+-- resume and a prune lock the row FOR UPDATE; everything else FOR NO KEY UPDATE, which waits for no fan-out in the
+-- making, so that many of them cannot hold up a settle. Starting a run only inserts, and keeps its graph (workflow_keep_graph), before all else.
 
 create sequence sluice.workflow_declared;
 
@@ -76,6 +77,56 @@ create index workflow_maps_ended on sluice.workflow_run (id) where parent is not
 create index workflow_inner on sluice.workflow_run (outer_run, id) where outer_run is not null and (finished_at is null or stopping);
 create unique index workflow_parent on sluice.workflow_run (parent, name) where parent is not null;
 
+-- Has a row while a run may be live; steps and settles look here whether there are runs at all. Not at workflow_run: while
+-- somebody holds a snapshot, a look for a live one walks over all that have ended since. Without a key, so that starts in
+-- two open transactions do not wait for each other; then it has a few rows.
+create table sluice.workflow_active (
+  since timestamptz not null default sluice.clock()
+);
+alter table sluice.workflow_active replica identity full;
+
+-- When it was last looked whether a run is live. Written by one at a time, see workflow_deactivate.
+create table sluice.workflow_looked (
+  at timestamptz not null
+);
+alter table sluice.workflow_looked replica identity full;
+
+-- A run is about to be live: called by whatever starts one or retries one, before it does. The advisory lock is held
+-- shared until the end of the transaction and guards "no row is taken away while a run that needs it is not committed".
+-- It may be asked for anywhere: whoever holds it alone waits for nobody, and lets it go at once.
+create function sluice.workflow_activate() returns void language plpgsql as $$
+begin
+  -- guard: active until all starts are committed -> test/postgres/workflow/standing.test.ts: "runs stay active while a start is not committed"
+  perform pg_advisory_xact_lock_shared('sluice.workflow_active'::regclass::oid::int, 0);
+  if current_setting('transaction_isolation') <> 'read committed' then
+    -- An older snapshot may show a row that is gone: then this fails, as any write would.
+    -- guard: active for an old snapshot -> test/postgres/workflow/standing.test.ts: "a start whose snapshot shows that runs were active fails if they are not any more"
+    perform from sluice.workflow_active limit 1 for key share;
+    if found then return; end if;
+  elsif exists (select from sluice.workflow_active) then
+    return;
+  end if;
+  insert into sluice.workflow_active default values;
+end $$;
+
+-- Nothing is active any more once no run is live. By one at a time, and about once a minute in all, because the look may
+-- be a long one. From the newest run on: if one lives, it is most often among those.
+create function sluice.workflow_deactivate() returns void language plpgsql
+set enable_seqscan = off set enable_bitmapscan = off set plan_cache_mode = force_generic_plan set jit = off as $$
+declare v_now timestamptz := sluice.clock(); v_live boolean;
+begin
+  if current_setting('transaction_isolation') <> 'read committed' or not exists (select from sluice.workflow_active)
+    or not pg_try_advisory_xact_lock('sluice.workflow_active'::regclass::oid::int, 1) then return; end if;
+  if exists (select from sluice.workflow_looked where at between v_now - interval '50 seconds' and v_now) then return; end if;
+  v_live := exists (select from sluice.workflow_run where finished_at is null order by id desc limit 1);
+  update sluice.workflow_looked set at = v_now;
+  if not found then insert into sluice.workflow_looked values (v_now); end if;
+  if v_live or not pg_try_advisory_xact_lock('sluice.workflow_active'::regclass::oid::int, 0) then return; end if;
+  -- By a later snapshot than the lock: whatever was started before it is seen.
+  -- guard: a live run keeps runs active -> test/postgres/workflow/standing.test.ts: "runs stay active for one that is committed while a keeper looks"
+  delete from sluice.workflow_active where not exists (select from sluice.workflow_run where finished_at is null);
+end $$;
+
 -- policy: t a task, a failFast, n finish, o collect, - no tasks. task: of a node of one task. lane: of its
 -- window. failing: the rest is being cancelled. outcome: of a node that has no task, or could not make one.
 create table sluice.workflow_node (
@@ -107,23 +158,37 @@ create table sluice.workflow_event (
 create index workflow_event_run on sluice.workflow_event (run, name, n);
 
 -- Append-only notes of what happened inside users' transactions, which must not hold a run's lock: a task of a
--- run ended (id), or an event came for a run (id null).
+-- run ended (id), or an event came for a run (id null). run: always the run that it is about, so that notes of a run in
+-- another's hand can be passed over by index, however many they are.
 create table sluice.workflow_note (
-  n bigint generated always as identity, id bigint, run bigint
+  n bigint generated always as identity, id bigint, run bigint not null
 );
 create index workflow_note_next on sluice.workflow_note (n);
+create index workflow_note_run on sluice.workflow_note (run, n);
 create index workflow_note_id on sluice.workflow_note (id) where id is not null;
+alter table sluice.workflow_note replica identity full;
 
 -- Nodes whose tasks are to be created by a transaction of its own: because only code can tell their keys
 -- (in_code), or because they are many. Kept until somebody does it. Whoever does it holds the row; one that is not
 -- wanted any more may be left behind while somebody holds it, and is deleted by the next who takes it. tries: how
--- often it failed for a reason that may pass; due_at: not before, -infinity if it was never tried.
+-- often it failed for a reason that may pass; due_at: not before, -infinity if it was never tried. died: workers whose
+-- process died while it ran the user's code for this node.
 create table sluice.workflow_unplaced (
   run bigint not null, node smallint not null, stream int not null, in_code boolean not null,
-  tries smallint not null default 0, due_at timestamptz not null default '-infinity', primary key (run, node)
+  tries smallint not null default 0, due_at timestamptz not null default '-infinity', died bigint[] not null default '{}',
+  primary key (run, node)
 );
 create index workflow_unplaced_next on sluice.workflow_unplaced (stream, due_at, run, node) where in_code;
+create index workflow_unplaced_died on sluice.workflow_unplaced (run) where died <> '{}';
 create index workflow_unplaced_long on sluice.workflow_unplaced (due_at, run, node) where not in_code;
+
+-- Nodes for which a process runs the user's code just now, a row per batch: committed before, on another connection, and
+-- deleted by the transaction that places them, which holds their rows of workflow_unplaced. So a row of which somebody
+-- else can lock a node is of a process that died. Taken with SKIP LOCKED, after the rows of workflow_unplaced.
+create table sluice.workflow_trying (
+  id bigint generated always as identity primary key, worker bigint, runs bigint[] not null, nodes smallint[] not null,
+  begun_at timestamptz not null default sluice.clock()
+);
 
 -- Nodes whose tasks are being cancelled, and up to which item that was done; null: to the last. pending: those
 -- that could not be, because they run or somebody had them in hand. They are asked again until they are over: one
@@ -146,6 +211,7 @@ create table sluice.workflow_orphan (
   run bigint not null
 );
 create index workflow_orphan_next on sluice.workflow_orphan (run);
+alter table sluice.workflow_orphan replica identity full;
 
 -- Runs that were paused or resumed, and what their tasks fanned out has not followed yet. root: what somebody paused.
 -- Written and read under the barrier.
@@ -312,5 +378,7 @@ begin
     delete from sluice.workflow_step where graph = v_id;
     v_n := v_n + 1;
   end loop;
+  -- Last: starts wait from here to the commit.
+  perform sluice.workflow_deactivate();
   return v_n;
 end $$;

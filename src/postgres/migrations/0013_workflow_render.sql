@@ -10,6 +10,9 @@ $$ select json_build_object('name', 'SluiceError', 'code', p_code, 'message', p_
 create function sluice.workflow_cut(p_outcome json) returns boolean language sql immutable as
 $$ select p_outcome::text like '{ "truncated":true,"bytes":%' $$;
 
+-- How many bytes the list of an each's items may have. It may be longer than what one task may be given.
+create function sluice.workflow_list_bytes_max() returns int language sql immutable as $$ select 67108864 $$;
+
 -- What an each came to: {results, errors, counts}, or what the path names of it. Of many results one is read alone.
 create function sluice.workflow_each(p_run bigint, p_node smallint, p_path text[], p_max int) returns text language plpgsql stable
 set enable_seqscan = off set enable_bitmapscan = off set plan_cache_mode = force_generic_plan set jit = off as $$
@@ -72,6 +75,13 @@ begin
   return 'null';
 end $$;
 
+-- What is too large is told before it is put together: a thousand references to large results must not be in memory, and
+-- beyond 1 GB no text could hold them, so that the settle that joins them would fail for ever.
+create function sluice.workflow_too_large(p_bytes bigint, p_max int) returns void language plpgsql as $$
+begin
+  perform sluice.refuse('input_too_large', format('what is to be rendered is at least %s bytes, and %s are allowed', p_bytes, p_max));
+end $$;
+
 -- A time as a sleep takes it: milliseconds since 1970, or ISO text, which means UTC where it names no offset. Null
 -- for other words: what the server makes of 'tomorrow' or of 1/2/2030 depends on the session and on the day.
 create function sluice.workflow_time(p_text text) returns timestamptz language plpgsql stable set timezone = 'UTC' as $$
@@ -88,12 +98,16 @@ begin
 end $$;
 
 create function sluice.workflow_render(p_run bigint, p_parts text[], p_nodes smallint[], p_paths text[], p_max int) returns text language plpgsql stable as $$
-declare v_text text := p_parts[1];
+declare v_texts text[] := p_parts[1:1]; v_value text; v_bytes bigint := octet_length(p_parts[1]);
 begin
   for i in 1..cardinality(p_nodes) loop
-    v_text := v_text || sluice.workflow_value(p_run, p_nodes[i], p_paths[i]::text[], p_max) || p_parts[i + 1];
+    v_value := sluice.workflow_value(p_run, p_nodes[i], p_paths[i]::text[], p_max);
+    -- guard: counted before it is joined -> test/postgres/workflow/many.test.ts: "an input that is too large is refused before all of it is read"
+    v_bytes := v_bytes + octet_length(v_value) + octet_length(p_parts[i + 1]);
+    if v_bytes > p_max then perform sluice.workflow_too_large(v_bytes, p_max); end if;
+    v_texts := v_texts || v_value || p_parts[i + 1];
   end loop;
-  return sluice.workflow_fit(v_text, p_max);
+  return sluice.workflow_fit(array_to_string(v_texts, ''), p_max);
 end $$;
 
 -- Whether the condition of a `when` holds.

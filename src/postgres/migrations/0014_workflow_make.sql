@@ -12,11 +12,13 @@ declare v_made int;
 begin
   with item as materialized (
     select nextval('sluice.task_id') as id, u.run, u.node, u.tid, u.stream, coalesce(s.rank, t.rank) as rank, coalesce(s.attempts, t.attempts) as attempts, t.gate,
-      sluice.workflow_fit(case cardinality(s.ref_nodes) when 0 then s.parts[1]
-        when 1 then s.parts[1] || coalesce((
+      sluice.workflow_fit(case when cardinality(s.ref_nodes) = 0 then s.parts[1]
+        when cardinality(s.ref_nodes) = 1 then s.parts[1] || coalesce((
           select coalesce((d.outcome #> s.ref_paths[1]::text[])::text, 'null') from sluice.workflow_node k cross join lateral (select outcome from sluice.done where id = k.task limit 1) d
           where k.run = u.run and k.node = s.ref_nodes[1] and k.state = 's' and k.kind = 't' and sluice.workflow_cut(d.outcome) is not true
         ), sluice.workflow_value(u.run, s.ref_nodes[1], s.ref_paths[1]::text[], u.bytes_max)) || s.parts[2]
+        -- Many are counted before they are joined.
+        when cardinality(s.ref_nodes) > 16 then sluice.workflow_render(u.run, s.parts, s.ref_nodes, s.ref_paths, u.bytes_max)
         else s.parts[1] || (
           select string_agg(case when f.node = 0 then coalesce(((select k.input from sluice.workflow_run k where k.id = u.run) #> f.path::text[])::text, 'null')
               when x.state = 's' and x.kind = 't' and sluice.workflow_cut(x.outcome) is not true then coalesce((x.outcome #> f.path::text[])::text, 'null')
@@ -31,9 +33,9 @@ begin
   ), tasks as (
     insert into sluice.task (id, stream, rank, attempts_max, gate, input) select id, stream, rank, attempts, gate, input from item
   ), readies as (
-    insert into sluice.ready (id, stream, rank, attempt) select id, stream, rank, 0 from item where gate = 0
+    insert into sluice.ready (id, stream, rank, attempt, turn) select id, stream, rank, 0, sluice.own_turn(id) from item where gate = 0
   ), gates as (
-    insert into sluice.gated (id, stream, gate, rank, attempt) select id, stream, gate, rank, 0 from item where gate <> 0
+    insert into sluice.gated (id, stream, gate, rank, attempt, turn) select id, stream, gate, rank, 0, sluice.own_turn(id) from item where gate <> 0
   ), members as (
     insert into sluice.workflow_task (id, run, node, item) select id, run, node, 0 from item
   ), running as (
@@ -70,16 +72,21 @@ $$ select sluice.workflow_error(case when p_state <> 'SLUIC' then 'input_not_sto
 -- The items of an each as one JSON text, and the parts of their inputs in which only what differs by item is left open.
 create function sluice.workflow_items(p_run bigint, p_node smallint, out items json, out parts text[], out kinds smallint[], out paths text[], out bytes_max int)
 language plpgsql stable as $$
-declare v record; v_part text;
+declare v record; v_part text; v_value text; v_bytes bigint := 0;
 begin
   select s.*, r.bytes_max as max into v from sluice.workflow_run r join sluice.workflow_step s on s.graph = r.graph and s.node = p_node where r.id = p_run;
   bytes_max := v.max;
-  -- A list may be longer than what one task may be given.
-  items := sluice.workflow_render(p_run, v.over_parts, v.over_nodes, v.over_paths, 268435456)::json;
+  items := sluice.workflow_render(p_run, v.over_parts, v.over_nodes, v.over_paths, sluice.workflow_list_bytes_max())::json;
   parts := '{}'; kinds := '{}'; paths := '{}'; v_part := v.parts[1];
+  -- Of no items there is nothing to render.
+  if json_typeof(items) <> 'array' or json_array_length(items) = 0 then return; end if;
   for i in 1..cardinality(v.ref_nodes) loop
     if v.ref_nodes[i] >= 0 then
-      v_part := v_part || sluice.workflow_value(p_run, v.ref_nodes[i], v.ref_paths[i]::text[], v.max) || v.parts[i + 1];
+      v_value := sluice.workflow_value(p_run, v.ref_nodes[i], v.ref_paths[i]::text[], v.max);
+      -- Each item is given all of it.
+      v_bytes := v_bytes + octet_length(v_value);
+      if v_bytes > v.max then perform sluice.workflow_too_large(v_bytes, v.max); end if;
+      v_part := v_part || v_value || v.parts[i + 1];
     else
       parts := parts || v_part; kinds := kinds || v.ref_nodes[i]; paths := paths || v.ref_paths[i]; v_part := v.parts[i + 1];
     end if;
@@ -117,9 +124,9 @@ begin
     insert into sluice.wait (id, lane, place, rank, attempt, held, stream, gate, lanes, lane_limits)
     select id, p_lane, 0, p_rank, 0, 0, p_stream, p_gate, array[p_lane], array[-2] from item where p_lane is not null
   ), readies as (
-    insert into sluice.ready (id, stream, rank, attempt) select id, p_stream, p_rank, 0 from item where p_lane is null and p_gate = 0
+    insert into sluice.ready (id, stream, rank, attempt, turn) select id, p_stream, p_rank, 0, sluice.own_turn(id) from item where p_lane is null and p_gate = 0
   ), gates as (
-    insert into sluice.gated (id, stream, gate, rank, attempt) select id, p_stream, p_gate, p_rank, 0 from item where p_lane is null and p_gate <> 0
+    insert into sluice.gated (id, stream, gate, rank, attempt, turn) select id, p_stream, p_gate, p_rank, 0, sluice.own_turn(id) from item where p_lane is null and p_gate <> 0
   ), notes as (
     insert into sluice.dirty (lane, limit_id) select p_lane, -2 where p_lane is not null
   )
@@ -148,7 +155,7 @@ begin
       end if;
     end if;
     if v_error is null and v_total > 0 then
-      if v_window is not null then v_lane := coalesce(v_lane, (3::bigint << 60) | nextval('sluice.workflow_lane')); end if;
+      if v_window is not null then v_lane := coalesce(v_lane, (2::bigint << 60) | nextval('sluice.workflow_lane')); end if;
       select * into t from sluice.workflow_terms(s.stream);
       -- One that was paused while another had it in hand may still have its row: he may place it yet.
       -- guard: what is in hand is left there -> test/postgres/workflow/standing.test.ts: "a fan-out in a placer's hand that needs no code any more when it is resumed stops nobody"
@@ -204,7 +211,10 @@ begin
     v_outcome := case when s.kind = 's' then sluice.workflow_error('invalid_option', sqlerrm) else sluice.workflow_caught(sqlstate, sqlerrm) end;
   end;
   if v_state = 'r' then
-    if v_at is not null then insert into sluice.workflow_timer (run, node, due_at) values (p_run, p_node, v_at); end if;
+    if v_at is not null then
+      insert into sluice.workflow_timer (run, node, due_at) values (p_run, p_node, v_at);
+      perform sluice.look_by(v_at);
+    end if;
   else
     update sluice.workflow_node set state = v_state, outcome = v_outcome, finished_at = v_now where run = p_run and node = p_node;
   end if;

@@ -274,7 +274,7 @@ begin
   end if;
   if v_locks is null then return; end if;
   -- guard: run lock -> test/postgres/workflow/races.test.ts: "two last completers advance once"
-  perform from sluice.workflow_run r where r.id = any (v_locks) order by r.id for update;
+  perform from sluice.workflow_run r where r.id = any (v_locks) order by r.id for no key update;
 
   if v_lone then
     -- The life of a chain: nodes of one task, which has succeeded. All become the same, so none is looked up twice.
@@ -333,25 +333,63 @@ begin
   if v.made > 0 and exists (select from sluice.worker where asleep) then perform sluice.ring(v.streams, v.made); end if;
 end $$;
 
--- Takes notes of what happened in users' transactions, oldest first, and acts on them, together with what has just
--- succeeded here (p_ids). Waits only for the runs of the latter, in the order of their ids, and that comes first. A note
--- whose run another has in hand is left to a later look: one run that stands still must not stop all others.
--- Returns how many notes.
+-- Of these runs, those that the caller holds from here on, and those that are gone. Waits for nobody.
+create function sluice.workflow_free(p_runs bigint[]) returns bigint[]
+language plpgsql set enable_seqscan = off set enable_bitmapscan = off set plan_cache_mode = force_generic_plan set jit = off as $$
+declare v_held bigint[];
+begin
+  -- guard: a note of a run in another's hand -> test/postgres/workflow/standing.test.ts: "a note of a run that another has in hand is left alone, and stops nobody"
+  v_held := array(select r.id from sluice.workflow_run r where r.id = any (p_runs) order by r.id for no key update skip locked);
+  return v_held || array(select u.run from (select distinct run from unnest(p_runs) run) u
+    left join lateral (select true as there from sluice.workflow_run r where r.id = u.run limit 1) k on true where k.there is null);
+end $$;
+
+-- Runs other than these that have notes, at most p_max, from any of them on. Looks at one note of each run, so that a
+-- run with a million notes costs as much as one with a single note.
+create function sluice.workflow_noted(p_except bigint[], p_max int) returns bigint[]
+language plpgsql set enable_seqscan = off set enable_bitmapscan = off set plan_cache_mode = force_generic_plan set jit = off as $$
+declare v_run bigint; v_first bigint; v_last bigint; v_runs bigint[] := '{}'; v_wrapped boolean := false;
+begin
+  select min(k.run), max(k.run) into v_first, v_last from sluice.workflow_note k;
+  -- By lot, so that no run waits behind others for ever.
+  v_first := v_first + floor(random() * (v_last - v_first + 1))::bigint;
+  v_run := v_first - 1;
+  for v_look in 1..2 * p_max loop
+    v_run := (select k.run from sluice.workflow_note k where k.run > v_run order by k.run limit 1);
+    if v_wrapped then exit when v_run is null or v_run >= v_first; end if;
+    if v_run is null then v_wrapped := true; v_run := -1; continue; end if;
+    if v_run <> all (p_except) then v_runs := v_runs || v_run; end if;
+    exit when cardinality(v_runs) >= p_max;
+  end loop;
+  return v_runs;
+end $$;
+
+-- Takes notes of what happened in users' transactions and acts on them, together with what has just succeeded here
+-- (p_ids). Waits only for the runs of the latter, in the order of their ids, and that comes first. The oldest notes come
+-- first. Notes of a run that another transaction has in hand are passed over, and others are taken in their place: one
+-- run that stands still must stop no other, however many notes it has. Rows of notes and of their runs are taken with
+-- SKIP LOCKED, so it makes no difference what else is locked. Returns how many notes.
 create function sluice.workflow_notes(p_max int, p_ids bigint[] default null, out taken int, out streams int[], out made int, out joined boolean)
 language plpgsql set enable_seqscan = off set enable_bitmapscan = off set plan_cache_mode = force_generic_plan set jit = off as $$
-declare v record; v_tids tid[]; v_note_ids bigint[]; v_heard bigint[]; v_of bigint[]; v_busy bigint[]; v_ids bigint[]; v_states "char"[]; v_runs bigint[];
+declare v record; v_tids tid[]; v_note_ids bigint[]; v_of bigint[]; v_heard bigint[]; v_ids bigint[]; v_states "char"[]; v_runs bigint[]; v_more bigint[];
 begin
   made := 0; joined := false;
   if p_ids is not null then
     perform from sluice.workflow_run r where r.id = any (array(select k.run from unnest(p_ids) u(id) cross join lateral (select run from sluice.workflow_task w where w.id = u.id limit 1) k))
-      order by r.id for update;
+      order by r.id for no key update;
   end if;
-  select array_agg(x.tid), array_agg(x.id), array_agg(x.run), array_agg(coalesce(x.run, (select w.run from sluice.workflow_task w where w.id = x.id limit 1))) into v_tids, v_note_ids, v_heard, v_of
+  select array_agg(x.tid), array_agg(x.id), array_agg(x.run) into v_tids, v_note_ids, v_of
   from (select k.ctid as tid, k.id, k.run from sluice.workflow_note k order by k.n limit p_max for update skip locked) x;
-  -- guard: a note of a run in another's hand -> test/postgres/workflow/standing.test.ts: "a note of a run that another has in hand is left alone, and stops nobody"
-  v_runs := array(select r.id from sluice.workflow_run r where r.id = any (v_of) order by r.id for update skip locked);
-  v_busy := array(select distinct r.id from unnest(v_of) u(run) cross join lateral (select k.id from sluice.workflow_run k where k.id = u.run limit 1) r where r.id <> all (v_runs));
-  delete from sluice.workflow_note where ctid = any (array(select u.tid from unnest(v_tids, v_of) u(tid, run) where (u.run = any (v_busy)) is not true));
+  v_runs := sluice.workflow_free(v_of);
+  if (select count(*) from unnest(v_of) u(run) where u.run = any (v_runs)) < cardinality(v_of) then
+    -- guard: notes of busy runs are passed over -> test/postgres/workflow/standing.test.ts: "100 notes of a run that another has in hand keep no other run's note waiting"
+    v_more := sluice.workflow_free(sluice.workflow_noted(array(select distinct u from unnest(v_of) u), p_max));
+    select v_tids || array_agg(x.tid), v_note_ids || array_agg(x.id), v_of || array_agg(x.run) into v_tids, v_note_ids, v_of
+    from (select y.* from unnest(v_more) u(run) cross join lateral (
+        select k.ctid as tid, k.id, k.run from sluice.workflow_note k where k.run = u.run order by k.n limit 10 for update skip locked) y limit p_max) x;
+    v_runs := v_runs || v_more;
+  end if;
+  delete from sluice.workflow_note where ctid = any (array(select u.tid from unnest(v_tids, v_of) u(tid, run) where u.run = any (v_runs)));
   get diagnostics taken = row_count;
   if taken = 0 and p_ids is null then return; end if;
 
@@ -361,7 +399,7 @@ begin
     select * into v from sluice.workflow_ended(v_ids || p_ids, v_states || array_fill('s'::"char", array[coalesce(cardinality(p_ids), 0)]));
     streams := v.streams; made := v.made; joined := v.joined;
   end if;
-  v_heard := array(select distinct h from unnest(v_heard) h where h = any (v_runs));
+  v_heard := array(select distinct u.run from unnest(v_note_ids, v_of) u(id, run) where u.id is null and u.run = any (v_runs));
   if v_heard <> '{}' then
     select * into v from sluice.workflow_heard(v_heard);
     streams := streams || v.streams; made := made + v.made; joined := joined or v.joined;
@@ -369,15 +407,18 @@ begin
 end $$;
 
 -- Events came for these runs, whose locks the caller holds: of the nodes that wait, in their order, each takes the
--- oldest of its name. So it costs a look per node that waits, however many events nobody waits for.
+-- oldest of its name that was sent before its deadline, by the database's clock: so the outcome does not depend on when
+-- a keeper comes by. It costs a look per node that waits, however many events nobody waits for.
 create function sluice.workflow_heard(p_runs bigint[], out streams int[], out made int, out joined boolean)
 language plpgsql set enable_seqscan = off set enable_bitmapscan = off set plan_cache_mode = force_generic_plan set jit = off as $$
 declare w record; v_payload json; v_over_runs bigint[]; v_over_nodes smallint[]; v record;
 begin
   made := 0; joined := false;
-  for w in select n.run, n.node, s.event from sluice.workflow_node n join sluice.workflow_run r on r.id = n.run join sluice.workflow_step s on s.graph = r.graph and s.node = n.node
+  for w in select n.run, n.node, s.event, coalesce(t.due_at, 'infinity') as due_at from sluice.workflow_node n join sluice.workflow_run r on r.id = n.run join sluice.workflow_step s on s.graph = r.graph and s.node = n.node
+      left join lateral (select x.due_at from sluice.workflow_timer x where x.run = n.run and x.node = n.node limit 1) t on true
       where n.run = any (p_runs) and n.state = 'r' and n.kind = 'v' order by n.run, n.node loop
-    delete from sluice.workflow_event x where x.n = (select e.n from sluice.workflow_event e where e.run = w.run and e.name = w.event order by e.n limit 1) returning x.payload into v_payload;
+    delete from sluice.workflow_event x where x.n = (select e.n from sluice.workflow_event e
+      where e.run = w.run and e.name = w.event and e.created_at <= w.due_at order by e.n limit 1) returning x.payload into v_payload;
     continue when not found;
     delete from sluice.workflow_timer t where t.run = w.run and t.node = w.node;
     update sluice.workflow_node set state = 's', outcome = v_payload, finished_at = sluice.clock() where run = w.run and node = w.node;

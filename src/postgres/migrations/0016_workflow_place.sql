@@ -8,6 +8,7 @@ language plpgsql set enable_seqscan = off set enable_bitmapscan = off set plan_c
 declare v_inputs json[] := string_to_array(p_inputs, E'\x1e')::json[]; v_name text; v_fresh bigint[]; v_runs bigint[]; v_nodes smallint[];
 begin
   perform sluice.workflow_keep_graph(p_graph);
+  perform sluice.workflow_activate();
   -- An older snapshot still shows a graph that was deleted before we asked to keep it: then this fails, as any write would.
   -- guard: a graph that an old snapshot shows -> test/postgres/workflow/standing.test.ts: "a graph that was deleted after the caller's snapshot is not started"
   if current_setting('transaction_isolation') <> 'read committed' then perform from sluice.workflow_graph where id = p_graph for key share; end if;
@@ -22,7 +23,10 @@ begin
   end if;
   if v_fresh = '{}' then return; end if;
   insert into sluice.workflow_run (id, graph, open, input, bytes_max)
-  select u.id, p_graph, (select count(*) from sluice.workflow_step where graph = p_graph), u.input, p_bytes_max from unnest(ids, v_inputs) u(id, input) where u.id = any (v_fresh);
+  select u.id, p_graph, (select count(*) from sluice.workflow_step where graph = p_graph), u.input, p_bytes_max from unnest(ids, v_inputs, existed) u(id, input, existed)
+  -- A key that comes twice in this call is one run, of the first input.
+  -- guard: one run per key -> test/postgres/workflow/notes.test.ts: "an idempotency key that comes twice in one call starts one run"
+  where u.existed is not true;
   insert into sluice.workflow_node (run, node, kind, policy, state, blocked)
   select r, s.node, s.kind, s.policy, 'p', cardinality(s.deps) from unnest(v_fresh) r cross join (select * from sluice.workflow_step where graph = p_graph order by node) s;
   select array_agg(r), array_agg(s.node) into v_runs, v_nodes from unnest(v_fresh) r cross join sluice.workflow_step s where s.graph = p_graph and s.deps = '{}';
@@ -48,7 +52,7 @@ end $$;
 -- the node wait again and takes the row that it finds for its own. If another has the run, the row is looked at later.
 create function sluice.workflow_stale(p_run bigint, p_node smallint) returns void language plpgsql as $$
 begin
-  perform from sluice.workflow_run r where r.id = p_run for update skip locked;
+  perform from sluice.workflow_run r where r.id = p_run for no key update skip locked;
   -- guard: stale under the lock -> test/postgres/workflow/place.test.ts: "a resume beside one who clears away what was left behind loses nothing"
   if not found and exists (select from sluice.workflow_run r where r.id = p_run) then
     update sluice.workflow_unplaced u set due_at = sluice.clock() + interval '1 second' where u.run = p_run and u.node = p_node;
@@ -58,6 +62,51 @@ begin
     and not exists (select from sluice.workflow_node n where n.run = p_run and n.node = p_node and n.state = 'u');
 end $$;
 
+-- How long a node is put off that was tried so many times before.
+create function sluice.workflow_backoff(p_tries int) returns interval language sql immutable as
+$$ select least(60000, 100 * 4 ^ p_tries) * interval '1 millisecond' $$;
+
+-- The user's code is about to run for nodes that the caller holds in another transaction: a schema or a key function
+-- that kills the process is counted by this. Not waited for on disk: a server that dies may forget it.
+create function sluice.workflow_try(p_runs bigint[], p_nodes smallint[], p_worker bigint) returns bigint
+language plpgsql as $$
+declare v_id bigint;
+begin
+  perform set_config('synchronous_commit', 'off', true);
+  -- Of nodes that nobody took again, because their runs are gone.
+  delete from sluice.workflow_trying where id = any (array(
+    select t.id from sluice.workflow_trying t where t.begun_at < sluice.clock() - interval '1 day' for update skip locked));
+  insert into sluice.workflow_trying (worker, runs, nodes) values (p_worker, p_runs, p_nodes) returning id into v_id;
+  return v_id;
+end $$;
+
+-- It came back. In the transaction that places the nodes; or before that rolls back, in one of its own.
+create function sluice.workflow_tried(p_id bigint) returns boolean language plpgsql as $$
+begin
+  delete from sluice.workflow_trying
+  where id = any (array(select t.id from sluice.workflow_trying t where t.id = p_id for update skip locked));
+  return found;
+end $$;
+
+-- Whether a process died while it ran the user's code for this node, whose row the caller holds. Then all nodes that it
+-- had in hand are counted as tried and put off: from there they are tried one by one, so that the innocent ones are
+-- placed and the guilty one does not stand in front of them. The caller commits that and looks again.
+create function sluice.workflow_outlived(p_run bigint, p_node smallint) returns boolean language plpgsql
+set enable_seqscan = off set enable_bitmapscan = off set plan_cache_mode = force_generic_plan set jit = off as $$
+declare t record; v_any boolean := false;
+begin
+  for t in select x.* from sluice.workflow_trying x where exists (
+      select from unnest(x.runs, x.nodes) k(run, node) where k.run = p_run and k.node = p_node) for update skip locked loop
+    update sluice.workflow_unplaced u set tries = u.tries + 1, due_at = sluice.clock() + sluice.workflow_backoff(u.tries),
+      died = case when t.worker is null then u.died else u.died || t.worker end
+    where u.ctid = any (array(select x.ctid from unnest(t.runs, t.nodes) k(run, node)
+      join sluice.workflow_unplaced x on x.run = k.run and x.node = k.node for update of x skip locked));
+    delete from sluice.workflow_trying x where x.id = t.id;
+    v_any := true;
+  end loop;
+  return v_any;
+end $$;
+
 -- Of the nodes in these streams whose tasks only code can place, one that nobody has in hand. The caller
 -- keeps its row locked until all is placed (workflow_place, then workflow_placed) or rolls back. Stream by stream in
 -- any order, so that none waits behind a long line of another; within one the oldest, now and then one that was put
@@ -65,12 +114,12 @@ end $$;
 -- for our delete, so the caller ends his transaction before he looks again.
 create function sluice.workflow_take(p_streams int[], out run bigint, out node smallint, out stream int, out total int, out priority int, out attempts int, out again boolean) language plpgsql
 set enable_seqscan = off set enable_bitmapscan = off set plan_cache_mode = force_generic_plan set jit = off as $$
-declare v_stream int; v_since timestamptz; v_now timestamptz := sluice.clock();
+declare v_stream int; v_since timestamptz; v_tries int; v_now timestamptz := sluice.clock();
 begin
   again := false;
   perform sluice.workflow_impatient();
   for v_stream, v_since in select s, x.since from unnest(p_streams) s cross join lateral (values (timestamptz '-infinity'), (timestamptz 'epoch')) x(since) order by random() loop
-    select u.run, u.node, u.stream into run, node, stream from sluice.workflow_unplaced u where u.in_code and u.stream = v_stream and u.due_at between v_since and v_now
+    select u.run, u.node, u.stream, u.tries into run, node, stream, v_tries from sluice.workflow_unplaced u where u.in_code and u.stream = v_stream and u.due_at between v_since and v_now
     order by u.due_at, u.run, u.node limit 1 for update skip locked;
     exit when found;
   end loop;
@@ -78,27 +127,41 @@ begin
   select n.total, -s.rank, s.attempts into total, priority, attempts
   from sluice.workflow_run r join sluice.workflow_node n on n.run = r.id join sluice.workflow_step s on s.graph = r.graph and s.node = n.node
   where r.id = workflow_take.run and n.node = workflow_take.node and n.state = 'u';
-  if found then return; end if;
-  -- Cancelled or paused while another had it in hand, who found that out and rolled back.
-  perform sluice.workflow_stale(run, node);
+  if not found then
+    -- Cancelled or paused while another had it in hand, who found that out and rolled back.
+    perform sluice.workflow_stale(run, node);
+  -- guard: the code of a node that kills its process is counted -> test/postgres/workflow/place.test.ts: "a node whose code kills the process is counted each time, and fails after ten"
+  elsif exists (select from sluice.workflow_trying) and sluice.workflow_outlived(run, node) then
+    null;
+  elsif v_tries >= 10 then
+    perform sluice.workflow_misplaced(run, node, sluice.workflow_error('poisoned', format('its tasks could not be created in %s tries: '
+      'in the last one the process died while it checked an input or decided a key of this node', v_tries)));
+  else
+    return;
+  end if;
   run := null; again := true;
 end $$;
 
 -- The same for many nodes of one task each that were never tried, with their inputs: at most p_max, and until their
--- inputs are p_bytes long. One that cannot be rendered is left out. A row without a run: there are others, such as
--- fan-outs and those that were put off, for workflow_take.
+-- inputs are p_bytes long. One that cannot be rendered, or with which a process died, is left out. A row without a run:
+-- there are others, such as fan-outs and those that were put off, for workflow_take.
 create function sluice.workflow_take_small(p_streams int[], p_max int, p_bytes int) returns table (run bigint, node smallint, stream int, priority int, attempts int, input text) language plpgsql
 set enable_seqscan = off set enable_bitmapscan = off set plan_cache_mode = force_generic_plan set jit = off as $$
-declare v_stream int; v_runs bigint[]; v_nodes smallint[]; v_seen int := 0; v_taken int := 0; v_bytes int := 0; v_now timestamptz := sluice.clock();
+declare v_stream int; v_runs bigint[]; v_nodes smallint[]; v_seen int := 0; v_taken int := 0; v_bytes int := 0; v_now timestamptz := sluice.clock(); v_died text[];
 begin
   perform sluice.workflow_impatient();
   for v_stream in select s from unnest(p_streams) s order by random() loop
     select array_agg(x.run), array_agg(x.node) into v_runs, v_nodes from (
       select u.run, u.node from sluice.workflow_unplaced u where u.in_code and u.stream = v_stream and u.due_at = '-infinity'
       order by u.run, u.node limit p_max - v_seen for update skip locked) x;
+    -- Read after the rows were locked: what is still being tried then is by nobody who lives.
+    v_died := array(select k.run || ':' || k.node from sluice.workflow_trying t cross join lateral unnest(t.runs, t.nodes) k(run, node)
+      where t.runs && v_runs);
     for i in 1..coalesce(cardinality(v_runs), 0) loop
       v_seen := v_seen + 1;
       continue when v_bytes >= p_bytes;
+      -- guard: a batch leaves out what a process died with -> test/postgres/workflow/place.test.ts: "after a crash the nodes of a batch are tried one by one, and the innocent ones are placed"
+      continue when v_runs[i] || ':' || v_nodes[i] = any (v_died);
       begin
         select n.run, n.node, n.stream, -s.rank, s.attempts, sluice.workflow_render(n.run, s.parts, s.ref_nodes, s.ref_paths, r.bytes_max) into run, node, stream, priority, attempts, input
         from sluice.workflow_node n join sluice.workflow_run r on r.id = n.run join sluice.workflow_step s on s.graph = r.graph and s.node = n.node
@@ -127,7 +190,7 @@ set enable_seqscan = off set enable_bitmapscan = off set plan_cache_mode = force
 declare v_inputs json[] := string_to_array(p_inputs, E'\x1e')::json[]; v_ids bigint[]; v_tids tid[];
 begin
   -- guard: small ones in the order of their runs -> test/postgres/workflow/place.test.ts: "many at once lock their runs in the order of their ids"
-  perform from sluice.workflow_run r where r.id = any (p_lock) order by r.id for update;
+  perform from sluice.workflow_run r where r.id = any (p_lock) order by r.id for no key update;
   v_tids := array(select x.tid from unnest(p_runs, p_nodes) with ordinality u(run, node, i) cross join lateral (
     select n.ctid as tid from sluice.workflow_node n where n.run = u.run and n.node = u.node and n.state = 'u' and n.kind = 't' and n.stream = p_stream limit 1) x order by u.i);
   -- guard: small ones only while they are wanted -> test/postgres/workflow/place.test.ts: "of many that are placed at once none is, if one is not wanted any more"
@@ -208,14 +271,16 @@ end $$;
 create function sluice.workflow_placed(p_run bigint, p_node smallint) returns boolean language plpgsql as $$
 declare v sluice.workflow_node; v_placed int; v_outer bigint; v_paused boolean := false;
 begin
-  -- A handler's fan-out is paused from its beginning if the run of its task is. Whoever pauses that run locks it, and
-  -- looks for what its tasks made when he has committed: so one of the two sees the other. Its id is lower than ours.
+  -- A handler's fan-out is paused from its beginning if the run of its task is. A pause of that run locks its row FOR
+  -- UPDATE, and what its tasks made is looked up after the commit: so one of the two sees the other. Its id is lower than
+  -- ours. FOR KEY SHARE, which stops a pause or a resume and nothing else: however many tasks fan out, no settle waits.
   v_outer := (select r.outer_run from sluice.workflow_run r where r.id = p_run);
   if v_outer is not null then
+    -- guard: no settle waits for a map in the making -> test/postgres/workflow/inner.test.ts: "a settle of a run does not wait for a map that one of its tasks is making"
     -- guard: a map is paused with the run of its task -> test/postgres/workflow/races.test.ts: "a map that is made beside a pause of its task's run is paused, whoever comes first"
-    select r.paused into v_paused from sluice.workflow_run r where r.id = v_outer for share;
+    select r.paused into v_paused from sluice.workflow_run r where r.id = v_outer for key share;
   end if;
-  perform from sluice.workflow_run where id = p_run for update;
+  perform from sluice.workflow_run where id = p_run for no key update;
   select * into v from sluice.workflow_node where run = p_run and node = p_node;
   -- guard: placed only while it is wanted -> test/postgres/workflow/place.test.ts: "a run that is cancelled while its tasks are placed gets none"
   if v.state <> 'u' then return false; end if;
@@ -234,7 +299,7 @@ end $$;
 create function sluice.workflow_misplaced(p_run bigint, p_node smallint, p_error json) returns boolean language plpgsql as $$
 declare v record;
 begin
-  perform from sluice.workflow_run where id = p_run for update;
+  perform from sluice.workflow_run where id = p_run for no key update;
   update sluice.workflow_node set state = 'f', outcome = p_error, total = 0, finished_at = sluice.clock() where run = p_run and node = p_node and state = 'u';
   if not found then return false; end if;
   -- guard: nobody waits for a placer -> test/postgres/workflow/place.test.ts: "a node fails while another has it in hand, who waits for nobody but its run"
@@ -257,7 +322,7 @@ begin
   if v_tries >= 10 then
     return sluice.workflow_misplaced(p_run, p_node, sluice.workflow_error(p_code, format('its tasks could not be created in %s tries, the last time because: %s', v_tries, p_message)));
   end if;
-  update sluice.workflow_unplaced u set tries = v_tries, due_at = sluice.clock() + least(60000, 100 * 4 ^ u.tries) * interval '1 millisecond' where u.run = p_run and u.node = p_node;
+  update sluice.workflow_unplaced u set tries = v_tries, due_at = sluice.clock() + sluice.workflow_backoff(u.tries) where u.run = p_run and u.node = p_node;
   return true;
 end $$;
 

@@ -14,6 +14,7 @@ begin
   select r.id into run from sluice.workflow_run r where r.parent = p_id and r.name = p_name;
   fresh := not found;
   if not fresh then return; end if;
+  perform sluice.workflow_activate();
   run := nextval('sluice.workflow_id');
   -- guard: a map is opened once -> test/postgres/workflow/races.test.ts: "of two that open the same map at the same moment one makes it and the other finds it"
   insert into sluice.workflow_run (id, open, input, bytes_max, parent, name, outer_run, state, finished_at)
@@ -25,7 +26,7 @@ begin
   end if;
   insert into sluice.workflow_node (run, node, kind, policy, state, blocked, total, window_size, lane, stream, started_at, finished_at)
   values (run, 1, 'e', case p_policy when 'finish' then 'n' when 'collect' then 'o' else 'a' end::"char", case when p_total = 0 then 's' else 'u' end::"char", 0, p_total, p_window,
-    case when p_window is not null then (3::bigint << 60) | nextval('sluice.workflow_lane') end, p_stream, sluice.clock(), case when p_total = 0 then sluice.clock() end);
+    case when p_window is not null then (2::bigint << 60) | nextval('sluice.workflow_lane') end, p_stream, sluice.clock(), case when p_total = 0 then sluice.clock() end);
 end $$;
 
 -- A handler's fan-out that exists, and what it was made of.
@@ -51,9 +52,9 @@ begin
   ), back as materialized (
     select g.id, g.attempt, g.held, t.stream, t.rank, t.gate, t.lanes, t.lane_limits from gone g cross join lateral (select * from sluice.task where id = g.id limit 1) t
   ), to_ready as (
-    insert into sluice.ready (id, stream, rank, attempt, lanes) select id, stream, rank, attempt, lanes from back where held >= coalesce(cardinality(lanes), 0) and gate = 0
+    insert into sluice.ready (id, stream, rank, attempt, turn, lanes) select id, stream, rank, attempt, sluice.own_turn(id), lanes from back where held >= coalesce(cardinality(lanes), 0) and gate = 0
   ), to_gated as (
-    insert into sluice.gated (id, stream, gate, rank, attempt, lanes) select id, stream, gate, rank, attempt, lanes from back where held >= coalesce(cardinality(lanes), 0) and gate <> 0
+    insert into sluice.gated (id, stream, gate, rank, attempt, turn, lanes) select id, stream, gate, rank, attempt, sluice.own_turn(id), lanes from back where held >= coalesce(cardinality(lanes), 0) and gate <> 0
   ), to_wait as (
     insert into sluice.wait (id, lane, place, rank, attempt, held, stream, gate, lanes, lane_limits)
     select id, lanes[held + 1], sluice.lane_place(lanes[held + 1], rank), rank, attempt, held, stream, gate, lanes, lane_limits from back where held < cardinality(lanes)

@@ -9,7 +9,7 @@ begin
     begin
       perform sluice.barrier_shared();
       -- guard: the shared barrier is let go -> test/postgres/workflow/again.test.ts: "while another holds its run, a retry stops no change of a limit"
-      perform from sluice.workflow_run where id = any (p_runs) order by id for update;
+      perform from sluice.workflow_run where id = any (p_runs) order by id for no key update;
       return found;
     exception when lock_not_available then
       null;
@@ -57,6 +57,7 @@ begin
     perform sluice.workflow_cascade(array_fill(p_run, array[cardinality(v_nodes)]), v_nodes);
   end if;
   perform sluice.workflow_halt_run(p_run, 1000);
+  if exists (select from sluice.workflow_halt where run = p_run) then perform sluice.look_by(sluice.clock() + interval '100 milliseconds'); end if;
   return case when (select finished_at from sluice.workflow_run where id = p_run) is null then 'asked' else 'cancelled' end;
 end $$;
 
@@ -153,7 +154,7 @@ language plpgsql set enable_seqscan = off set enable_bitmapscan = off set plan_c
 declare v_maps bigint[] := sluice.workflow_inner(null, p_tasks, 1000); v_run bigint; v_n int := 0;
 begin
   if v_maps = '{}' then return 0; end if;
-  v_maps := array(select r.id from sluice.workflow_run r where r.id = any (v_maps) and r.finished_at is null order by r.id for update skip locked);
+  v_maps := array(select r.id from sluice.workflow_run r where r.id = any (v_maps) and r.finished_at is null order by r.id for no key update skip locked);
   perform sluice.workflow_stop_maps(v_maps);
   foreach v_run in array v_maps loop
     exit when v_n >= p_max;

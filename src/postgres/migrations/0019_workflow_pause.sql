@@ -26,6 +26,7 @@ begin
     perform sluice.refuse('too_many_events', format('run %s has 1,000 events that no node has taken', p_run)); end if;
   insert into sluice.workflow_event (run, name, payload) values (p_run, p_name, coalesce(p_payload, 'null'));
   insert into sluice.workflow_note (run) values (p_run);
+  perform sluice.look_by(sluice.clock() + interval '100 milliseconds');
   return true;
 end $$;
 
@@ -34,7 +35,7 @@ create function sluice.workflow_apply(p_runs bigint[]) returns void language plp
 begin
   update sluice.lane l set cap = sluice.lane_cap(l.id, -2) where l.id = any (array(select lane from sluice.workflow_node where run = any (p_runs) and state = 'r' and lane is not null order by lane));
   insert into sluice.dirty (lane, limit_id) select l.id, -2 from sluice.lane l where l.used < l.cap and l.id = any (array(select lane from sluice.workflow_node where run = any (p_runs) and state = 'r' and lane is not null));
-  insert into sluice.lowered select -2 where exists (select from sluice.lane l where l.used > l.cap and l.id = any (array(select lane from sluice.workflow_node where run = any (p_runs) and lane is not null))) on conflict do nothing;
+  insert into sluice.lowered (limit_id) select -2 where exists (select from sluice.lane l where l.used > l.cap and l.id = any (array(select lane from sluice.workflow_node where run = any (p_runs) and lane is not null))) on conflict (limit_id) do update set turn = 0;
   perform sluice.ring(array(select distinct stream from sluice.workflow_node where run = any (p_runs) and state = 'r' and stream is not null), 50);
 end $$;
 

@@ -3,12 +3,16 @@
 -- Runs again from what failed: tasks that failed or were cancelled run again in their old place, of an each only
 -- those items; whatever comes after them begins anew when its turn comes, also branches that the failure had
 -- started. What succeeded before is kept. Tasks come back in pieces: the first here, the others by workflow_further or
--- a keeper. Returns how many nodes, 0 if nothing failed.
-create function sluice.workflow_retry(p_run bigint) returns int language plpgsql
+-- a keeper. Returns how many nodes, 0 if nothing failed. p_token: see sluice.retried.
+create function sluice.workflow_retry(p_run bigint, p_token bigint default null) returns int language plpgsql
 set lock_timeout = '2s' set enable_seqscan = off set enable_bitmapscan = off set plan_cache_mode = force_generic_plan set jit = off as $$
-declare r sluice.workflow_run; v_seeds smallint[]; v_again smallint[]; v_after smallint[]; v_go smallint[];
+declare r sluice.workflow_run; v_seeds smallint[]; v_again smallint[]; v_after smallint[]; v_go smallint[]; v_before int;
 begin
   perform sluice.workflow_shared(array[p_run]);
+  -- Under the run's lock: a first call that is still under way has committed by now, or has not begun.
+  -- guard: a retry of a run is asked for twice -> test/postgres/workflow/again.test.ts: "a retry of a run that is asked for again under its token is told the same, also when the run is paused"
+  select x.answer into v_before from sluice.retried x where x.token = p_token;
+  if found then return v_before; end if;
   select * into r from sluice.workflow_run where id = p_run;
   -- guard: what is being pruned is gone -> test/postgres/workflow/keep.test.ts: "a run of which a part is pruned is gone for whoever asks"
   if not found or r.pruning then perform sluice.refuse('run_not_found', 'there is no such run'); end if;
@@ -21,6 +25,7 @@ begin
       join sluice.workflow_node x on x.run = p_run and x.node = s.node and x.state = 's'
       where s.graph = r.graph and d.node = n.node and d.dep_on = 'f' and d.recovers) order by n.node);
   if v_seeds = '{}' then return 0; end if;
+  perform sluice.workflow_activate();
   with recursive after as (
     select x.node from sluice.workflow_step s cross join lateral unnest(s.successors) x(node) where s.graph = r.graph and s.node = any (v_seeds)
     union select x.node from after a join sluice.workflow_step s on s.graph = r.graph and s.node = a.node cross join lateral unnest(s.successors) x(node)
@@ -50,10 +55,16 @@ begin
   update sluice.workflow_run set state = 'r', stopping = false, paused = false, finished_at = null, outcome = null,
     open = (select count(*) from sluice.workflow_node n where n.run = p_run and n.finished_at is null) where id = p_run;
   -- guard: a retry resumes what was fanned out -> test/postgres/workflow/inner.test.ts: "what a paused run's task had fanned out goes on when the run is cancelled and retried"
-  if r.paused then perform sluice.workflow_lead(array[p_run], p_run); end if;
+  if r.paused then
+    -- Waits for a task's fan-out that is about to be committed as paused, as a resume does.
+    perform from sluice.workflow_run where id = p_run for update;
+    perform sluice.workflow_lead(array[p_run], p_run);
+  end if;
   v_after := array(select node from sluice.workflow_node n where n.run = p_run and n.node = any (v_go) and n.blocked = 0 order by node);
   if v_after <> '{}' then perform sluice.workflow_set_off(array_fill(p_run, array[cardinality(v_after)]), v_after); end if;
   perform sluice.workflow_again_run(p_run, 1000);
+  if exists (select from sluice.workflow_again where run = p_run) then perform sluice.look_by(sluice.clock() + interval '100 milliseconds'); end if;
+  perform sluice.note_retried(p_token, cardinality(v_seeds));
   return cardinality(v_seeds);
 end $$;
 
@@ -106,6 +117,7 @@ create function sluice.workflow_map_again(p_parents bigint[]) returns void langu
 set enable_seqscan = off set enable_bitmapscan = off set plan_cache_mode = force_generic_plan set jit = off as $$
 declare v_runs bigint[]; v_good bigint[];
 begin
+  perform sluice.workflow_activate();
   v_runs := array(select r.id from (select k.id, k.state, k.finished_at from sluice.workflow_run k where k.parent = any (p_parents) offset 0) r where r.finished_at is not null and r.state in ('f', 'c'));
   -- One that came to its end by itself while it was being cancelled has succeeded, and nothing of it is left to run.
   v_good := array(select n.run from sluice.workflow_node n where n.run = any (v_runs) and n.state = 's');
@@ -124,7 +136,7 @@ declare w sluice.workflow_task; v_state "char"; v_paused boolean;
 begin
   select * into w from sluice.workflow_task where id = p_id;
   -- Also one that is over: a retry of it may be under way.
-  select paused and finished_at is null into v_paused from sluice.workflow_run where id = w.run for update;
+  select paused and finished_at is null into v_paused from sluice.workflow_run where id = w.run for no key update;
   select state into v_state from sluice.done where id = p_id and state in ('f', 'c');
   if not found then return false; end if;
   -- guard: not counted twice -> test/postgres/workflow/again.test.ts: "a task that a retry of its run is bringing back is not brought back twice"

@@ -5,10 +5,10 @@
 -- p_after: the run up to which a walk over those of which tasks are to run again has come, 0 to begin; after: where to go on.
 create function sluice.workflow_keep(p_max int, p_after bigint default 0, out moved int, out next_ms bigint, out unplaced boolean, out after bigint)
 language plpgsql set lock_timeout = '2s' set enable_seqscan = off set enable_bitmapscan = off set plan_cache_mode = force_generic_plan set jit = off as $$
-declare v_now timestamptz := sluice.clock(); v record; v_runs bigint[]; v_nodes smallint[]; v_run bigint; v_left int := p_max; v_from bigint; v_look bigint[];
+declare v_now timestamptz := sluice.clock(); v record; v_runs bigint[]; v_heard bigint[]; v_nodes smallint[]; v_run bigint; v_left int := p_max; v_from bigint; v_look bigint[];
 begin
   moved := 0; unplaced := false; after := 0;
-  if not exists (select from sluice.workflow_run where finished_at is null) then return; end if;
+  if not exists (select from sluice.workflow_active) then return; end if;
   perform sluice.barrier_shared();
   if exists (select from sluice.workflow_note) then
     select * into v from sluice.workflow_notes(p_max);
@@ -18,7 +18,15 @@ begin
   -- A run's row first, then its timers: whoever holds the run may delete them.
   if exists (select from sluice.workflow_timer where due_at <= v_now) then
     v_runs := array(select r.id from sluice.workflow_run r where r.id = any (array(select t.run from sluice.workflow_timer t where t.due_at <= v_now order by t.due_at limit p_max))
-      order by r.id for update skip locked);
+      order by r.id for no key update skip locked);
+    -- An event that was sent in time wins, wherever its note stands in the line.
+    -- guard: an event in time beats its timeout -> test/postgres/workflow/wait.test.ts: "an event that was sent in time wins over its timeout, however many notes stand before it"
+    v_heard := array(select t from unnest(v_runs) t where exists (select from sluice.workflow_event e where e.run = t));
+    if v_heard <> '{}' then
+      select * into v from sluice.workflow_heard(v_heard);
+      moved := moved + v.made;
+      if v.made > 0 and exists (select from sluice.worker where asleep) then perform sluice.ring(v.streams, v.made); end if;
+    end if;
     with rung as (
       delete from sluice.workflow_timer t where t.run = any (v_runs) and t.due_at <= v_now returning t.run, t.node
     ), over as (
@@ -35,7 +43,7 @@ begin
   end if;
   -- First those that have tasks nobody has looked at; else by lot, so that none is left out for ever.
   for v_run in select h.run from sluice.workflow_halt h group by h.run order by bool_and(h.item is null), random() limit 32 loop
-    perform from sluice.workflow_run where id = v_run for update skip locked;
+    perform from sluice.workflow_run where id = v_run for no key update skip locked;
     if found then v_left := v_left - sluice.workflow_halt_run(v_run, v_left); end if;
     exit when v_left <= 0;
   end loop;
@@ -49,7 +57,7 @@ begin
   v_from := case when exists (select from sluice.workflow_again a where a.run > p_after) then p_after else 0 end;
   v_look := array(select a.run from sluice.workflow_again a where a.run > v_from order by a.run, a.node limit 100);
   if v_look <> '{}' then
-    v_runs := array(select r.id from sluice.workflow_run r where r.id = any (v_look) and not r.paused order by r.id for update skip locked);
+    v_runs := array(select r.id from sluice.workflow_run r where r.id = any (v_look) and not r.paused order by r.id for no key update skip locked);
     -- guard: lanes of several runs by id -> test/postgres/workflow/again.test.ts: "a keeper that brings back several runs locks their windows in the order of all"
     perform from sluice.lane l where l.id = any (array(select n.lane from sluice.workflow_again x join sluice.workflow_node n on n.run = x.run and n.node = x.node
       where x.run = any (v_runs) and x.item = -1 and n.lane is not null)) order by l.id for update;
@@ -87,7 +95,7 @@ begin
   end if;
   for v in select o.ctid as tid, o.run from sluice.workflow_orphan o order by o.run limit p_max for update skip locked loop
     -- guard: what is left of a task is locked before the task is looked at -> test/postgres/workflow/races.test.ts: "what a task had fanned out goes on if the task is retried before anybody cancels it"
-    select * into v_run from sluice.workflow_run where id = v.run for update skip locked;
+    select * into v_run from sluice.workflow_run where id = v.run for no key update skip locked;
     -- In another's hand: next time.
     continue when not found and exists (select from sluice.workflow_run where id = v.run);
     delete from sluice.workflow_orphan where ctid = v.tid;
@@ -106,14 +114,27 @@ begin
   after_parent := coalesce((select x.id from sluice.parent x where x.id > p_after_parent order by x.id offset 999 limit 1), 0);
 end $$;
 
--- Runs older than their time, with their tasks: at most p_max tasks and runs at once. One of which only a part is gone
+-- The first of these runs that have no more than p_max nodes together; at least one, whose nodes are at most 500.
+create function sluice.workflow_few_nodes(p_runs bigint[], p_max int) returns bigint[]
+language plpgsql set enable_seqscan = off set enable_bitmapscan = off set plan_cache_mode = force_generic_plan set jit = off as $$
+declare v_run bigint; v_runs bigint[] := '{}'; v_n int := 0;
+begin
+  foreach v_run in array p_runs loop
+    v_n := v_n + (select count(*) from sluice.workflow_node n where n.run = v_run);
+    exit when v_n > p_max and v_runs <> '{}';
+    v_runs := v_runs || v_run;
+  end loop;
+  return v_runs;
+end $$;
+
+-- Runs older than their time, with their tasks: at most p_max tasks, runs and nodes at once. One of which only a part is gone
 -- is marked, and gone for whoever asks. A task that still holds its order key is let go from its run and stays. A
 -- handler's fan-out is kept while its task may ask for it: also one that failed may be tried again. So old ones may stay
 -- for long, and are looked at in parts: the oldest, and some by a walk, which has come up to p_after, 0 to begin; after:
 -- where to go on, 0: it has come to the end.
 create function sluice.workflow_prune(p_succeeded_ms bigint, p_failed_ms bigint, p_cancelled_ms bigint, p_max int, p_after bigint default 0, out pruned int, out after bigint) language plpgsql
 set enable_seqscan = off set enable_bitmapscan = off set plan_cache_mode = force_generic_plan set jit = off as $$
-declare v_now timestamptz := sluice.clock(); v_runs bigint[]; v_look bigint[]; v_maps bigint[]; v_cut bigint[]; v_ids bigint[]; v_blocking bigint[]; v_n int; v_gone int;
+declare v_now timestamptz := sluice.clock(); v_runs bigint[]; v_look bigint[]; v_maps bigint[]; v_cut bigint[]; v_ids bigint[]; v_blocking bigint[]; v_n int; v_bare int; v_gone int;
 begin
   pruned := 0;
   v_runs := array(select x.id from (values ('s'::"char", p_succeeded_ms), ('f', p_failed_ms), ('c', p_cancelled_ms)) a(state, ms)
@@ -135,6 +156,9 @@ begin
   delete from sluice.done where id = any (v_ids) and id <> all (v_blocking);
   delete from sluice.task where id = any (v_ids) and id <> all (v_blocking);
   v_runs := array(select r.id from unnest(v_runs) r(id) where not exists (select from sluice.workflow_task w where w.run = r.id));
+  v_bare := cardinality(v_runs);
+  -- guard: few nodes at once -> test/postgres/workflow/keep.test.ts: "pruning deletes a bounded number of nodes at once, whole runs at a time"
+  v_runs := sluice.workflow_few_nodes(v_runs, p_max);
   delete from sluice.workflow_node where run = any (v_runs);
   delete from sluice.workflow_event where run = any (v_runs);
   delete from sluice.workflow_unplaced where ctid = any (array(select ctid from sluice.workflow_unplaced where run = any (v_runs) for update skip locked));
@@ -142,6 +166,7 @@ begin
   get diagnostics v_gone = row_count;
   update sluice.workflow_run set pruning = true where id = any (v_cut) and not pruning;
   pruned := v_n + v_gone;
+  if v_gone < v_bare then pruned := greatest(pruned, p_max); end if;
   -- Of what was seen some may be left: the walk stays here.
   if pruned >= p_max then after := p_after; end if;
 end $$;

@@ -19,11 +19,12 @@ create function sluice.violations() returns table (what text, id bigint, used bi
     select id from sluice.ready union all select id from sluice.gated union all select id from sluice.wait union all select id from sluice.scheduled
     union all select id from sluice.park union all select id from sluice.parent union all select id from sluice.suspect union all select id from sluice.run union all select id from sluice.done
   )
-  select 'slots differ from holders' as what, coalesce(l.id, e.lane) as id, l.used::bigint as used, l.cap::bigint as cap, coalesce(e.n, 0)::bigint as held
+  select 'slots differ from holders' as what, coalesce(l.id, e.lane) as id, l.used::bigint as used, sluice.cap_of(l.cap, l.limit_id)::bigint as cap, coalesce(e.n, 0)::bigint as held
     from sluice.lane l full join expected e on e.lane = l.id where coalesce(l.used, 0) <> coalesce(e.n, 0)
   union all select 'order key held twice', l.id, l.used, l.cap, null from sluice.lane l where l.id >> 60 = 1 and l.used > 1
   union all select 'waiter without a waker', w.lane, l.used, l.cap, null from (select distinct lane from sluice.wait) w left join sluice.lane l on l.id = w.lane
-    where (l.id is null or l.used < case when w.lane >> 60 = 3 then sluice.lane_cap(w.lane, -2) else l.cap end) and not exists (select from sluice.dirty d where d.lane = w.lane)
+    where (l.id is null or l.used < case when w.lane >> 60 = 2 then sluice.lane_cap(w.lane, -2) else sluice.cap_of(l.cap, l.limit_id) end) and not exists (select from sluice.dirty d where d.lane = w.lane)
+      and not exists (select from sluice.postponed p where p.lane = w.lane) and not exists (select from sluice.changed c where c.limit_id = l.limit_id and c.after < l.id)
   union all select 'gate differs from holders', g.id, g.used, g.cap, r.n from sluice.gate g cross join lateral (
     select (select count(*) from sluice.run where g.id = any (sluice.gates_of(run.gate) || stream_gate)) + coalesce((select sum(n) from sluice.credit c where c.gate = g.id), 0) as n) r where g.used <> r.n
   union all select 'task in two states', id, null, null, count(*) from place group by id having count(*) > 1
@@ -43,6 +44,8 @@ create function sluice.violations() returns table (what text, id bigint, used bi
   union all select 'a run that nothing moves', r.id, r.open, null, null from sluice.workflow_run r where r.finished_at is null and not exists (
     select from sluice.workflow_node n where n.run = r.id and (n.state = 'h' or n.state = 'r' and n.kind = 'v' or n.state = 'r' and exists (select from sluice.workflow_timer t where t.run = n.run and t.node = n.node)
       or n.state = 'u' and exists (select from sluice.workflow_unplaced u where u.run = n.run and u.node = n.node) or n.state = 'r' and n.total > n.succeeded + n.failed + n.cancelled))
+  union all select 'a run lives and no step looks for it', r.id, r.open, null, null from sluice.workflow_run r
+    where r.finished_at is null and not exists (select from sluice.workflow_active)
   union all select 'a run''s open nodes differ', r.id, r.open, null, x.n from sluice.workflow_run r
     cross join lateral (select count(*) as n from sluice.workflow_node n where n.run = r.id and n.state in ('p', 'h', 'u', 'r')) x where x.n <> r.open
   union all select 'a run is over with tasks that are not', r.id, null, null, w.id from sluice.workflow_run r join sluice.workflow_task w on w.run = r.id
@@ -52,7 +55,8 @@ create function sluice.violations() returns table (what text, id bigint, used bi
       and not exists (select from sluice.done d where d.id = w.id) and not exists (select from sluice.run x where x.id = w.id)
   union all select 'tasks are to come back to a node that does not run', a.run, null, null, a.node from sluice.workflow_again a
     where not exists (select from sluice.workflow_node n where n.run = a.run and n.node = a.node and n.state = 'r' and not n.failing)
-  union all select 'a window is left without its node', l.id, l.used, l.cap, null from sluice.lane l where l.id >> 60 = 3 and not exists (select from sluice.dirty d where d.lane = l.id)
+  union all select 'a window is left without its node', l.id, l.used, l.cap, null from sluice.lane l where l.id >> 60 = 2 and not exists (select from sluice.dirty d where d.lane = l.id)
+    and not exists (select from sluice.postponed p where p.lane = l.id)
     and not exists (select from sluice.workflow_node n where n.lane = l.id and n.state in ('u', 'r'))
   union all select 'a parent sleeps beside children that ended', p.id, null, null, r.id from sluice.parent p join sluice.workflow_run r on r.id = any (p.runs) where r.finished_at is not null
   union all select 'a parent sleeps without children', p.id, null, null, null from sluice.parent p where not exists (select from sluice.workflow_run r where r.id = any (p.runs))

@@ -76,7 +76,7 @@ begin
   v_cap := coalesce(v_cap, sluice.lane_cap(v_lane, v_limit));
   -- Without what was given back by a note that nobody has looked at yet.
   v_used := greatest(0, coalesce(v_used, 0) - coalesce((select sum(d.freed) from sluice.dirty d where d.lane = v_lane and d.freed > 0), 0));
-  if v_level = 3 then
+  if v_level = 2 then
     select k.run, r.paused, k.failing or r.stopping as stopping, k.window_size, coalesce(s.name, r.name) as name, k.state into n
     from sluice.workflow_node k join sluice.workflow_run r on r.id = k.run left join sluice.workflow_step s on s.graph = r.graph and s.node = k.node where k.lane = v_lane;
     if n.stopping and n.state in ('u', 'r') then return array[json_build_object('kind', 'stopping', 'run', n.run::text)]; end if;
@@ -97,30 +97,31 @@ begin
     return array[json_build_object('kind', case when v_holders -> 0 ->> 'state' = 'failed' then 'blocked' else 'order' end, 'key', split_part(v_key, E'\x1f', -1),
       'scope', case when v_key like E'%\x1f%' then split_part(v_key, E'\x1f', 1) end, 'before', v_before, 'holder', v_holders -> 0)];
   end if;
-  if v_level = 2 then
+  if v_level = 3 then
     return array[json_build_object('kind', 'limit', 'limit', (select l.name from sluice.limits l where l.id = v_limit), 'key', v_key, 'slots', v_cap, 'used', v_used, 'before', v_before, 'holders', v_holders)];
   end if;
   return v_shut || json_build_object('kind', 'window', 'run', n.run::text, 'node', n.name, 'slots', n.window_size, 'used', v_used, 'before', v_before, 'holders', v_holders);
 end $$;
 
--- What it meets at a total, if that is full. Before it: whoever else may take of these slots.
-create function sluice.explain_gate(p_task sluice.task, p_gate int, p_here boolean) returns json language plpgsql stable set enable_seqscan = off set enable_bitmapscan = off set jit = off as $$
+-- What it meets at a total, if that is full. p_turn: its place there, null if it is not there yet. Before it: all that
+-- may take of these slots.
+create function sluice.explain_gate(p_task sluice.task, p_gate int, p_turn bigint) returns json language plpgsql stable set enable_seqscan = off set enable_bitmapscan = off set jit = off as $$
 declare v_cap int; v_used int := sluice.gate_used(p_gate); v_before int; v_gates int[];
 begin
   select g.cap into v_cap from sluice.gate g where g.id = p_gate;
   -- A limit that was removed has no counter, and limits nothing.
   if v_cap is null or v_used < v_cap then return null; end if;
-  if p_here then
+  if p_turn is not null then
     v_gates := array[p_gate] || array(select s.id from sluice.gate_set s where s.gates @> array[p_gate] limit 1000);
     v_before := (select count(*) from (
       select from sluice.gate_stream gs cross join unnest(v_gates) x(gate)
-      cross join lateral (select from sluice.gated w where w.stream = gs.stream and w.gate = x.gate and (w.rank, w.id) < (p_task.rank, p_task.id) limit 10000) w
+      cross join lateral (select from sluice.gated w where w.stream = gs.stream and w.gate = x.gate and (w.rank, w.turn) < (p_task.rank, p_turn) limit 10000) w
       where gs.gate = p_gate
       union all
       -- Of a type whose own limit it is, also those without totals, and with others.
       select from sluice.stream s cross join lateral (
-        (select from sluice.ready r where r.stream = s.id and (r.rank, r.id) < (p_task.rank, p_task.id) limit 10000)
-        union all (select from sluice.gated w where w.stream = s.id and w.gate <> all (v_gates) and (w.rank, w.id) < (p_task.rank, p_task.id) limit 10000)) w
+        (select from sluice.ready r where r.stream = s.id and (r.rank, r.turn) < (p_task.rank, p_turn) limit 10000)
+        union all (select from sluice.gated w where w.stream = s.id and w.gate <> all (v_gates) and (w.rank, w.turn) < (p_task.rank, p_turn) limit 10000)) w
       where s.gate = p_gate
       limit 10000) x);
   end if;
@@ -135,7 +136,7 @@ create function sluice.explain(p_id bigint, p_deep boolean default true) returns
 declare
   t sluice.task; s sluice.stream; k record; w record; x record; v_run json; v_blocks json; v_reasons json[] := '{}'; v_before int;
   -- Of how many lanes it holds a slot; whether it stands in the line of the next, and whether in that of its totals.
-  v_held int; v_stands boolean := false; v_through boolean := true; v_parked boolean := false; v_over int; v_one json;
+  v_held int; v_stands boolean := false; v_through boolean := true; v_parked boolean := false; v_over int; v_one json; v_turn bigint;
 begin
   select * into t from sluice.task where id = p_id;
   if not found then return null; end if;
@@ -179,8 +180,10 @@ begin
       v_reasons := v_reasons || sluice.explain_lane(t, i, v_stands and i = v_held + 1, p_deep and cardinality(v_reasons) = 0);
     end loop;
     v_through := v_through and cardinality(v_reasons) = 0;
+    v_turn := coalesce((select r.turn from sluice.ready r where t.lanes is not null and r.lanes is not null and r.id = p_id),
+      (select g.turn from sluice.gated g where t.lanes is not null and g.lanes is not null and g.id = p_id), sluice.own_turn(p_id));
     for x in select distinct g.id from unnest(sluice.gates_of(t.gate) || s.gate) g(id) where g.id > 0 order by g.id loop
-      v_one := sluice.explain_gate(t, x.id, v_through);
+      v_one := sluice.explain_gate(t, x.id, case when v_through then v_turn end);
       if v_one is not null then v_reasons := v_reasons || v_one; end if;
     end loop;
 
@@ -192,8 +195,8 @@ begin
     -- What its workers take first of its own type.
     if v_through then
       v_before := (select count(*) from (
-        (select from sluice.ready r where t.gate = 0 and r.stream = t.stream and (r.rank, r.id) < (t.rank, t.id) limit 10000)
-        union all (select from sluice.gated g where t.gate <> 0 and g.stream = t.stream and g.gate = t.gate and (g.rank, g.id) < (t.rank, t.id) limit 10000)) y);
+        (select from sluice.ready r where t.gate = 0 and r.stream = t.stream and (r.rank, r.turn) < (t.rank, v_turn) limit 10000)
+        union all (select from sluice.gated g where t.gate <> 0 and g.stream = t.stream and g.gate = t.gate and (g.rank, g.turn) < (t.rank, v_turn) limit 10000)) y);
     end if;
     if w.live > 0 and w.available <= 0 then
       if w.silent > 0 then v_reasons := v_reasons || json_build_object('kind', 'silent', 'workers', w.silent, 'heardAt', w.heard_at); end if;

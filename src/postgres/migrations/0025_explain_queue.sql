@@ -8,6 +8,13 @@ create function sluice.explain_window(p_lane bigint) returns text language sql s
   select case when n.failing or r.stopping then 'stopping' when r.paused then 'paused' else 'window' end from sluice.workflow_node n join sluice.workflow_run r on r.id = n.run where n.lane = p_lane
 $$;
 
+-- The first total of a task that is full, if any is. Each is looked up by its id: there may be thousands.
+create function sluice.full_total(p_gate int, p_stream_gate int) returns table (id int, cap int, used int) language sql stable as $$
+  select g.* from unnest(sluice.gates_of(p_gate) || p_stream_gate) u(id)
+  cross join lateral (select k.id, k.cap, (k.used - coalesce((select sum(c.n) from sluice.credit c where c.gate = k.id), 0))::int as used from sluice.gate k where k.id = u.id limit 1) g
+  where g.used >= g.cap order by g.id limit 1
+$$;
+
 create function sluice.explain_queue(p_queue text) returns json language plpgsql stable set jit = off set max_parallel_workers_per_gather = 0 set synchronize_seqscans = off as $$
 declare
   v_streams int[] := array(select s.id from sluice.stream s where s.queue = p_queue order by s.id); v_most int := 100000; v_now timestamptz := sluice.clock();
@@ -25,11 +32,11 @@ begin
   ), line as materialized (
     -- Through their lanes. over: the lane of which they hold a slot above a number that was lowered.
     select s.id as stream, y.gate, y.over, count(*) as n, min(y.id) as id, sum(count(*)) over (partition by s.id) >= v_most as cut from stream s
-    cross join lateral (select 0 as gate, r.id, case when v_lowered then r.lanes[sluice.over_lane(r.lanes)] end as over from sluice.ready r where r.stream = s.id order by r.rank, r.id limit v_most) y
+    cross join lateral (select 0 as gate, r.id, case when v_lowered then r.lanes[sluice.over_lane(r.lanes)] end as over from sluice.ready r where r.stream = s.id order by r.rank, r.turn limit v_most) y
     group by s.id, y.gate, y.over
     union all
     select s.id, y.gate, y.over, count(*), min(y.id), sum(count(*)) over (partition by s.id) >= v_most from stream s
-    cross join lateral (select g.gate, g.id, case when v_lowered then g.lanes[sluice.over_lane(g.lanes)] end as over from sluice.gated g where g.stream = s.id order by g.gate, g.rank, g.id limit v_most) y
+    cross join lateral (select g.gate, g.id, case when v_lowered then g.lanes[sluice.over_lane(g.lanes)] end as over from sluice.gated g where g.stream = s.id order by g.gate, g.rank, g.turn limit v_most) y
     group by s.id, y.gate, y.over
     union all
     select c.stream, t.gate, null, 1, c.id, false from sluice.suspect c cross join lateral (select k.gate from sluice.task k where k.id = c.id limit 1) t where c.stream = any (v_streams)
@@ -38,7 +45,7 @@ begin
   ), waiting as materialized (
     select stream, lane, place, id, lane_limits[held + 1] as limit_id from sluice.wait where stream = any (v_streams) limit v_most
   ), at_lane as materialized (
-    select y.lane, y.limit_id, case when y.lane >> 60 = 3 then sluice.lane_cap(y.lane, -2) else coalesce(l.cap, sluice.lane_cap(y.lane, y.limit_id)) end::bigint - coalesce(l.used, 0) + coalesce(g.n, 0) as free
+    select y.lane, y.limit_id, case when y.lane >> 60 = 2 then sluice.lane_cap(y.lane, -2) else coalesce(l.cap, sluice.lane_cap(y.lane, y.limit_id)) end::bigint - coalesce(l.used, 0) + coalesce(g.n, 0) as free
     from (select distinct lane, limit_id from waiting) y left join sluice.lane l on l.id = y.lane left join given_back g on g.lane = y.lane
   ), stood as (
     -- The first of a lane have what is free of it.
@@ -49,24 +56,22 @@ begin
   ), later as materialized (
     select t.stream, c.id, c.run_at from sluice.scheduled c join sluice.task t on t.id = c.id where t.stream = any (v_streams) limit v_most
   ), held as (
-    select s.type, coalesce(case when l.over is not null then case when l.over >> 60 = 3 then sluice.explain_window(l.over) else 'limit' end end, case when f.id is not null then 'limit' end,
+    select s.type, coalesce(case when l.over is not null then case when l.over >> 60 = 2 then sluice.explain_window(l.over) else 'limit' end end, case when f.id is not null then 'limit' end,
         case when exists (select from sluice.suspect c where c.id = l.id) and s.held_by is distinct from 'paused' and s.held_by is distinct from 'noWorker' then 'suspect' end, s.held_by, 'next') as kind,
       case when l.over is null then f.id else (select nullif(greatest(k.limit_id, 0), 0) from sluice.lane k where k.id = l.over) end as limit_id,
       case when l.over is null then f.cap end as slots, case when l.over is null then f.used end as used, l.n, l.id, l.cut, 0 as keys, null::timestamptz as until
     from line l join stream s on s.id = l.stream
-    left join lateral (
-      -- Each looked up by its id: there may be thousands.
-      select g.* from unnest(sluice.gates_of(l.gate) || s.gate) u(id)
-      cross join lateral (select k.id, k.cap, (k.used - coalesce((select sum(c.n) from sluice.credit c where c.gate = k.id), 0))::int as used from sluice.gate k where k.id = u.id limit 1) g
-      where g.used >= g.cap order by g.id limit 1) f on true
+    left join lateral sluice.full_total(l.gate, s.gate) f on true
     union all
     select s.type, case when y.through then coalesce(s.held_by, 'next') when y.lane >> 60 = 1 then case when y.lane in (select b.lane from blocked b) then 'blocked' else 'order' end
-        when y.lane >> 60 = 2 then 'limit' else sluice.explain_window(y.lane) end,
+        when y.lane >> 60 = 3 then 'limit' else sluice.explain_window(y.lane) end,
       case when not y.through then nullif(greatest(y.limit_id, 0), 0) end, null, null, y.n, y.id, (select count(*) from waiting) >= v_most, case when y.through then 0 else 1 end, null
     from stood y join stream s on s.id = y.stream
     union all
-    select s.type, case when s.served then coalesce(s.held_by, 'next') else 'noWorker' end, null, null, null, x.n, x.id, x.n >= v_most, 0, null from stream s
-    cross join lateral (select count(*) as n, min(y.id) as id from (select p.id from sluice.park p where p.stream = s.id order by p.id limit v_most) y) x where x.n > 0
+    select s.type, case when not s.served then 'noWorker' when f.id is not null then 'limit' else coalesce(s.held_by, 'next') end,
+      case when s.served then f.id end, case when s.served then f.cap end, case when s.served then f.used end, x.n, x.id, x.n >= v_most, 0, null from stream s
+    cross join lateral (select y.gate, count(*) as n, min(y.id) as id from (select p.gate, p.id from sluice.park p where p.stream = s.id order by p.gate, p.rank, p.id limit v_most) y group by y.gate) x
+    left join lateral sluice.full_total(x.gate, s.gate) f on true
     union all
     select s.type, case when y.sleeps then 'children' else coalesce(s.held_by, 'next') end, null, null, null, count(*), min(y.id), count(*) >= v_most, 0, null
     from (select t.stream, p.id, exists (select from sluice.workflow_run r where r.id = any (p.runs) and r.finished_at is null) as sleeps

@@ -1,6 +1,7 @@
 import type { Database } from "../database.js";
 import type { Line } from "../line.js";
 import { statement } from "../statement.js";
+import { dateOf, type TimeText } from "../time.js";
 
 /** A graph as it was declared. */
 interface StoredGraph {
@@ -33,7 +34,7 @@ export interface WorkflowSummary {
 }
 
 interface WorkflowRow extends Omit<WorkflowSummary, "createdAt"> {
-  readonly created_at: Date;
+  readonly created_at: TimeText;
 }
 
 const workflowsStatement = statement<WorkflowRow>({
@@ -42,7 +43,7 @@ const workflowsStatement = statement<WorkflowRow>({
     newest as materialized (
       select distinct on (g.name) g.id, coalesce(sum(l.n) over (partition by g.name), 0)::int as live
       from sluice.workflow_graph g left join live l on l.graph = g.id order by g.name, g.declared desc)
-    select g.name, json_array_length(g.graph -> 'nodes') as nodes, g.created_at, n.live
+    select g.name, json_array_length(g.graph -> 'nodes') as nodes, to_json(g.created_at) as created_at, n.live
     from newest n join sluice.workflow_graph g on g.id = n.id order by g.name`,
   params: [],
   columns: ["name", "nodes", "created_at", "live"],
@@ -51,7 +52,7 @@ const workflowsStatement = statement<WorkflowRow>({
 /** Every workflow that was declared, by name. */
 export async function listWorkflows(db: Database): Promise<WorkflowSummary[]> {
   const rows = await db.run(workflowsStatement, []);
-  return rows.map(({ created_at: createdAt, ...rest }) => ({ ...rest, createdAt }));
+  return rows.map(({ created_at, ...rest }) => ({ ...rest, createdAt: dateOf(created_at) }));
 }
 
 const pruneStatement = statement<{ pruned: number }>({

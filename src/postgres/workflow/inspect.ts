@@ -1,5 +1,6 @@
 import type { Database } from "../database.js";
 import { statement } from "../statement.js";
+import { dateOf, type TimeText } from "../time.js";
 
 export type RunState = "running" | "paused" | "cancelling" | "succeeded" | "failed" | "cancelled";
 export type NodeState =
@@ -26,8 +27,8 @@ interface RunRow {
   readonly name: string;
   readonly state: RunState;
   readonly open: number;
-  readonly created_at: Date;
-  readonly finished_at: Date | null;
+  readonly created_at: TimeText;
+  readonly finished_at: TimeText | null;
   readonly outcome: unknown;
   readonly parent: string | null;
 }
@@ -45,7 +46,8 @@ const RUN_COLUMNS = [
 
 const runStatement = statement<RunRow>({
   name: "workflow_run",
-  text: `select id::text as id, coalesce(name, map_name) as name, state, open::int as open, created_at, finished_at, outcome, parent::text as parent
+  text: `select id::text as id, coalesce(name, map_name) as name, state, open::int as open, to_json(created_at) as created_at,
+      to_json(finished_at) as finished_at, outcome, parent::text as parent
     from sluice.workflow_status where id = $1`,
   params: ["int8"],
   columns: RUN_COLUMNS,
@@ -69,7 +71,8 @@ export interface RunSearch {
 
 const listStatement = statement<RunRow>({
   name: "workflow_runs",
-  text: `select id::text as id, coalesce(name, map_name) as name, state, open::int as open, created_at, finished_at, outcome, parent::text as parent
+  text: `select id::text as id, coalesce(name, map_name) as name, state, open::int as open, to_json(created_at) as created_at,
+      to_json(finished_at) as finished_at, outcome, parent::text as parent
     from sluice.workflow_list($1, $2, $3, $4, least($5::int4, 1000))`,
   params: ["text", "text", "timestamptz", "int8", "int4"],
   columns: RUN_COLUMNS,
@@ -85,7 +88,8 @@ export async function listRuns(db: Database, search: RunSearch): Promise<RunStat
 const mapsStatement = statement<RunRow>({
   name: "workflow_maps",
   text: `with mine as materialized (select * from sluice.workflow_status where parent = $1)
-    select id::text as id, map_name as name, state, open::int as open, created_at, finished_at, outcome, parent::text as parent
+    select id::text as id, map_name as name, state, open::int as open, to_json(created_at) as created_at,
+      to_json(finished_at) as finished_at, outcome, parent::text as parent
     from mine where ($2::text is null or state = $2) and ($3::int8 is null or id < $3) order by mine.id desc limit least($4::int4, 1000)`,
   params: ["int8", "text", "int8", "int4"],
   columns: RUN_COLUMNS,
@@ -101,8 +105,8 @@ export async function listMaps(
 }
 
 function statusOf(row: RunRow): RunStatus {
-  const { created_at: createdAt, finished_at: finishedAt, ...rest } = row;
-  return { ...rest, createdAt, finishedAt };
+  const { created_at, finished_at, ...rest } = row;
+  return { ...rest, createdAt: dateOf(created_at), finishedAt: dateOf(finished_at) };
 }
 
 /** One node of a run as it stands. total counts its tasks: items of an each, else one. */
@@ -149,18 +153,18 @@ interface NodeRow {
   readonly window_size: number | null;
   readonly task: string | null;
   readonly outcome: unknown;
-  readonly started_at: Date | null;
-  readonly finished_at: Date | null;
+  readonly started_at: TimeText | null;
+  readonly finished_at: TimeText | null;
   readonly error: unknown;
   readonly event: string | null;
-  readonly due_at: Date | null;
+  readonly due_at: TimeText | null;
   readonly unserved: boolean;
 }
 
 const nodesStatement = statement<NodeRow>({
   name: "workflow_nodes",
-  text: `select node, name, kind::text as kind, type, state, total, succeeded, failed, cancelled, started, window_size, task::text as task, outcome, started_at, finished_at,
-      error, event, due_at, unserved
+  text: `select node, name, kind::text as kind, type, state, total, succeeded, failed, cancelled, started, window_size, task::text as task, outcome,
+      to_json(started_at) as started_at, to_json(finished_at) as finished_at, error, event, to_json(due_at) as due_at, unserved
     from sluice.workflow_progress where run = $1 order by node`,
   params: ["int8"],
   columns: [
@@ -195,9 +199,9 @@ export async function inspectNodes(db: Database, run: string): Promise<NodeStatu
     ...rest,
     kind: KINDS[kind as keyof typeof KINDS],
     window: window_size,
-    startedAt: started_at,
-    finishedAt: finished_at,
-    until: due_at,
+    startedAt: dateOf(started_at),
+    finishedAt: dateOf(finished_at),
+    until: dateOf(due_at),
   }));
 }
 

@@ -18,9 +18,27 @@ function monitor(): IntervalHistogram {
 export class LoopDelay {
   readonly #monitors: readonly [IntervalHistogram, IntervalHistogram] = [monitor(), monitor()];
   #turn: 0 | 1 = 0;
+  #rests = false;
+
+  watch(): void {
+    if (!this.#rests) return;
+    this.#rests = false;
+    for (const one of this.#monitors) one.enable();
+  }
+
+  /** Measures nothing until it watches again: a hundred wake-ups a second are the most that an idle process costs. */
+  rest(): void {
+    if (this.#rests) return;
+    this.#rests = true;
+    for (const one of this.#monitors) {
+      one.disable();
+      one.reset();
+    }
+  }
 
   /** The p99 since the last call but one. Whole intervals are measured; the timer's own is no delay. */
   readMs(): number {
+    if (this.#rests) return 0;
     this.#turn = this.#turn === 0 ? 1 : 0;
     const read = this.#monitors[this.#turn];
     const p99Ms = read.percentile(99) / 1e6;
@@ -29,6 +47,6 @@ export class LoopDelay {
   }
 
   stop(): void {
-    for (const one of this.#monitors) one.disable();
+    this.rest();
   }
 }

@@ -20,11 +20,15 @@ interface WatchOptions {
   readonly stops: () => readonly ("permits" | "payload")[];
   /** Claims may be larger again. */
   readonly onRelief: () => void;
+  /** Whether there is nothing to do; if it is not given there always is. */
+  readonly idle?: () => boolean;
   /** For tests; else the process itself is looked at. */
   readonly readers?: PressureReaders;
 }
 
 const SAMPLE_MS = 250;
+// With nothing to do the process wakes for this as rarely as this.
+const IDLE_SAMPLE_MS = 500;
 // Below these shares of its threshold a signal is over: 75 % of memory where 80 % is too much.
 const MEMORY_LOW = 0.9375;
 const OTHERS_LOW = 0.8;
@@ -61,6 +65,10 @@ export class Pressure {
   #loop: LoopDelay | null = null;
   #readers: PressureReaders | null;
   #timer: NodeJS.Timeout | null = null;
+  #dozes = false;
+  /** By how much the last sample came late. */
+  #lateMs = 0;
+  #sampledMs = Number.NEGATIVE_INFINITY;
   #told: readonly PressureReason[] = [];
   #pressed: Pressed = { memory: false, taskDuration: false, eventLoopDelay: false };
   #measures: PressureMeasures = { memory: null, taskDurationP99Ms: null, eventLoopDelayMs: null };
@@ -73,11 +81,34 @@ export class Pressure {
 
   start(): void {
     this.#readers ??= this.#ofThisProcess();
-    this.#timer ??= setInterval(() => this.sample(), SAMPLE_MS).unref();
+    this.#sampleLater();
+  }
+
+  /** There is something to do: what was measured last may be old, and from now on it is sampled closely. */
+  quicken(): void {
+    if (this.#timer === null || !this.#dozes) return;
+    // guard: an idle worker measures before it claims much -> test/worker/pressure/pressure.test.ts: "a worker that was idle measures as soon as there is something to do"
+    if (this.#o.clock.now() - this.#sampledMs >= SAMPLE_MS) this.sample();
+    this.#sampleLater();
+  }
+
+  #sampleLater(): void {
+    if (this.#timer !== null) clearTimeout(this.#timer);
+    this.#dozes = this.#o.idle?.() === true;
+    if (this.#dozes) this.#loop?.rest();
+    else this.#loop?.watch();
+    const waitMs = this.#dozes ? IDLE_SAMPLE_MS : SAMPLE_MS;
+    const dueMs = this.#o.clock.now() + waitMs;
+    this.#timer = setTimeout(() => {
+      this.#lateMs = Math.max(0, this.#o.clock.now() - dueMs);
+      this.sample();
+      this.#lateMs = 0;
+      if (this.#timer !== null) this.#sampleLater();
+    }, waitMs).unref();
   }
 
   stop(): void {
-    if (this.#timer !== null) clearInterval(this.#timer);
+    if (this.#timer !== null) clearTimeout(this.#timer);
     this.#loop?.stop();
     this.#timer = this.#loop = this.#readers = null;
   }
@@ -98,6 +129,7 @@ export class Pressure {
 
   /** Measures once. Never throws: what cannot be measured is no pressure. */
   sample(): void {
+    this.#sampledMs = this.#o.clock.now();
     this.#measures = this.#measure();
     const { memory, taskDurationP99Ms, eventLoopDelayMs } = this.#measures;
     const t = this.#o.thresholds;
@@ -182,7 +214,7 @@ export class Pressure {
     const memory = memoryPercentMax === null ? null : memoryReader();
     return {
       memory: memory ?? (() => ({ percent: 0, of: "host" })),
-      loopDelayMs: () => loop?.readMs() ?? 0,
+      loopDelayMs: () => (this.#dozes ? this.#lateMs : (loop?.readMs() ?? 0)),
     };
   }
 }

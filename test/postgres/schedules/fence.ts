@@ -206,6 +206,53 @@ export const noLease = schedule(
   },
 );
 
+/** The database's clock goes back by minutes, and one of two workers is dead. */
+export const clockSetBack = schedule(
+  { alive: true, reaped: [0, 0, 1], claimed: [1], completed: 1 },
+  async (scene) => {
+    const [a] = await scene.sessions(1);
+    const stream = await a.type("t");
+    await scene.moveClock(600_000);
+    const dead = await a.register([stream], 100, 10_000);
+    const worker = await a.register([stream], 100, 10_000);
+    await a.enqueue(stream);
+    await a.claim(dead, 1);
+    const reaped = [await a.reap()];
+    await scene.moveClock(0);
+    const alive = await a.beat(worker, 1);
+    reaped.push(await a.reap());
+    // A lease later, in which the live one has been heard of.
+    await scene.moveClock(9_000);
+    await a.beat(worker, 1);
+    await scene.moveClock(11_000);
+    reaped.push(await a.reap());
+    const held = await a.claim(worker, 5);
+    const { refused } = await a.step(worker, 0, held);
+    return { alive, reaped, claimed: idsOf(held), completed: held.length - refused };
+  },
+);
+
+/** The clock goes forward by minutes: leases look expired, tasks run again, and one outcome is accepted. */
+export const clockSetForward = schedule(
+  { beat: false, reaped: 1, claimed: [1], first: "lease_lost", second: 1, state: "succeeded" },
+  async (scene) => {
+    const [a] = await scene.sessions(1);
+    const stream = await a.type("t");
+    const worker = await a.register([stream], 100, 10_000);
+    await a.enqueue(stream);
+    const held = await a.claim(worker, 1);
+    await scene.moveClock(600_000);
+    const beat = await a.beat(worker, 1);
+    const reaped = await a.reap();
+    const other = await a.register([stream], 100, 10_000);
+    const again = await a.claim(other, 1);
+    const first = await refusal(a.step(worker, 0, held));
+    const { refused } = await a.step(other, 0, again);
+    const state = await scene.state(1);
+    return { beat, reaped, claimed: idsOf(again), first, second: again.length - refused, state };
+  },
+);
+
 /** Attack 10: an attempt counter at the end of its type ends its task, not the claims of its queue. */
 export const attemptsAtTheirEnd = schedule(
   { claimed: [1, 2], attempts: [32_000, 1], states: ["failed", "succeeded"] },

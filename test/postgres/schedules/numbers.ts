@@ -136,6 +136,58 @@ export const loweredPerKey = schedule(
   },
 );
 
+/** Lets the keeper work until it finds nothing more to do. */
+async function settled(a: Session): Promise<void> {
+  for (let i = 0; i < 200; i++) if ((await a.keep()) === 0) return;
+  throw new Error("the keeper finds no end");
+}
+
+const KEYS = 1_200;
+
+/** Two tasks of each of more keys than one look at the lanes takes, and a number that changes. */
+export const changedForManyKeys = (from: number, to: number) =>
+  schedule({ before: [from, 2 - from], after: [to, 2 - to], left: 0 }, async (scene) => {
+    const [a] = await scene.sessions(1);
+    const { stream, limits } = await stage(a, { perKey: from }, 0);
+    await a.rows(
+      `select ids from sluice.enqueue_many($1, 0, 25, array_to_string(array_fill('{}'::text, array[$2::int]), E'\\x1e'),
+        $3, (select string_agg('key-' || i % ($2 / 2), E'\\x1e' order by i) from generate_series(1, $2) i))`,
+      [stream, 2 * KEYS, limits],
+    );
+    const perKey = async (): Promise<number[]> => {
+      const count =
+        "select array[(select count(*) from sluice.ready), (select count(*) from sluice.wait)]::int[]";
+      return (await a.value<number[]>(count)).map((n) => n / KEYS);
+    };
+    await settled(a);
+    const before = await perKey();
+    await a.setLimit("mail", { perKey: to });
+    await settled(a);
+    const left = await a.value<number>(
+      "select ((select count(*) from sluice.changed) + (select count(*) from sluice.lowered) + (select count(*) from sluice.excess))::int",
+    );
+    return { before, after: await perKey(), left };
+  });
+
+/** Three tasks are through two limits per key, of which each is lowered in turn: two go back. */
+export const loweredOneOfTwo = schedule({ waiting: [2, 2] }, async (scene) => {
+  const [a] = await scene.sessions(1);
+  const limits = [await a.limit("one", { perKey: 3 }), await a.limit("two", { perKey: 3 })];
+  const stream = await a.type("t", { limits });
+  await a.register([stream]);
+  await a.enqueue(stream, { n: 3, limits, keys: ["x", "y"] });
+  const waiting: number[] = [];
+  for (const name of ["one", "two"]) {
+    await settled(a);
+    await a.setLimit(name, { perKey: 1 });
+    await settled(a);
+    waiting.push(await a.value("select count(*)::int from sluice.wait"));
+    await a.setLimit(name, { perKey: 3 });
+  }
+  // Which of the two is passed first is not for a test to say.
+  return { waiting: waiting.toSorted((x, y) => x - y) };
+});
+
 /**
  * A cancel has a task in hand that is through its lane, the limit is lowered below it, and the cancel
  * is rolled back: the task is ready again, holding a slot that the number does not allow.

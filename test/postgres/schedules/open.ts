@@ -1,4 +1,4 @@
-import { idsOf } from "../../support/sql.js";
+import { idsOf, refusal } from "../../support/sql.js";
 import { schedule } from "./schedule.js";
 
 /** A user's transaction has enqueued into every lane and gate there is, and stays open for long. */
@@ -47,5 +47,40 @@ export const enqueueStaysOpen = schedule(
     const after: number[] = [];
     for (let i = 0; i < 4; i++) after.push(...idsOf(await a.claim(worker, 5)));
     return { blocked, claimedAfter: after };
+  },
+);
+
+/** A user's transaction is the first that needs two totals together, and stays open; others need them too. */
+export const newSetStaysOpen = schedule({ blocked: false, claimed: [2, 1] }, async (scene) => {
+  const [user, a] = await scene.sessions(2);
+  const limits = [await a.limit("region", { total: 1 }), await a.limit("mail", { total: 1 })];
+  const stream = await a.type("t");
+  const worker = await a.register([stream]);
+  await user.begin();
+  await user.enqueue(stream, { limits });
+  const second = a.enqueue(stream, { limits });
+  const blocked = await scene.blocked(second);
+  if (blocked) await user.commit();
+  await second;
+  const held = await a.claim(worker, 5);
+  if (!blocked) await user.commit();
+  // Another id of the same set counts in the same totals.
+  const claimed = [...idsOf(held), ...idsOf(await a.claim(worker, 5))];
+  const { held: next } = await a.step(worker, 5, held);
+  return { blocked, claimed: [...claimed, ...idsOf(next)] };
+});
+
+/** Two serializable transactions, each with an idempotency key of its own. */
+export const serializableKeys = schedule(
+  { first: "accepted", second: "accepted" },
+  async (scene) => {
+    const [a, b] = await scene.sessions(2);
+    const stream = await a.type("t");
+    const enqueue = "select sluice.enqueue_many($1, 0, 1, '1', p_idempotency => $2)";
+    await a.begin("serializable");
+    await b.begin("serializable");
+    await a.value(enqueue, [stream, "one"]);
+    await b.value(enqueue, [stream, "two"]);
+    return { first: await refusal(a.commit()), second: await refusal(b.commit()) };
   },
 );

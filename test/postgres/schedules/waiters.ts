@@ -15,6 +15,7 @@ export const cancelOfWaiterAborts = schedule(
     await b.cancel([2]);
     const meanwhile = await a.step(worker, 5, first);
     await b.rollback();
+    await a.keep();
     const after = await a.claim(worker, 5);
     return { claimedMeanwhile: idsOf(meanwhile.held), claimedAfter: idsOf(after) };
   },
@@ -52,6 +53,8 @@ export const headIsLocked = (how: "rollback" | "commit") =>
       await b.cancel([2]);
       const meanwhile = await a.step(worker, 5, first);
       await b[how]();
+      // A commit leaves a note of its own; of a rollback only the keeper hears.
+      if (how === "rollback") await a.keep();
       const after = await a.claim(worker, 5);
       return { claimedMeanwhile: idsOf(meanwhile.held), claimedAfter: idsOf(after) };
     },
@@ -174,6 +177,7 @@ export const twoLooksAtAnOrderKey = schedule({ running: [2] }, async (scene) => 
   await c.cancel([2]);
   await a.step(worker, 0, first);
   await c.rollback();
+  await a.value("select sluice.recall(10)");
   await c.begin();
   await c.rows(`select pg_advisory_xact_lock(${HELD_OPEN})`);
   await b.rows("set sluice_test.held_open = 'here'");

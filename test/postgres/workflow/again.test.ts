@@ -15,8 +15,10 @@ import {
   retriedTwice,
   retriedWhileItsMapStops,
   retry,
+  runRetriedTwice,
   settleAll,
   severalBesideLane,
+  taskRetriedTwice,
   windowOutlivesRetry,
 } from "./again.js";
 import { Play } from "./play.js";
@@ -127,4 +129,12 @@ test("a task that a retry of its run is bringing back is not brought back twice"
 
 test("a task comes back when the cancel of what it had fanned out is over, and not before", async () => {
   expect(await observe(retriedWhileItsMapStops)).toEqual(wanted(retriedWhileItsMapStops));
+});
+
+test("a retry of a run that is asked for again under its token is told the same, also when the run is paused", async () => {
+  expect(await observe(runRetriedTwice)).toEqual(wanted(runRetriedTwice));
+});
+
+test("a retry of a task that is asked for again under its token while the first is under way is told the same", async () => {
+  expect(await observe(taskRetriedTwice)).toEqual(wanted(taskRetriedTwice));
 });

@@ -360,3 +360,41 @@ export const severalBesideLane = schedule(
     return { waited, higherIsFree, violations: await play.violations() };
   },
 );
+
+/** A retry of a run whose reply was lost is asked for again, and once more when the run is paused. */
+export const runRetriedTwice = schedule(
+  { answers: [1, 1, 1], other: "workflow_paused" },
+  async (scene) => {
+    const play = await Play.on(scene, { a: {} });
+    const run = await play.run({ one: ["task", { type: "a" }] });
+    const [task] = await play.claim();
+    await settleAll(play, "fail", [task!]);
+    const retry = (token: number): Promise<number> =>
+      play.db.value("select sluice.workflow_retry($1, $2)", [run, token]);
+    const answers = [await retry(7), await retry(7)];
+    await play.db.value("select sluice.workflow_pause($1, true)", [run]);
+    const last = retry(7);
+    if ((await refusal(last)) === "accepted") answers.push(await last);
+    return { answers, other: await refusal(retry(8)) };
+  },
+);
+
+/** A retry of a task is asked for again while the first call, whose reply was lost, is under way. */
+export const taskRetriedTwice = schedule(
+  { first: true, second: true, third: true, other: false },
+  async (scene) => {
+    const play = await Play.on(scene, { a: {} });
+    const [a, b] = await scene.sessions(2);
+    await play.db.enqueue(play.streamOf("a"));
+    const [task] = await play.claim();
+    await settleAll(play, "fail", [task!]);
+    const retry = (db: Session, token: number): Promise<boolean> =>
+      db.value("select sluice.retry($1, $2)", [task!.id, token]);
+    await a.begin();
+    const first = await retry(a, 7);
+    const waits = retry(b, 7);
+    await scene.blocked(waits);
+    await a.commit();
+    return { first, second: await waits, third: await retry(b, 7), other: await retry(b, 8) };
+  },
+);

@@ -7,6 +7,7 @@ import {
   nested as nestedIn,
   retriedWithPausedMap,
   runInHand,
+  settledBesideMaker,
   types,
 } from "./inner.js";
 import { follow, map, pauseAll, sleep } from "./maps.js";
@@ -178,4 +179,9 @@ describe("a cancel of a run", () => {
     await play.drain();
     expect(await states(String(run), first)).toEqual(["succeeded", "succeeded"]);
   });
+});
+
+test("a settle of a run does not wait for a map that one of its tasks is making", async () => {
+  play = await Play.open(types);
+  expect(await observe(settledBesideMaker)).toEqual(wanted(settledBesideMaker));
 });

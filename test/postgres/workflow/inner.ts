@@ -81,6 +81,37 @@ export const madeBesidePause = schedule(
   },
 );
 
+/** A run of two tasks: while one is about to commit a map, the other ends, an event comes and a keeper looks. */
+export const settledBesideMaker = schedule(
+  { waited: false, nodes: { one: "running", two: "succeeded", wait: "succeeded" }, cancel: false },
+  async (scene) => {
+    const play = await Play.on(scene, { ...types, other: {} });
+    const [maker, worker, operator] = await scene.sessions(3);
+    const two: Nodes = {
+      ...outer,
+      two: ["task", { type: "other" }],
+      wait: ["waitFor", { event: "go" }],
+    };
+    const run = await play.run(two);
+    const tasks = await play.claim();
+    const [parent, other] = ["parent", "other"].map((type) => tasks.find((t) => t.type === type)!);
+    await maker.begin();
+    const made = await openMap(play, maker, parent!, "m", 4);
+    await sayPlaced(maker, made.run);
+    await play.db.value("select sluice.workflow_send($1, 'go', '1')", [run]);
+    const settles = worker.step(play.worker, 0, [other!]);
+    const waited = await scene.blocked(settles);
+    if (!waited) await settles;
+    await play.db.value("select moved from sluice.workflow_keep(100)");
+    const nodes = await play.nodes(run);
+    const cancels = operator.value("select sluice.workflow_cancel($1)", [run]);
+    const cancel = await scene.blocked(cancels);
+    await maker.commit();
+    await Promise.allSettled([settles, cancels]);
+    return { waited, nodes, cancel };
+  },
+);
+
 /** A run is cancelled whose only task sleeps, and an item of what that made sleeps too. */
 export const cancelledWithMaps = schedule(
   { answer: "cancelled", maps: ["cancelled", "cancelled"], started: 0 },

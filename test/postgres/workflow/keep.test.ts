@@ -3,6 +3,7 @@ import { observe, wanted } from "../schedules/schedule.js";
 import { retriedWhilePruned } from "./again.js";
 import { map, sleep } from "./maps.js";
 import { Play, ref, type Nodes } from "./play.js";
+import { prunedNodes } from "./standing.js";
 
 let play: Play;
 afterEach(async () => {
@@ -134,6 +135,7 @@ test("a look for what is left of ended tasks, one for what is old and one for wh
       [maps],
     );
     await play.db.rows("update sluice.workflow_run set paused = true where id > $1", [maps]);
+    await play.db.rows("select sluice.workflow_activate()");
     const before = await fetched();
     await play.db.rows("select sluice.workflow_keep(1000)");
     await play.db.rows("select sluice.workflow_orphans(100)");
@@ -276,4 +278,9 @@ test("a failed item that blocks its order key is let go from its run and stays",
   await prune(0, 0);
   expect(await play.state(run)).toBeUndefined();
   expect(await play.scene.state(task!.id)).toBe("failed");
+});
+
+test("pruning deletes a bounded number of nodes at once, whole runs at a time", async () => {
+  await open();
+  expect(await observe(prunedNodes)).toEqual(wanted(prunedNodes));
 });

@@ -1,6 +1,8 @@
 import { afterEach, expect, test } from "vitest";
 import { pages } from "../../support/pages.js";
+import { observe, wanted } from "../schedules/schedule.js";
 import { Play, ref } from "./play.js";
+import { inputOfManyLarge } from "./standing.js";
 
 let play: Play;
 afterEach(async () => {
@@ -109,4 +111,62 @@ test("to take a node that is to be placed costs the same however many there are,
   const [oneOfMany, smallOfMany] = await costs();
   expect(oneOfMany).toBeLessThan(one + 30);
   expect(smallOfMany).toBeLessThan(small + 30);
+});
+
+test("passing over the notes of a run in another's hand costs the same however many they are", async () => {
+  play = await Play.open({});
+  const graph = await play.declare({ wait: ["waitFor", { event: "go" }] });
+  const [held, free] = await play.start(graph, 1, 2);
+  const [holder] = await play.scene.sessions(1);
+  await holder.begin();
+  await holder.rows("select from sluice.workflow_run where id = $1 for update", [held]);
+  const seen: number[] = [];
+  for (const notes of [100, 20_000]) {
+    await play.db.rows(
+      "insert into sluice.workflow_note (run) select $1 from generate_series(1, $2::int)",
+      [held, notes],
+    );
+    await play.db.value("select sluice.workflow_send($1, 'go', '1')", [free]);
+    await play.db.script("analyze sluice.workflow_note");
+    seen.push(await cost("select taken from sluice.workflow_notes(100)", []));
+  }
+  expect(seen[1]! - seen[0]!).toBeLessThan(50);
+  await holder.rollback();
+});
+
+test("an input that is too large is refused before all of it is read", async () => {
+  play = await Play.open({});
+  expect(await observe(inputOfManyLarge)).toEqual(wanted(inputOfManyLarge));
+});
+
+test("a list of items may be 64 MiB and no more, and is refused before it is joined", async () => {
+  play = await Play.open({ root: {}, item: {} });
+  const refs = Array.from({ length: 80 }, () => ref("root"));
+  const run = await play.run({
+    root: ["task", { type: "root" }],
+    each: ["each", { type: "item", items: refs, after: ["root"] }],
+  });
+  const [root] = await play.claim();
+  await play.settle(root!, { result: "x".repeat(900_000) });
+  expect(await play.errorOf(run, "each")).toMatchObject({
+    code: "input_too_large",
+    message: "what is to be rendered is at least 67500226 bytes, and 67108864 are allowed",
+  });
+  expect(await play.state(run)).toBe("failed");
+});
+
+test("beside a snapshot that is held, a step walks over no runs that have ended", async () => {
+  play = await Play.open({});
+  const graph = await play.declare({ nap: ["sleep", { ms: 0 }] });
+  const [holder] = await play.scene.sessions(1);
+  await holder.begin("repeatable read");
+  await holder.rows("select from sluice.workflow_run");
+  const step = `select id from sluice.step(${play.worker.id}, 16, '{}', 1)`;
+  const keep = "select moved from sluice.workflow_keep(100)";
+  await play.start(graph);
+  const before = [await cost(step, []), await cost(keep, [])];
+  await play.start(graph, ...Array.from({ length: 3_000 }, (_, i) => i));
+  const after = [await cost(step, []), await cost(keep, [])];
+  expect(after.map((seen, i) => seen - before[i]! < 30)).toEqual([true, true]);
+  await holder.rollback();
 });

@@ -219,7 +219,7 @@ describe("a handler that fans out", () => {
     await play.db.rows("select sluice.workflow_keep(1000)");
     expect(await play.state(Number(run))).toBe("cancelled");
     play.hand = [];
-    const cap = "select cap from sluice.lane where id >> 60 = 3";
+    const cap = "select cap from sluice.lane where id >> 60 = 2";
     expect(await play.db.value(cap)).toBe(0);
     expect(await again(parent)).toBe(true);
     expect(await play.db.value(cap)).toBe(2);

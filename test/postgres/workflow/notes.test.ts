@@ -1,5 +1,7 @@
 import { afterEach, expect, test } from "vitest";
+import { observe, wanted } from "../schedules/schedule.js";
 import { Play, ref, type Nodes } from "./play.js";
+import { keyTwiceInOneCall } from "./standing.js";
 
 let play: Play;
 afterEach(async () => {
@@ -158,4 +160,9 @@ test("an idempotency key starts one run; with another input it is refused", asyn
   });
   await play.drain();
   expect(play.started.length).toBe(2);
+});
+
+test("an idempotency key that comes twice in one call starts one run", async () => {
+  await open();
+  expect(await observe(keyTwiceInOneCall)).toEqual(wanted(keyTwiceInOneCall));
 });

@@ -3,8 +3,11 @@ import { refusal, Scene, type Session } from "../../support/sql.js";
 import { observe, wanted } from "../schedules/schedule.js";
 import {
   cancelledAmongMany,
+  diedPlacing,
+  diedWithBatch,
   failedInHand,
   insertTasks,
+  killedTenTimes,
   lastTryBesideResume,
   lockedInOrder,
   long,
@@ -366,7 +369,8 @@ describe("what could not be placed", () => {
     const delays: number[] = [];
     for (let i = 0; i < 6; i++) delays.push(await delayMs(await putOff()));
     expect(delays).toEqual(delays.toSorted((a, b) => a - b));
-    expect(delays.at(-1)).toBeLessThanOrEqual(60_000);
+    // A minute, and the moment that the statement itself takes.
+    expect(delays.at(-1)).toBeLessThan(61_000);
     expect(delays.at(-1)).toBeGreaterThan(30_000);
     const [good] = await play.start(graph, null);
     expect((await takeRow(play, play.db)).run).toBe(String(good));
@@ -433,6 +437,20 @@ test("a long line of one type does not keep another waiting, and who takes holds
     expect((await play.db.rows(free)).length).toBe(30);
     await placer.rollback();
   }
+});
+
+describe("code that kills the process", () => {
+  test("a node whose code kills the process is counted each time, and fails after ten", async () => {
+    expect(await observe(killedTenTimes)).toEqual(wanted(killedTenTimes));
+  });
+
+  test("after a crash the nodes of a batch are tried one by one, and the innocent ones are placed", async () => {
+    expect(await observe(diedWithBatch)).toEqual(wanted(diedWithBatch));
+  });
+
+  test("tasks in hand of a worker that died while it placed a node are not blamed", async () => {
+    expect(await observe(diedPlacing)).toEqual(wanted(diedPlacing));
+  });
 });
 
 describe("many small nodes at once", () => {

@@ -421,3 +421,97 @@ export const lastTryBesideResume = schedule(
     return { resumed, tried, node: (await play.nodes(run))["one"]! };
   },
 );
+
+/** A process begins to run the user's code for nodes that it has taken, and dies of it. */
+async function dieWith(play: Play, placer: Session, nodes: readonly SmallRow[] | [TakenRow]) {
+  const values = [nodes.map(({ run }) => run), nodes.map(({ node }) => node), play.worker.id];
+  await play.db.value("select sluice.workflow_try($1, $2, $3)", values);
+  await placer.rollback();
+}
+
+const dueNow = "update sluice.workflow_unplaced set due_at = 'epoch'";
+
+/** The code of a node that was tried eight times kills its process, and once more. */
+export const killedTenTimes = schedule(
+  { tries: [9, 10], again: [true, true, true], node: "failed", code: "poisoned" },
+  async (scene) => {
+    const play = await placingPlay(scene);
+    const [placer] = await scene.sessions(1);
+    const run = await play.run({ one: coded["one"]! });
+    await play.db.rows("update sluice.workflow_unplaced set tries = 8, due_at = 'epoch'");
+    const [tries, again]: [number[], boolean[]] = [[], []];
+    for (let i = 0; i < 2; i++) {
+      await placer.begin();
+      await dieWith(play, placer, [await takeRow(play, placer)]);
+      again.push((await takeRow(play, play.db)).again);
+      tries.push(await play.db.value("select tries::int from sluice.workflow_unplaced"));
+      await play.db.rows(dueNow);
+    }
+    again.push((await takeRow(play, play.db)).again);
+    const node = (await play.nodes(run))["one"]!;
+    return { tries, again, node, code: (await play.errorOf(run, "one"))?.code };
+  },
+);
+
+/** A process dies with a batch of three in hand. */
+export const diedWithBatch = schedule(
+  { batch: [null], counted: [1, 1, 1], late: [null], placed: 3, tasks: 3 },
+  async (scene) => {
+    const play = await placingPlay(scene);
+    const [placer] = await scene.sessions(1);
+    await play.start(await play.declare(single), 1, 2, 3);
+    await placer.begin();
+    await dieWith(play, placer, await takeSmallRows(play, placer));
+    const batch = (await takeSmallRows(play, play.db)).map(({ run }) => run);
+    await takeRow(play, play.db);
+    const counted = (
+      await play.db.rows<{ tries: number }>("select tries from sluice.workflow_unplaced")
+    ).map(({ tries }) => tries);
+    await play.db.rows(dueNow);
+    const late = (await takeSmallRows(play, play.db)).map(({ run }) => run);
+    let placed = 0;
+    for (let i = 0; i < counted.length; i++) {
+      await placer.begin();
+      const taken = await takeRow(play, placer);
+      if (taken.run === null) {
+        await placer.rollback();
+        continue;
+      }
+      await insertTasks(placer, taken);
+      placed += (await sayPlaced(placer, taken)) ? 1 : 0;
+      await placer.commit();
+    }
+    return { batch, counted, late, placed, tasks: (await play.claim()).length };
+  },
+);
+
+/** A worker with a task in hand dies while it places a node, before or after somebody has found that out. */
+export const diedPlacing = schedule(
+  { crashes: { unseen: 0, seen: 0, otherwise: 1 }, back: 3 },
+  async (scene) => {
+    const play = await placingPlay(scene);
+    const [placer] = await scene.sessions(1);
+    const expire = "update sluice.worker set expires_at = sluice.clock() - interval '1 s'";
+    let back = 0;
+    const crashes = async (how: "unseen" | "seen" | "otherwise"): Promise<number> => {
+      await play.db.rows("delete from sluice.crash");
+      const streams = ["a", "coded"].map((t) => play.streamOf(t));
+      play.worker = await play.db.register(streams);
+      await play.db.enqueue(streams[0]!);
+      await play.claim();
+      const run = await play.run({ one: coded["one"]! });
+      await placer.begin();
+      const taken = await takeRow(play, placer);
+      if (how === "otherwise") await placer.rollback();
+      else await dieWith(play, placer, [taken]);
+      if (how === "seen") await takeRow(play, play.db);
+      await play.db.rows(expire);
+      back += await play.db.value<number>("select tasks from sluice.reap()");
+      await play.db.value("select sluice.workflow_cancel($1)", [run]);
+      await play.db.rows("select sluice.cancel(array(select id from sluice.ready))");
+      return play.db.value("select count(*)::int from sluice.crash");
+    };
+    const [unseen, seen] = [await crashes("unseen"), await crashes("seen")];
+    return { crashes: { unseen, seen, otherwise: await crashes("otherwise") }, back };
+  },
+);

@@ -1,5 +1,7 @@
 import { afterEach, describe, expect, test } from "vitest";
+import { observe, wanted } from "../schedules/schedule.js";
 import { Play, ref, type Nodes } from "./play.js";
+import { eventBehindNotes } from "./standing.js";
 
 let play: Play;
 afterEach(async () => {
@@ -264,5 +266,9 @@ describe("waitFor", () => {
     await play.keeper();
     expect(await play.errorOf(run, "approved")).toMatchObject({ code: "timeout" });
     expect(await play.state(run)).toBe("failed");
+  });
+  test("an event that was sent in time wins over its timeout, however many notes stand before it", async () => {
+    await open();
+    expect(await observe(eventBehindNotes)).toEqual(wanted(eventBehindNotes));
   });
 });

@@ -10,6 +10,7 @@ class Bench {
   loopDelayMs = 0;
   stops: ("permits" | "payload")[] = [];
   nowMs = 0;
+  idle = false;
   readonly lines: string[] = [];
   readonly read = { memory: vi.fn(() => this.#memory()), loop: vi.fn(() => this.loopDelayMs) };
   readonly onRelief = vi.fn<() => void>();
@@ -29,6 +30,7 @@ class Bench {
       clock: { now: () => this.nowMs },
       log,
       stops: () => this.stops,
+      idle: () => this.idle,
       onRelief: this.onRelief,
       readers: { memory: this.read.memory, loopDelayMs: this.read.loop },
     });
@@ -62,6 +64,21 @@ test("nothing is pressed before anything was measured, and in a calm process", (
   bench.samples(10);
   expect(bench.pressure.state).toEqual({ state: "normal", reasons: [] });
   expect(bench.lines).toEqual([]);
+});
+
+test("a worker that was idle measures as soon as there is something to do", () => {
+  vi.useFakeTimers();
+  const bench = new Bench();
+  bench.idle = true;
+  bench.pressure.start();
+  bench.memoryPercent = 99;
+  // It would have measured by then if it were not idle.
+  vi.advanceTimersByTime((bench.nowMs = 400));
+  expect(bench.pressure.pressed.memory).toBe(false);
+  bench.pressure.quicken();
+  expect(bench.pressure.pressed.memory).toBe(true);
+  bench.pressure.stop();
+  vi.useRealTimers();
 });
 
 describe("one signal at a time", () => {

@@ -45,7 +45,7 @@ const worker = sluice.worker({
     }),
   ],
 });
-const pause = (): Promise<void> => new Promise((resolve) => setTimeout(resolve, 20));
+const pause = (ms = 20): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));
 
 async function until(look: () => boolean): Promise<void> {
   while (!look()) await pause();
@@ -59,7 +59,8 @@ async function take(hog: NonNullable<ProgramConfig["hog"]>): Promise<unknown[]> 
     if (hog.of === "buffers") kept.push(Buffer.alloc(piece, 1));
     // Eight bytes each.
     else kept.push(Array.from({ length: piece / 8 }, (_, i) => i));
-    await pause();
+    // An idle worker measures twice a second.
+    await pause(50);
     if (worker.status().pressure.reasons.includes("memory")) break;
   }
   return kept;

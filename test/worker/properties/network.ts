@@ -5,7 +5,14 @@ import type { Row, Store } from "./store.js";
 
 /** What happens to a statement on its way. */
 export type Fate =
-  "arrives" | "request lost" | "reply lost" | "vanishes" | "busy" | "lease expires";
+  | "arrives"
+  | "request lost"
+  | "reply lost"
+  | "vanishes"
+  | "busy"
+  | "refused"
+  | "timed out"
+  | "lease expires";
 
 /** Who hears of every statement that goes out, and of what became of it. */
 export interface Witness {
@@ -90,6 +97,8 @@ export class Network {
     // Half-open: no answer and no error, until the line loses its patience.
     if (fate === "vanishes") await new Promise(() => {});
     if (fate === "busy") throw Object.assign(new Error("lock timeout"), { code: "55P03" });
+    if (fate === "refused") throw Object.assign(new Error("bad text"), { code: "22P05" });
+    if (fate === "timed out") throw Object.assign(new Error("too slow"), { code: "57014" });
     if (fate === "lease expires") store.expire(sent.worker);
     let answer: () => unknown[];
     try {
@@ -192,6 +201,7 @@ function inTransaction(store: Store, { values }: Query): () => void {
 function perform(store: Store, { name, values }: Query): unknown[] {
   const [worker] = values as [string];
   const statements: Record<string, () => unknown[]> = {
+    statement_timeout: () => [{ ms: 0 }],
     register: () => store.register(values[2] as number),
     beat: () => store.beat(worker, values[3] as boolean),
     retire: () => store.retire(worker),
@@ -205,6 +215,8 @@ function perform(store: Store, { name, values }: Query): unknown[] {
     step: () =>
       store.step(worker, values[1] as string, values[3] as number, claimsOf(values[4], values[5])),
     settle: () => store.settle(worker, settlements(values)),
+    keep_look: () => store.look(),
+    keep_leave: () => [{ keep_leave: "" }],
     due: () => store.due(),
     reap: () => store.reap(),
     prune_done: () => [{ pruned: 0, rested: true }],

@@ -32,6 +32,7 @@ export type Row = Record<string, unknown>;
 
 const ATTEMPTS_MAX = 3;
 const CRASHES_MAX = 3;
+const LOOK_MS = 50;
 const STREAM = 1;
 
 /** What the database says when it refuses: its words, with our code where the driver looks for it. */
@@ -170,11 +171,21 @@ export class Store {
     const task = this.tasks.get(id);
     if (task?.state !== "suspect" || task.reservedBy !== worker) return [];
     const [, stream, attempt, input] = this.#claim(task, worker, token);
-    return [{ id, stream, attempt, input, trace: null, passed: "-1" }];
+    return [{ id, stream, attempt, input, trace: null, passed: "-1", nonce: "1" }];
   }
 
   releaseSuspect(worker: string): void {
     for (const t of this.tasks.values()) if (t.reservedBy === worker) t.reservedBy = null;
+  }
+
+  /** What there is to do for the keeper, which is alone here and leads. */
+  look(): Row[] {
+    const due = [...this.tasks.values()].some(
+      (t) => t.state === "scheduled" && t.dueMs <= performance.now(),
+    );
+    const dead = [...this.leases.keys()].some((worker) => !this.alive(worker));
+    const found = { leads: true, live: true, dead, due, ticks: true, runs: true };
+    return [{ ...found, flows: true, ended: true, next_ms: LOOK_MS, due_ms: null }];
   }
 
   /** What the keeper does: those whose time has come, and those whose worker is dead. */

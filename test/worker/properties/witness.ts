@@ -46,7 +46,7 @@ export class Watcher implements Witness {
   }
 
   begins(ctx: TaskContext): void {
-    const claim = `${ctx.id},${ctx.claim}`;
+    const claim = claimOf(ctx);
     if (this.#begun.has(claim)) this.#tell("a task ran twice under one claim");
     if (this.#stopped) this.#tell("a task began after stop() had resolved");
     this.#working.set(claim, ctx);
@@ -56,7 +56,7 @@ export class Watcher implements Witness {
   }
 
   ends(ctx: TaskContext): void {
-    this.#working.delete(`${ctx.id},${ctx.claim}`);
+    this.#working.delete(claimOf(ctx));
   }
 
   /** stop() has resolved. A lease that has run out takes back by itself what it covered. */
@@ -118,7 +118,7 @@ export class Watcher implements Witness {
         this.#tell("a task in hand was handed back as unknown");
     // Who runs has a lease. One that was taken could not be foreseen.
     for (const ctx of this.#working.values()) {
-      const worker = this.#sessions.get(ctx.claim)!;
+      const worker = this.#sessions.get(tokenOf(ctx))!;
       const lease = this.#store.leases.get(worker);
       if (ctx.signal.aborted || lease === undefined || lease.taken) continue;
       if (!this.#store.alive(worker)) this.#tell("a task ran on after its lease had run out");
@@ -144,17 +144,27 @@ export class Watcher implements Witness {
   #alone(ctx: TaskContext): void {
     if (!this.#mayRun(ctx)) return;
     const others = [...this.#working.values()].filter((c) => c !== ctx && this.#mayRun(c));
-    if (others.length > 0 && [ctx, ...others].some((c) => this.#suspects.has(c.claim)))
+    if (others.length > 0 && [ctx, ...others].some((c) => this.#suspects.has(tokenOf(c))))
       this.#tell("a suspect was not alone");
     if (others.some((c) => c.id === ctx.id)) this.#tell("a task ran twice at once");
   }
 
   /** Not told to stop, and not about to be: its lease was not taken without the worker's knowledge. */
   #mayRun(ctx: TaskContext): boolean {
-    return !ctx.signal.aborted && this.#store.alive(this.#sessions.get(ctx.claim)!);
+    return !ctx.signal.aborted && this.#store.alive(this.#sessions.get(tokenOf(ctx))!);
   }
 
   #tell(violation: string): void {
     this.violations.add(violation);
   }
+}
+
+/** As the store names it. */
+function claimOf(ctx: TaskContext): string {
+  return `${ctx.id},${tokenOf(ctx)}`;
+}
+
+/** What fences it, which all tasks of one claim share. */
+function tokenOf(ctx: TaskContext): string {
+  return ctx.claim.slice(ctx.id.length + 1);
 }

@@ -1,0 +1,114 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import { isSluiceError, SluiceError } from "../core/error.js";
+import { checkInteger } from "../core/number.js";
+import { quote } from "../core/quote.js";
+import type { Database } from "../postgres/database.js";
+import type { Listener } from "../postgres/listen.js";
+
+/** Where to look, and where hints come from. */
+export interface Post {
+  readonly db: Database;
+  readonly listener: Listener | null;
+}
+
+/** How long to wait. */
+export interface Patience {
+  readonly timeoutMs: number | null;
+  readonly signal: AbortSignal | null;
+}
+
+/** What a caller may say about it. */
+export interface PatienceOptions {
+  readonly timeoutMs?: number;
+  readonly signal?: AbortSignal;
+}
+
+// A question that is asked in the last moment has this long to be answered: else a late look would be taken for a silent
+// database.
+const LAST_MS = 250;
+const TIMEOUT_RANGE = { min: 1, max: 2_147_483_647 };
+const PAUSE_MS_MIN = 100;
+const PAUSE_MS_MAX = 2_000;
+
+export function patienceOf({ timeoutMs, signal }: PatienceOptions): Patience {
+  return {
+    timeoutMs: timeoutMs === undefined ? null : checkInteger("timeoutMs", timeoutMs, TIMEOUT_RANGE),
+    signal: checkSignal(signal),
+  };
+}
+
+export function checkSignal(signal: unknown): AbortSignal | null {
+  if (signal === undefined) return null;
+  if (signal instanceof AbortSignal) return signal;
+  throw new SluiceError("invalid_option", `signal must be an AbortSignal, not ${quote(signal)}`, {
+    details: { option: "signal" },
+  });
+}
+
+/**
+ * A wait for the end of something that outlives a lost connection: its questions are asked again, with growing
+ * pauses, until the database answers, the time is over, the signal is aborted or the client is closed. What the
+ * server refuses, such as a wrong password, ends it at once. Only for questions that may be asked twice.
+ */
+export class Wait {
+  readonly #db: Database;
+  readonly #patience: Patience;
+  readonly #untilMs: number;
+  readonly #what: string;
+
+  constructor(db: Database, patience: Patience, what: string) {
+    this.#db = db;
+    this.#patience = patience;
+    this.#what = what;
+    this.#untilMs = performance.now() + (patience.timeoutMs ?? Number.POSITIVE_INFINITY);
+  }
+
+  get leftMs(): number {
+    return this.#untilMs - performance.now();
+  }
+
+  async ask<T>(question: () => Promise<T>): Promise<T> {
+    const { signal } = this.#patience;
+    for (let pauseMs = PAUSE_MS_MIN; ; pauseMs = Math.min(pauseMs * 2, PAUSE_MS_MAX)) {
+      signal?.throwIfAborted();
+      try {
+        return await this.#inTime(question());
+      } catch (e) {
+        // guard: a wait outlives its connection -> test/client/wait.test.ts: "result() goes on waiting when its backend is terminated"
+        if (!isSluiceError(e, "database_unavailable") || this.#db.closed) throw e;
+        if (this.leftMs <= 0) throw this.#late(e);
+      }
+      await this.#pause(pauseMs * (0.5 + Math.random() / 2));
+    }
+  }
+
+  /** A question without an answer, as on a dead network, does not outlast our patience. */
+  #inTime<T>(answer: Promise<T>): Promise<T> {
+    const { timeoutMs, signal } = this.#patience;
+    if (timeoutMs === null && signal === null) return answer;
+    return new Promise((resolve, reject) => {
+      const abort = (): void => reject(signal!.reason as Error);
+      signal?.addEventListener("abort", abort, { once: true });
+      const late = (): void => reject(this.#late());
+      const timer =
+        timeoutMs === null ? undefined : setTimeout(late, Math.max(this.leftMs, LAST_MS));
+      const over = (): void => {
+        clearTimeout(timer);
+        signal?.removeEventListener("abort", abort);
+      };
+      answer.finally(over).then(resolve, reject);
+    });
+  }
+
+  async #pause(ms: number): Promise<void> {
+    const { signal } = this.#patience;
+    const pauseMs = Math.min(ms, Math.max(this.leftMs, 0));
+    await sleep(pauseMs, undefined, signal === null ? {} : { signal }).catch(() => {});
+  }
+
+  #late(cause?: unknown): SluiceError {
+    const { timeoutMs } = this.#patience;
+    const message = `${this.#what} was not seen to end within ${timeoutMs} ms: the database does not answer`;
+    return new SluiceError("wait_timeout", message, cause === undefined ? {} : { cause });
+  }
+}

@@ -1,0 +1,28 @@
+import type { Queryable } from "../core/ports.js";
+import type { Unplaced } from "../postgres/workflow/place.js";
+import { beginTry, endTry } from "../postgres/workflow/try.js";
+import type { PlaceCrew } from "./place-small.js";
+
+/**
+ * Runs the user's code for nodes that this transaction holds. The try is noted and committed before, on another
+ * connection: a schema or a key function that kills the process is counted too, and in the end it fails its node. The
+ * note goes with the transaction that places the nodes.
+ */
+export async function trying<T>(
+  o: PlaceCrew,
+  nodes: readonly Pick<Unplaced, "run" | "node">[],
+  tx: Queryable,
+  work: () => Promise<T>,
+): Promise<T> {
+  // guard: a try is counted before the user's code runs -> test/fault/place.test.ts: "a key function that kills its process fails its node in the end, and other nodes and tasks go on"
+  const id = await beginTry(o.db, nodes, o.worker?.() ?? null);
+  try {
+    const result = await work();
+    await endTry(o.db, id, tx);
+    return result;
+  } catch (e) {
+    // Before the rows are free again, so that nobody takes it for the note of a dead process. If that fails, it counts.
+    await endTry(o.db, id).catch(() => {});
+    throw e;
+  }
+}

@@ -1,0 +1,11 @@
+/**
+ * A time as `to_json(time)` gives it. The server writes a plain time in the DateStyle of the session, which a role may
+ * set to what the driver cannot read; in JSON it is always ISO 8601.
+ */
+export type TimeText = string;
+
+export function dateOf(text: TimeText): Date;
+export function dateOf(text: TimeText | null): Date | null;
+export function dateOf(text: TimeText | null): Date | null {
+  return text === null ? null : new Date(text);
+}

@@ -1,0 +1,42 @@
+import { isOutage } from "../postgres/fault.js";
+import type { Run } from "./run.js";
+
+const DELAY_MS_MIN = 250;
+// Work resumes within 10 s of the database's return.
+const DELAY_MS_MAX = 8_000;
+// Each was given back without an attempt by this worker, which counts; another one begins anew.
+const TASKS_MAX = 10_000;
+
+/** Asks the database for a run. That the database is away is no failure of the run. */
+export async function excusing<T>(run: Run, asked: Promise<T>): Promise<T> {
+  try {
+    return await asked;
+  } catch (e) {
+    throw isOutage(e) ? run.excuse(e) : e;
+  }
+}
+
+/**
+ * How long a task waits that the database failed. It uses no attempt, so nothing but this keeps it from running again
+ * and again: the delay doubles with every outage that the task meets in a row.
+ */
+export class Outages {
+  readonly #met = new Map<string, number>();
+
+  delayMs(task: string): number {
+    const met = this.#met.get(task) ?? 0;
+    // New, so that the map stays sorted by age and the oldest is the one forgotten.
+    this.#met.delete(task);
+    const oldest = this.#met.size < TASKS_MAX ? undefined : this.#met.keys().next().value;
+    if (oldest !== undefined) this.#met.delete(oldest);
+    this.#met.set(task, met + 1);
+    // guard: an outage is tried again ever more slowly -> test/worker/outage.test.ts: "the delay after an outage doubles per task up to 8 s and begins anew after its end"
+    const full = Math.min(DELAY_MS_MAX, DELAY_MS_MIN * 2 ** Math.min(met, 10));
+    return full * (0.5 + Math.random() / 2);
+  }
+
+  /** It came to another end. */
+  over(task: string): void {
+    if (this.#met.size > 0) this.#met.delete(task);
+  }
+}

@@ -1,0 +1,104 @@
+import { describeError, noteOf } from "../core/json.js";
+import { isSluiceError } from "../core/error.js";
+import { sqlstate } from "../postgres/fault.js";
+import type { Settlement } from "../postgres/settle.js";
+import type { Completion, Parcel } from "./outbox.js";
+
+/**
+ * Why the database does not take outcomes although it is there. data: it would refuse the same again. timeout: its
+ * statement_timeout has stopped the statement. busy: somebody holds a row, or two had to wait for each other.
+ */
+export type Refusal = "data" | "timeout" | "busy";
+
+// What concerns every statement of the worker: nothing is better when it is smaller.
+const OF_ALL = new Set([
+  "database_unavailable",
+  "lease_lost",
+  "stopped",
+  "schema_missing",
+  "not_permitted",
+  "prepare_unsupported",
+  "isolation_level",
+]);
+
+/** Null: it is away, has given our lease to others, or takes nothing from us at all. */
+export function refusalOf(e: unknown): Refusal | null {
+  if (isSluiceError(e, "database_busy")) return sqlstate(e.cause) === "57014" ? "timeout" : "busy";
+  if (isSluiceError(e)) return OF_ALL.has(e.code) ? null : "data";
+  // Class 57: the server is being stopped, or an administrator has intervened.
+  const code = sqlstate(e);
+  return code === null || /^(08|53|57)/.test(code) ? null : "data";
+}
+
+// A single outcome that is stopped by a timeout again and again is too large for it, if it is large at all: for a small
+// one something else takes the time, and will pass.
+const TIMEOUTS_MAX = 3;
+const LARGE_LENGTH_MIN = 64 * 1024;
+const DELAY_MS_MIN = 50;
+const DELAY_MS_MAX = 3_000;
+
+/** A part of a refused statement, to be sent by itself: nothing is claimed with it. */
+export interface Piece<T> extends Parcel<T> {
+  /** How often the only outcome in it was refused. */
+  readonly tries: number;
+  /** Something that can be stored stands in its place already. */
+  readonly mended: boolean;
+  readonly dueMs: number;
+}
+
+interface Terms<T> {
+  readonly refusal: Refusal;
+  readonly nowMs: number;
+  /** The same outcome with something that can be stored in its place; null if there is nothing to replace. */
+  readonly mend: (item: T) => T | null;
+}
+
+/** What becomes of refused outcomes: halves of them, down to one, which is then mended, or tried again by itself. */
+export function piecesOf<T>(parcel: Parcel<T> | Piece<T>, terms: Terms<T>): Piece<T>[] {
+  const { session, items } = parcel;
+  const fresh = { session, tries: 0, mended: false, dueMs: 0 };
+  // guard: what is refused is split -> test/worker/refused.test.ts: "one result that the database refuses is recorded as a note, and all others beside it as they are"
+  if (items.length > 1) {
+    const half = Math.ceil(items.length / 2);
+    return [
+      { ...fresh, items: items.slice(0, half) },
+      { ...fresh, items: items.slice(half) },
+    ];
+  }
+  const { tries: before, mended: already } = "tries" in parcel ? parcel : fresh;
+  const tries = before + 1;
+  const { refusal, nowMs, mend } = terms;
+  const toBlame = refusal === "data" || (refusal === "timeout" && tries >= TIMEOUTS_MAX);
+  // guard: a refused result becomes a note -> test/worker/refused.test.ts: "one result that the database refuses is recorded as a note, and all others beside it as they are"
+  const mended = toBlame && !already ? mend(items[0]!) : null;
+  if (mended !== null) return [{ ...fresh, items: [mended], tries, mended: true }];
+  const delayMs = Math.min(DELAY_MS_MAX, DELAY_MS_MIN * 2 ** Math.min(tries, 10));
+  return [{ ...fresh, items, tries, mended: already, dueMs: nowMs + delayMs }];
+}
+
+/** It has succeeded, whatever became of its result. */
+export function mendedSuccess(success: Completion, e: unknown): Completion | null {
+  if (success.result === "" || isInnocent(success.result, e)) return null;
+  return { ...success, result: noteOf(success.result, wordsOf(e)) };
+}
+
+export function mendedOther(other: Settlement, e: unknown): Settlement | null {
+  if (other.outcome === "" || other.kind === "wait" || isInnocent(other.outcome, e)) return null;
+  const message = `the database refused to store this error: ${wordsOf(e)}`;
+  const outcome = other.kind === "cancel" ? { reason: null } : { name: "Error", message };
+  return { ...other, outcome: JSON.stringify(outcome) };
+}
+
+/** Whether a timeout has another reason than what was to be stored. */
+function isInnocent(text: string, e: unknown): boolean {
+  // guard: a timeout costs no small result -> test/worker/refused.test.ts: "a small result outlasts timeouts, a large one becomes a note"
+  return refusalOf(e) === "timeout" && text.length < LARGE_LENGTH_MIN;
+}
+
+const WORDS_MAX = 200;
+
+/** Only ASCII: the database may not be able to store anything else. */
+function wordsOf(e: unknown): string {
+  const { message } = describeError(e);
+  return message.slice(0, WORDS_MAX).replaceAll(/[^ -~]/g, "?");
+}

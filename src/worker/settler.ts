@@ -1,0 +1,80 @@
+import { isSluiceError } from "../core/error.js";
+import type { Clock } from "../core/ports.js";
+import type { Line } from "../postgres/line.js";
+import { settle, type Settlement } from "../postgres/settle.js";
+import type { Meter } from "./meter.js";
+import type { Outbox, Parcel } from "./outbox.js";
+import type { Permits } from "./permits.js";
+import type { Rack } from "./rack.js";
+import type { Session } from "./session.js";
+import type { Splitter } from "./split.js";
+
+interface SettlerOptions {
+  readonly outbox: Outbox;
+  readonly permits: Permits;
+  readonly rack: Rack;
+  readonly splitter: Splitter;
+  readonly meter: Meter;
+  readonly clock: Clock;
+  readonly onLost: (session: Session) => void;
+  /** The statement failed for another reason than what it carried. */
+  readonly onTrouble: (e: unknown) => void;
+  readonly onRefused: (tasks: number) => void;
+  /** These were recorded. */
+  readonly onSettled?: ((items: readonly Settlement[]) => void) | undefined;
+  /** A failure may have handed its slots to a waiter of ours. */
+  readonly onOver: () => void;
+}
+
+/** Records every outcome but success, one statement at a time. */
+export class Settler {
+  readonly #o: SettlerOptions;
+  #busy = false;
+
+  constructor(options: SettlerOptions) {
+    this.#o = options;
+  }
+
+  get busy(): boolean {
+    return this.#busy;
+  }
+
+  pump(): void {
+    const { outbox, rack, clock, splitter } = this.#o;
+    if (this.#busy || rack.idle === 0) return;
+    const parcel =
+      outbox.takeRefusedOthers(clock.now()) ?? outbox.takeOthers(splitter.settles.size);
+    if (parcel === null) return;
+    const line = rack.take()!;
+    this.#busy = true;
+    void this.#send(line, parcel).finally(() => {
+      this.#busy = false;
+      rack.put(line);
+      this.#o.onOver();
+    });
+  }
+
+  async #send(line: Line, parcel: Parcel<Settlement>): Promise<void> {
+    const { permits, outbox, splitter, meter } = this.#o;
+    const { session, items } = parcel;
+    session.sent.add(items);
+    try {
+      const refused = await settle(line, session.id, items);
+      splitter.taken();
+      this.#o.onRefused(refused);
+      if (refused > 0) meter.refused(refused);
+      session.settling -= items.length;
+      permits.give(items.length);
+      this.#o.onSettled?.(items);
+    } catch (e) {
+      meter.stepFailed();
+      if (splitter.others(parcel, e)) return;
+      // guard: any other outcome leaves when its statement was answered -> test/worker/properties.test.ts: "every claimed task is settled, released or lost with its lease, and none twice under one claim"
+      splitter.keep(parcel, () => outbox.putBackOthers(parcel));
+      if (isSluiceError(e, "lease_lost")) return this.#o.onLost(session);
+      this.#o.onTrouble(e);
+    } finally {
+      session.sent.delete(items);
+    }
+  }
+}

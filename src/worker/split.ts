@@ -1,0 +1,101 @@
+import type { Clock, Logger } from "../core/ports.js";
+import { tellTrouble } from "../postgres/fault.js";
+import type { Settlement } from "../postgres/settle.js";
+import type { Completion, Outbox, Parcel } from "./outbox.js";
+import type { Permits } from "./permits.js";
+import { Portion } from "./portion.js";
+import { refusalOf, type Refusal } from "./refused.js";
+
+interface SplitterOptions {
+  readonly outbox: Outbox;
+  readonly permits: Permits;
+  readonly clock: Clock;
+  readonly log: Logger;
+  readonly stopped: () => boolean;
+  /** A part of a refused statement is due. */
+  readonly onDue: () => void;
+}
+
+// At most so many outcomes go into one statement.
+export const SETTLE_MAX = 500;
+// A statement that is held up by a row of another's is sent again so often before it is split.
+const BUSY_MAX = 3;
+
+/**
+ * What becomes of outcomes whose statement failed. If the database is there and refuses them, one of them may be to
+ * blame: they are sent in ever smaller statements, so that the others are recorded, while claims go on.
+ */
+export class Splitter {
+  readonly #o: SplitterOptions;
+  /** How many a statement may settle, and claim: fewer while a statement_timeout stops larger ones. */
+  readonly settles: Portion;
+  readonly claims: Portion;
+  #busyInARow = 0;
+
+  constructor(options: SplitterOptions) {
+    this.#o = options;
+    this.settles = new Portion(SETTLE_MAX, options.clock);
+    this.claims = new Portion(Number.MAX_SAFE_INTEGER, options.clock);
+  }
+
+  /** Puts outcomes back. Those of a session that is lost cannot be recorded any more; their permits come back. */
+  keep(parcel: Parcel<unknown>, putBack: () => void): void {
+    // guard: what was being recorded is lost with its lease -> test/worker/properties.test.ts: "a run aborted for a lost lease records nothing, and is aborted before its lease runs out"
+    if (!parcel.session.lost) return putBack();
+    this.#o.outbox.answered(parcel.items, parcel.items.length);
+    parcel.session.settling -= parcel.items.length;
+    this.#o.permits.give(parcel.items.length);
+  }
+
+  /** A step with these failed. False: not because of what it carried. */
+  successes(parcel: Parcel<Completion> | null, want: number, e: unknown): boolean {
+    if (want > 0 && refusalOf(e) === "timeout") this.claims.tooMuch(want);
+    if (parcel === null) return false;
+    const { outbox } = this.#o;
+    return this.#split(parcel, e, (refusal, now) =>
+      outbox.refuseSuccesses(parcel, refusal, e, now),
+    );
+  }
+
+  others(parcel: Parcel<Settlement>, e: unknown): boolean {
+    const { outbox } = this.#o;
+    return this.#split(parcel, e, (refusal, now) => outbox.refuseOthers(parcel, refusal, e, now));
+  }
+
+  /** The database took outcomes. */
+  taken(): void {
+    this.#busyInARow = 0;
+  }
+
+  #split(
+    parcel: Parcel<unknown>,
+    e: unknown,
+    put: (refusal: Refusal, nowMs: number) => number,
+  ): boolean {
+    const refusal = this.#refusal(parcel, e);
+    if (refusal === null) return false;
+    const nowMs = this.#o.clock.now();
+    this.keep(parcel, () => {
+      const dueMs = put(refusal, nowMs);
+      if (dueMs > nowMs) setTimeout(this.#o.onDue, dueMs - nowMs + 1).unref();
+    });
+    if (!this.#o.stopped()) this.#tell(parcel.items.length, e);
+    return true;
+  }
+
+  #refusal(parcel: Parcel<unknown>, e: unknown): Refusal | null {
+    const refusal = refusalOf(e);
+    const tasks = parcel.items.length;
+    if (refusal === "timeout" && tasks > 1) this.settles.tooMuch(tasks);
+    if (refusal !== "busy" || "tries" in parcel) return refusal;
+    return ++this.#busyInARow < BUSY_MAX ? null : refusal;
+  }
+
+  #tell(tasks: number, e: unknown): void {
+    const words =
+      tasks > 1
+        ? "the database refused outcomes; they are sent in smaller statements"
+        : "the database refused an outcome; if that stays so, its result or error is replaced by a note";
+    tellTrouble(this.#o.log, words, e);
+  }
+}

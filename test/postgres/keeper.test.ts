@@ -1,0 +1,81 @@
+import { expect, onTestFinished, test } from "vitest";
+import { Scene } from "../support/sql.js";
+import { dueBeforeTheLook, earlyLook, look } from "./schedules/keeper.js";
+import { observe, wanted } from "./schedules/schedule.js";
+
+async function open(): Promise<Scene> {
+  const scene = await Scene.open();
+  onTestFinished(() => scene.close());
+  return scene;
+}
+
+test("a look that comes early does not put off the look that was promised", async () => {
+  expect(await observe(earlyLook)).toEqual(wanted(earlyLook));
+});
+
+test("of tasks scheduled for soon the first tells the leader, those that are due after its next look do not", async () => {
+  expect(await observe(dueBeforeTheLook)).toEqual(wanted(dueBeforeTheLook));
+});
+
+test("one keeper leads until it leaves, and then another", async () => {
+  const [a, b] = await (await open()).sessions(2);
+  expect((await look(a, 1)).leads).toBe(true);
+  expect((await look(b, 2)).leads).toBe(false);
+  expect((await look(a, 1)).leads).toBe(true);
+  const heard = await b.ear();
+  await a.rows("select sluice.keep_leave(1)");
+  expect(await heard()).toEqual(["keep:all"]);
+  expect((await look(b, 2)).leads).toBe(true);
+  expect((await look(a, 1)).leads).toBe(false);
+});
+
+test("of two keepers that find no leader at the same time one leads", async () => {
+  const [a, b] = await (await open()).sessions(2);
+  await a.begin();
+  expect((await look(a, 1)).leads).toBe(true);
+  const other = look(b, 2);
+  await a.commit();
+  expect((await other).leads).toBe(false);
+});
+
+test("a leader that does not look again in time is replaced, also after the clock was set back", async () => {
+  const [a, b] = await (await open()).sessions(2);
+  const jump = (by: string): Promise<unknown> =>
+    a.script(`create or replace function sluice.clock() returns timestamptz language sql volatile as
+      $$ select clock_timestamp() + interval '${by}' $$`);
+  await look(a, 1);
+  await jump("2 seconds");
+  expect((await look(b, 2)).leads).toBe(false);
+  await jump("4 seconds");
+  expect((await look(b, 2)).leads).toBe(true);
+  await jump("-5 minutes");
+  expect((await look(a, 1)).leads).toBe(true);
+});
+
+test("everybody wakes when a lease ends, and the leader when something is due", async () => {
+  const [a, b] = await (await open()).sessions(2);
+  const stream = await a.type("t");
+  await look(a, 1);
+  await a.rows("select from sluice.enqueue_many($1, 0, 1, '1', p_delay_ms => 1500)", [stream]);
+  expect((await look(a, 1)).next_ms).toBeLessThanOrEqual(1_500);
+  expect((await look(b, 2)).next_ms).toBe(2_500);
+  await a.rows("select sluice.register('w', $1, 700, 1)", [[stream]]);
+  expect((await look(a, 1)).next_ms).toBeLessThanOrEqual(700);
+  expect((await look(b, 2)).next_ms).toBeLessThanOrEqual(700);
+});
+
+test("a worker that sees work tells a leader that saw none", async () => {
+  const [a, b, c] = await (await open()).sessions(3);
+  const stream = await a.type("t");
+  const heard = await c.ear();
+  await look(a, 1);
+  await look(b, 2);
+  expect(await heard()).toEqual([]);
+  await a.enqueue(stream, { n: 1 });
+  await look(b, 2);
+  expect(await heard()).toEqual(["keep:1"]);
+  // From now on the leader looks often enough.
+  await look(a, 1);
+  await look(b, 2);
+  expect(await heard()).toEqual([]);
+});

@@ -1,0 +1,35 @@
+import { expect, test } from "vitest";
+import {
+  backlogOfNotes,
+  cancelIsCommitted,
+  freshNotesKeepComing,
+  joinedBehindLockedHead,
+  transactionStaysOpen,
+  twoStayOpen,
+} from "./schedules/notes.js";
+import { observe, wanted, type Schedule } from "./schedules/schedule.js";
+
+// The schedules stand apart, because mutants.test.ts runs some of them again on mutated schemas.
+async function holds(...schedules: Schedule[]): Promise<void> {
+  for (const s of schedules) expect(await observe(s)).toEqual(wanted(s));
+}
+
+test("a fresh task is admitted by the next claim although thousands of notes are older", () =>
+  holds(backlogOfNotes));
+
+test("old notes are looked at although fresh ones keep coming", () => holds(freshNotesKeepComing));
+
+test("waiters locked by an open transaction leave no notes and are found when it rolls back", () =>
+  holds(
+    transactionStaysOpen("order"),
+    transactionStaysOpen("perKey"),
+    transactionStaysOpen("order", true),
+  ));
+
+test("tasks that join behind a locked head postpone its order key only once", () =>
+  holds(joinedBehindLockedHead));
+
+test("of two open transactions the first to end brings its waiter back", () => holds(twoStayOpen));
+
+test("the commit of a cancel lets the next claim start the task behind it", () =>
+  holds(cancelIsCommitted));

@@ -1,0 +1,46 @@
+import type { Session } from "../../support/sql.js";
+import { schedule } from "./schedule.js";
+
+interface Look {
+  readonly leads: boolean;
+  readonly next_ms: number;
+}
+
+/** One look of a keeper of this id, as of a worker that hears notifications. */
+export async function look(session: Session, keeper: number): Promise<Look> {
+  const text = "select leads, next_ms from sluice.keep_look($1, 2500, 1000, 100)";
+  return (await session.rows<{ leads: boolean; next_ms: number }>(text, [keeper]))[0]!;
+}
+
+const promised = (session: Session): Promise<number> =>
+  session.value<number>("select extract(epoch from next_at)::float8 from sluice.keeper");
+
+/** The leader looks, and again before its time: who has read when it looks next relies on that. */
+export const earlyLook = schedule({ leads: [true, true], kept: true }, async (scene) => {
+  const [a] = await scene.sessions(1);
+  const first = await look(a, 1);
+  const before = await promised(a);
+  const second = await look(a, 1);
+  return { leads: [first.leads, second.leads], kept: (await promised(a)) === before };
+});
+
+/** A leader that sleeps; tasks that are due before it looks, and after. */
+export const dueBeforeTheLook = schedule(
+  { soon: ["keep:7"], again: [] as string[], later: [] as string[] },
+  async (scene) => {
+    const [a, b] = await scene.sessions(2);
+    const stream = await a.type("t");
+    const heard = await b.ear();
+    const enqueue = (delayMs: number): Promise<unknown> =>
+      a.rows("select from sluice.enqueue_many($1, 0, 1, '1', p_delay_ms => $2)", [stream, delayMs]);
+    await look(a, 7);
+    await enqueue(2_000);
+    const soon = await heard();
+    // It looks, and will look again when that one is due.
+    await look(a, 7);
+    await enqueue(2_300);
+    const again = await heard();
+    await enqueue(60_000);
+    return { soon, again, later: await heard() };
+  },
+);

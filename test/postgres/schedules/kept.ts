@@ -1,0 +1,54 @@
+import { idsOf, type Held } from "../../support/sql.js";
+import { schedule } from "./schedule.js";
+
+/**
+ * A task needs slots of two totals of one slot each, and both are used in turn by tasks that need one. Every settle takes
+ * the slot along to the next of its kind, so the two are never free at once.
+ */
+export const neverBothFree = schedule({ first: [9], others: 4 }, async (scene) => {
+  const [a] = await scene.sessions(1);
+  const [left, right] = [await a.limit("left", { total: 1 }), await a.limit("right", { total: 1 })];
+  const one = await a.type("one", { limits: [left] });
+  const two = await a.type("two", { limits: [right] });
+  const both = await a.type("both", { limits: [left, right] });
+  const mine = await a.register([one]);
+  const other = await a.register([two]);
+  const third = await a.register([both]);
+  await a.enqueue(one, { n: 4, limits: [left] });
+  await a.enqueue(two, { n: 4, limits: [right] });
+  let lefts = await a.claim(mine, 1);
+  let rights = await a.claim(other, 1);
+  await a.enqueue(both, { limits: [left, right], priority: 5 });
+  let others = 2;
+  const turn = async (): Promise<void> => {
+    lefts = (await a.step(mine, 1, lefts)).held;
+    rights = (await a.step(other, 1, rights)).held;
+    others += lefts.length + rights.length;
+  };
+  await turn();
+  await a.keep();
+  await scene.moveClock(1_500);
+  await a.keep();
+  await turn();
+  return { first: idsOf(await a.claim(third, 1)), others };
+});
+
+/** The one slot of a total goes from hand to hand while a suspect needs it. */
+export const suspectAtABusyTotal = schedule({ suspect: [1] }, async (scene) => {
+  const [a] = await scene.sessions(1);
+  const limits = [await a.limit("pool", { total: 1 })];
+  const stream = await a.type("t", { limits });
+  const mine = await a.register([stream]);
+  const empty = await a.register([stream]);
+  await a.enqueue(stream, { n: 9, limits });
+  await a.rows(`with gone as (delete from sluice.gated where id = 1 returning *)
+    insert into sluice.suspect (id, stream, attempt, lanes) select id, stream, attempt, lanes from gone`);
+  await a.rows("insert into sluice.crash values (1, '{1,2,3}')");
+  let held = await a.claim(mine, 1);
+  await a.rows("update sluice.worker set draining = true where id = $1", [mine.id]);
+  await a.beat(empty, 100);
+  await a.keep();
+  for (let i = 0; i < 3; i++) held = (await a.step(mine, 1, held)).held;
+  const got = await a.rows<Held>("select id::int from sluice.claim_suspect($1, 99, 1)", [empty.id]);
+  return { suspect: idsOf(got) };
+});

@@ -1,0 +1,153 @@
+import { idsOf, type Session, type TestWorker } from "../../support/sql.js";
+import { schedule } from "./schedule.js";
+
+// More than one look takes.
+const LOOK = 500;
+const BACKLOG = 5 * LOOK;
+
+async function stage(a: Session): Promise<{ worker: TestWorker; stream: number }> {
+  const stream = await a.type("t");
+  return { stream, worker: await a.register([stream], 10_000) };
+}
+
+/** n tasks in one statement, each with an order key of its own, so that each leaves a note. */
+function spread(a: Session, stream: number, n: number, from: number): Promise<unknown> {
+  return a.rows(
+    `select ids from sluice.enqueue_many($1, 0, 25, array_to_string(array_fill('{}'::text, array[$2::int]), E'\\x1e'),
+      p_orders => (select string_agg('key-' || i, E'\\x1e' order by i) from generate_series($3::int, $3 + $2 - 1) i))`,
+    [stream, n, from],
+  );
+}
+
+const notes = (a: Session): Promise<number> => a.value("select count(*)::int from sluice.dirty");
+
+/** An urgent task is enqueued behind the notes of thousands of others. */
+export const backlogOfNotes = schedule({ claimed: "the urgent task" }, async (scene) => {
+  const [a] = await scene.sessions(1);
+  const { worker, stream } = await stage(a);
+  await spread(a, stream, BACKLOG, 1);
+  await a.enqueue(stream, { order: "urgent", priority: 100 });
+  const [first] = await a.claim(worker, 1);
+  return { claimed: first?.id === BACKLOG + 1 ? "the urgent task" : "another" };
+});
+
+/** As many notes come between two looks as one look takes of the newest. */
+export const freshNotesKeepComing = schedule({ left: 0 }, async (scene) => {
+  const [a] = await scene.sessions(1);
+  const { worker, stream } = await stage(a);
+  await spread(a, stream, 2 * LOOK, 1);
+  const fresh = LOOK - LOOK / 4;
+  for (let i = 0; i < 8; i++) {
+    await spread(a, stream, fresh, 10_000 + i * LOOK);
+    await a.claim(worker, 1);
+  }
+  const left = await a.value<number>(
+    `select count(*)::int from sluice.dirty d join sluice.task t on t.lanes[1] = d.lane where t.id <= ${2 * LOOK}`,
+  );
+  return { left };
+});
+
+/**
+ * A transaction that stays open has cancelled the waiters of several lanes whose slots come free. Nobody looks at
+ * them again before it has ended, and then somebody does.
+ */
+export const transactionStaysOpen = (by: "order" | "perKey", savepoint = false) =>
+  schedule(
+    {
+      notes: [0, 0, 0],
+      postponed: [3, 3, 3],
+      kept: [0, 0],
+      meanwhile: [] as number[],
+      after: [4, 5, 6],
+    },
+    async (scene) => {
+      const [a, user] = await scene.sessions(2);
+      const { worker, stream } = await stage(a);
+      const limits = [await a.limit("tenant", { perKey: 1 })];
+      const enqueue = (key: string) =>
+        a.enqueue(stream, by === "order" ? { order: key } : { limits, keys: [key] });
+      for (let i = 0; i < 2; i++) for (const key of ["x", "y", "z"]) await enqueue(key);
+      const held = await a.claim(worker, 10);
+      await user.begin();
+      if (savepoint) await user.rows("savepoint s");
+      await user.cancel([4, 5, 6]);
+      if (savepoint) await user.rows("release savepoint s");
+      const seen = { notes: [] as number[], postponed: [] as number[], kept: [] as number[] };
+      const look = async (): Promise<void> => {
+        seen.notes.push(await notes(a));
+        seen.postponed.push(await a.value("select count(*)::int from sluice.postponed"));
+      };
+      const meanwhile = idsOf((await a.step(worker, 10, held)).held);
+      await look();
+      for (let i = 0; i < 2; i++) {
+        meanwhile.push(...idsOf(await a.claim(worker, 10)));
+        seen.kept.push(await a.keep());
+        await look();
+      }
+      await user.rollback();
+      await a.keep();
+      return { ...seen, meanwhile, after: idsOf(await a.claim(worker, 10)) };
+    },
+  );
+
+/** The same, and tasks join the line of the locked head: still one row for the lane. */
+export const joinedBehindLockedHead = schedule(
+  { notes: 0, postponed: 1, after: [2], last: [3] },
+  async (scene) => {
+    const [a, user] = await scene.sessions(2);
+    const { worker, stream } = await stage(a);
+    await a.enqueue(stream, { n: 2, order: "x" });
+    const held = await a.claim(worker, 10);
+    await user.begin();
+    await user.cancel([2]);
+    await a.step(worker, 10, held);
+    for (let i = 0; i < 3; i++) {
+      await a.enqueue(stream, { order: "x" });
+      await a.claim(worker, 10);
+    }
+    const seen = {
+      notes: await notes(a),
+      postponed: await a.value<number>("select count(*)::int from sluice.postponed"),
+    };
+    await user.rollback();
+    await a.keep();
+    const next = await a.claim(worker, 10);
+    return { ...seen, after: idsOf(next), last: idsOf((await a.step(worker, 10, next)).held) };
+  },
+);
+
+/** Two transactions have a waiter each; the one that began later ends first. */
+export const twoStayOpen = schedule({ afterLater: [4], afterBoth: [3] }, async (scene) => {
+  const [a, one, two] = await scene.sessions(3);
+  const { worker, stream } = await stage(a);
+  const limits = [await a.limit("tenant", { perKey: 2 })];
+  await a.enqueue(stream, { n: 4, limits, keys: ["x"] });
+  const held = await a.claim(worker, 10);
+  await one.begin();
+  await one.cancel([3]);
+  await two.begin();
+  await two.cancel([4]);
+  await a.step(worker, 10, held);
+  await two.rollback();
+  await a.keep();
+  const afterLater = idsOf(await a.claim(worker, 10));
+  await one.rollback();
+  await a.keep();
+  return { afterLater, afterBoth: idsOf(await a.claim(worker, 10)) };
+});
+
+/** The cancel is committed: the next claim starts who stood behind, without a keeper. */
+export const cancelIsCommitted = schedule(
+  { meanwhile: [] as number[], after: [3] },
+  async (scene) => {
+    const [a, user] = await scene.sessions(2);
+    const { worker, stream } = await stage(a);
+    await a.enqueue(stream, { n: 3, order: "x" });
+    const held = await a.claim(worker, 10);
+    await user.begin();
+    await user.cancel([2]);
+    const meanwhile = idsOf((await a.step(worker, 10, held)).held);
+    await user.commit();
+    return { meanwhile, after: idsOf(await a.claim(worker, 10)) };
+  },
+);

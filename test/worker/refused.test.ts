@@ -1,0 +1,153 @@
+import { expect, onTestFinished, test } from "vitest";
+import { Sluice, task, type } from "../../src/index.js";
+import { silentLogger, type Logger } from "../../src/core/ports.js";
+import { SluiceError } from "../../src/core/error.js";
+import type { Completion } from "../../src/worker/outbox.js";
+import { Portion } from "../../src/worker/portion.js";
+import { mendedSuccess } from "../../src/worker/refused.js";
+import { violations } from "../support/audit.js";
+import { freshDatabase } from "../support/database.js";
+import { ended, scene, until, type Scene } from "../flow/scene.js";
+
+const once = { attempts: 1 };
+const DAMNED = "the database does not want this";
+
+/** A database that refuses an outcome for what is in it, as one in another encoding does. */
+async function withCensor(): Promise<Scene> {
+  const s = await scene({ logger: silentLogger });
+  await s.sql.query(`
+    create function censor() returns trigger language plpgsql as $$
+    begin
+      if new.outcome::text like '%${DAMNED}%' then
+        raise exception 'character has no equivalent' using errcode = '22P05';
+      end if;
+      return new;
+    end $$;
+    create trigger censor before insert on sluice.done for each row execute function censor()`);
+  return s;
+}
+
+const numbers = (n: number): number[] => Array.from({ length: n }, (_, i) => i);
+
+test("one result that the database refuses is recorded as a note, and all others beside it as they are", async () => {
+  const s = await withCensor();
+  let runs = 0;
+  const job = task("job", { input: type<number>(), retry: once });
+  const ids = (await s.sluice.enqueueMany(job, numbers(200))).ids();
+  const worker = await s.worker({
+    handlers: [
+      job.handle((n) => {
+        runs++;
+        return n === 77 || n === 78 ? { text: DAMNED } : n;
+      }),
+    ],
+  });
+  await ended(s, 200);
+  for (const n of [0, 76, 79, 199])
+    expect(await s.sluice.task(ids[n]!).status()).toMatchObject({ state: "succeeded", outcome: n });
+  for (const n of [77, 78])
+    expect(await s.sluice.task(ids[n]!).status()).toMatchObject({
+      state: "succeeded",
+      outcome: {
+        truncated: true,
+        bytes: JSON.stringify({ text: DAMNED }).length,
+        preview: "",
+        refused: "character has no equivalent",
+      },
+    });
+  // Claims go on, and every task ran once.
+  expect(await (await s.sluice.enqueue(job, 1_000)).result({ timeoutMs: 20_000 })).toBe(1_000);
+  expect(runs).toBe(201);
+  await until("the permits to come back", () => worker.status().permitsInUse === 0);
+  expect(worker.status().refused).toBe(0);
+  expect(await violations(s.sql)).toEqual([]);
+});
+
+test("an error that the database refuses is replaced, and failures beside it are recorded as they are", async () => {
+  const s = await withCensor();
+  const job = task("job", { input: type<number>(), retry: once });
+  const ids = (await s.sluice.enqueueMany(job, numbers(40))).ids();
+  const worker = await s.worker({
+    handlers: [
+      job.handle((n) => {
+        throw new Error(n === 7 ? DAMNED : `number ${n}`);
+      }),
+    ],
+  });
+  await ended(s, 40);
+  const statusOf = (n: number) => s.sluice.task(ids[n]!).status();
+  expect(await statusOf(6)).toMatchObject({ state: "failed", outcome: { message: "number 6" } });
+  expect(await statusOf(7)).toMatchObject({
+    state: "failed",
+    outcome: {
+      name: "Error",
+      message: "the database refused to store this error: character has no equivalent",
+    },
+  });
+  await until("the permits to come back", () => worker.status().permitsInUse === 0);
+  expect(await violations(s.sql)).toEqual([]);
+});
+
+test("a statement_timeout that is too short for a batch is warned of, and batches get smaller", async () => {
+  const s = await scene();
+  // 100 outcomes in one statement take 3 s.
+  await s.sql.query(`
+    create function slow() returns trigger language plpgsql as $$
+    begin perform pg_sleep(0.03); return new; end $$;
+    create trigger slow before insert on sluice.done for each row execute function slow()`);
+  const url = new URL(s.url);
+  url.searchParams.set("options", "-c statement_timeout=500");
+  const warned: string[] = [];
+  const logger: Logger = { ...silentLogger, warn: (message) => void warned.push(message) };
+  const hasty = await Sluice.connect({ url: url.href, migrate: false, logger });
+  onTestFinished(() => hasty.close());
+  const job = task("job", { input: type<number>(), retry: once });
+  await s.sluice.enqueueMany(job, numbers(100));
+  let runs = 0;
+  // All of them end in one turn of the loop.
+  const worker = hasty.worker({ claimBatchSize: 100, handlers: [job.handle(() => void runs++)] });
+  await worker.start();
+  onTestFinished(() => worker.stop({ graceMs: 0 }));
+  expect(warned[0]).toMatch(/^the statement_timeout of this role or database is short/);
+  await ended(s, 100);
+  expect(runs).toBe(100);
+  expect(await violations(s.sql)).toEqual([]);
+});
+
+test("a small result outlasts timeouts, a large one becomes a note", () => {
+  const timeout = new SluiceError("database_busy", "stopped", { cause: { code: "57014" } });
+  const of = (result: string): Completion => ({ result }) as Completion;
+  expect(mendedSuccess(of(JSON.stringify({ small: true })), timeout)).toBeNull();
+  const large = mendedSuccess(of(JSON.stringify("x".repeat(100_000))), timeout);
+  expect(JSON.parse(large!.result)).toMatchObject({ truncated: true, refused: "stopped" });
+});
+
+test("a portion that was too much is halved, and doubles again after a while", () => {
+  let now = 0;
+  const portion = new Portion(500, { now: () => now });
+  expect(portion.size).toBe(500);
+  portion.tooMuch(40);
+  expect(portion.size).toBe(20);
+  portion.tooMuch(500);
+  expect(portion.size).toBe(10);
+  portion.tooMuch(1);
+  expect(portion.size).toBe(1);
+  now += 29_999;
+  expect(portion.size).toBe(1);
+  now += 1;
+  expect(portion.size).toBe(2);
+  for (let i = 0; i < 10; i++) {
+    now += 30_000;
+    void portion.size;
+  }
+  expect(portion.size).toBe(500);
+});
+
+test("a database that is not in UTF8 is refused at connect", async () => {
+  const latin = await freshDatabase({ encoding: "LATIN1" });
+  onTestFinished(() => latin.drop());
+  await expect(Sluice.connect({ url: latin.url })).rejects.toMatchObject({
+    code: "encoding_unsupported",
+    details: { encoding: "LATIN1" },
+  });
+});
