@@ -86,12 +86,12 @@ begin
 
   -- Declaring: types, queues and limits may be added. Of a type all may be changed but its own limit, of
   -- a limit nothing.
-  execute format('grant select on %1$I.limits, %1$I.contract, %1$I.queue, %1$I.stream, %1$I.gate, %1$I.gate_set to %2$I', v_schema, v_producer);
+  execute format('grant select on %1$I.limits, %1$I.contract, %1$I.queue, %1$I.stream, %1$I.gate, %1$I.gate_set, %1$I.gate_stream to %2$I', v_schema, v_producer);
   execute format('grant insert (name, total_declared, per_key_declared) on %1$I.limits to %2$I', v_schema, v_producer);
   execute format('grant insert (type, queue, priority, attempts_max, ordered, order_scope, order_blocks, limit_ids),
     update (queue, priority, attempts_max, ordered, order_scope, order_blocks, limit_ids) on %1$I.contract to %2$I', v_schema, v_producer);
   execute format('grant insert (name) on %1$I.queue to %2$I', v_schema, v_producer);
-  execute format('grant insert (queue, type, gate, paused), update (laned) on %1$I.stream to %2$I', v_schema, v_producer);
+  execute format('grant insert (queue, type, gate, paused), update (laned, many) on %1$I.stream to %2$I', v_schema, v_producer);
   execute format('grant insert (id, cap) on %1$I.gate to %2$I', v_schema, v_producer);
   execute format('grant insert (gates) on %1$I.gate_set to %2$I', v_schema, v_producer);
   execute format('grant insert (gate, stream) on %1$I.gate_stream to %2$I', v_schema, v_producer);

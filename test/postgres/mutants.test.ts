@@ -34,6 +34,7 @@ import {
 import { newSetStaysOpen, serializableKeys } from "./schedules/open.js";
 import { betterElsewhere, nobodyForTheBetter } from "./schedules/rivals.js";
 import { newKey, rivalInHand, sharedTotal } from "./schedules/turns.js";
+import { freeGroup, lateFlag, missedSlot, returnedSlots, slotsLeft } from "./schedules/kinds.js";
 import { observe, wanted, type Schedule } from "./schedules/schedule.js";
 import {
   cancelBesideHandOver,
@@ -1230,6 +1231,48 @@ const mutants: readonly Mutant[] = [
     edits: [["= cardinality(array_remove(p_keys, '')) then", "< 0 then"]],
     schedule: serializableKeys,
     seen: { second: "40001" },
+  },
+  {
+    guard: "many groups are noticed",
+    in: "declare_use",
+    edits: [["x) = 64;", "x) = -1;"]],
+    schedule: freeGroup,
+    seen: { many: false },
+  },
+  {
+    guard: "kinds that wait are noted",
+    in: "note_waiting",
+    edits: [["a.stream and s.many", "a.stream and s.many and false"]],
+    schedule: freeGroup,
+    seen: { running: 0 },
+  },
+  {
+    guard: "slots that come back are noted",
+    in: "note_returned",
+    edits: [["gs.gate = any (p_totals)", "false"]],
+    schedule: returnedSlots["a step that claims nothing"],
+    seen: { next: 0 },
+  },
+  {
+    guard: "slots a step gives back are noted",
+    in: "step",
+    edits: [["where v_many and", "where false and"]],
+    schedule: slotsLeft,
+    seen: { next: 0 },
+  },
+  {
+    guard: "a fresh blocker is checked once more",
+    in: "wake_kinds",
+    edits: [["> 0 then 0 else k.blocker end", "> 0 and false then 0 else k.blocker end"]],
+    schedule: missedSlot,
+    seen: { after: 0 },
+  },
+  {
+    guard: "kinds without a row get one",
+    in: "note_kinds",
+    edits: [["where many order by", "where false order by"]],
+    schedule: lateFlag,
+    seen: { claimed: 0 },
   },
 ];
 

@@ -40,11 +40,24 @@ test("dead rows are cleaned away once there are enough of them", async () => {
   }
 });
 
-test("while a snapshot keeps them it is tried once a minute", async () => {
+test("while a snapshot keeps dead rows, vacuums back off to one a minute", async () => {
   const { broom, clock, vacuumed } = broomOver({ live: 0, dead: 50_000 }, kept);
-  for (clock.nowMs = 0; clock.nowMs < 59_000; clock.nowMs += 1_000) await broom.sweep();
-  expect(vacuumed).toHaveLength(1);
-  clock.nowMs = 61_000;
+  const timesMs: number[] = [];
+  for (clock.nowMs = 0; clock.nowMs <= 243_000; clock.nowMs += 1_000) {
+    await broom.sweep();
+    if (vacuumed.length > timesMs.length) timesMs.push(clock.nowMs);
+  }
+  expect(timesMs.map((ms) => ms / 1_000)).toEqual([0, 1, 3, 7, 15, 31, 63, 123, 183, 243]);
+});
+
+test("a vacuum that a busy queue outran is repeated within seconds", async () => {
+  const left = [
+    { live: 0, dead: 30_000 },
+    { live: 0, dead: 0 },
+  ];
+  const { broom, clock, vacuumed } = broomOver({ live: 0, dead: 20_000 }, () => left.shift()!);
+  await broom.sweep();
+  clock.nowMs = 1_000;
   await broom.sweep();
   expect(vacuumed).toHaveLength(2);
 });

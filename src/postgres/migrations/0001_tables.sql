@@ -57,7 +57,7 @@ create table sluice.queue (
 -- A stream is an interned (queue, type): what a worker serves leads the index, so half a million
 -- tasks of a type that nobody here serves cost nobody anything. gate: the type's own limit.
 -- laned: its tasks may hold slots before they run. unserved: no live worker serves it, as far as the
--- keeper has seen.
+-- keeper has seen. many: its tasks use so many totals that claims find open ones through waiting_kind.
 create table sluice.stream (
   id int generated always as identity primary key,
   queue text not null,
@@ -66,8 +66,10 @@ create table sluice.stream (
   paused boolean not null default false,
   laned boolean not null default false,
   unserved boolean not null default false,
+  many boolean not null default false,
   unique (queue, type)
 );
+create index stream_many on sluice.stream (id) where many;
 
 -- Which streams a total limit may have tasks in: where a slot could be of better use (attack 11).
 create table sluice.gate_stream (
@@ -75,6 +77,7 @@ create table sluice.gate_stream (
   stream int not null,
   primary key (gate, stream)
 );
+create index gate_stream_stream on sluice.gate_stream (stream);
 
 -- Several totals that tasks pass together, ascending. Not unique: whoever needs a set first must not wait for another's
 -- open transaction that needs it too. Two ids of one set mean the same, because what counts are its totals.
@@ -138,6 +141,19 @@ create index gated_next on sluice.gated (stream, gate, rank, turn);
 create index gated_laned on sluice.gated (id) where lanes is not null;
 create index gated_holder on sluice.gated ((lanes[cardinality(lanes)]), rank, id)
   where lanes[cardinality(lanes)] >> 60 > 1;
+
+-- Kinds of a stream with many totals that may have tasks in gated; see 0027_kinds.sql. blocker: a total that a claim
+-- found full, 0 for none. fresh: the claim that found it full may have missed a slot that came back meanwhile.
+create table sluice.waiting_kind (
+  stream int not null, gate int not null, blocker int not null default 0, fresh boolean not null default false
+);
+create index waiting_kind_next on sluice.waiting_kind (stream, blocker, gate);
+create index waiting_kind_fresh on sluice.waiting_kind (stream) where fresh;
+-- Totals of such streams with a slot that came back: kinds they block may be open.
+create table sluice.returned (
+  stream int not null, total int not null
+);
+create index returned_next on sluice.returned (stream, total);
 
 -- Stands at lanes[held + 1], holding a slot in each lane before it.
 -- place: 0 in an order lane and in a window, where priority is ignored; the rank elsewhere.
@@ -300,7 +316,8 @@ create table sluice.worker (
 do $$
 declare name text;
 begin
-  foreach name in array array['ready', 'gated', 'wait', 'scheduled', 'run', 'dirty', 'postponed', 'lane', 'gate', 'credit', 'awaited'] loop
+  foreach name in array array['ready', 'gated', 'wait', 'scheduled', 'run', 'dirty', 'postponed', 'lane', 'gate', 'credit', 'awaited',
+    'waiting_kind', 'returned'] loop
     execute format('alter table sluice.%I set (autovacuum_vacuum_scale_factor = 0.01, autovacuum_vacuum_threshold = 2000,
       autovacuum_vacuum_cost_delay = 0, autovacuum_vacuum_insert_scale_factor = 0.2)', name);
   end loop;
@@ -312,7 +329,8 @@ end $$;
 do $$
 declare name text;
 begin
-  foreach name in array array['ready', 'gated', 'wait', 'scheduled', 'done', 'sweep', 'stop', 'awaited', 'dirty', 'postponed', 'credit'] loop
+  foreach name in array array['ready', 'gated', 'wait', 'scheduled', 'done', 'sweep', 'stop', 'awaited', 'dirty', 'postponed', 'credit',
+    'waiting_kind', 'returned'] loop
     execute format('alter table sluice.%I replica identity full', name);
   end loop;
 end $$;

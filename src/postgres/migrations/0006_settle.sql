@@ -113,6 +113,7 @@ end $$;
 create function sluice.give_back(p_gates int[], p_n int[]) returns void language plpgsql as $$
 begin
   insert into sluice.credit (gate, n) select * from unnest(p_gates, p_n);
+  perform sluice.note_returned(p_gates);
 end $$;
 
 -- Every other outcome, one letter each: r retry after p_delays ms, f final failure, c cancelled,

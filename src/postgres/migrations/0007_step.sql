@@ -59,7 +59,7 @@ end $$;
 
 -- The sources that have something to take, at most 16. own_*: slots that this step has just freed and may
 -- use again; their gates are looked at first. Of a stream's other gates at most 128 are looked at, from
--- one that the random token decides: with thousands of groups, most of them full, a claim costs no more.
+-- one that the random token decides. Those of a stream with many totals are found by open_kinds.
 create function sluice.sources(p_streams int[], p_own_gates int[], p_own_n int[], p_token bigint) returns sluice.source[]
 language plpgsql set enable_seqscan = off set enable_bitmapscan = off set plan_cache_mode = force_generic_plan set jit = off as $$
 declare
@@ -93,7 +93,7 @@ begin
   return (select array_agg(z) from (
     select u.stream, h.gate, case when h.gate = s.gate or h.gate < 0 and s.gate = any (sluice.gates_of(h.gate)) then 0 else s.gate end as stream_gate, h.rank, h.turn, h.id, h.room, v.room as stream_room
     from unnest(p_streams) u(stream)
-    cross join lateral (select st.gate from sluice.stream st where st.id = u.stream and not st.paused limit 1) s
+    cross join lateral (select st.gate, st.many from sluice.stream st where st.id = u.stream and not st.paused limit 1) s
     cross join lateral (
       (select 0 as gate, r.rank, r.turn, r.id, 2147483647 as room from sluice.ready r where r.stream = u.stream order by r.rank, r.turn limit 1)
       union all
@@ -102,7 +102,7 @@ begin
         cross join lateral (select sluice.gate_room(o.gate, p_own_gates, p_own_n, g.id) as room) v
         where v.room > 0 limit 8)
       union all
-      (select g.gate, g.rank, g.turn, g.id, v.room from (select * from (values (v_from, 2147483647), (-2147483648, v_from - 1)) t(low, high) where exists (select from sluice.gated x where x.stream = u.stream)) turn cross join lateral (
+      (select g.gate, g.rank, g.turn, g.id, v.room from (select * from (values (v_from, 2147483647), (-2147483648, v_from - 1)) t(low, high) where not s.many and exists (select from sluice.gated x where x.stream = u.stream)) turn cross join lateral (
         with recursive heads as (
           (select r.gate, r.rank, r.turn, r.id, 1 as n from sluice.gated r where r.stream = u.stream and r.gate >= turn.low and r.gate <= turn.high order by r.gate, r.rank, r.turn limit 1)
           union all
@@ -112,6 +112,9 @@ begin
         ) select * from heads) g
         cross join lateral (select case when g.gate = any (v_own) then 0 else sluice.gate_room(g.gate, p_own_gates, p_own_n, g.id) end as room) v
         where v.room > 0)
+      union all
+      (select k.gate, k.rank, k.turn, k.id, k.room from sluice.open_kinds(u.stream, p_own_gates, p_own_n, p_token) k
+        where s.many and k.gate <> all (v_own))
     ) h
     cross join lateral (select case when s.gate = 0 then 2147483647 else sluice.gate_room(s.gate, p_own_gates, p_own_n, h.id) end as room) v
     where v.room > 0
@@ -377,15 +380,16 @@ declare
   v record; v_note record; g record; s sluice.source; v_sources sluice.source[]; v_others sluice.source[];
   v_settled bigint[]; v_lanes bigint[]; v_lanes_n int[]; v_own_gates int[]; v_own_n int[]; v_joined bigint[]; v_joined_limits int[]; v_take int;
   v_gates int[]; v_rooms int[]; v_wants int[]; v_gate_wants int[]; v_gate_own int[]; v_all sluice.source[]; v_heads bigint[];
-  v_passed_lanes int[]; v_ring int[]; v_kept boolean;
+  v_passed_lanes int[]; v_ring int[]; v_kept boolean; v_many boolean;
   v_refused int; v_head bigint; v_claimed int := 0; v_plain int; v_alive boolean; v_lowered boolean; v_dirty boolean; v_noted boolean; v_flow boolean; f record; v_look timestamptz; v_look_ms int; v_passed text; v_full bigint[];
 begin
   perform sluice.barrier_shared();
   -- All that a step asks before it begins, in one statement: each costs more to start than to run.
   select exists (select from sluice.worker w where w.id = p_worker and w.expires_at > sluice.clock()), exists (select from sluice.dirty), exists (select from sluice.lowered),
     exists (select from sluice.awaited) or exists (select from sluice.stop) or exists (select from sluice.crash),
-    exists (select from sluice.workflow_active), exists (select from sluice.gate x where x.kept_for is not null)
-  into v_alive, v_dirty, v_lowered, v_noted, v_flow, v_kept;
+    exists (select from sluice.workflow_active), exists (select from sluice.gate x where x.kept_for is not null),
+    exists (select from sluice.stream where many)
+  into v_alive, v_dirty, v_lowered, v_noted, v_flow, v_kept, v_many;
   if not v_alive then perform sluice.require_lease(p_worker); end if;
   if p_ids is not null then
     select * into v from sluice.settle_succeeded(p_ids, p_claims, p_results, p_keep, v_noted or v_flow and not p_keep);
@@ -552,7 +556,7 @@ begin
       select x.gate, sum(t.n)::int as n from (select gate, stream_gate, count(*) as n from taken group by gate, stream_gate) t
       cross join lateral unnest(sluice.gates_of(t.gate) || t.stream_gate) x(gate) group by x.gate
     ), change as materialized (
-      select y.gate, y.locked, coalesce(u.n, 0) - y.own - y.absorbed as n, y.full_until
+      select y.gate, y.locked, y.absorbed, coalesce(u.n, 0) - y.own - y.absorbed as n, y.full_until
       from unnest(v_gates, g.locked, v_gate_own, g.absorbed, g.full_until) y(gate, locked, own, absorbed, full_until) left join used u on u.gate = y.gate
     ), counted as (
       update sluice.gate t set used = t.used + c.n, full_at = least(c.full_until, sluice.clock()),
@@ -562,6 +566,11 @@ begin
       where t.ctid = c.tid
     ), credited as (
       insert into sluice.credit (gate, n) select gate, -n from change where not locked and n < 0
+    ), returned as (
+      -- guard: slots a step gives back are noted -> test/postgres/kinds.test.ts: "slots that a step gives back beside its claim start the next tasks of full groups"
+      insert into sluice.returned (stream, total) select gs.stream, gs.gate from change c
+      join sluice.gate_stream gs on gs.gate = c.gate join sluice.stream st on st.id = gs.stream and st.many
+      where v_many and c.n + c.absorbed < 0
     )
     select c.id, c.stream, (c.attempt + 1)::smallint, t.input, sluice.slots_held(c.lanes, c.gate, c.stream_gate), t.trace,
         case when c.passed is not null or p_meters and c.lanes is not null and c.lanes[cardinality(c.lanes)] >> 60 = 3 then sluice.passed(c.attempt, coalesce(t.due_at, t.created_at), v_look, c.passed, c.lanes, c.late, t.lane_limits)

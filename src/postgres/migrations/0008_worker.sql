@@ -121,7 +121,7 @@ end $$;
 -- slots and its attempts. Also what a dead worker's cut-off claim committed later. Safe for any
 -- number of processes at once: rows are skipped when another reaper has them.
 create function sluice.reap(out workers int, out tasks int, out poisoned int) language plpgsql set jit = off as $$
-declare v_now timestamptz := sluice.clock(); v_streams int[]; v_poisoned bigint[]; v_states "char"[];
+declare v_now timestamptz := sluice.clock(); v_streams int[]; v_poisoned bigint[]; v_states "char"[]; v_totals int[];
 begin
   -- Further ahead than any lease reaches: the clock was set back. A live worker's next heartbeat says the same; a dead one's
   -- tasks would wait until the clock has caught up.
@@ -164,12 +164,15 @@ begin
     from fate where kind in ('f', 'c')
   ), credits as (
     insert into sluice.credit (gate, n) select x.gate, count(*) from gone cross join lateral unnest(sluice.gates_of(gone.gate) || gone.stream_gate) x(gate) where x.gate <> 0 group by x.gate
+    returning gate
   ), frees as (
     insert into sluice.dirty (lane, limit_id, freed) select l, 0, count(*) from fate, unnest(case when kind = 'f' and lane_limits[1] = -1 then lanes[2:] else lanes end) l
     where kind in ('f', 'c') group by l
   )
-  select count(*), count(*) filter (where kind = 'f'), array_agg(distinct stream), array_agg(id order by id) filter (where kind in ('f', 'c')), array_agg(kind::"char" order by id) filter (where kind in ('f', 'c'))
-  into tasks, poisoned, v_streams, v_poisoned, v_states from fate;
+  select count(*), count(*) filter (where kind = 'f'), array_agg(distinct stream), array_agg(id order by id) filter (where kind in ('f', 'c')), array_agg(kind::"char" order by id) filter (where kind in ('f', 'c')),
+    (select array_agg(gate) from credits)
+  into tasks, poisoned, v_streams, v_poisoned, v_states, v_totals from fate;
+  if v_totals is not null then perform sluice.note_returned(v_totals); end if;
   if v_poisoned is not null then
     delete from sluice.stop where id = any (v_poisoned);
     delete from sluice.crash where id = any (v_poisoned);

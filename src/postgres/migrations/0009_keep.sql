@@ -178,6 +178,9 @@ begin
   if exists (select from sluice.park) or exists (select from sluice.stuck) then v_n := v_n + sluice.unpark(p_max); end if;
   if exists (select from sluice.stream where laned) then v_n := v_n + sluice.yield(p_max); end if;
   v_n := v_n + sluice.admit_dirty(p_max);
+  if exists (select from sluice.stream where many) then
+    perform sluice.note_kinds((random() * 1000000000)::bigint);
+  end if;
   perform sluice.keep_slots();
   return v_n;
 end $$;

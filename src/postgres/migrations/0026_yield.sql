@@ -61,7 +61,7 @@ end $$;
 -- Keeps slots for those, a second after they were first seen, and for tasks that a worker has emptied itself for. Changes
 -- only counters, which it takes in the order of their ids and skips when busy: it holds no other lock but the barrier.
 create function sluice.keep_slots() returns void language plpgsql as $$
-declare v_now timestamptz := sluice.clock();
+declare v_now timestamptz := sluice.clock(); v_changed int[];
 begin
   if not exists (select from sluice.gated) and not exists (select from sluice.suspect) and not exists (select from sluice.kept) then return; end if;
   delete from sluice.kept k where not exists (select from sluice.suspect s where s.id = k.id and s.reserved_by is not null)
@@ -73,14 +73,17 @@ begin
   from sluice.suspect s join sluice.task t on t.id = s.id join sluice.stream st on st.id = t.stream where s.reserved_by is not null
   order by 1 on conflict (id) do nothing;
   update sluice.kept k set since = v_now, span_ms = least(2 * k.span_ms, 60000) where v_now >= k.since + 2 * k.span_ms * interval '1 ms';
-  update sluice.gate g set kept_for = w.id from (
+  with changed as (update sluice.gate g set kept_for = w.id from (
     select x.gate, (select min(k.id) from sluice.kept k where x.gate = any (k.gates)
         and v_now >= k.since and v_now < k.since + k.span_ms * interval '1 ms') as id
     from (select unnest(k.gates) as gate from sluice.kept k union select c.id from sluice.gate c where c.kept_for is not null) x
   ) w
   where g.id = w.gate and g.kept_for is distinct from w.id
     and g.id = any (array(select l.id from sluice.gate l where l.kept_for is not null or l.id in (select unnest(k.gates) from sluice.kept k)
-      order by l.id for update skip locked));
+      order by l.id for update skip locked))
+    returning g.id)
+  select array_agg(id) into v_changed from changed;
+  if v_changed is not null then perform sluice.note_returned(v_changed); end if;
 end $$;
 
 -- Whether tasks of this kind could start now: its totals have room, and a worker can take one.

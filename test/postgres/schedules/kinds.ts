@@ -1,0 +1,176 @@
+import type { Held, Scene, Session, TestWorker } from "../../support/sql.js";
+import { schedule } from "./schedule.js";
+
+const GROUPS = 300;
+
+interface Crowd {
+  readonly stream: number;
+  readonly worker: TestWorker;
+  /** The limit of each group. */
+  readonly groups: readonly number[];
+}
+
+/** A type whose tasks use many groups of one slot each. */
+async function crowd(a: Session, n = GROUPS): Promise<Crowd> {
+  const stream = await a.type("t");
+  const made = await a.rows<{ id: number }>(
+    "select sluice.declare_limit('group-' || i, 1, null) as id from generate_series(1, $1::int) i",
+    [n],
+  );
+  const groups = made.map(({ id }) => id);
+  await a.rows("select sluice.declare_use($1, array[g]) from unnest($2::int[]) g", [
+    stream,
+    groups,
+  ]);
+  return { stream, worker: await a.register([stream], 10_000), groups };
+}
+
+/** Enqueues so many tasks for each of these groups. */
+async function fill(
+  a: Session,
+  { stream }: Crowd,
+  groups: readonly number[],
+  each: number,
+): Promise<void> {
+  await a.rows(
+    `select sluice.enqueue_many($1, 0, 25, array_to_string(array_fill('{}'::text, array[$3::int]), e'\\x1e'), array[g])
+      from unnest($2::int[]) g`,
+    [stream, groups, each],
+  );
+}
+
+/** Claims until nothing more comes. */
+async function saturate(a: Session, { worker }: Crowd): Promise<number> {
+  let running = 0;
+  for (let empty = 0; empty < 3;) {
+    const held = await a.claim(worker, 100);
+    running += held.length;
+    empty = held.length === 0 ? empty + 1 : 0;
+  }
+  return running;
+}
+
+async function pagesOfClaim(a: Session, { worker, stream }: Crowd): Promise<number> {
+  const read = async (): Promise<number> => {
+    const rows = await a.rows<{ "QUERY PLAN": [{ Plan: Record<string, number> }] }>(
+      `explain (analyze, buffers, format json) select * from sluice.step($1, 99, array[$2::int], 10)`,
+      [worker.id, stream],
+    );
+    const plan = rows[0]!["QUERY PLAN"][0].Plan;
+    return plan["Shared Hit Blocks"]! + plan["Shared Read Blocks"]!;
+  };
+  const looks = [await read(), await read(), await read()];
+  return Math.min(...looks);
+}
+
+/** All groups but one are full, and hold more tasks than a claim would walk. */
+export const freeGroup = schedule(
+  { many: true, running: GROUPS - 1, free: 1, left: 0 },
+  async (scene) => {
+    const [a] = await scene.sessions(1);
+    const c = await crowd(a);
+    await fill(a, c, c.groups.slice(0, -1), 3);
+    const running = await saturate(a, c);
+    await fill(a, c, c.groups.slice(-1), 1);
+    const free = (await a.claim(c.worker, 10)).length;
+    const many = await a.value<boolean>("select many from sluice.stream");
+    return { many, running, free, left: (await a.claim(c.worker, 10)).length };
+  },
+);
+
+/** A slot of one full group comes back by each of the ways in which slots do. */
+function slotOf(how: (a: Session, c: Crowd, held: Held) => Promise<unknown>) {
+  return schedule({ next: 1, more: 0 }, async (scene) => {
+    const [a] = await scene.sessions(1);
+    const c = await crowd(a);
+    await fill(a, c, c.groups, 2);
+    const first = (await a.claim(c.worker, 1))[0]!;
+    await saturate(a, c);
+    await how(a, c, first);
+    const next = (await a.claim(c.worker, 10)).length;
+    return { next, more: (await a.claim(c.worker, 10)).length };
+  });
+}
+
+export const returnedSlots = {
+  "a step that claims nothing": slotOf((a, c, held) => a.step(c.worker, 0, [held])),
+  "a final failure": slotOf((a, c, held) => a.settle(c.worker, "fail", [held])),
+  "a completion in a transaction": slotOf((a, c, held) => a.settleInTransaction(c.worker, held)),
+  "a raised number": slotOf(async (a, _, held) => {
+    const name = await a.value<string>(
+      "select l.name from sluice.limits l join sluice.task t on t.gate = l.id where t.id = $1",
+      [held.id],
+    );
+    await a.setLimit(name, { total: 2 });
+  }),
+  "a dead worker": slotOf(async (a, c, held) => {
+    const dead = await a.register([c.stream]);
+    await a.rows("update sluice.run set worker = $1 where id = $2", [dead.id, held.id]);
+    await a.rows("update sluice.worker set expires_at = '-infinity' where id = $1", [dead.id]);
+    await a.reap();
+  }),
+};
+
+/** A step settles three tasks and claims one: it gives two slots back beside its claim. */
+export const slotsLeft = schedule({ claimed: 1, next: 2, more: 0 }, async (scene) => {
+  const [a] = await scene.sessions(1);
+  const c = await crowd(a);
+  await fill(a, c, c.groups, 2);
+  const first = await a.claim(c.worker, 3);
+  await saturate(a, c);
+  const claimed = (await a.step(c.worker, 1, first)).held.length;
+  const next = (await a.claim(c.worker, 10)).length;
+  return { claimed, next, more: (await a.claim(c.worker, 10)).length };
+});
+
+/** The slot comes back while a claim is under way that has found its total full. */
+export const missedSlot = schedule({ before: 0, after: 1 }, async (scene) => {
+  const [a, b] = await scene.sessions(2);
+  const c = await crowd(a);
+  await fill(a, c, c.groups, 1);
+  const first = (await a.claim(c.worker, 1))[0]!;
+  await saturate(a, c);
+  const group = await a.value<number>("select gate from sluice.task where id = $1", [first.id]);
+  await fill(a, c, [group], 1);
+  await b.begin();
+  const before = (await b.claim(c.worker, 10)).length;
+  await a.step(c.worker, 0, [first]);
+  // A claim that finds enough elsewhere uses the note up: it sees nothing that this total blocks.
+  await a.rows("delete from sluice.returned");
+  await b.commit();
+  return { before, after: (await a.claim(c.worker, 10)).length };
+});
+
+/** A group shared by thousands of sets: one slot of it opens one of them. */
+export const sharedTotal = schedule({ running: 5, next: 1, more: 0 }, async (scene) => {
+  const [a] = await scene.sessions(1);
+  const c = await crowd(a, 150);
+  const shared = await a.limit("shared", { total: 5 });
+  await a.rows("select sluice.declare_use($1, array[$2::int])", [c.stream, shared]);
+  for (const group of c.groups) await a.enqueue(c.stream, { limits: [group, shared], n: 2 });
+  const held = await a.claim(c.worker, 5);
+  const running = held.length + (await saturate(a, c));
+  await a.step(c.worker, 0, held.slice(0, 1));
+  const next = (await a.claim(c.worker, 10)).length;
+  return { running, next, more: (await a.claim(c.worker, 10)).length };
+});
+
+/** Tasks stand at gates before their stream has its flag, so no note of them was made. */
+export const lateFlag = schedule({ claimed: 200 }, async (scene) => {
+  const [a] = await scene.sessions(1);
+  const c = await crowd(a, 200);
+  await fill(a, c, c.groups, 1);
+  await a.rows("delete from sluice.waiting_kind");
+  await a.keep();
+  return { claimed: await saturate(a, c) };
+});
+
+/** What a claim reads does not grow with the groups that are full. */
+export async function pagesBeside(scene: Scene, groups: number): Promise<number> {
+  const [a] = await scene.sessions(1);
+  const c = await crowd(a, groups);
+  await fill(a, c, c.groups, 2);
+  await saturate(a, c);
+  await a.rows("vacuum analyze sluice.waiting_kind");
+  return pagesOfClaim(a, c);
+}
