@@ -3,6 +3,7 @@ import { availableParallelism } from "node:os";
 import { Command } from "commander";
 import { presetNames } from "../config/presets.js";
 import { table } from "../config/table.js";
+import { BATCH_START } from "../core/batch-size.js";
 import { SluiceError } from "../core/error.js";
 import { checkInteger, checkNumber, type Range } from "../core/number.js";
 import { checkOneOf } from "../core/option.js";
@@ -49,7 +50,11 @@ export function planCommand(): Command {
     .option("--cores <n>", "cores for the workers; default: those of this machine")
     .option("--steady", "tasks arrive in even steps, not at random")
     .option("--utilisation <share>", "how busy things are meant to be", "0.7")
-    .option("--batch <n>", "tasks per claim", String(table.worker.claimBatchSize.default))
+    .option(
+      "--batch <n>",
+      "the most tasks per claim; a worker sets none by default",
+      String(BATCH_START),
+    )
     .option("--claim-ms <ms>", "round trip of a claim", String(planDefaults.claimMs))
     .option(
       "--engine-ms <ms>",

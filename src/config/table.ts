@@ -109,10 +109,10 @@ export const table = {
     claimBatchSize: {
       kind: "integer",
       env: "CLAIM_BATCH_SIZE",
-      default: 50,
+      default: null,
       min: 1,
       max: 1000,
-      help: "tasks per claim: 10 to 50 spreads them evenly, more gives throughput",
+      help: "the most tasks per claim; not set: 50, and up to 500 while a backlog of brief tasks lasts",
     },
     pollIntervalMs: {
       kind: "integer",

@@ -22,6 +22,8 @@ export interface ClaimTerms {
   readonly payloadRoom: number;
   /** Whether few permits were free at the last look: then it takes more than a tenth to go on. */
   readonly wasFew: boolean;
+  /** Whether the worker fills up: then it takes the last tenth too. */
+  readonly filling: boolean;
   readonly pressed: Pressed;
 }
 
@@ -44,7 +46,7 @@ export function fewFree(was: boolean, free: number, max: number): boolean {
  * How many tasks to ask for: as many as there are free permits, at most a batch, and what is left of that
  * under pressure, at least one. Permits of what the same statement settles count as free.
  *
- * While few permits are free, nothing is claimed on those. But a task that is settled may still be
+ * While few permits are free, nothing is claimed on those, unless the worker fills up: a backlog takes all permits. But a task that is settled may still be
  * replaced by the next, in the same statement: its permit passes from hand to hand and was never free. So
  * a worker at full load keeps what it has in hand, more than nine tenths of its maximum, with a steady
  * exchange; if it had to let a tenth of its tasks end before it may claim again, it would go up and down
@@ -52,9 +54,10 @@ export function fewFree(was: boolean, free: number, max: number): boolean {
  * hand shrinks.
  */
 export function claimSize(terms: ClaimTerms): number {
-  const { permitsFree, permitsMax, settling, batchMax, payloadRoom, wasFew, pressed } = terms;
+  const { permitsFree, permitsMax, settling, batchMax, payloadRoom, wasFew, filling, pressed } =
+    terms;
   const free = permitsFree + settling;
-  const usable = fewFree(wasFew, free, permitsMax) ? settling : free;
+  const usable = fewFree(wasFew, free, permitsMax) && !filling ? settling : free;
   const size = Math.min(usable, batchMax, payloadRoom);
   return size <= 0 ? 0 : Math.max(1, reduced(size, pressed));
 }

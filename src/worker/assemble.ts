@@ -177,7 +177,7 @@ export function assemble(handlers: ReadonlyMap<number, AnyHandler>, o: AssembleO
     payloads,
     outbox,
     crew,
-    batchMax: claimBatchSize,
+    claimBatchSize,
     pressed: () => pressure.pressed,
     pollIntervalMs,
     keep,

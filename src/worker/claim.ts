@@ -1,3 +1,4 @@
+import { BatchSize } from "../core/batch-size.js";
 import { RISE } from "../core/claim-size.js";
 import { isSluiceError } from "../core/error.js";
 import { isReplyLost, tellTrouble } from "../postgres/fault.js";
@@ -35,6 +36,7 @@ export class Claimer {
   readonly #spots: Spots;
   readonly #shares = new Shares(SETTLE_MAX);
   readonly #meter: Meter;
+  readonly #batch: BatchSize;
   readonly #valve: Valve;
   readonly #turn: Turn;
   readonly #splitter: Splitter;
@@ -67,7 +69,12 @@ export class Claimer {
   constructor(options: ClaimerOptions) {
     this.#o = options;
     this.#meter = options.meter ?? noMeter;
-    this.#valve = new Valve(options);
+    this.#batch = new BatchSize(options.claimBatchSize);
+    this.#valve = new Valve({
+      ...options,
+      batchMax: () => this.#batch.max,
+      backlog: () => this.#feast,
+    });
     this.#turn = new Turn(options.streams.length);
     this.#rack = new Rack({ ...options, meter: this.#meter });
     this.#spots = new Spots(options.clock, () => this.wake());
@@ -122,7 +129,7 @@ export class Claimer {
     const told = Number.isSafeInteger(tasks) && tasks > 0 ? tasks : 1;
     this.#o.onBusy?.();
     // One full claim tells whether there is more.
-    this.#announced = Math.min(this.#announced + told, this.#o.batchMax);
+    this.#announced = Math.min(this.#announced + told, this.#batch.max);
     this.pump();
   }
 
@@ -326,11 +333,18 @@ export class Claimer {
   /** What the size of a claim says about the next. */
   #digest(claimed: number, sent: { want: number; tells: boolean; errand: boolean }): void {
     const short = claimed < sent.want;
+    this.#batch.learn({
+      want: sent.want,
+      claimed,
+      inHand: this.#o.permits.inUse,
+      completed: this.#o.crew.completed,
+      nowMs: this.#o.clock.now(),
+    });
     if (!sent.errand || short) {
       this.#feast = !short;
       this.#pace = short
         ? Math.max(1, claimed)
-        : Math.min(this.#o.batchMax, 4 * Math.max(claimed, this.#pace));
+        : Math.min(this.#batch.max, 4 * Math.max(claimed, this.#pace));
     }
     if (sent.tells) {
       // Look once more: an enqueue that committed in between did not see us asleep and rang no bell.

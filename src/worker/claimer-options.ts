@@ -18,7 +18,8 @@ export interface ClaimerOptions {
   readonly payloads: Payloads;
   readonly outbox: Outbox;
   readonly crew: Crew;
-  readonly batchMax: number;
+  /** Not set: see BatchSize. */
+  readonly claimBatchSize: number | undefined;
   /** What makes claims smaller just now; nothing if it is not given. */
   readonly pressed?: () => Pressed;
   readonly pollIntervalMs: number;

@@ -22,7 +22,6 @@ describe("the defaults", () => {
   test("of a worker", () => {
     expect(resolveSection("worker", {}, nothing).values).toEqual({
       maxConcurrentTasks: 1000,
-      claimBatchSize: 50,
       pollIntervalMs: 100,
       claimLoops: 1,
       dbConnections: 17,

@@ -13,6 +13,7 @@ function size(max: number, free: number, terms: Partial<ClaimTerms> = {}): numbe
     batchMax: 50,
     payloadRoom: Number.MAX_SAFE_INTEGER,
     wasFew: false,
+    filling: false,
     pressed: NONE,
     ...terms,
   });
@@ -43,6 +44,20 @@ describe("without pressure", () => {
   ])("$free of $max free permits ask for $asks", ({ max, free, asks }) => {
     expect(size(max, free)).toBe(asks);
   });
+
+  test.each([
+    { max: 10, free: 1, asks: 1 },
+    { max: 20, free: 1, asks: 1 },
+    { max: 1000, free: 99, asks: 50 },
+    { max: 1000, free: 7, asks: 7 },
+    { max: 1000, free: 0, asks: 0 },
+  ])(
+    "a worker that fills up asks for $asks on $free of $max free permits",
+    ({ max, free, asks }) => {
+      expect(size(max, free, { filling: true })).toBe(asks);
+      expect(size(max, free, { filling: true, wasFew: true })).toBe(asks);
+    },
+  );
 
   test("a batch larger than what is free asks for what is free", () => {
     expect(size(1000, 300, { batchMax: 1000 })).toBe(300);
@@ -159,6 +174,7 @@ test("whatever the terms: at most the permits, the batch and the bytes, and one 
     batchMax: fc.integer({ min: 1, max: 1_000 }),
     payloadRoom: natural,
     wasFew: fc.boolean(),
+    filling: fc.boolean(),
     pressed,
   });
   fc.assert(
@@ -170,7 +186,7 @@ test("whatever the terms: at most the permits, the batch and the bytes, and one 
       expect(asks).toBeGreaterThanOrEqual(Math.min(1, t.settling, most));
       // What is free does not add to what is in hand while it is few.
       const few = fewFree(t.wasFew, t.permitsFree + t.settling, t.permitsMax);
-      if (few) expect(asks).toBeLessThanOrEqual(t.settling);
+      if (few && !t.filling) expect(asks).toBeLessThanOrEqual(t.settling);
       else expect(asks).toBeGreaterThanOrEqual(Math.min(1, most));
     }),
   );

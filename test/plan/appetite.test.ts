@@ -15,7 +15,7 @@ test("claims begin with one, grow fourfold while they come back full, and begin 
 
 test("with nine tenths in hand only what is settled is replaced", () => {
   const appetite = new Appetite({ permits: 100, batch: 50 });
-  for (const claimed of [1, 4, 16]) appetite.learn(appetite.next(0, 100), claimed);
+  for (const claimed of [1, 4, 15]) appetite.learn(appetite.next(0, 100), claimed);
   expect(appetite.next(3, 6).want).toBe(3);
   expect(appetite.next(3, 8).want).toBe(3);
   expect(appetite.next(3, 9).want).toBe(12);
@@ -38,4 +38,12 @@ test("it looks until it has told that it sleeps, and then fetches what the bell 
   expect(appetite.next(0, 100)).toEqual({ want: 3, tells: false, errand: true });
   appetite.wake();
   expect(appetite.next(0, 100).want).toBe(0);
+});
+
+test("a worker that fills up with a backlog takes its last tenth too, and then only replaces", () => {
+  const appetite = new Appetite({ permits: 100, batch: 50 });
+  for (const claimed of [1, 4, 16, 50]) appetite.learn(appetite.next(0, 100), claimed);
+  expect(appetite.next(0, 6).want).toBe(6);
+  expect(appetite.next(3, 0).want).toBe(3);
+  expect(appetite.next(3, 6).want).toBe(3);
 });

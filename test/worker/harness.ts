@@ -184,7 +184,7 @@ export class World {
       payloads: new Payloads(1_000),
       outbox: this.outbox,
       crew: this.crew,
-      batchMax: options.batchMax,
+      claimBatchSize: options.batchMax,
       pollIntervalMs: 100,
       keep: true,
       bell: false,

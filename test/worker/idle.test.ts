@@ -27,7 +27,7 @@ describe("a claimer that finds nothing", () => {
       payloads: new Payloads(1_000_000_000),
       outbox: new Outbox(),
       crew: { completed: 0, inputLength: 0 } as never,
-      batchMax: 10,
+      claimBatchSize: 10,
       pollIntervalMs: POLL_MS,
       keep: true,
       bell: true,

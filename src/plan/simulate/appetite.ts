@@ -19,6 +19,7 @@ export class Appetite {
   readonly #permits: number;
   readonly #batchMax: number;
   #few = false;
+  #filling = false;
   #feast = false;
   #curious = true;
   #announced = 0;
@@ -46,7 +47,8 @@ export class Appetite {
   next(settling: number, free: number): Claim {
     const errand = this.#asleep && !this.#feast && !this.#curious && this.#announced < RISE;
     this.#few = fewFree(this.#few, free + settling, this.#permits);
-    const usable = this.#few ? settling : free + settling;
+    this.#filling = this.#feast && (this.#few ? this.#filling && free > 0 : true);
+    const usable = this.#few && !this.#filling ? settling : free + settling;
     const want = Math.min(usable, this.#batchMax, this.#most(settling, errand));
     if (want === 0) return { want, tells: false, errand };
     const tells = this.#tells(Math.max(0, want - settling), free);
@@ -67,8 +69,12 @@ export class Appetite {
 
   #tells(extra: number, free: number): boolean {
     if (this.#telling) return false;
-    if (!this.#asleep) return this.#drowsy && !fewFree(this.#few, free, this.#permits);
-    return extra >= RISE || fewFree(this.#few, free - extra, this.#permits);
+    if (!this.#asleep) return this.#drowsy && !this.#isFew(free);
+    return extra >= RISE || this.#isFew(free - extra);
+  }
+
+  #isFew(free: number): boolean {
+    return free <= 0 || (!this.#filling && fewFree(this.#few, free, this.#permits));
   }
 
   /** What the size of a claim says about the next. */

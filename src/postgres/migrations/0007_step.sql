@@ -583,7 +583,10 @@ begin
   if v_ring <> '{}' then perform sluice.ring_streams(v_ring); end if;
   if p_tells then
     update sluice.worker w set asleep = v_claimed < p_n where w.id = p_worker and w.asleep <> (v_claimed < p_n);
-    -- It has all it can take, and there may be more: the next sleeper looks.
-    if v_claimed = p_n and exists (select from sluice.worker where asleep) then perform sluice.ring(p_streams, p_n); end if;
+  end if;
+  -- It has all that it asked for, and there may be more: the next sleepers look. A claim that is larger than a batch is one
+  -- of a worker with a backlog before it, which tells nothing but must not keep the backlog to itself.
+  if v_claimed = p_n and (p_tells or p_n > 50) and exists (select from sluice.worker where asleep) then
+    perform sluice.ring(p_streams, p_n);
   end if;
 end $$;

@@ -9,7 +9,9 @@ interface ValveOptions {
   readonly payloads: Payloads;
   readonly crew: Pick<Crew, "inputLength">;
   readonly outbox: Pick<Outbox, "resultLength">;
-  readonly batchMax: number;
+  readonly batchMax: () => number;
+  /** Whether there is a backlog, as far as claims tell: with one, a worker fills up to the last permit. */
+  readonly backlog: () => boolean;
   readonly pressed?: () => Pressed;
 }
 
@@ -21,6 +23,8 @@ export class Valve {
   readonly #pressed: () => Pressed;
   #few = false;
   #full = false;
+  /** Whether a backlog came when more than few permits were free, and lasts, and the last permit is not yet taken. */
+  #filling = false;
   /** Tasks of claims that are under way. */
   asked = 0;
 
@@ -31,17 +35,19 @@ export class Valve {
 
   /** How many to ask for at most, with a statement that settles so many. */
   size(settling: number): number {
-    const { permits, batchMax } = this.#o;
+    const { permits, batchMax, backlog } = this.#o;
     const wasFew = this.#few;
     this.#few = fewFree(wasFew, permits.free + settling, permits.max);
+    this.#filling = backlog() && (this.#few ? this.#filling && permits.free > 0 : true);
     this.#full = this.#isFull();
     return claimSize({
       permitsFree: permits.free,
       permitsMax: permits.max,
       settling,
-      batchMax,
+      batchMax: batchMax(),
       payloadRoom: this.#full ? 0 : this.#payloadRoom(),
       wasFew,
+      filling: this.#filling,
       pressed: this.#pressed(),
     });
   }
@@ -68,7 +74,7 @@ export class Valve {
   }
 
   #isFew(free: number): boolean {
-    return fewFree(this.#few, free, this.#o.permits.max);
+    return free <= 0 || (!this.#filling && fewFree(this.#few, free, this.#o.permits.max));
   }
 
   #isFull(): boolean {

@@ -35,6 +35,7 @@ const job = task("job", { input: type<{ text: string }>() });
 const sluice = await Sluice.connect({ url: config.url, migrate: false });
 let [now, gulpMax, rssMax, length] = [0, 0, 0, 0];
 const worker = sluice.worker({
+  claimBatchSize: 50,
   handlers: [
     job.handle(async ({ text }) => {
       if (now++ === 0) queueMicrotask(() => (now = 0));

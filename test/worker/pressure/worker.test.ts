@@ -41,6 +41,7 @@ describe("a worker whose tasks take too long", () => {
     });
     const worker = await s.worker({
       handlers: [handler],
+      claimBatchSize: 50,
       pressure: { ...calm, taskDurationP99MsMax: 1 },
     });
     await s.sluice.enqueueMany(job, numbers(500));
@@ -90,7 +91,7 @@ describe("a worker whose permits are nearly all in use", () => {
     const s = await scene();
     const { worker, release } = await held(s);
     await s.sluice.enqueueMany(job, numbers(60));
-    await until("its permits to be taken", () => worker.status().inFlight >= 37);
+    await until("its permits to be taken", () => worker.status().inFlight === 40);
     expect(worker.status().pressure).toEqual({ state: "stopped", reasons: ["permits"] });
     await until("the row", async () => (await row(s)).pressure === "stopped");
     expect(await row(s)).toEqual({ pressure: "stopped", reasons: ["permits"], free: 0 });

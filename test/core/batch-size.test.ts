@@ -1,0 +1,52 @@
+import { describe, expect, test } from "vitest";
+import { BatchSize } from "../../src/core/batch-size.js";
+
+/** A worker that drains a backlog: each claim is answered after so long, and its tasks stay in hand for so long. */
+function drain(batch: BatchSize, { claims, stayMs }: { claims: number; stayMs: number }): number[] {
+  const sizes: number[] = [];
+  let [completed, nowMs] = [0, 0];
+  for (let i = 0; i < claims; i++) {
+    const want = batch.max;
+    sizes.push(want);
+    nowMs += stayMs;
+    completed += want;
+    batch.learn({ want, claimed: want, inHand: want, completed, nowMs });
+  }
+  return sizes;
+}
+
+describe("without a size that is set", () => {
+  test("claims of brief tasks double from 50 to 500 while they come back full", () => {
+    expect(drain(new BatchSize(undefined), { claims: 6, stayMs: 5 })).toEqual([
+      50, 100, 200, 400, 500, 500,
+    ]);
+  });
+
+  test("claims of tasks that stay long do not grow", () => {
+    expect(drain(new BatchSize(undefined), { claims: 4, stayMs: 60 })).toEqual([50, 50, 50, 50]);
+  });
+
+  test("a claim that comes back short begins anew", () => {
+    const batch = new BatchSize(undefined);
+    drain(batch, { claims: 6, stayMs: 5 });
+    batch.learn({ want: 500, claimed: 499, inHand: 499, completed: 10_000, nowMs: 1_000 });
+    expect(batch.max).toBe(50);
+  });
+
+  test("tasks that come to stay longer make claims small again", () => {
+    const batch = new BatchSize(undefined);
+    drain(batch, { claims: 6, stayMs: 5 });
+    batch.learn({ want: 500, claimed: 500, inHand: 1_000, completed: 2_000, nowMs: 10_000 });
+    expect(batch.max).toBe(50);
+  });
+
+  test("a claim smaller than the most says nothing", () => {
+    const batch = new BatchSize(undefined);
+    batch.learn({ want: 16, claimed: 16, inHand: 16, completed: 16, nowMs: 1 });
+    expect(batch.max).toBe(50);
+  });
+});
+
+test("a size that is set is a hard cap", () => {
+  expect(drain(new BatchSize(20), { claims: 4, stayMs: 1 })).toEqual([20, 20, 20, 20]);
+});
