@@ -59,6 +59,7 @@ import {
 import {
   closedKeepsNoSlots,
   fullTotalKeepsNoSlots,
+  otherSecondKey,
   secondKeyKeepsNoSlots,
 } from "./schedules/yield.js";
 
@@ -629,16 +630,23 @@ const mutants: readonly Mutant[] = [
   {
     guard: "waiting tasks yield",
     in: "yield",
-    edits: [["where sluice.is_wanted(h.lanes, h.stream, h.gate) limit", "where false limit"]],
+    edits: [["where sluice.is_wanted(h.lanes, h.stream, h.gate, h.waits_at)", "where false"]],
     schedule: secondKeyKeepsNoSlots,
     seen: { others: [] },
   },
   {
     guard: "what is stuck is passed over",
     in: "open_waiters",
-    edits: [["where not exists", "where true or not exists"]],
+    edits: [["where not sluice.is_stuck(", "where true or not sluice.is_stuck("]],
     schedule: fullTotalKeepsNoSlots,
     seen: { others: [] },
+  },
+  {
+    guard: "what needs a full key next is passed over",
+    in: "is_stuck",
+    edits: [["and not sluice.has_room(p_next)", "and false"]],
+    schedule: otherSecondKey,
+    seen: { other: [] },
   },
   {
     guard: "a kept slot is for one task",

@@ -3,6 +3,7 @@ import { observe, wanted, type Schedule } from "./schedules/schedule.js";
 import {
   closedKeepsNoSlots,
   fullTotalKeepsNoSlots,
+  otherSecondKey,
   secondKeyKeepsNoSlots,
 } from "./schedules/yield.js";
 
@@ -15,6 +16,9 @@ test.each(["queue", "type", "group"] as const)(
 
 test("tasks that wait at a full total give their key's slots to others, and keep their place", () =>
   holds(fullTotalKeepsNoSlots));
+
+test("tasks of one type that differ in their second key do not keep each other out", () =>
+  holds(otherSecondKey));
 
 test("tasks that wait for a second key give the slots of the first to others", () =>
   holds(secondKeyKeepsNoSlots));

@@ -163,8 +163,10 @@ create table sluice.wait (
   lanes bigint[] not null, lane_limits int[] not null, late smallint not null default 0
 );
 create index wait_next on sluice.wait (lane, place, id);
--- By kind, for keys of limits alone (3 << 60): who waits at a key behind those that cannot run now, see open_waiters.
-create index wait_kind on sluice.wait (lane, stream, gate, place, id) where lane >= 3458764513820540928;
+-- By kind and by the key they need next, for keys of limits alone (3 << 60): tasks that wait at a key behind those that
+-- cannot run now, see open_waiters.
+create index wait_kind on sluice.wait (lane, stream, gate, (coalesce(lanes[held + 2], 0)), place, id)
+  where lane >= 3458764513820540928;
 -- Those that hold a slot of one key and wait for another.
 create index wait_holding on sluice.wait (id) where held > 0 and lanes[held] >= 3458764513820540928;
 
@@ -176,16 +178,18 @@ create index scheduled_next on sluice.scheduled (run_at, id);
 create index scheduled_id on sluice.scheduled (id);
 
 -- Tasks that cannot run now: they have left the line and hold at most the slot of their order key
--- (held = 1), so that they starve nobody who shares a limit with them.
+-- (held = 1), so that they starve nobody who shares a limit with them. lane: the key they waited for, 0 for none.
 create table sluice.park (
-  id bigint primary key, stream int not null, gate int not null, rank smallint not null, attempt smallint not null, held smallint not null
+  id bigint primary key, stream int not null, gate int not null, rank smallint not null, attempt smallint not null, held smallint not null,
+  lane bigint not null default 0
 );
 create index park_kind on sluice.park (stream, gate, rank, id);
 
 -- Kinds of tasks (a stream and a gate, 0 for the whole stream) that cannot run now, and were found to keep slots of keys
--- from others: not served, paused, or at a total that is full. While a kind is here, keys pass it over.
+-- from others: not served, paused, or at a total that is full; with a lane only those that need this key next, which is
+-- full. While a kind is here, keys pass it over.
 create table sluice.stuck (
-  stream int not null, gate int not null, primary key (stream, gate)
+  stream int not null, gate int not null, lane bigint not null default 0, primary key (stream, gate, lane)
 );
 
 -- Waits for its children: for one of these runs to end. Holds at most the slot of its order key (held = 1).

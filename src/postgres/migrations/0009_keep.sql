@@ -111,7 +111,7 @@ begin
     select s.id from sluice.stream s where s.id = any (v_streams) and not s.unserved
       and not exists (select from sluice.worker w where w.streams @> array[s.id] and w.expires_at > sluice.clock()) order by s.id for update));
   -- In order, like all that several keepers may insert at once.
-  insert into sluice.stuck select k.stream, k.gate from unnest(v_streams, v_gates) k(stream, gate) order by 1, 2 on conflict do nothing;
+  insert into sluice.stuck (stream, gate) select k.stream, k.gate from unnest(v_streams, v_gates) k(stream, gate) order by 1, 2 on conflict do nothing;
   with chosen as materialized (
     select 'r' as source, x.tid from unnest(v_streams, v_gates) k(stream, gate) cross join lateral (
       select r.ctid as tid from sluice.ready r where k.gate = 0 and r.stream = k.stream and r.lanes[cardinality(r.lanes)] >> 60 > 1
@@ -152,7 +152,7 @@ begin
     delete from sluice.park where ctid = any (array(
       select x.tid from (select distinct unnest(streams) as id from sluice.worker where expires_at > sluice.clock()) s
       cross join lateral (select p.ctid as tid from sluice.park p where p.stream = s.id
-        and not exists (select from sluice.stuck k where k.stream = s.id and k.gate = any (array[0, p.gate]))
+        and not exists (select from sluice.stuck k where k.stream = s.id and k.gate = any (array[0, p.gate]) and k.lane = any (array[0, p.lane]))
         order by p.gate, p.rank, p.id limit p_max for update skip locked) x)) returning *
   ), back as materialized (
     select t.*, g.attempt, g.held from gone g cross join lateral (select * from sluice.task where id = g.id limit 1) t

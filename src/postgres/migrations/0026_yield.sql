@@ -93,33 +93,63 @@ begin
     and sluice.gate_room(p_gate, null, null) > 0;
 end $$;
 
--- The kinds that wait at a key, at most 64, and the first of each.
-create function sluice.kinds_at(p_lane bigint) returns table (stream int, gate int, id bigint, held smallint, lanes bigint[]) language plpgsql stable
+-- Whether a key has a free slot.
+create function sluice.has_room(p_lane bigint) returns boolean language plpgsql stable as $$
+begin
+  return not exists (select from sluice.lane n where n.id = p_lane and n.used >= sluice.cap_of(n.cap, n.limit_id));
+end $$;
+
+-- The kinds that wait at a key, told apart by the key they need next (0 for none), at most 256, and the first of each.
+create function sluice.kinds_at(p_lane bigint)
+returns table (stream int, gate int, next bigint, id bigint, held smallint, lanes bigint[]) language plpgsql stable
 set enable_seqscan = off set enable_bitmapscan = off set plan_cache_mode = force_generic_plan set jit = off as $$
 begin
   return query
   with recursive kind as (
-    (select w.stream, w.gate, w.id, w.held, w.lanes, 1 as n from sluice.wait w
-      where w.lane = p_lane and w.lane >= 3458764513820540928 order by w.stream, w.gate, w.place, w.id limit 1)
+    (select w.stream, w.gate, coalesce(w.lanes[w.held + 2], 0) as next, w.id, w.held, w.lanes, 1 as n from sluice.wait w
+      where w.lane = p_lane and w.lane >= 3458764513820540928
+      order by w.stream, w.gate, coalesce(w.lanes[w.held + 2], 0), w.place, w.id limit 1)
     union all
-    select x.stream, x.gate, x.id, x.held, x.lanes, k.n + 1 from kind k cross join lateral (
-      select w.stream, w.gate, w.id, w.held, w.lanes from sluice.wait w
-      where w.lane = p_lane and w.lane >= 3458764513820540928 and (w.stream, w.gate) > (k.stream, k.gate)
-      order by w.stream, w.gate, w.place, w.id limit 1) x where k.n < 64
-  ) select k.stream, k.gate, k.id, k.held, k.lanes from kind k;
+    select x.stream, x.gate, x.next, x.id, x.held, x.lanes, k.n + 1 from kind k cross join lateral (
+      select w.stream, w.gate, coalesce(w.lanes[w.held + 2], 0) as next, w.id, w.held, w.lanes from sluice.wait w
+      where w.lane = p_lane and w.lane >= 3458764513820540928
+        and (w.stream, w.gate, coalesce(w.lanes[w.held + 2], 0)) > (k.stream, k.gate, k.next)
+      order by w.stream, w.gate, coalesce(w.lanes[w.held + 2], 0), w.place, w.id limit 1) x where k.n < 256
+  ) select k.stream, k.gate, k.next, k.id, k.held, k.lanes from kind k;
 end $$;
 
--- The first of those that wait at a key and are of no kind that is stuck, unless it can run again and the keeper has not
--- seen it yet. What is stuck keeps its place.
-create function sluice.open_waiters(p_lane bigint, p_n int) returns setof tid language plpgsql stable
+-- Whether a key passes this kind over: it is stuck, and still cannot run. The keeper may not have seen yet that it can.
+create function sluice.is_stuck(p_stream int, p_gate int, p_next bigint) returns boolean language plpgsql stable
 set enable_seqscan = off set enable_bitmapscan = off set plan_cache_mode = force_generic_plan set jit = off as $$
 begin
+  return exists (select from sluice.stuck s where s.stream = p_stream and s.gate = any (array[0, p_gate])
+    and (s.lane = 0 and not sluice.is_open(p_stream, p_gate)
+      -- guard: what needs a full key next is passed over -> test/postgres/yield.test.ts: "tasks of one type that differ in their second key do not keep each other out"
+      or s.lane = p_next and p_next <> 0 and not sluice.has_room(p_next)));
+end $$;
+
+-- The first of those that wait at a key and are not stuck. What is stuck keeps its place. If more than 1,000 that are
+-- stuck stand first, the others are looked for by kind.
+create function sluice.open_waiters(p_lane bigint, p_n int) returns setof tid language plpgsql stable
+set enable_seqscan = off set enable_bitmapscan = off set plan_cache_mode = force_generic_plan set jit = off as $$
+declare v_found tid[];
+begin
+  -- guard: what is stuck is passed over -> test/postgres/yield.test.ts: "tasks that wait at a full total give their key's slots to others, and keep their place"
+  v_found := array(
+    select w.tid from (
+      select x.ctid as tid, x.stream, x.gate, coalesce(x.lanes[x.held + 2], 0) as next from sluice.wait x
+      where x.lane = p_lane order by x.place, x.id limit 1000) w
+    where not sluice.is_stuck(w.stream, w.gate, w.next) limit p_n);
+  if cardinality(v_found) >= p_n or not exists (select from sluice.wait x where x.lane = p_lane offset 1000) then
+    return query select unnest(v_found);
+    return;
+  end if;
   return query
   select w.tid from sluice.kinds_at(p_lane) k cross join lateral (
     select x.ctid as tid, x.place, x.id from sluice.wait x where x.lane = p_lane and x.lane >= 3458764513820540928
-      and x.stream = k.stream and x.gate = k.gate order by x.place, x.id limit p_n) w
-  -- guard: what is stuck is passed over -> test/postgres/yield.test.ts: "tasks that wait at a full total give their key's slots to others, and keep their place"
-  where not exists (select from sluice.stuck s where s.stream = k.stream and s.gate = any (array[0, k.gate])) or sluice.is_open(k.stream, k.gate)
+      and x.stream = k.stream and x.gate = k.gate and coalesce(x.lanes[x.held + 2], 0) = k.next
+    order by x.place, x.id limit p_n) w
+  where not sluice.is_stuck(k.stream, k.gate, k.next)
   order by w.place, w.id limit p_n;
 end $$;
 
@@ -127,7 +157,7 @@ end $$;
 -- looked at with the next notes.
 create function sluice.unstick() returns void language plpgsql as $$
 begin
-  delete from sluice.stuck s where sluice.is_open(s.stream, s.gate);
+  delete from sluice.stuck s where case when s.lane = 0 then sluice.is_open(s.stream, s.gate) else sluice.has_room(s.lane) end;
 end $$;
 
 -- When turns were given out: one row. The keeper moves it on twice a second, and whoever has it does what follows.
@@ -162,18 +192,22 @@ begin
     select s.id, 0 from sluice.stream s where s.laned and exists (select from sluice.ready r where r.stream = s.id) and not sluice.is_open(s.id, 0)
   ), holder as materialized (
     select 'g' as source, x.* from shut k cross join lateral (
-      select g.ctid as tid, g.id, g.stream, g.gate, g.rank, g.attempt, g.lanes from sluice.gated g where k.gate <> 0 and g.stream = k.stream and g.gate = k.gate
+      select g.ctid as tid, g.id, g.stream, g.gate, g.rank, g.attempt, g.lanes, 0::bigint as waits_at from sluice.gated g where k.gate <> 0 and g.stream = k.stream and g.gate = k.gate
         and g.turn <= v.before and g.lanes[cardinality(g.lanes)] >> 60 = 3 order by g.rank desc, g.turn desc limit p_max) x
     union all
     select 'r', x.* from shut k cross join lateral (
-      select r.ctid, r.id, r.stream, 0, r.rank, r.attempt, r.lanes from sluice.ready r where k.gate = 0 and r.stream = k.stream
+      select r.ctid, r.id, r.stream, 0, r.rank, r.attempt, r.lanes, 0 from sluice.ready r where k.gate = 0 and r.stream = k.stream
         and r.turn <= v.before and r.lanes[cardinality(r.lanes)] >> 60 = 3 order by r.rank desc, r.turn desc limit p_max) x
     union all
-    (select 'w', w.ctid, w.id, w.stream, w.gate, w.rank, w.attempt, w.lanes[1:w.held] from sluice.wait w
+    (select 'w', w.ctid, w.id, w.stream, w.gate, w.rank, w.attempt, w.lanes[1:w.held], w.lane from sluice.wait w
       where w.held > 0 and w.lanes[w.held] >= 3458764513820540928 order by w.id desc limit p_max)
-  ), chosen as materialized (
+  ), wanted as materialized (
     -- guard: waiting tasks yield -> test/postgres/yield.test.ts: "tasks that wait for a second key give the slots of the first to others"
-    select h.* from holder h where sluice.is_wanted(h.lanes, h.stream, h.gate) limit p_max
+    select h.* from (select distinct lanes, stream, gate, waits_at from holder) h
+    where sluice.is_wanted(h.lanes, h.stream, h.gate, h.waits_at)
+  ), chosen as materialized (
+    select h.* from holder h join wanted w
+      on w.lanes = h.lanes and w.stream = h.stream and w.gate = h.gate and w.waits_at = h.waits_at limit p_max
   ), from_gated as (
     delete from sluice.gated where ctid = any (array(select g.ctid from sluice.gated g where g.ctid = any (array(select c.tid from chosen c where c.source = 'g')) for update skip locked)) returning id
   ), from_ready as (
@@ -184,9 +218,9 @@ begin
     select c.*, case when c.lanes[1] >> 60 = 1 then 1 else 0 end as held from chosen c
     where c.id in (select id from from_gated union all select id from from_ready union all select id from from_wait)
   ), parked as (
-    insert into sluice.park (id, stream, gate, rank, attempt, held) select id, stream, gate, rank, attempt, held from gone
+    insert into sluice.park (id, stream, gate, rank, attempt, held, lane) select id, stream, gate, rank, attempt, held, waits_at from gone
   ), kinds as (
-    insert into sluice.stuck select distinct g.stream, g.gate from gone g order by 1, 2 on conflict do nothing
+    insert into sluice.stuck select distinct g.stream, g.gate, g.waits_at from gone g order by 1, 2, 3 on conflict do nothing
   ), notes as (
     insert into sluice.dirty (lane, limit_id, freed) select l, 0, count(*) from gone g cross join lateral unnest(g.lanes[g.held + 1:]) l group by l
   )
@@ -194,12 +228,13 @@ begin
   return v_n;
 end $$;
 
--- Whether one of these keys is full, and somebody of another kind who waits for it could run now.
-create function sluice.is_wanted(p_lanes bigint[], p_stream int, p_gate int) returns boolean language plpgsql stable as $$
+-- Whether one of these keys is full, and a task of another kind that waits for it could run now. p_waits_at: the key that
+-- the holder waits for, 0 for none.
+create function sluice.is_wanted(p_lanes bigint[], p_stream int, p_gate int, p_waits_at bigint) returns boolean language plpgsql stable as $$
 begin
   return exists (select from unnest(p_lanes) l(id) cross join lateral (select n.used, sluice.cap_of(n.cap, n.limit_id) as cap from sluice.lane n where n.id = l.id limit 1) n
     cross join lateral sluice.kinds_at(l.id) k
-    where l.id >= 3458764513820540928 and n.used >= n.cap and (k.stream, k.gate) <> (p_stream, p_gate)
+    where l.id >= 3458764513820540928 and n.used >= n.cap and (k.stream, k.gate, k.next) <> (p_stream, p_gate, p_waits_at)
       and not exists (select from unnest(k.lanes[k.held + 2:]) m(id) join sluice.lane x on x.id = m.id where x.used >= sluice.cap_of(x.cap, x.limit_id))
       and sluice.is_open(k.stream, k.gate));
 end $$;

@@ -75,6 +75,30 @@ export const fullTotalKeepsNoSlots = schedule(
   },
 );
 
+/** Tasks of one type have the slots of a tenant and wait for an account: the tenant's next one needs another account. */
+export const otherSecondKey = schedule(
+  { before: [1], other: [9], next: [10], back: [2] },
+  async (scene) => {
+    const [a] = await scene.sessions(1);
+    const tenant = await a.limit("tenant", { perKey: 3 });
+    const account = await a.limit("account", { perKey: 1 });
+    const limits = [tenant, account];
+    const x = await a.type("x", { limits });
+    const worker = await a.register([x]);
+    await a.enqueue(x, { n: 8, limits, keys: ["t", "a"] });
+    await a.enqueue(x, { n: 2, limits, keys: ["t", "b"] });
+    const first = [...(await a.claim(worker, 9)), ...(await a.claim(worker, 9))];
+    await a.keep();
+    const other = await a.claim(worker, 9);
+    // A slot of the tenant and one of account b come back: what needs account a is passed over, and keeps its place.
+    const next = (await a.step(worker, 9, other)).held;
+    await a.step(worker, 0, [...first, ...next]);
+    await a.keep();
+    const back = [...idsOf(await a.claim(worker, 9)), ...idsOf(await a.claim(worker, 9))];
+    return { before: idsOf(first), other: idsOf(other), next: idsOf(next), back };
+  },
+);
+
 /** Tasks have the slots of a tenant and wait for an account: others of the tenant could run. */
 export const secondKeyKeepsNoSlots = schedule({ before: [1], others: [4, 5] }, async (scene) => {
   const [a] = await scene.sessions(1);
