@@ -5,7 +5,7 @@ import { wrongEffects } from "./accepted.js";
 import type { Deadlocks } from "./server/errors.js";
 import { flowsAtRest, openFlows } from "./flows.js";
 import { allTypesOf, parts } from "./load/parts.js";
-import { contracts, QUEUES, terms } from "./load/terms.js";
+import { contracts, groups, QUEUES, terms } from "./load/terms.js";
 import type { Theatre } from "./theatre.js";
 
 const LOOK_EVERY_MS = 100;
@@ -23,7 +23,8 @@ export async function putBack({ sluice, sql, log }: Theatre): Promise<void> {
     if (found.get(name)?.overridden === false) continue;
     await log.write([{ kind: "changing", limit, slots }]);
     // One that was removed is declared again.
-    if (!found.has(name)) await sluice.sync([...Object.values(contracts), ...Object.values(parts)]);
+    if (!found.has(name))
+      await sluice.sync([...groups, ...Object.values(contracts), ...Object.values(parts)]);
     await sluice.limits.set(name, { [keyed === undefined ? "total" : "perKey"]: "declared" });
     await log.write([{ kind: "changed", limit, slots }]);
   }

@@ -8,7 +8,7 @@ import { Sluice } from "../src/index.js";
 import { watchOutcomes } from "./accepted.js";
 import { compile, type Programs } from "./compile.js";
 import { parts } from "./load/parts.js";
-import { contracts } from "./load/terms.js";
+import { contracts, groups } from "./load/terms.js";
 import { LogWriter } from "./log.js";
 import type { Options } from "./options.js";
 import { WireProxy } from "./proxy.js";
@@ -112,7 +112,7 @@ function poolOf(url: string): pg.Pool {
 
 /** Everything is declared before anybody works, so that each limit has its number from the first task on. */
 async function prepare(sql: pg.Pool, sluice: Sluice, options: Options): Promise<void> {
-  await sluice.sync([...Object.values(contracts), ...Object.values(parts)]);
+  await sluice.sync([...groups, ...Object.values(contracts), ...Object.values(parts)]);
   await watchOutcomes(sql);
   if (options.sabotage !== null) await sabotage(sql, options.sabotage);
 }

@@ -2,7 +2,7 @@
 import { tooDoubtful } from "./audit/doubts.js";
 import type { Report } from "./audit/report.js";
 import { flowNames, windowNumbers } from "./load/flows.js";
-import { limitsOf, terms, typeNames } from "./load/terms.js";
+import { groups, limitsOf, terms, typeNames } from "./load/terms.js";
 import type { Options } from "./options.js";
 import type { Played } from "./run.js";
 import { memorySlope, quantile } from "./samples.js";
@@ -12,6 +12,12 @@ interface LimitFigure {
   readonly slots: number;
   /** How many ran at once while this was its number. */
   readonly peak: number;
+}
+
+/** Groups of which a task ran, and of which all slots were seen in use. */
+interface GroupFigure {
+  readonly used: number;
+  readonly full: number;
 }
 
 interface FaultFigure {
@@ -35,6 +41,7 @@ export interface Figures {
   /** In words: everything for which the run is red. */
   readonly findings: readonly string[];
   readonly limits: readonly LimitFigure[];
+  readonly groups: GroupFigure;
   readonly faults: readonly FaultFigure[];
   /** Of the largest worker, in MB a minute. */
   readonly memorySlope: number;
@@ -53,6 +60,7 @@ export function figuresOf(options: Options, played: Played): Figures {
   const limits = limitsInUse(options).map(([limit, slots]) => {
     return { limit, slots, peak: peakOf(report, limit, slots) };
   });
+  const crowd = groupsOf(report);
   const faults = played.tallies.map(({ fault, turns, bites, ms, interrupted }) => {
     const meanMs = Math.round(ms / Math.max(1, turns));
     return { fault: fault.name, turns, bites, meanMs, interrupted };
@@ -69,6 +77,9 @@ export function figuresOf(options: Options, played: Played): Figures {
     ...limits.flatMap(({ limit, slots, peak }) =>
       peak >= slots ? [] : [`limit ${limit} was never full: ${peak} of ${slots}`],
     ),
+    ...(crowd.full * 2 >= crowd.used
+      ? []
+      : [`only ${crowd.full} of ${crowd.used} groups were ever full`]),
     ...faults.flatMap(({ fault, bites }) => (bites > 0 ? [] : [`${fault} never bit`])),
   ];
   const tasks = report.acknowledged + report.flows.parts;
@@ -85,6 +96,7 @@ export function figuresOf(options: Options, played: Played): Figures {
     violations: report.violations,
     findings,
     limits,
+    groups: crowd,
     faults,
     memorySlope: rounded(memorySlope(played.samples)),
     deadTuplesMax: Math.max(0, ...played.samples.map(({ deadTuples }) => deadTuples ?? 0)),
@@ -98,9 +110,18 @@ export function figuresOf(options: Options, played: Played): Figures {
 
 /** The limits of the types that were produced. */
 function limitsInUse({ types, flows }: Options): [string, number][] {
-  const used = new Set(types.flatMap((type) => limitsOf(type, "*")));
+  const used = new Set(types.flatMap((type) => limitsOf(type, "*", "*")));
   const limits = Object.entries(terms.limits).filter(([limit]) => used.has(limit));
   return [...limits, ...Object.entries(windowNumbers(flows))];
+}
+
+/** The groups are many and small, so they are told together: most of those in use must have been full. */
+function groupsOf(report: Report): GroupFigure {
+  const peaks = groups.map(({ name, total }) => ({ peak: peakOf(report, name, total!), total }));
+  return {
+    used: peaks.filter(({ peak }) => peak > 0).length,
+    full: peaks.filter(({ peak, total }) => peak >= total!).length,
+  };
 }
 
 /** While another number was in force, reaching this one would prove nothing. */
@@ -134,6 +155,7 @@ export function table(figures: Figures): string {
     "",
     row("limit", "slots", "peak"),
     ...limits.map(({ limit, slots, peak }) => row(limit, slots, peak)),
+    row("groups in use, full", figures.groups.used, figures.groups.full),
     "",
     row("fault", "turns", "bites", "mean ms"),
     ...faults.map(({ fault, turns, bites, meanMs }) => row(fault, turns, bites, meanMs)),

@@ -44,6 +44,7 @@ export interface Past {
   /** When a handler said that the lease was lost. */
   readonly leasesLost: number[];
   readonly scrapes: Of<"scraped">[];
+  readonly serves: Of<"serves">[];
   lastSaid: number;
   awakeSince: number;
 }
@@ -142,6 +143,8 @@ class Book implements History {
         return void this.held.push(line);
       case "wrong":
         return void this.wrong.push(line);
+      case "serves":
+        return void this.#past(line.process).serves.push(line);
       case "scraped":
         return void this.#past(line.process).scrapes.push(line);
       default:
@@ -240,6 +243,7 @@ class Book implements History {
       windows: [],
       leasesLost: [],
       scrapes: [],
+      serves: [],
       lastSaid: never,
       awakeSince: never,
     };

@@ -118,6 +118,8 @@ export type Line = { readonly at: number; readonly process: string } & (
    * has stopped in good order, and this is the end of its count.
    */
   | { readonly kind: "scraped"; readonly text: string; readonly last: boolean }
+  /** A worker has started, and serves tasks of these types and no others. */
+  | { readonly kind: "serves"; readonly types: readonly string[] }
   /** The process is known to be gone. */
   | { readonly kind: "dead" }
   /** It was told to stop in good order, and has ended. */

@@ -5,6 +5,7 @@ import { named } from "./lost.js";
 import { Numbers, Rule } from "./numbers.js";
 import type { Recovery } from "./report.js";
 import type { Judged } from "./trial.js";
+import { Unserved } from "./unserved.js";
 import { firstAfter, Windows, type Window } from "./windows.js";
 
 /**
@@ -65,12 +66,14 @@ class Excuses {
   readonly #changes: Map<string, Windows>;
   /** When processes died or were disturbed: one may have had the task in hand, and not have started it. */
   readonly #mishaps: readonly number[];
+  readonly #unserved: Unserved;
 
   constructor(on: Case) {
     this.#on = on;
     this.#numbers = new Numbers(on.history, on.terms);
     this.#pauses = pausesOf(on.history.pauses);
     this.#changes = this.#changesOf();
+    this.#unserved = new Unserved(on.history);
     this.#mishaps = [...on.history.processes.values()]
       .flatMap(({ deaths, windows }) => [...deaths, ...windows.map(({ to }) => to)])
       .filter((at) => Number.isFinite(at))
@@ -86,6 +89,7 @@ class Excuses {
     if (touched(this.#pauses.get(line.type))) return "its type was paused";
     if (line.limits.some((slot) => touched(this.#changes.get(this.#numbers.ruleOf(slot)))))
       return "a limit of it was lowered or changed";
+    if (touched(this.#unserved.of(line.type))) return "no worker that serves it was well";
     if (task.cancelling.some((at) => at <= by)) return "somebody asked to cancel it";
     return this.#chained(died, by, limitMs) ? "another process may have died with it" : null;
   }

@@ -4,7 +4,16 @@ import type { Claims } from "../audit/line.js";
 import { flowNames } from "../load/flows.js";
 import { offerOf, startFlow, withdrawalOf } from "../load/flow-offer.js";
 import { planFlow } from "../load/flow-plan.js";
-import { contracts, limitsOf, typeNames, type TypeName, type Work } from "../load/terms.js";
+import {
+  contracts,
+  groups,
+  groupTypes,
+  keysOf,
+  limitsOf,
+  typeNames,
+  type TypeName,
+  type Work,
+} from "../load/terms.js";
 import type { Random } from "../random.js";
 import type { Fault, Stage } from "../stage.js";
 import { onServer } from "./administrator.js";
@@ -58,12 +67,15 @@ async function linesOf(stage: Stage): Promise<string[]> {
 
 function workOf(random: Random, tag: string, lines: readonly string[]): Work {
   const name = random.pick(typeNames);
-  const { ordered, attempts, limitList } = contracts[name];
-  const keyed = (limitList ?? []).some(({ limit }) => limit.perKey !== undefined);
-  const key = keyed ? `k${random.between(1, 5)}` : null;
+  const { ordered, attempts } = contracts[name];
+  const keys = keysOf(contracts[name]);
+  const keyed = keys > 0 ? `k${random.between(1, 5)}` : null;
+  const key = groupTypes.includes(name) ? random.pick(groups).name : keyed;
+  const otherKey = keys > 1 ? `k${random.between(1, 5)}` : null;
   const line = ordered ? random.pick([tag, ...lines]) : null;
-  const claims = { tag, type: name, orderKey: line, place: null, limits: limitsOf(name, key) };
-  return { ...claims, runAt: null, attempts, ms: 1, key, deeds: [] };
+  const limits = limitsOf(name, key, otherKey);
+  const claims = { tag, type: name, orderKey: line, place: null, limits };
+  return { ...claims, runAt: null, attempts, ms: 1, key, otherKey, deeds: [] };
 }
 
 function claimsOf({ tag, type, orderKey, place, limits, runAt, attempts }: Work): Claims {

@@ -12,6 +12,7 @@ export interface Orders {
 
 export interface WorkerOrders extends Orders {
   readonly tasksMax: number;
+  readonly unserved: readonly TypeName[];
 }
 
 export interface ProducerOrders extends Orders {

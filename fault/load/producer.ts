@@ -79,7 +79,7 @@ function makeOne(most: number): void {
     owed += size;
     return count(flows.make(flow).then((made) => ((owed -= size - made), made)));
   }
-  const batch = plan.next(most);
+  const batch = plan.flood(owed) ?? plan.next(most);
   if (batch.by !== "rollback") owed += batch.works.length;
   count(offers.make(batch));
 }
