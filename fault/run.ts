@@ -10,6 +10,7 @@ import { WorkerFleet } from "./fleet.js";
 import { windowNumbers } from "./load/flows.js";
 import { LEASE_MS, terms } from "./load/terms.js";
 import { corrected, readLog } from "./log.js";
+import { Explainer } from "./explainer.js";
 import type { Options } from "./options.js";
 import { randomOf } from "./random.js";
 import { lookAtRest, putBack, untilOver } from "./rest.js";
@@ -59,6 +60,7 @@ class Performance {
   readonly #fleet: WorkerFleet;
   readonly #sampler: Sampler;
   readonly #scraper: Scraper;
+  readonly #explainer: Explainer;
   #crowd: Crowd | undefined;
 
   constructor(theatre: Theatre, options: Options, screen: Screen, interrupted: AbortSignal) {
@@ -77,6 +79,7 @@ class Performance {
     });
     this.#sampler = new Sampler(this.#fleet, theatre.sql, (backlog) => this.#crowd?.hold(backlog));
     this.#scraper = new Scraper(this.#fleet, theatre.log);
+    this.#explainer = new Explainer(theatre.sql, theatre.log);
   }
 
   async play(): Promise<Played> {
@@ -87,12 +90,14 @@ class Performance {
       await this.#fleet.start();
       this.#sampler.start();
       this.#scraper.start();
+      this.#explainer.start();
       this.#crowd = new Crowd(this.#theatre, this.#options, (what) => this.#tellWrong(what));
       await this.#untilWork();
       const playing = conductor.play(workers);
       playing.catch(() => {});
       await this.#untilEnough(conductor);
       const seconds = this.#seconds();
+      await this.#calm(conductor);
       await this.#end(playing);
       const report = await this.#audit();
       const { tallies, turns } = conductor;
@@ -106,6 +111,7 @@ class Performance {
       this.#over.abort();
       this.#sampler.stop();
       await this.#scraper.stop();
+      await this.#explainer.stop();
       this.#crowd?.kill();
       await this.#fleet.kill();
     }
@@ -137,6 +143,20 @@ class Performance {
     }
   }
 
+  /** The load goes on for a while, and no fault keeps a task waiting. */
+  async #calm(conductor: Conductor): Promise<void> {
+    const { calmSeconds } = this.#options;
+    if (calmSeconds === 0) return;
+    await within(PUT_BACK_MS_MAX, "the faults do not come to their end", conductor.calm());
+    const end = performance.now() + calmSeconds * 1_000;
+    const left = (): number => Math.max(0, (end - performance.now()) / 1_000);
+    this.#screen.follow(() => `calm for ${left().toFixed(0)} s`);
+    while (left() > 0) {
+      this.#interrupted.throwIfAborted();
+      await pause(LOOK_EVERY_MS, this.#over.signal);
+    }
+  }
+
   /** Whether all tasks were made, if their number was given. */
   #made(): boolean {
     return this.#options.tasks === null || this.#crowd!.finished;
@@ -162,6 +182,7 @@ class Performance {
       this.#tellWrong(`${left} tasks never came to their end`);
       this.#screen.print((await whyStuck(this.#theatre)).join("\n"));
     }
+    await this.#explainer.stop();
     await this.#fleet.stop();
     this.#sampler.stop();
     await this.#scraper.stop();

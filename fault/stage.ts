@@ -127,6 +127,8 @@ export interface Fault {
    * borrowed from the fleet. `work`: only numbers, tasks and transactions.
    */
   readonly disturbs: "server" | "worker" | "work";
+  /** A transaction that it leaves open, or a lock, may keep tasks waiting that nothing else holds. */
+  readonly holdsLocks?: true;
   /** What this machine lacks for it, and how to get that; null if nothing. */
   readonly lacks?: () => string | null;
   /** Does it once, from beginning to end. Resolves with how often it really bit: 0 if there was nothing to bite. */

@@ -74,6 +74,9 @@ export function figuresOf(options: Options, played: Played): Figures {
     ...(report.counted.ended > 0 && report.counted.scrapes > report.counted.ended
       ? []
       : ["no metrics of a worker were held against the audit"]),
+    ...(options.calmSeconds === 0 || report.watched.tasks > 0
+      ? []
+      : ["no waiting task was asked about in a calm time"]),
     ...limits.flatMap(({ limit, slots, peak }) =>
       peak >= slots ? [] : [`limit ${limit} was never full: ${peak} of ${slots}`],
     ),
@@ -131,11 +134,11 @@ function peakOf(report: Report, limit: string, slots: number): number {
 }
 
 function commandOf(options: Options): string {
-  const { seed, seconds, faults, tasks, workers, types, flows, sabotage } = options;
+  const { seed, seconds, calmSeconds, faults, tasks, workers, types, flows, sabotage } = options;
   const words = ["npm run fault --", `--seed ${seed} --seconds ${seconds} --workers ${workers}`];
   const load = [...types, ...flows];
   if (load.length < typeNames.length + flowNames.length) words.push(`--types ${load.join(",")}`);
-  if (tasks !== null) words.push(`--tasks ${tasks}`);
+  words.push(tasks === null ? `--calm ${calmSeconds}` : `--tasks ${tasks}`);
   if (sabotage !== null) words.push(`--sabotage ${sabotage}`);
   return [...words, `--only ${faults.map(({ name }) => name).join(",")}`].join(" ");
 }
@@ -178,6 +181,8 @@ export function table(figures: Figures): string {
       audit.counted.workers,
       audit.counted.ended,
     ),
+    row("samples, calm, tasks", audit.watched.samples, audit.watched.calm, audit.watched.tasks),
+    row("could have run, ms, max", audit.watched.longestMs),
     row("counted, unconfirmed", audit.counted.completed, audit.counted.unconfirmed),
     row("runs of zombies", zombies.runs),
     row("leases lost by themselves", audit.leasesLost),

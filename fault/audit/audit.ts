@@ -21,6 +21,7 @@ import { recovery } from "./recovery.js";
 import type { Report } from "./report.js";
 import { atRest } from "./rest.js";
 import { resume } from "./resume.js";
+import { starved } from "./starved.js";
 import { SILENCE, Trial } from "./trial.js";
 import { zombies } from "./zombies.js";
 
@@ -45,6 +46,7 @@ export function audit(lines: readonly Line[], terms: Terms): Report {
   atRest(on);
   const recovered = recovery(on);
   const counted = miscounted(on);
+  const watched = starved(on);
   advanced(on);
   const doubtful = { ...doubtsOf(trial), lateStarts: aboveLowered + whilePausing };
   return {
@@ -60,6 +62,7 @@ export function audit(lines: readonly Line[], terms: Terms): Report {
     leasesLost: trial.leasesLost,
     doubtful,
     counted,
+    watched,
     flows: flowCounts(on),
   };
 }

@@ -1,7 +1,8 @@
 // Puts the lines together: who offered what, what ran where, who died when. Judges nothing.
 import { noteFlow, type Flow } from "./flow.js";
+import { inOrder } from "./in-order.js";
 import type { Claims, Line } from "./line.js";
-import type { Window } from "./windows.js";
+import { close, open, type Window } from "./windows.js";
 
 export type Of<K extends Line["kind"]> = Extract<Line, { readonly kind: K }>;
 export type Start = Of<"start">;
@@ -60,6 +61,9 @@ export interface History {
   readonly processes: ReadonlyMap<string, Past>;
   readonly changes: readonly Of<"changing" | "changed">[];
   readonly pauses: readonly Of<"pausing" | "paused" | "resuming" | "resumed">[];
+  readonly samples: readonly Of<"explained">[];
+  /** Turns of faults that may keep tasks waiting. */
+  readonly turns: readonly Window[];
   readonly held: readonly Of<"held">[];
   readonly wrong: readonly Of<"wrong">[];
 }
@@ -69,20 +73,7 @@ export const EVERYBODY = "*";
 
 /** `silenceMs`: a process that says nothing for so long may have been asleep. */
 export function historyOf(lines: readonly Line[], silenceMs: number): History {
-  const sorted = inOrder(lines);
-  const book = new Book(sorted, silenceMs);
-  for (const line of sorted) book.note(line);
-  return book;
-}
-
-// In the same moment things end before others begin, so that what only touches does not overlap.
-const TURNS: Partial<Record<Line["kind"], number>> = { offered: 0, start: 2 };
-const turnOf = (line: Line): number => TURNS[line.kind] ?? 1;
-
-function inOrder(lines: readonly Line[]): readonly Line[] {
-  const compare = (a: Line, b: Line): number => a.at - b.at || turnOf(a) - turnOf(b);
-  const sorted = lines.every((line, i) => i === 0 || compare(lines[i - 1]!, line) <= 0);
-  return sorted ? lines : lines.toSorted(compare);
+  return new Book(inOrder(lines), silenceMs);
 }
 
 class Book implements History {
@@ -96,6 +87,8 @@ class Book implements History {
   readonly processes = new Map<string, Past>();
   readonly changes: Of<"changing" | "changed">[] = [];
   readonly pauses: Of<"pausing" | "paused" | "resuming" | "resumed">[] = [];
+  readonly samples: Of<"explained">[] = [];
+  readonly turns: Window[] = [];
   readonly held: Of<"held">[] = [];
   readonly wrong: Of<"wrong">[] = [];
   readonly #silenceMs: number;
@@ -107,9 +100,10 @@ class Book implements History {
     this.last = sorted.at(-1)?.at ?? 0;
     this.lines = sorted.length;
     this.#silenceMs = silenceMs;
+    for (const line of sorted) this.#note(line);
   }
 
-  note(line: Line): void {
+  #note(line: Line): void {
     if ("flow" in line) return noteFlow(this.flows, line);
     switch (line.kind) {
       case "offered":
@@ -139,6 +133,11 @@ class Book implements History {
       case "resuming":
       case "resumed":
         return void this.pauses.push(line);
+      case "explained":
+        return void this.samples.push(line);
+      case "faultBegun":
+      case "faultOver":
+        return (line.kind === "faultBegun" ? open : close)(this.turns, line);
       case "held":
         return void this.held.push(line);
       case "wrong":
@@ -156,12 +155,8 @@ class Book implements History {
     const { deaths, terminating, windows } = this.#past(line.process);
     if (line.kind === "dead") deaths.push(line.at);
     else if (line.kind === "terminating") terminating.push(line.at);
-    else if (line.kind === "disturbed")
-      windows.push({ from: line.at, to: Number.POSITIVE_INFINITY, what: line.what });
-    else {
-      const open = windows.findLast(({ to, what }) => to === Infinity && what === line.what);
-      if (open !== undefined) open.to = line.at;
-    }
+    else if (line.kind === "disturbed") open(windows, line);
+    else close(windows, line);
   }
 
   #acknowledged(line: Of<"acknowledged">): void {

@@ -37,6 +37,36 @@ export interface FlowNode {
 /** What nodes came to, as a task was given it: the claims of successes, null for what did not succeed. */
 export type Heard = Readonly<Record<string, string | readonly (string | null)[]>>;
 
+/** What holds a waiting task, as the queue explains it. */
+export interface Hold {
+  /** `next`: nothing. */
+  readonly kind: string;
+  /** Of a limit, or of the node with a window. */
+  readonly name?: string | null;
+  /** Null for a total. */
+  readonly key?: string | null;
+  readonly slots?: number;
+  /** How many wait before it. */
+  readonly before?: number | null;
+  /** The tasks that have the slots it waits for. */
+  readonly holders?: readonly Holder[];
+}
+
+export interface Holder {
+  readonly task: string;
+  readonly type: string;
+  readonly runs: boolean;
+}
+
+/** A task that waits, and everything that holds it just now. */
+export interface Waiting {
+  readonly task: string;
+  readonly type: string;
+  /** No other task waits before it for one of its totals, and no slot of them is kept for another. */
+  readonly first: boolean;
+  readonly reasons: readonly Hold[];
+}
+
 /** How a handler ended, as the handler itself saw it. */
 export type Ended =
   | { readonly how: "snoozed"; readonly reason: null; readonly snoozeMs: number }
@@ -148,6 +178,18 @@ export type Line = { readonly at: number; readonly process: string } & (
    * that it cannot be, or the question never reached the database, so that it excuses nothing.
    */
   | { readonly kind: "cancelling" | "retrying" | "notRetried"; readonly task: string }
+  /**
+   * Some waiting tasks, all at one moment, and what holds them. `open`: how many tasks of the whole queue could be
+   * claimed then. `room`: how many more the workers could take, by their last heartbeats.
+   */
+  | {
+      readonly kind: "explained";
+      readonly open: number;
+      readonly room: number;
+      readonly tasks: readonly Waiting[];
+    }
+  /** A fault that may keep tasks waiting begins, and is over. Faults that only change numbers and tasks do not say so. */
+  | { readonly kind: "faultBegun" | "faultOver"; readonly what: string }
   /** At rest, when all is over: the slots of a limit that the database counts as used. */
   | { readonly kind: "held"; readonly limit: string; readonly slots: number }
   /** At rest: something the schema's own view finds wrong, or a task that is in no final state. */

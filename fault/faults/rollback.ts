@@ -31,6 +31,7 @@ export const lateRollbackEnqueue: Fault = {
   name: "late-rollback-enqueue",
   about: `a transaction enqueues ${tasksMax} tasks of all types, starts a run and rolls back 1 to 2 s later`,
   disturbs: "work",
+  holdsLocks: true,
   bite: async (stage, random) => {
     const bite = ++bites;
     const lines = await linesOf(stage);
@@ -86,6 +87,7 @@ export const lateRollbackCancel: Fault = {
   name: "late-rollback-cancel",
   about: `a transaction cancels ${tasksMax} waiting and running tasks and rolls back 1 to 2 s later`,
   disturbs: "work",
+  holdsLocks: true,
   bite: async (stage, random) => {
     // Nothing is said to the log: none of them may end cancelled because of this.
     const ids = await openTasks(stage, tasksMax);
