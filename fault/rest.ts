@@ -15,7 +15,8 @@ const REST_MS_MAX = 300_000;
 const WRONG_MAX = 100;
 
 /** Numbers and queues as they were at the beginning, whatever faults have left behind. */
-export async function putBack({ sluice, sql, log }: Theatre): Promise<void> {
+export async function putBack({ sluice, sql, log, clock }: Theatre): Promise<void> {
+  await clock.catchUp();
   await untilUnchanged(sql);
   const found = new Map((await sluice.limits.list()).map((limit) => [limit.name, limit]));
   for (const [limit, slots] of Object.entries(terms.limits)) {

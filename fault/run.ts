@@ -11,6 +11,7 @@ import { windowNumbers } from "./load/flows.js";
 import { LEASE_MS, terms } from "./load/terms.js";
 import { corrected, readLog } from "./log.js";
 import { Explainer } from "./explainer.js";
+import { clockBack } from "./faults/jump.js";
 import type { Options } from "./options.js";
 import { randomOf } from "./random.js";
 import { lookAtRest, putBack, untilOver } from "./rest.js";
@@ -38,6 +39,7 @@ export interface Played {
 const LOOK_EVERY_MS = 100;
 const WARM_HANDLERS = 50;
 const WORK_MS_MAX = 10_000;
+const CALM_JUMP_MS = 120_000;
 const PUT_BACK_MS_MAX = 60_000;
 
 export async function run(options: Options, screen: Screen, interrupted: AbortSignal) {
@@ -91,7 +93,9 @@ class Performance {
       this.#sampler.start();
       this.#scraper.start();
       this.#explainer.start();
-      this.#crowd = new Crowd(this.#theatre, this.#options, (what) => this.#tellWrong(what));
+      const crowd = new Crowd(this.#theatre, this.#options, (what) => this.#tellWrong(what));
+      this.#crowd = crowd;
+      this.#theatre.clock.onMove = (aheadMs) => crowd.clock(aheadMs);
       await this.#untilWork();
       const playing = conductor.play(workers);
       playing.catch(() => {});
@@ -148,6 +152,8 @@ class Performance {
     const { calmSeconds } = this.#options;
     if (calmSeconds === 0) return;
     await within(PUT_BACK_MS_MAX, "the faults do not come to their end", conductor.calm());
+    // What relies on a clock that never goes back shows only some time later.
+    if (this.#options.faults.includes(clockBack)) await this.#theatre.clock.jump(-CALM_JUMP_MS);
     const end = performance.now() + calmSeconds * 1_000;
     const left = (): number => Math.max(0, (end - performance.now()) / 1_000);
     this.#screen.follow(() => `calm for ${left().toFixed(0)} s`);
@@ -199,12 +205,13 @@ class Performance {
   }
 
   #stage(): Stage {
-    const { server, sql, sluice, producers, log } = this.#theatre;
+    const { server, sql, clock, sluice, producers, log } = this.#theatre;
     const { signal } = this.#over;
     return {
       leaseMs: LEASE_MS,
       server,
       sql,
+      clock,
       sluice,
       fleet: this.#fleet,
       producers,

@@ -53,6 +53,13 @@ export const sabotages: Readonly<Record<string, readonly Mutation[]>> = {
       ],
     },
   ],
+  // After the clock was set back a dead worker's lease lasts until the clock has caught up.
+  "set-back": [
+    {
+      in: "reap",
+      edits: [["where expires_at > v_now + (lease", "where false and expires_at > v_now + (lease"]],
+    },
+  ],
   // Two who complete the last items of a fan-out at once do not know of each other.
   "run-lock": [{ in: "workflow_ended", edits: [["order by r.id for update", "order by r.id"]] }],
   // The database gives tasks away long before their worker believes that its lease is over.

@@ -2,6 +2,7 @@
 import type pg from "pg";
 import type { Sluice } from "../src/index.js";
 import type { Line } from "./audit/line.js";
+import type { Jumped } from "./moved-clock.js";
 import type { Random } from "./random.js";
 import type { Deadlocks } from "./server/errors.js";
 
@@ -97,11 +98,18 @@ export interface QueueServer {
   deadlocks(): Promise<Deadlocks>;
 }
 
+export interface Clock {
+  /** Sets it forward, or back, by so much. Resolves with what it met. */
+  jump(byMs: number): Promise<Jumped>;
+}
+
 export interface Stage {
   readonly leaseMs: number;
   readonly server: QueueServer;
   /** An administrator's pool on the queue's server, past all proxies. Breaks with the server, and connects anew. */
   readonly sql: pg.Pool;
+  /** The database's clock. */
+  readonly clock: Clock;
   /** An operator's Sluice, past all proxies. */
   readonly sluice: Sluice;
   readonly fleet: Fleet;

@@ -1,7 +1,9 @@
 // Puts the lines together: who offered what, what ran where, who died when. Judges nothing.
+import { noteJump, type Jump } from "./database-clock.js";
 import { noteFlow, type Flow } from "./flow.js";
 import { inOrder } from "./in-order.js";
 import type { Claims, Line } from "./line.js";
+import { newPast, type Past } from "./past.js";
 import { close, open, type Window } from "./windows.js";
 
 export type Of<K extends Line["kind"]> = Extract<Line, { readonly kind: K }>;
@@ -36,20 +38,6 @@ export interface Offer {
   readonly tasks: Set<string>;
 }
 
-/** What became of a process. */
-export interface Past {
-  readonly name: string;
-  readonly deaths: number[];
-  readonly terminating: number[];
-  readonly windows: Window[];
-  /** When a handler said that the lease was lost. */
-  readonly leasesLost: number[];
-  readonly scrapes: Of<"scraped">[];
-  readonly serves: Of<"serves">[];
-  lastSaid: number;
-  awakeSince: number;
-}
-
 export interface History {
   readonly first: number;
   readonly last: number;
@@ -64,6 +52,7 @@ export interface History {
   readonly samples: readonly Of<"explained">[];
   /** Turns of faults that may keep tasks waiting. */
   readonly turns: readonly Window[];
+  readonly jumps: readonly Jump[];
   readonly held: readonly Of<"held">[];
   readonly wrong: readonly Of<"wrong">[];
 }
@@ -89,6 +78,7 @@ class Book implements History {
   readonly pauses: Of<"pausing" | "paused" | "resuming" | "resumed">[] = [];
   readonly samples: Of<"explained">[] = [];
   readonly turns: Window[] = [];
+  readonly jumps: Jump[] = [];
   readonly held: Of<"held">[] = [];
   readonly wrong: Of<"wrong">[] = [];
   readonly #silenceMs: number;
@@ -133,6 +123,9 @@ class Book implements History {
       case "resuming":
       case "resumed":
         return void this.pauses.push(line);
+      case "clockMoving":
+      case "clockMoved":
+        return noteJump(this.jumps, line);
       case "explained":
         return void this.samples.push(line);
       case "faultBegun":
@@ -230,18 +223,7 @@ class Book implements History {
   #past(name: string): Past {
     const known = this.processes.get(name);
     if (known !== undefined) return known;
-    const never = Number.NEGATIVE_INFINITY;
-    const past: Past = {
-      name,
-      deaths: [],
-      terminating: [],
-      windows: [],
-      leasesLost: [],
-      scrapes: [],
-      serves: [],
-      lastSaid: never,
-      awakeSince: never,
-    };
+    const past = newPast(name);
     this.processes.set(name, past);
     return past;
   }

@@ -1,6 +1,6 @@
 // The words of the log. Everybody who took part writes what he saw, on a connection of his own to a
 // server that no fault touches; the checker reads nothing else. Times are that server's
-// `clock_timestamp()`, in milliseconds.
+// `clock_timestamp()`, in milliseconds. The queue's server shows the same time until its clock is set.
 
 /** What a producer says about a task, and its handler repeats at every start. */
 export interface Claims {
@@ -12,7 +12,7 @@ export interface Claims {
   readonly place: number | null;
   /** Every limit that counts it, as `name` for a total or `name/key`. */
   readonly limits: readonly string[];
-  /** Not before this time. */
+  /** Not before this time, by the clock of the database. */
   readonly runAt: number | null;
   /** How many attempts it has. */
   readonly attempts: number;
@@ -159,6 +159,8 @@ export type Line = { readonly at: number; readonly process: string } & (
    * to notice time passing, because of the fault `what`. Written before the fault begins and after it is over.
    */
   | { readonly kind: "disturbed" | "restored"; readonly what: string }
+  /** Before and after the clock of the queue's database is set forward, or back (below 0). */
+  | { readonly kind: "clockMoving" | "clockMoved"; readonly byMs: number }
   /**
    * Before and after a change of a limit's number. `slots`: null for no limit. `limit`: a total as `name`,
    * the number of every key as `name/*` (or `name`, where there is no total of that name), of one as `name/key`.

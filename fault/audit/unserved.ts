@@ -1,4 +1,5 @@
-import type { History, Past } from "./history.js";
+import type { History } from "./history.js";
+import type { Past } from "./past.js";
 import { firstAfter, joined, Windows, type Window } from "./windows.js";
 
 /**

@@ -41,6 +41,7 @@ const SHARES: Readonly<Record<TypeName, Share>> = {
   posted: { weight: 2, most: 10 },
   booked: { weight: 4, most: 12 },
   crossed: { weight: 4, most: 16 },
+  metered: { weight: 3, most: 10 },
   local: { weight: 3, most: 14 },
   paired: { weight: 3, most: 10 },
   docked: { weight: 3, most: 12 },
@@ -64,12 +65,20 @@ export class Plan {
   readonly #producer: string;
   readonly #random: Random;
   readonly #bag: readonly TypeName[];
+  readonly #now: () => number;
   readonly #floods: readonly TypeName[];
   #made = 0;
   #flooded = 0;
   #nextGroup: number;
 
-  constructor(producer: string, random: Random, types: readonly TypeName[]) {
+  /** `now`: the time by the database's clock. */
+  constructor(
+    producer: string,
+    random: Random,
+    types: readonly TypeName[],
+    now: () => number = Date.now,
+  ) {
+    this.#now = now;
     this.#producer = producer;
     this.#random = random;
     this.#bag = types.flatMap((type) => Array<TypeName>(SHARES[type].weight).fill(type));
@@ -101,7 +110,7 @@ export class Plan {
     const size = Math.min(most, random.between(1, SHARES[type].most));
     // Few keys in a burst, so that several tasks meet at one of them.
     const keys = [random.between(1, LIMIT_KEYS), random.between(1, LIMIT_KEYS)];
-    const runAt = type === "later" ? Date.now() + random.between(500, LATER_MS_MAX) : null;
+    const runAt = type === "later" ? this.#now() + random.between(500, LATER_MS_MAX) : null;
     const ordered = contracts[type].ordered && (type !== "booked" || random.next() < 0.5);
     const lines = Array.from({ length: ORDER_KEYS_OF_BATCH }, () => random.between(1, ORDER_KEYS));
     const works = Array.from({ length: size }, () => {

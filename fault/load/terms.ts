@@ -80,6 +80,7 @@ export const contracts = {
       { limit: region, key: otherKey },
     ],
   }),
+  metered: task("metered", { ...common, limits: [{ limit: tenant, key }, crane] }),
   local: task("local", { ...common, ...side, limits: [{ limit: region, key }] }),
   paired: task("paired", { ...common, limits: [dock, crane] }),
   docked: task("docked", { ...common, ...side, limits: [dock] }),

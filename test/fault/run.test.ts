@@ -92,6 +92,18 @@ describe("npm run fault", () => {
     expect(code).toBe(1);
   });
 
+  test(
+    "is red when a lease lasts until the clock has caught up",
+    { timeout: PATIENCE_MS },
+    async () => {
+      const { code, figures } = await fault(
+        "--seconds 3 --calm 6 --only clock-back --sabotage set-back",
+      );
+      expect(figures.audit.findings.slowRecovery.count).toBeGreaterThan(0);
+      expect(code).toBe(1);
+    },
+  );
+
   test("a fault that does not exist is refused with the list of those that do", async () => {
     const run = spawnTs("fault/main.ts", ["--only", "meteor"]);
     expect(await run.exit).toBe(2);
