@@ -42,6 +42,9 @@ export class Conductor {
   readonly #stage: Stage;
   readonly #random: Random;
   readonly #onWrong: (what: string) => void;
+  /** Turns of faults that may keep tasks waiting. */
+  readonly #rough = new Set<Promise<void>>();
+  #calm = false;
   #serverDisturbed = 0;
   #serverRestoredMs = Number.NEGATIVE_INFINITY;
 
@@ -78,6 +81,12 @@ export class Conductor {
     await Promise.all(lanes);
   }
 
+  /** From now on only numbers, tasks and queues change. Resolves when all other faults are over. */
+  async calm(): Promise<void> {
+    this.#calm = true;
+    await Promise.all(this.#rough);
+  }
+
   /** One after the other. Two lanes may share faults: a fault's turn is taken when it is begun. */
   async #lane(name: string, tallies: readonly Tally[], pace: Pace): Promise<void> {
     if (tallies.length === 0) return;
@@ -86,11 +95,35 @@ export class Conductor {
     while (!this.#stage.signal.aborted) {
       await this.#stage.pause(random.between(least, most));
       if (this.#stage.signal.aborted) return;
-      await this.#turn(next(tallies, random));
+      const fit = this.#calm ? tallies.filter(({ fault }) => !isRough(fault)) : tallies;
+      if (fit.length === 0) return;
+      await this.#turn(next(fit, random));
     }
   }
 
   async #turn(tally: Tally): Promise<void> {
+    if (!isRough(tally.fault)) return this.#play(tally);
+    const turn = this.#announced(tally);
+    this.#rough.add(turn);
+    try {
+      await turn;
+    } finally {
+      this.#rough.delete(turn);
+    }
+  }
+
+  async #announced(tally: Tally): Promise<void> {
+    const { log } = this.#stage;
+    const what = tally.fault.name;
+    await log.write([{ kind: "faultBegun", what }]);
+    try {
+      await this.#play(tally);
+    } finally {
+      await log.write([{ kind: "faultOver", what }]);
+    }
+  }
+
+  async #play(tally: Tally): Promise<void> {
     const { fault } = tally;
     const random = this.#random.fork(`${fault.name} ${++tally.turns}`);
     const fromMs = performance.now();
@@ -118,6 +151,11 @@ export class Conductor {
       this.#serverDisturbed > 0 || performance.now() - this.#serverRestoredMs < AFTERMATH_MS;
     return disturbed && isAway(e);
   }
+}
+
+/** Whether it may keep tasks waiting although nothing of the queue holds them. */
+function isRough({ disturbs, holdsLocks }: Fault): boolean {
+  return disturbs !== "work" || holdsLocks === true;
 }
 
 /** Who had the fewest turns; among these the one that has bitten least, and then chance. */

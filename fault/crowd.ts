@@ -54,6 +54,11 @@ export class Crowd {
     for (const child of this.#children) child.tell({ do: "hold", held });
   }
 
+  /** How far the database's clock is ahead of the machine's. */
+  clock(aheadMs: number): void {
+    for (const child of this.#children) child.tell({ do: "clock", aheadMs });
+  }
+
   /** What was offered is acknowledged before they end. */
   async stop(): Promise<void> {
     const late = setTimeout(() => this.kill(), STOP_MS_MAX);

@@ -2,6 +2,7 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { Child } from "./child.js";
 import type { WorkerOrders } from "./load/orders.js";
+import { unservedBy, type TypeName } from "./load/terms.js";
 import { WorkerMember } from "./member.js";
 import { WireProxy } from "./proxy.js";
 import type { Random } from "./random.js";
@@ -26,6 +27,8 @@ interface FleetOptions {
 /** One place for a worker, whoever fills it just now. */
 interface Berth {
   readonly name: string;
+  /** The types that its workers do not serve. */
+  readonly unserved: readonly TypeName[];
   member: WorkerMember | undefined;
   borrowed: boolean;
   starts: number;
@@ -44,7 +47,8 @@ export class WorkerFleet implements Fleet {
   constructor(size: number, options: FleetOptions) {
     this.#o = options;
     this.#berths = Array.from({ length: size }, (_, i) => {
-      return { name: `worker-${i + 1}`, member: undefined, borrowed: false, starts: 0 };
+      const unserved = unservedBy(i, size);
+      return { name: `worker-${i + 1}`, unserved, member: undefined, borrowed: false, starts: 0 };
     });
   }
 
@@ -90,7 +94,7 @@ export class WorkerFleet implements Fleet {
     env: Readonly<Record<string, string>>,
     withMember: (member: Member) => Promise<T>,
   ): Promise<T> {
-    const guest = await this.#launch(`guest-${++this.#guestsSoFar}`, env);
+    const guest = await this.#launch(`guest-${++this.#guestsSoFar}`, env, []);
     this.#guests.add(guest);
     try {
       return await withMember(guest);
@@ -148,7 +152,7 @@ export class WorkerFleet implements Fleet {
   async #fill(berth: Berth): Promise<void> {
     const name = `${berth.name}.${++berth.starts}`;
     // One that is lost before it was ready is not in its berth yet.
-    berth.member = await this.#launch(name, {}, () => {
+    berth.member = await this.#launch(name, {}, berth.unserved, () => {
       if (!berth.borrowed && berth.member?.name === name && !this.#closing) {
         berth.borrowed = true;
         void this.#replace(berth);
@@ -159,13 +163,14 @@ export class WorkerFleet implements Fleet {
   async #launch(
     name: string,
     env: Readonly<Record<string, string>>,
+    unserved: readonly TypeName[],
     onLost: () => void = () => {},
   ): Promise<WorkerMember> {
     const { url, logUrl, log, program } = this.#o;
     const proxy = await WireProxy.start(url, (statement, ms) => {
       if (statement.endsWith(".step")) this.#o.onStep(ms);
     });
-    const orders: WorkerOrders = { name, url: proxy.url, logUrl, tasksMax: TASKS_MAX };
+    const orders: WorkerOrders = { name, url: proxy.url, logUrl, tasksMax: TASKS_MAX, unserved };
     const child = new Child(program, orders, env);
     const member = new WorkerMember(child, proxy, log, (why) => {
       this.#o.onWrong(why);

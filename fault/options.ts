@@ -5,9 +5,14 @@ import { typeNames, type TypeName } from "./load/terms.js";
 import { sabotages } from "./sabotage.js";
 import type { Fault } from "./stage.js";
 
+// A recovery takes up to a lease and 2 s, and a task starves after 3 s: so there is as long again to see one.
+const CALM_SECONDS = 12;
+
 export interface Options {
   readonly seed: number;
   readonly seconds: number;
+  /** So many seconds more in which nothing is disturbed, and no task may starve. */
+  readonly calmSeconds: number;
   readonly faults: readonly Fault[];
   readonly tasks: number | null;
   readonly workers: number;
@@ -24,6 +29,7 @@ export interface Options {
 interface Given {
   readonly seed?: number;
   readonly seconds: number;
+  readonly calm: number;
   readonly only?: readonly Fault[];
   readonly tasks?: number;
   readonly workers: number;
@@ -47,6 +53,12 @@ export function readOptions(args: readonly string[]): Options {
     )
     .option("--seed <n>", "the same seed makes the same choices; default: by the time", integer(0))
     .option("--seconds <n>", "how long", integer(1, 86_400), 60)
+    .option(
+      "--calm <n>",
+      "seconds at the end without disturbances, in which no task may starve; none with --tasks",
+      integer(0, 3_600),
+      CALM_SECONDS,
+    )
     .option("--only <names>", "these faults alone, separated by commas", named)
     .option(
       "--tasks <n>",
@@ -81,6 +93,7 @@ function complete(command: Command, given: Given): Options {
   return {
     seed: given.seed ?? Date.now() % 1_000_000_000,
     seconds: given.seconds,
+    calmSeconds: given.tasks === undefined ? given.calm : 0,
     faults: given.only ?? faults,
     tasks: given.tasks ?? null,
     workers: given.workers,

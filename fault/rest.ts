@@ -5,7 +5,7 @@ import { wrongEffects } from "./accepted.js";
 import type { Deadlocks } from "./server/errors.js";
 import { flowsAtRest, openFlows } from "./flows.js";
 import { allTypesOf, parts } from "./load/parts.js";
-import { contracts, QUEUES, terms } from "./load/terms.js";
+import { contracts, groups, QUEUES, terms } from "./load/terms.js";
 import type { Theatre } from "./theatre.js";
 
 const LOOK_EVERY_MS = 100;
@@ -15,7 +15,8 @@ const REST_MS_MAX = 300_000;
 const WRONG_MAX = 100;
 
 /** Numbers and queues as they were at the beginning, whatever faults have left behind. */
-export async function putBack({ sluice, sql, log }: Theatre): Promise<void> {
+export async function putBack({ sluice, sql, log, clock }: Theatre): Promise<void> {
+  await clock.catchUp();
   await untilUnchanged(sql);
   const found = new Map((await sluice.limits.list()).map((limit) => [limit.name, limit]));
   for (const [limit, slots] of Object.entries(terms.limits)) {
@@ -23,7 +24,8 @@ export async function putBack({ sluice, sql, log }: Theatre): Promise<void> {
     if (found.get(name)?.overridden === false) continue;
     await log.write([{ kind: "changing", limit, slots }]);
     // One that was removed is declared again.
-    if (!found.has(name)) await sluice.sync([...Object.values(contracts), ...Object.values(parts)]);
+    if (!found.has(name))
+      await sluice.sync([...groups, ...Object.values(contracts), ...Object.values(parts)]);
     await sluice.limits.set(name, { [keyed === undefined ? "total" : "perKey"]: "declared" });
     await log.write([{ kind: "changed", limit, slots }]);
   }

@@ -10,6 +10,8 @@ import { WorkerFleet } from "./fleet.js";
 import { windowNumbers } from "./load/flows.js";
 import { LEASE_MS, terms } from "./load/terms.js";
 import { corrected, readLog } from "./log.js";
+import { Explainer } from "./explainer.js";
+import { clockBack } from "./faults/jump.js";
 import type { Options } from "./options.js";
 import { randomOf } from "./random.js";
 import { lookAtRest, putBack, untilOver } from "./rest.js";
@@ -37,6 +39,7 @@ export interface Played {
 const LOOK_EVERY_MS = 100;
 const WARM_HANDLERS = 50;
 const WORK_MS_MAX = 10_000;
+const CALM_JUMP_MS = 120_000;
 const PUT_BACK_MS_MAX = 60_000;
 
 export async function run(options: Options, screen: Screen, interrupted: AbortSignal) {
@@ -59,6 +62,7 @@ class Performance {
   readonly #fleet: WorkerFleet;
   readonly #sampler: Sampler;
   readonly #scraper: Scraper;
+  readonly #explainer: Explainer;
   #crowd: Crowd | undefined;
 
   constructor(theatre: Theatre, options: Options, screen: Screen, interrupted: AbortSignal) {
@@ -77,6 +81,7 @@ class Performance {
     });
     this.#sampler = new Sampler(this.#fleet, theatre.sql, (backlog) => this.#crowd?.hold(backlog));
     this.#scraper = new Scraper(this.#fleet, theatre.log);
+    this.#explainer = new Explainer(theatre.sql, theatre.log);
   }
 
   async play(): Promise<Played> {
@@ -87,12 +92,16 @@ class Performance {
       await this.#fleet.start();
       this.#sampler.start();
       this.#scraper.start();
-      this.#crowd = new Crowd(this.#theatre, this.#options, (what) => this.#tellWrong(what));
+      this.#explainer.start();
+      const crowd = new Crowd(this.#theatre, this.#options, (what) => this.#tellWrong(what));
+      this.#crowd = crowd;
+      this.#theatre.clock.onMove = (aheadMs) => crowd.clock(aheadMs);
       await this.#untilWork();
       const playing = conductor.play(workers);
       playing.catch(() => {});
       await this.#untilEnough(conductor);
       const seconds = this.#seconds();
+      await this.#calm(conductor);
       await this.#end(playing);
       const report = await this.#audit();
       const { tallies, turns } = conductor;
@@ -106,6 +115,7 @@ class Performance {
       this.#over.abort();
       this.#sampler.stop();
       await this.#scraper.stop();
+      await this.#explainer.stop();
       this.#crowd?.kill();
       await this.#fleet.kill();
     }
@@ -137,6 +147,22 @@ class Performance {
     }
   }
 
+  /** The load goes on for a while, and no fault keeps a task waiting. */
+  async #calm(conductor: Conductor): Promise<void> {
+    const { calmSeconds } = this.#options;
+    if (calmSeconds === 0) return;
+    await within(PUT_BACK_MS_MAX, "the faults do not come to their end", conductor.calm());
+    // What relies on a clock that never goes back shows only some time later.
+    if (this.#options.faults.includes(clockBack)) await this.#theatre.clock.jump(-CALM_JUMP_MS);
+    const end = performance.now() + calmSeconds * 1_000;
+    const left = (): number => Math.max(0, (end - performance.now()) / 1_000);
+    this.#screen.follow(() => `calm for ${left().toFixed(0)} s`);
+    while (left() > 0) {
+      this.#interrupted.throwIfAborted();
+      await pause(LOOK_EVERY_MS, this.#over.signal);
+    }
+  }
+
   /** Whether all tasks were made, if their number was given. */
   #made(): boolean {
     return this.#options.tasks === null || this.#crowd!.finished;
@@ -162,6 +188,7 @@ class Performance {
       this.#tellWrong(`${left} tasks never came to their end`);
       this.#screen.print((await whyStuck(this.#theatre)).join("\n"));
     }
+    await this.#explainer.stop();
     await this.#fleet.stop();
     this.#sampler.stop();
     await this.#scraper.stop();
@@ -178,12 +205,13 @@ class Performance {
   }
 
   #stage(): Stage {
-    const { server, sql, sluice, producers, log } = this.#theatre;
+    const { server, sql, clock, sluice, producers, log } = this.#theatre;
     const { signal } = this.#over;
     return {
       leaseMs: LEASE_MS,
       server,
       sql,
+      clock,
       sluice,
       fleet: this.#fleet,
       producers,

@@ -2,6 +2,7 @@
 import type pg from "pg";
 import type { Sluice } from "../src/index.js";
 import type { Line } from "./audit/line.js";
+import type { Jumped } from "./moved-clock.js";
 import type { Random } from "./random.js";
 import type { Deadlocks } from "./server/errors.js";
 
@@ -97,11 +98,18 @@ export interface QueueServer {
   deadlocks(): Promise<Deadlocks>;
 }
 
+export interface Clock {
+  /** Sets it forward, or back, by so much. Resolves with what it met. */
+  jump(byMs: number): Promise<Jumped>;
+}
+
 export interface Stage {
   readonly leaseMs: number;
   readonly server: QueueServer;
   /** An administrator's pool on the queue's server, past all proxies. Breaks with the server, and connects anew. */
   readonly sql: pg.Pool;
+  /** The database's clock. */
+  readonly clock: Clock;
   /** An operator's Sluice, past all proxies. */
   readonly sluice: Sluice;
   readonly fleet: Fleet;
@@ -127,6 +135,8 @@ export interface Fault {
    * borrowed from the fleet. `work`: only numbers, tasks and transactions.
    */
   readonly disturbs: "server" | "worker" | "work";
+  /** A transaction that it leaves open, or a lock, may keep tasks waiting that nothing else holds. */
+  readonly holdsLocks?: true;
   /** What this machine lacks for it, and how to get that; null if nothing. */
   readonly lacks?: () => string | null;
   /** Does it once, from beginning to end. Resolves with how often it really bit: 0 if there was nothing to bite. */

@@ -8,8 +8,10 @@ import { Sluice } from "../src/index.js";
 import { watchOutcomes } from "./accepted.js";
 import { compile, type Programs } from "./compile.js";
 import { parts } from "./load/parts.js";
-import { contracts } from "./load/terms.js";
+import { contracts, groups } from "./load/terms.js";
 import { LogWriter } from "./log.js";
+import { isJump } from "./faults/jump.js";
+import { MovedClock } from "./moved-clock.js";
 import type { Options } from "./options.js";
 import { WireProxy } from "./proxy.js";
 import { sabotage } from "./sabotage.js";
@@ -22,6 +24,7 @@ export interface Theatre {
   readonly logUrl: string;
   readonly log: LogWriter;
   readonly sql: pg.Pool;
+  readonly clock: MovedClock;
   readonly sluice: Sluice;
   readonly producers: WireProxy;
   /** Where things are, for --keep. */
@@ -79,10 +82,11 @@ async function build(
   closers.push(() => sql.end());
   const sluice = await Sluice.connect({ url: server.url, apiConnections: 5, logger: silent });
   closers.push(() => sluice.close());
-  await prepare(sql, sluice, options);
+  const clock = new MovedClock(sql, log);
+  await prepare({ sql, sluice, clock }, options);
   const producers = await WireProxy.start(server.url);
   closers.push(() => producers.close());
-  return { programs, server, logUrl: logServer.url, log, sql, sluice, producers, folder };
+  return { programs, server, logUrl: logServer.url, log, sql, clock, sluice, producers, folder };
 }
 
 function diskOf(folder: string, options: Options): Disk {
@@ -111,8 +115,12 @@ function poolOf(url: string): pg.Pool {
 }
 
 /** Everything is declared before anybody works, so that each limit has its number from the first task on. */
-async function prepare(sql: pg.Pool, sluice: Sluice, options: Options): Promise<void> {
-  await sluice.sync([...Object.values(contracts), ...Object.values(parts)]);
+async function prepare(
+  { sql, sluice, clock }: Pick<Theatre, "sql" | "sluice" | "clock">,
+  options: Options,
+): Promise<void> {
+  await sluice.sync([...groups, ...Object.values(contracts), ...Object.values(parts)]);
   await watchOutcomes(sql);
+  if (options.faults.some(isJump)) await clock.create();
   if (options.sabotage !== null) await sabotage(sql, options.sabotage);
 }

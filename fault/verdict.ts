@@ -2,7 +2,7 @@
 import { tooDoubtful } from "./audit/doubts.js";
 import type { Report } from "./audit/report.js";
 import { flowNames, windowNumbers } from "./load/flows.js";
-import { limitsOf, terms, typeNames } from "./load/terms.js";
+import { groups, limitsOf, terms, typeNames } from "./load/terms.js";
 import type { Options } from "./options.js";
 import type { Played } from "./run.js";
 import { memorySlope, quantile } from "./samples.js";
@@ -12,6 +12,12 @@ interface LimitFigure {
   readonly slots: number;
   /** How many ran at once while this was its number. */
   readonly peak: number;
+}
+
+/** Groups of which a task ran, and of which all slots were seen in use. */
+interface GroupFigure {
+  readonly used: number;
+  readonly full: number;
 }
 
 interface FaultFigure {
@@ -35,6 +41,7 @@ export interface Figures {
   /** In words: everything for which the run is red. */
   readonly findings: readonly string[];
   readonly limits: readonly LimitFigure[];
+  readonly groups: GroupFigure;
   readonly faults: readonly FaultFigure[];
   /** Of the largest worker, in MB a minute. */
   readonly memorySlope: number;
@@ -53,6 +60,7 @@ export function figuresOf(options: Options, played: Played): Figures {
   const limits = limitsInUse(options).map(([limit, slots]) => {
     return { limit, slots, peak: peakOf(report, limit, slots) };
   });
+  const crowd = groupsOf(report);
   const faults = played.tallies.map(({ fault, turns, bites, ms, interrupted }) => {
     const meanMs = Math.round(ms / Math.max(1, turns));
     return { fault: fault.name, turns, bites, meanMs, interrupted };
@@ -66,9 +74,15 @@ export function figuresOf(options: Options, played: Played): Figures {
     ...(report.counted.ended > 0 && report.counted.scrapes > report.counted.ended
       ? []
       : ["no metrics of a worker were held against the audit"]),
+    ...(options.calmSeconds === 0 || report.watched.tasks > 0
+      ? []
+      : ["no waiting task was asked about in a calm time"]),
     ...limits.flatMap(({ limit, slots, peak }) =>
       peak >= slots ? [] : [`limit ${limit} was never full: ${peak} of ${slots}`],
     ),
+    ...(crowd.full * 2 >= crowd.used
+      ? []
+      : [`only ${crowd.full} of ${crowd.used} groups were ever full`]),
     ...faults.flatMap(({ fault, bites }) => (bites > 0 ? [] : [`${fault} never bit`])),
   ];
   const tasks = report.acknowledged + report.flows.parts;
@@ -85,6 +99,7 @@ export function figuresOf(options: Options, played: Played): Figures {
     violations: report.violations,
     findings,
     limits,
+    groups: crowd,
     faults,
     memorySlope: rounded(memorySlope(played.samples)),
     deadTuplesMax: Math.max(0, ...played.samples.map(({ deadTuples }) => deadTuples ?? 0)),
@@ -98,9 +113,18 @@ export function figuresOf(options: Options, played: Played): Figures {
 
 /** The limits of the types that were produced. */
 function limitsInUse({ types, flows }: Options): [string, number][] {
-  const used = new Set(types.flatMap((type) => limitsOf(type, "*")));
+  const used = new Set(types.flatMap((type) => limitsOf(type, "*", "*")));
   const limits = Object.entries(terms.limits).filter(([limit]) => used.has(limit));
   return [...limits, ...Object.entries(windowNumbers(flows))];
+}
+
+/** The groups are many and small, so they are told together: most of those in use must have been full. */
+function groupsOf(report: Report): GroupFigure {
+  const peaks = groups.map(({ name, total }) => ({ peak: peakOf(report, name, total!), total }));
+  return {
+    used: peaks.filter(({ peak }) => peak > 0).length,
+    full: peaks.filter(({ peak, total }) => peak >= total!).length,
+  };
 }
 
 /** While another number was in force, reaching this one would prove nothing. */
@@ -110,11 +134,11 @@ function peakOf(report: Report, limit: string, slots: number): number {
 }
 
 function commandOf(options: Options): string {
-  const { seed, seconds, faults, tasks, workers, types, flows, sabotage } = options;
+  const { seed, seconds, calmSeconds, faults, tasks, workers, types, flows, sabotage } = options;
   const words = ["npm run fault --", `--seed ${seed} --seconds ${seconds} --workers ${workers}`];
   const load = [...types, ...flows];
   if (load.length < typeNames.length + flowNames.length) words.push(`--types ${load.join(",")}`);
-  if (tasks !== null) words.push(`--tasks ${tasks}`);
+  words.push(tasks === null ? `--calm ${calmSeconds}` : `--tasks ${tasks}`);
   if (sabotage !== null) words.push(`--sabotage ${sabotage}`);
   return [...words, `--only ${faults.map(({ name }) => name).join(",")}`].join(" ");
 }
@@ -134,6 +158,7 @@ export function table(figures: Figures): string {
     "",
     row("limit", "slots", "peak"),
     ...limits.map(({ limit, slots, peak }) => row(limit, slots, peak)),
+    row("groups in use, full", figures.groups.used, figures.groups.full),
     "",
     row("fault", "turns", "bites", "mean ms"),
     ...faults.map(({ fault, turns, bites, meanMs }) => row(fault, turns, bites, meanMs)),
@@ -156,6 +181,8 @@ export function table(figures: Figures): string {
       audit.counted.workers,
       audit.counted.ended,
     ),
+    row("samples, calm, tasks", audit.watched.samples, audit.watched.calm, audit.watched.tasks),
+    row("could have run, ms, max", audit.watched.longestMs),
     row("counted, unconfirmed", audit.counted.completed, audit.counted.unconfirmed),
     row("runs of zombies", zombies.runs),
     row("leases lost by themselves", audit.leasesLost),

@@ -20,7 +20,8 @@ import { pausedStarts } from "./paused.js";
 import { recovery } from "./recovery.js";
 import type { Report } from "./report.js";
 import { atRest } from "./rest.js";
-import { resume } from "./resume.js";
+import { resume, stalledByClock } from "./resume.js";
+import { starved } from "./starved.js";
 import { SILENCE, Trial } from "./trial.js";
 import { zombies } from "./zombies.js";
 
@@ -44,7 +45,9 @@ export function audit(lines: readonly Line[], terms: Terms): Report {
   const whilePausing = pausedStarts(on);
   atRest(on);
   const recovered = recovery(on);
+  stalledByClock(on);
   const counted = miscounted(on);
+  const watched = starved(on);
   advanced(on);
   const doubtful = { ...doubtsOf(trial), lateStarts: aboveLowered + whilePausing };
   return {
@@ -60,6 +63,7 @@ export function audit(lines: readonly Line[], terms: Terms): Report {
     leasesLost: trial.leasesLost,
     doubtful,
     counted,
+    watched,
     flows: flowCounts(on),
   };
 }

@@ -1,6 +1,7 @@
 // Holds what workers say of themselves against what was recorded of them.
 import type { Case } from "./case.js";
-import type { History, Of, Past } from "./history.js";
+import type { History, Of } from "./history.js";
+import type { Past } from "./past.js";
 import type { Counted } from "./report.js";
 
 interface Numbers {

@@ -1,5 +1,6 @@
 import type { Case } from "./case.js";
-import type { Past, Run, Task } from "./history.js";
+import type { Run, Task } from "./history.js";
+import type { Past } from "./past.js";
 import type { Window } from "./windows.js";
 
 // Faults in which a worker stands still. One that was only cut off tells, when it is back, that it did not

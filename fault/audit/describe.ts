@@ -21,6 +21,7 @@ const WORDS: Record<Violation, string> = {
   heldAtRest: "limits with slots held at rest",
   wrong: "wrong at rest",
   slowRecovery: "recovered too late",
+  starved: "could run and did not",
   miscounted: "scrapes that do not fit what was recorded",
   lostItems: "parts of flows lost",
   itemTwice: "items made twice",

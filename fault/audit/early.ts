@@ -1,8 +1,9 @@
 import type { Case } from "./case.js";
+import { latestReading } from "./database-clock.js";
 import { named } from "./lost.js";
 import type { Judged } from "./trial.js";
 
-/** Nothing starts before its time, nor before the end of a snooze that can have been recorded. */
+/** Nothing starts before its time by the clock of the database, nor before the end of a snooze that can have been recorded. */
 export function early(on: Case): void {
   const { history, trial, findings, clock } = on;
   for (const { line, task, end } of history.runs) {
@@ -12,10 +13,14 @@ export function early(on: Case): void {
       findings.add("wrong", () => `${named(task)} snoozed, and nobody wrote down for how long`);
     // Whoever has it retried by hand wants it at once.
     const byHand = task.retrying.some((at) => at <= line.at);
-    if (runAt !== null && line.at < runAt && !byHand)
+    if (runAt === null || byHand) continue;
+    const offered = history.offers.get(line.tag)?.lines[0]?.at ?? line.at;
+    // Once it was due it may start, also when the clock was set back since.
+    const now = latestReading(history.jumps, Math.min(offered, line.at), line.at);
+    if (now < runAt)
       findings.add(
         "early",
-        () => `${named(task)} started at ${clock(line.at)}, ${Math.ceil(runAt - line.at)} ms early`,
+        () => `${named(task)} started at ${clock(line.at)}, ${Math.ceil(runAt - now)} ms early`,
       );
   }
   for (const task of history.tasks.values()) {

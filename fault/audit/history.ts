@@ -1,7 +1,10 @@
 // Puts the lines together: who offered what, what ran where, who died when. Judges nothing.
+import { noteJump, type Jump } from "./database-clock.js";
 import { noteFlow, type Flow } from "./flow.js";
+import { inOrder } from "./in-order.js";
 import type { Claims, Line } from "./line.js";
-import type { Window } from "./windows.js";
+import { newPast, type Past } from "./past.js";
+import { close, open, type Window } from "./windows.js";
 
 export type Of<K extends Line["kind"]> = Extract<Line, { readonly kind: K }>;
 export type Start = Of<"start">;
@@ -35,19 +38,6 @@ export interface Offer {
   readonly tasks: Set<string>;
 }
 
-/** What became of a process. */
-export interface Past {
-  readonly name: string;
-  readonly deaths: number[];
-  readonly terminating: number[];
-  readonly windows: Window[];
-  /** When a handler said that the lease was lost. */
-  readonly leasesLost: number[];
-  readonly scrapes: Of<"scraped">[];
-  lastSaid: number;
-  awakeSince: number;
-}
-
 export interface History {
   readonly first: number;
   readonly last: number;
@@ -59,6 +49,10 @@ export interface History {
   readonly processes: ReadonlyMap<string, Past>;
   readonly changes: readonly Of<"changing" | "changed">[];
   readonly pauses: readonly Of<"pausing" | "paused" | "resuming" | "resumed">[];
+  readonly samples: readonly Of<"explained">[];
+  /** Turns of faults that may keep tasks waiting. */
+  readonly turns: readonly Window[];
+  readonly jumps: readonly Jump[];
   readonly held: readonly Of<"held">[];
   readonly wrong: readonly Of<"wrong">[];
 }
@@ -68,20 +62,7 @@ export const EVERYBODY = "*";
 
 /** `silenceMs`: a process that says nothing for so long may have been asleep. */
 export function historyOf(lines: readonly Line[], silenceMs: number): History {
-  const sorted = inOrder(lines);
-  const book = new Book(sorted, silenceMs);
-  for (const line of sorted) book.note(line);
-  return book;
-}
-
-// In the same moment things end before others begin, so that what only touches does not overlap.
-const TURNS: Partial<Record<Line["kind"], number>> = { offered: 0, start: 2 };
-const turnOf = (line: Line): number => TURNS[line.kind] ?? 1;
-
-function inOrder(lines: readonly Line[]): readonly Line[] {
-  const compare = (a: Line, b: Line): number => a.at - b.at || turnOf(a) - turnOf(b);
-  const sorted = lines.every((line, i) => i === 0 || compare(lines[i - 1]!, line) <= 0);
-  return sorted ? lines : lines.toSorted(compare);
+  return new Book(inOrder(lines), silenceMs);
 }
 
 class Book implements History {
@@ -95,6 +76,9 @@ class Book implements History {
   readonly processes = new Map<string, Past>();
   readonly changes: Of<"changing" | "changed">[] = [];
   readonly pauses: Of<"pausing" | "paused" | "resuming" | "resumed">[] = [];
+  readonly samples: Of<"explained">[] = [];
+  readonly turns: Window[] = [];
+  readonly jumps: Jump[] = [];
   readonly held: Of<"held">[] = [];
   readonly wrong: Of<"wrong">[] = [];
   readonly #silenceMs: number;
@@ -106,9 +90,10 @@ class Book implements History {
     this.last = sorted.at(-1)?.at ?? 0;
     this.lines = sorted.length;
     this.#silenceMs = silenceMs;
+    for (const line of sorted) this.#note(line);
   }
 
-  note(line: Line): void {
+  #note(line: Line): void {
     if ("flow" in line) return noteFlow(this.flows, line);
     switch (line.kind) {
       case "offered":
@@ -138,10 +123,20 @@ class Book implements History {
       case "resuming":
       case "resumed":
         return void this.pauses.push(line);
+      case "clockMoving":
+      case "clockMoved":
+        return noteJump(this.jumps, line);
+      case "explained":
+        return void this.samples.push(line);
+      case "faultBegun":
+      case "faultOver":
+        return (line.kind === "faultBegun" ? open : close)(this.turns, line);
       case "held":
         return void this.held.push(line);
       case "wrong":
         return void this.wrong.push(line);
+      case "serves":
+        return void this.#past(line.process).serves.push(line);
       case "scraped":
         return void this.#past(line.process).scrapes.push(line);
       default:
@@ -153,12 +148,8 @@ class Book implements History {
     const { deaths, terminating, windows } = this.#past(line.process);
     if (line.kind === "dead") deaths.push(line.at);
     else if (line.kind === "terminating") terminating.push(line.at);
-    else if (line.kind === "disturbed")
-      windows.push({ from: line.at, to: Number.POSITIVE_INFINITY, what: line.what });
-    else {
-      const open = windows.findLast(({ to, what }) => to === Infinity && what === line.what);
-      if (open !== undefined) open.to = line.at;
-    }
+    else if (line.kind === "disturbed") open(windows, line);
+    else close(windows, line);
   }
 
   #acknowledged(line: Of<"acknowledged">): void {
@@ -232,17 +223,7 @@ class Book implements History {
   #past(name: string): Past {
     const known = this.processes.get(name);
     if (known !== undefined) return known;
-    const never = Number.NEGATIVE_INFINITY;
-    const past: Past = {
-      name,
-      deaths: [],
-      terminating: [],
-      windows: [],
-      leasesLost: [],
-      scrapes: [],
-      lastSaid: never,
-      awakeSince: never,
-    };
+    const past = newPast(name);
     this.processes.set(name, past);
     return past;
   }

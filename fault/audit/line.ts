@@ -1,6 +1,6 @@
 // The words of the log. Everybody who took part writes what he saw, on a connection of his own to a
 // server that no fault touches; the checker reads nothing else. Times are that server's
-// `clock_timestamp()`, in milliseconds.
+// `clock_timestamp()`, in milliseconds. The queue's server shows the same time until its clock is set.
 
 /** What a producer says about a task, and its handler repeats at every start. */
 export interface Claims {
@@ -12,7 +12,7 @@ export interface Claims {
   readonly place: number | null;
   /** Every limit that counts it, as `name` for a total or `name/key`. */
   readonly limits: readonly string[];
-  /** Not before this time. */
+  /** Not before this time, by the clock of the database. */
   readonly runAt: number | null;
   /** How many attempts it has. */
   readonly attempts: number;
@@ -36,6 +36,36 @@ export interface FlowNode {
 
 /** What nodes came to, as a task was given it: the claims of successes, null for what did not succeed. */
 export type Heard = Readonly<Record<string, string | readonly (string | null)[]>>;
+
+/** What holds a waiting task, as the queue explains it. */
+export interface Hold {
+  /** `next`: nothing. */
+  readonly kind: string;
+  /** Of a limit, or of the node with a window. */
+  readonly name?: string | null;
+  /** Null for a total. */
+  readonly key?: string | null;
+  readonly slots?: number;
+  /** How many wait before it. */
+  readonly before?: number | null;
+  /** The tasks that have the slots it waits for. */
+  readonly holders?: readonly Holder[];
+}
+
+export interface Holder {
+  readonly task: string;
+  readonly type: string;
+  readonly runs: boolean;
+}
+
+/** A task that waits, and everything that holds it just now. */
+export interface Waiting {
+  readonly task: string;
+  readonly type: string;
+  /** No other task waits before it for one of its totals, and no slot of them is kept for another. */
+  readonly first: boolean;
+  readonly reasons: readonly Hold[];
+}
 
 /** How a handler ended, as the handler itself saw it. */
 export type Ended =
@@ -118,6 +148,8 @@ export type Line = { readonly at: number; readonly process: string } & (
    * has stopped in good order, and this is the end of its count.
    */
   | { readonly kind: "scraped"; readonly text: string; readonly last: boolean }
+  /** A worker has started, and serves tasks of these types and no others. */
+  | { readonly kind: "serves"; readonly types: readonly string[] }
   /** The process is known to be gone. */
   | { readonly kind: "dead" }
   /** It was told to stop in good order, and has ended. */
@@ -127,6 +159,8 @@ export type Line = { readonly at: number; readonly process: string } & (
    * to notice time passing, because of the fault `what`. Written before the fault begins and after it is over.
    */
   | { readonly kind: "disturbed" | "restored"; readonly what: string }
+  /** Before and after the clock of the queue's database is set forward, or back (below 0). */
+  | { readonly kind: "clockMoving" | "clockMoved"; readonly byMs: number }
   /**
    * Before and after a change of a limit's number. `slots`: null for no limit. `limit`: a total as `name`,
    * the number of every key as `name/*` (or `name`, where there is no total of that name), of one as `name/key`.
@@ -146,6 +180,18 @@ export type Line = { readonly at: number; readonly process: string } & (
    * that it cannot be, or the question never reached the database, so that it excuses nothing.
    */
   | { readonly kind: "cancelling" | "retrying" | "notRetried"; readonly task: string }
+  /**
+   * Some waiting tasks, all at one moment, and what holds them. `open`: how many tasks of the whole queue could be
+   * claimed then. `room`: how many more the workers could take, by their last heartbeats.
+   */
+  | {
+      readonly kind: "explained";
+      readonly open: number;
+      readonly room: number;
+      readonly tasks: readonly Waiting[];
+    }
+  /** A fault that may keep tasks waiting begins, and is over. Faults that only change numbers and tasks do not say so. */
+  | { readonly kind: "faultBegun" | "faultOver"; readonly what: string }
   /** At rest, when all is over: the slots of a limit that the database counts as used. */
   | { readonly kind: "held"; readonly limit: string; readonly slots: number }
   /** At rest: something the schema's own view finds wrong, or a task that is in no final state. */

@@ -5,6 +5,7 @@ import { named } from "./lost.js";
 import { Numbers, Rule } from "./numbers.js";
 import type { Recovery } from "./report.js";
 import type { Judged } from "./trial.js";
+import { Unserved } from "./unserved.js";
 import { firstAfter, Windows, type Window } from "./windows.js";
 
 /**
@@ -34,11 +35,16 @@ function settledBefore({ run, start }: Judged, again: number): boolean {
   return run.task.accepted.some(({ at }) => at >= start && at <= again);
 }
 
-/** When its task started again: perhaps before its process was known to be dead. */
+/**
+ * When its task started again: perhaps before its process was known to be dead. A start in doubt counts if its success
+ * was recorded, for then its claim was in force.
+ */
 function startAfter({ trial }: Case, { run }: Judged): number | null {
-  const { runs } = run.task;
+  const { runs, accepted } = run.task;
+  const recorded = new Set(accepted.map(({ claim }) => claim));
   const later = runs.slice(runs.indexOf(run) + 1).map((next) => trial.of(next));
-  return later.find(({ doubtfulStart }) => !doubtfulStart)?.start ?? null;
+  const sure = later.find((one) => !one.doubtfulStart || recorded.has(one.run.line.claim));
+  return sure?.start ?? null;
 }
 
 /** Reports it if it is late without excuse; returns the excuse if there is one. */
@@ -65,14 +71,18 @@ class Excuses {
   readonly #changes: Map<string, Windows>;
   /** When processes died or were disturbed: one may have had the task in hand, and not have started it. */
   readonly #mishaps: readonly number[];
+  readonly #unserved: Unserved;
 
   constructor(on: Case) {
     this.#on = on;
     this.#numbers = new Numbers(on.history, on.terms);
     this.#pauses = pausesOf(on.history.pauses);
     this.#changes = this.#changesOf();
+    this.#unserved = new Unserved(on.history);
     this.#mishaps = [...on.history.processes.values()]
       .flatMap(({ deaths, windows }) => [...deaths, ...windows.map(({ to }) => to)])
+      // When the clock is set back, what is left of a lease begins anew.
+      .concat(on.history.jumps.map(({ to }) => to))
       .filter((at) => Number.isFinite(at))
       .toSorted((a, b) => a - b);
   }
@@ -80,24 +90,27 @@ class Excuses {
   find({ run, diedAt }: Judged, by: number, limitMs: number): string | null {
     const died = diedAt!;
     const { line, task } = run;
-    if (this.#on.trial.everybody.touching(died, by).length > 0) return "everybody was disturbed";
+    const due = this.#dueBy(died, by, limitMs);
+    // What comes after it was due cannot be why it was late.
     const touched = (windows: Windows | undefined): boolean =>
-      (windows?.touching(died, by).length ?? 0) > 0;
+      (windows?.touching(died, Math.min(by, due)).length ?? 0) > 0;
+    if (touched(this.#on.trial.everybody)) return "everybody was disturbed";
     if (touched(this.#pauses.get(line.type))) return "its type was paused";
     if (line.limits.some((slot) => touched(this.#changes.get(this.#numbers.ruleOf(slot)))))
       return "a limit of it was lowered or changed";
+    if (touched(this.#unserved.of(line.type))) return "no worker that serves it was well";
     if (task.cancelling.some((at) => at <= by)) return "somebody asked to cancel it";
-    return this.#chained(died, by, limitMs) ? "another process may have died with it" : null;
+    return due >= by ? "another process may have died with it" : null;
   }
 
   /** Whoever claims it and dies before its start line begins the time anew. */
-  #chained(died: number, by: number, limitMs: number): boolean {
+  #dueBy(died: number, by: number, limitMs: number): number {
     let until = died;
     for (let i = firstAfter(this.#mishaps, died, (at) => at); i < this.#mishaps.length; i++) {
       if (this.#mishaps[i]! > until + limitMs || until + limitMs >= by) break;
       until = this.#mishaps[i]!;
     }
-    return until + limitMs >= by;
+    return until + limitMs;
   }
 
   #changesOf(): Map<string, Windows> {

@@ -21,6 +21,7 @@ export const VIOLATIONS = [
   "heldAtRest",
   "wrong",
   "slowRecovery",
+  "starved",
   "miscounted",
   "lostItems",
   "itemTwice",
@@ -54,6 +55,15 @@ export interface Peak {
     /** For how long it was in force, all times together. */
     readonly ms: number;
   }[];
+}
+
+/** How often somebody asked why tasks wait; in calm times; how many tasks were asked about then. */
+export interface Watched {
+  readonly samples: number;
+  readonly calm: number;
+  readonly tasks: number;
+  /** The longest time in which a task could have run, by samples in a row. */
+  readonly longestMs: number;
 }
 
 /** Durations in milliseconds; null where there were none. */
@@ -144,5 +154,6 @@ export interface Report {
   readonly leasesLost: number;
   readonly doubtful: Doubts;
   readonly counted: Counted;
+  readonly watched: Watched;
   readonly flows: Flows;
 }

@@ -16,3 +16,17 @@ export function resume({ history, trial }: Case): Spread {
   });
   return spreadOf(durations);
 }
+
+/** A clock that is set back stalls nothing for longer than a lease: by then something has started, somewhere. */
+export function stalledByClock({ history, trial, terms, findings, clock }: Case): void {
+  for (const { to, byMs } of history.jumps) {
+    const first = history.runs[firstAfter(history.runs, to, ({ line }) => line.at)]?.line.at;
+    if (byMs > 0 || first === undefined || first - to <= terms.leaseMs) continue;
+    if (trial.everybody.touching(to, first).length === 0)
+      findings.add(
+        "slowRecovery",
+        () =>
+          `nothing started for ${Math.round(first - to)} ms after the clock was set back at ${clock(to)}`,
+      );
+  }
+}

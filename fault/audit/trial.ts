@@ -1,7 +1,8 @@
 // How long each run surely held what it held, and from when on its task might run elsewhere. The log
 // does not say when a lease was lost: that is told from the disturbances, and where it cannot be told
 // the run is doubtful, which is counted and held against nobody.
-import type { History, Past, Run } from "./history.js";
+import type { History, Run } from "./history.js";
+import type { Past } from "./past.js";
 import { EVERYBODY } from "./history.js";
 import type { Terms } from "./line.js";
 import { joined, Windows, type Window } from "./windows.js";
@@ -54,6 +55,8 @@ export class Trial {
   /** How often a lease was lost without a disturbance. */
   readonly leasesLost: number;
   readonly judged: readonly Judged[];
+  /** From when the database's clock is set forward until whatever was claimed before has said so. */
+  readonly #jumps: Windows;
   readonly #leaseMs: number;
   readonly #troubles = new Map<Past, Troubles>();
 
@@ -61,6 +64,10 @@ export class Trial {
     this.#leaseMs = leaseMs;
     this.lateMs = leaseMs * LATE;
     this.everybody = new Windows(history.processes.get(EVERYBODY)?.windows ?? []);
+    const forward = history.jumps.filter(({ byMs }) => byMs > 0);
+    this.#jumps = new Windows(
+      forward.map(({ from, to }) => ({ from, to: to + this.lateMs, what: "clock" })),
+    );
     for (const past of history.processes.values()) this.#troubles.set(past, this.#troublesOf(past));
     this.leasesLost = [...this.#troubles.values()].reduce(
       (sum, t) => sum + this.#unannounced(t),
@@ -146,6 +153,8 @@ export class Trial {
       if (spell.from < start)
         ends.push(...own.touching(start, stop).flatMap(({ from }) => (from > start ? from : [])));
     }
+    // A clock that is set forward ends all leases at once.
+    ends.push(...this.#jumps.touching(start, stop).map(({ from }) => Math.max(from, start)));
     // Whoever says that the lease was lost says so late when the machine is starved.
     ends.push(...lost.touching(start, stop).map(({ from }) => from + sureMs));
     return Math.min(...ends);

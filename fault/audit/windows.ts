@@ -63,3 +63,19 @@ export function firstAfter<T>(sorted: readonly T[], at: number, of: (one: T) => 
   }
   return low;
 }
+
+interface Edge {
+  readonly at: number;
+  readonly what: string;
+}
+
+/** A window begins. */
+export function open(windows: Window[], { at, what }: Edge): void {
+  windows.push({ from: at, to: Number.POSITIVE_INFINITY, what });
+}
+
+/** The last one of its kind that is open ends. */
+export function close(windows: Window[], { at, what }: Edge): void {
+  const last = windows.findLast((window) => window.to === Infinity && window.what === what);
+  if (last !== undefined) last.to = at;
+}

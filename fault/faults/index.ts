@@ -6,6 +6,7 @@ import { connections } from "./connections.js";
 import { deadlock } from "./deadlock.js";
 import { diskFull } from "./disk.js";
 import { blockLoop, freeze } from "./freeze.js";
+import { clockBack, clockForward } from "./jump.js";
 import { kill } from "./kill.js";
 import { limitLift, limitLower, limitRaise, limitZero } from "./limits.js";
 import { loseClaim, loseEnqueue, loseSettle } from "./lose.js";
@@ -42,6 +43,8 @@ export const faults: readonly Fault[] = [
   loseSettle,
   diskFull,
   clockOff,
+  clockForward,
+  clockBack,
   longSnapshot,
   limitRaise,
   limitLower,

@@ -24,6 +24,7 @@ export const migrate: Fault = {
   about:
     "`sluice migrate` and two connects wait for the lock of a migration that replaces every function",
   disturbs: "work",
+  holdsLocks: true,
   bite: async (stage) => {
     const [replaced, ...others] = await Promise.all([
       onServer(stage, (client) => replaceFunctions(stage, client)),

@@ -51,11 +51,22 @@ async function find(
       .filter(({ overridden }) => !overridden)
       .flatMap(numbersOf)
       .filter(fits);
-    // Not always the first: the order of names is the same every time, what is full is not.
-    if (fit.length > 0) return fit[Math.floor(performance.now()) % fit.length];
+    if (fit.length > 0) return anyOf(fit);
     await stage.pause(lookEveryMs);
   }
   return undefined;
+}
+
+/**
+ * Not always the first: the order of names is the same every time, what is full is not. Numbered names are one family,
+ * because nearly all limits are groups and the others must have their turns too.
+ */
+function anyOf(fit: readonly LimitNumber[]): LimitNumber {
+  const familyOf = ({ name }: LimitNumber): string => name.replace(/-\d+$/, "");
+  const families = [...new Set(fit.map(familyOf))];
+  const chance = Math.floor(performance.now());
+  const family = fit.filter((n) => familyOf(n) === families[chance % families.length]);
+  return family[chance % family.length]!;
 }
 
 function numbersOf({ name, total, perKey, used, usedMax }: LimitStatus): LimitNumber[] {

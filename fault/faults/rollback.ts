@@ -4,7 +4,16 @@ import type { Claims } from "../audit/line.js";
 import { flowNames } from "../load/flows.js";
 import { offerOf, startFlow, withdrawalOf } from "../load/flow-offer.js";
 import { planFlow } from "../load/flow-plan.js";
-import { contracts, limitsOf, typeNames, type TypeName, type Work } from "../load/terms.js";
+import {
+  contracts,
+  groups,
+  groupTypes,
+  keysOf,
+  limitsOf,
+  typeNames,
+  type TypeName,
+  type Work,
+} from "../load/terms.js";
 import type { Random } from "../random.js";
 import type { Fault, Stage } from "../stage.js";
 import { onServer } from "./administrator.js";
@@ -22,6 +31,7 @@ export const lateRollbackEnqueue: Fault = {
   name: "late-rollback-enqueue",
   about: `a transaction enqueues ${tasksMax} tasks of all types, starts a run and rolls back 1 to 2 s later`,
   disturbs: "work",
+  holdsLocks: true,
   bite: async (stage, random) => {
     const bite = ++bites;
     const lines = await linesOf(stage);
@@ -58,12 +68,15 @@ async function linesOf(stage: Stage): Promise<string[]> {
 
 function workOf(random: Random, tag: string, lines: readonly string[]): Work {
   const name = random.pick(typeNames);
-  const { ordered, attempts, limitList } = contracts[name];
-  const keyed = (limitList ?? []).some(({ limit }) => limit.perKey !== undefined);
-  const key = keyed ? `k${random.between(1, 5)}` : null;
+  const { ordered, attempts } = contracts[name];
+  const keys = keysOf(contracts[name]);
+  const keyed = keys > 0 ? `k${random.between(1, 5)}` : null;
+  const key = groupTypes.includes(name) ? random.pick(groups).name : keyed;
+  const otherKey = keys > 1 ? `k${random.between(1, 5)}` : null;
   const line = ordered ? random.pick([tag, ...lines]) : null;
-  const claims = { tag, type: name, orderKey: line, place: null, limits: limitsOf(name, key) };
-  return { ...claims, runAt: null, attempts, ms: 1, key, deeds: [] };
+  const limits = limitsOf(name, key, otherKey);
+  const claims = { tag, type: name, orderKey: line, place: null, limits };
+  return { ...claims, runAt: null, attempts, ms: 1, key, otherKey, deeds: [] };
 }
 
 function claimsOf({ tag, type, orderKey, place, limits, runAt, attempts }: Work): Claims {
@@ -74,6 +87,7 @@ export const lateRollbackCancel: Fault = {
   name: "late-rollback-cancel",
   about: `a transaction cancels ${tasksMax} waiting and running tasks and rolls back 1 to 2 s later`,
   disturbs: "work",
+  holdsLocks: true,
   bite: async (stage, random) => {
     // Nothing is said to the log: none of them may end cancelled because of this.
     const ids = await openTasks(stage, tasksMax);

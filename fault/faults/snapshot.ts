@@ -10,6 +10,7 @@ export const longSnapshot: Fault = {
   name: "long-snapshot",
   about: "a REPEATABLE READ transaction holds its snapshot for 3 to 6 s under load",
   disturbs: "work",
+  holdsLocks: true,
   bite: async (stage, random) => {
     const bit = await onServer(stage, async (client) => {
       await client.query("begin isolation level repeatable read");

@@ -3,7 +3,7 @@ import type { FlowNode } from "../audit/line.js";
 import type { Random } from "../random.js";
 import { LINKS, linkAt, windowOf, WINDOWS, type FlowInput, type FlowName } from "./flows.js";
 import { parts, type Part, type PartName } from "./parts.js";
-import { slotsOf, type Work } from "./terms.js";
+import { keysOf, slotsOf, type Work } from "./terms.js";
 
 export interface FlowPlan {
   readonly name: FlowName;
@@ -76,14 +76,14 @@ class Draft {
 
   #work(tag: string, type: PartName, fails: boolean): Work {
     const random = this.#random;
-    const { attempts, limitList, ordered } = parts[type];
-    const keyed = (limitList ?? []).some(({ limit }) => limit.perKey !== undefined);
-    const key = keyed ? `k${random.between(1, KEYS)}` : null;
+    const { attempts, ordered } = parts[type];
+    const key = keysOf(parts[type]) > 0 ? `k${random.between(1, KEYS)}` : null;
     const orderKey = ordered ? `flow-${random.between(1, ORDER_KEYS)}` : null;
     const limits = slotsOf(parts[type], key);
     const deeds = fails ? twice : random.next() < 0.05 ? (["throw"] as const) : [];
     const ms = random.between(1, HANDLER_MS_MAX);
-    return { tag, type, orderKey, place: null, limits, runAt: null, attempts, key, ms, deeds };
+    const about = { tag, type, orderKey, place: null, limits, runAt: null, attempts };
+    return { ...about, key, otherKey: null, ms, deeds };
   }
 }
 
@@ -142,7 +142,15 @@ export function planFlow(name: FlowName, tag: string, random: Random): FlowPlan 
 /** The task whose handler makes the flow of a map. */
 export function parentOf({ tag, input }: FlowPlan): Part {
   const { attempts } = parts.parent;
-  const about = { orderKey: null, place: null, runAt: null, key: null, ms: 1, deeds: [] };
-  const work = { tag, type: "parent", limits: slotsOf(parts.parent, null), attempts, ...about };
+  const about = { orderKey: null, place: null, runAt: null, ms: 1, deeds: [] };
+  const keys = { key: null, otherKey: null };
+  const work = {
+    tag,
+    type: "parent",
+    limits: slotsOf(parts.parent, null),
+    attempts,
+    ...about,
+    ...keys,
+  };
   return { work, children: input.items.map((item) => ({ work: item })) };
 }

@@ -117,6 +117,7 @@ function aboutOf(ctx: TaskContext): { task: string; claim: string } {
   return { task: ctx.id, claim: ctx.claim };
 }
 
-export function claimsOf({ ms: _ms, key: _key, deeds: _deeds, ...claims }: Work): Claims {
+export function claimsOf(work: Work): Claims {
+  const { ms: _ms, key: _key, otherKey: _otherKey, deeds: _deeds, ...claims } = work;
   return claims;
 }

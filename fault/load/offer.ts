@@ -4,6 +4,7 @@ import pg from "pg";
 import { isSluiceError, type EnqueueOptions } from "../../src/index.js";
 import type { Client } from "../../src/client.js";
 import type { LogWriter } from "../log.js";
+import { claimsOf } from "./handler.js";
 import type { Batch } from "./plan.js";
 import { contracts, type Work, type WorkContract } from "./terms.js";
 
@@ -93,11 +94,7 @@ export class Offers {
   }
 
   #offered(works: readonly Work[]): Promise<void> {
-    return this.#log.write(
-      works.map(({ ms: _ms, key: _key, deeds: _deeds, ...claims }) => {
-        return { kind: "offered", ...claims } as const;
-      }),
-    );
+    return this.#log.write(works.map((work) => ({ kind: "offered", ...claimsOf(work) }) as const));
   }
 }
 

@@ -12,6 +12,7 @@ export interface Orders {
 
 export interface WorkerOrders extends Orders {
   readonly tasksMax: number;
+  readonly unserved: readonly TypeName[];
 }
 
 export interface ProducerOrders extends Orders {
@@ -28,6 +29,7 @@ export interface ProducerOrders extends Orders {
 export type ToProcess =
   | { readonly do: "block"; readonly ms: number }
   | { readonly do: "stop" }
+  | { readonly do: "clock"; readonly aheadMs: number }
   | { readonly do: "hold"; readonly held: boolean };
 
 /** What a process tells, whenever it changes. */

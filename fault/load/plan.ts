@@ -1,6 +1,14 @@
 // Which tasks a producer makes. Everything comes from its seed.
 import type { Random } from "../random.js";
-import { contracts, limitsOf, type TypeName, type Work } from "./terms.js";
+import {
+  contracts,
+  groups,
+  groupTypes,
+  keysOf,
+  limitsOf,
+  type TypeName,
+  type Work,
+} from "./terms.js";
 
 /** Tasks of one type that are offered together. */
 export interface Batch {
@@ -32,6 +40,14 @@ const SHARES: Readonly<Record<TypeName, Share>> = {
   later: { weight: 2, most: 8 },
   posted: { weight: 2, most: 10 },
   booked: { weight: 4, most: 12 },
+  crossed: { weight: 4, most: 16 },
+  metered: { weight: 3, most: 10 },
+  local: { weight: 3, most: 14 },
+  paired: { weight: 3, most: 10 },
+  docked: { weight: 3, most: 12 },
+  lifted: { weight: 3, most: 12 },
+  grouped: { weight: 1, most: 9 },
+  herded: { weight: 1, most: 9 },
 };
 // Many, because a death stops those in hand for a lease; few in a burst, so that tasks wait in line.
 const ORDER_KEYS = 60;
@@ -40,17 +56,51 @@ const LIMIT_KEYS = 5;
 const HANDLER_MS_MAX = 50;
 const LATER_MS_MAX = 4_000;
 const TRANSACTION_SHARE = 0.06;
+// A flood fills many groups at once, more than a claim looks at. Every so many tasks of a producer there is one.
+const FLOOD_EVERY = 500;
+const FLOOD_GROUPS = 60;
+const FLOOD_TASKS_EACH = 3;
 
 export class Plan {
   readonly #producer: string;
   readonly #random: Random;
   readonly #bag: readonly TypeName[];
+  readonly #now: () => number;
+  readonly #floods: readonly TypeName[];
   #made = 0;
+  #flooded = 0;
+  #nextGroup: number;
 
-  constructor(producer: string, random: Random, types: readonly TypeName[]) {
+  /** `now`: the time by the database's clock. */
+  constructor(
+    producer: string,
+    random: Random,
+    types: readonly TypeName[],
+    now: () => number = Date.now,
+  ) {
+    this.#now = now;
     this.#producer = producer;
     this.#random = random;
     this.#bag = types.flatMap((type) => Array<TypeName>(SHARES[type].weight).fill(type));
+    this.#floods = types.filter((type) => groupTypes.includes(type));
+    this.#nextGroup = random.between(0, groups.length);
+  }
+
+  /** Some tasks for each of many groups, if it is time for that after so many tasks. */
+  flood(tasks: number): Batch | null {
+    const due = tasks >= (this.#flooded + 0.5) * FLOOD_EVERY;
+    if (this.#floods.length === 0 || !due) return null;
+    const type = this.#floods[this.#flooded++ % this.#floods.length]!;
+    // Group after group, so that all of them are seen soon.
+    const names = Array.from(
+      { length: FLOOD_GROUPS },
+      () => groups[this.#nextGroup++ % groups.length]!.name,
+    );
+    const about = { orderKey: null, runAt: null };
+    const works = Array.from({ length: FLOOD_TASKS_EACH }, () =>
+      names.map((name) => this.#work(type, name, about)),
+    ).flat();
+    return { type, works, by: "all" };
   }
 
   /** The next batch, of at most so many. */
@@ -60,14 +110,18 @@ export class Plan {
     const size = Math.min(most, random.between(1, SHARES[type].most));
     // Few keys in a burst, so that several tasks meet at one of them.
     const keys = [random.between(1, LIMIT_KEYS), random.between(1, LIMIT_KEYS)];
-    const runAt = type === "later" ? Date.now() + random.between(500, LATER_MS_MAX) : null;
+    const runAt = type === "later" ? this.#now() + random.between(500, LATER_MS_MAX) : null;
     const ordered = contracts[type].ordered && (type !== "booked" || random.next() < 0.5);
     const lines = Array.from({ length: ORDER_KEYS_OF_BATCH }, () => random.between(1, ORDER_KEYS));
     const works = Array.from({ length: size }, () => {
       const orderKey = ordered ? `${this.#producer}-${random.pick(lines)}` : null;
-      return this.#work(type, `k${random.pick(keys)}`, { orderKey, runAt });
+      return this.#work(type, this.#keyOf(type, random.pick(keys)), { orderKey, runAt });
     });
     return { type, works, by: this.#way(ordered) };
+  }
+
+  #keyOf(type: TypeName, n: number): string {
+    return groupTypes.includes(type) ? groups[n]!.name : `k${n}`;
   }
 
   #way(ordered: boolean): Batch["by"] {
@@ -79,18 +133,19 @@ export class Plan {
 
   #work(type: TypeName, someKey: string, about: Pick<Work, "orderKey" | "runAt">): Work {
     const random = this.#random;
-    const { attempts, limitList, timeoutMs } = contracts[type];
-    const keyed = (limitList ?? []).some(({ limit }) => limit.perKey !== undefined);
-    const key = keyed ? someKey : null;
+    const { attempts, timeoutMs } = contracts[type];
+    const key = keysOf(contracts[type]) > 0 || groupTypes.includes(type) ? someKey : null;
+    const otherKey = keysOf(contracts[type]) > 1 ? `k${random.between(1, LIMIT_KEYS)}` : null;
     return {
       tag: `${this.#producer}/${++this.#made}`,
       type,
       ...about,
       place: null,
-      limits: limitsOf(type, key),
+      limits: limitsOf(type, key, otherKey),
       attempts,
       timeoutMs,
       key,
+      otherKey,
       ms: random.between(1, HANDLER_MS_MAX),
       deeds: this.#deeds(type),
     };

@@ -23,13 +23,14 @@ const orders = JSON.parse(ordersText()) as ProducerOrders;
 const reporter = new Reporter();
 const { tasks: tasksMax } = orders;
 let [owed, produced] = [0, 0];
-const state = { stopped: false, held: false };
+const state = { stopped: false, held: false, aheadMs: 0 };
 const under = new Set<Promise<void>>();
 
 endWithHarness();
 process.on("message", (message: ToProcess) => {
   if (message.do === "stop") state.stopped = true;
   if (message.do === "hold") state.held = message.held;
+  if (message.do === "clock") state.aheadMs = message.aheadMs;
 });
 const log = await LogWriter.open(orders.logUrl, orders.name);
 const silent = { debug() {}, info() {}, warn() {}, error() {} };
@@ -44,7 +45,7 @@ const client = await patiently(() =>
 );
 const offers = new Offers(client, log, orders.url);
 const random = randomOf(orders.seed).fork(orders.name);
-const plan = new Plan(orders.name, random, orders.types);
+const plan = new Plan(orders.name, random, orders.types, () => Date.now() + state.aheadMs);
 const flows = new FlowOffers(client, log, random.fork("flows"), orders.flows, {
   url: orders.url,
   producer: orders.name,
@@ -79,7 +80,7 @@ function makeOne(most: number): void {
     owed += size;
     return count(flows.make(flow).then((made) => ((owed -= size - made), made)));
   }
-  const batch = plan.next(most);
+  const batch = plan.flood(owed) ?? plan.next(most);
   if (batch.by !== "rollback") owed += batch.works.length;
   count(offers.make(batch));
 }

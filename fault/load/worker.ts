@@ -11,6 +11,7 @@ import {
 } from "./orders.js";
 import { counters } from "../scraper.js";
 import { partHandlers } from "./part.js";
+import { partNames } from "./parts.js";
 import { patiently } from "./patiently.js";
 import { contracts, LEASE_MS, typeNames } from "./terms.js";
 
@@ -18,6 +19,7 @@ const GRACE_MS = 5_000;
 const NEWS_MS = 1_000;
 
 const orders = JSON.parse(ordersText()) as WorkerOrders;
+const served = typeNames.filter((name) => !orders.unserved.includes(name));
 const reporter = new Reporter();
 let [inHand, ended, logLines] = [0, 0, 0];
 let worker: Worker | null = null;
@@ -32,7 +34,7 @@ const count = (message: string, fields?: object): void => {
 const logger: Logger = { debug: nothing, info: nothing, warn: count, error: count };
 
 function workerOf(sluice: Sluice, log: LogWriter): Worker {
-  const handlers = typeNames.map((name) =>
+  const handlers = served.map((name) =>
     contracts[name].handle((work, ctx) => inHandWhile(() => handle(log, work, ctx))),
   );
   return sluice.worker({
@@ -88,5 +90,6 @@ worker = await patiently(async () => {
   await started.start();
   return started;
 });
+await log.write([{ kind: "serves", types: [...served, ...partNames] }]);
 reporter.tell({ ready: true, metricsUrl: worker.metricsUrl! });
 setInterval(() => reporter.tell({ rssBytes: process.memoryUsage.rss() }), NEWS_MS).unref();

@@ -1,5 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { migrationText, mutate, type Mutation } from "./mutation.js";
+import { keptAfterSetBack, yieldAfterSetBack } from "./schedules/clock.js";
 import {
   clockSetBack,
   completionBesideNewLimit,
@@ -186,6 +187,25 @@ const mutants: readonly Mutant[] = [
     ],
     schedule: clockSetBack,
     seen: { reaped: [0, 0, 0], claimed: [] },
+  },
+  {
+    guard: "a pulse ahead of the clock",
+    in: "yield",
+    edits: [
+      [
+        "if v.at not between sluice.clock() - interval '500 ms' and sluice.clock() then",
+        "if v.at <= sluice.clock() - interval '500 ms' then",
+      ],
+    ],
+    schedule: yieldAfterSetBack,
+    seen: { others: [] },
+  },
+  {
+    guard: "a keeping ahead of the clock",
+    in: "keep_slots",
+    edits: [["where k.since > v_now + interval '1 second'\n    or not", "where not"]],
+    schedule: keptAfterSetBack,
+    seen: { first: [] },
   },
   {
     guard: "fence",

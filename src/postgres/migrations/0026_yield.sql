@@ -64,8 +64,11 @@ create function sluice.keep_slots() returns void language plpgsql as $$
 declare v_now timestamptz := sluice.clock(); v_changed int[];
 begin
   if not exists (select from sluice.gated) and not exists (select from sluice.suspect) and not exists (select from sluice.kept) then return; end if;
-  delete from sluice.kept k where not exists (select from sluice.suspect s where s.id = k.id and s.reserved_by is not null)
-    and not exists (select from sluice.task t where t.id = k.id and sluice.gated_at(t.id, t.stream, t.gate, t.rank, t.lanes) is not null);
+  -- Further ahead than it is ever written: the clock was set back, and nothing would be kept until it has caught up.
+  -- guard: a keeping ahead of the clock -> test/postgres/clock.test.ts: "after the clock was set back a slot is still kept for the task that needs several"
+  delete from sluice.kept k where k.since > v_now + interval '1 second'
+    or not exists (select from sluice.suspect s where s.id = k.id and s.reserved_by is not null)
+      and not exists (select from sluice.task t where t.id = k.id and sluice.gated_at(t.id, t.stream, t.gate, t.rank, t.lanes) is not null);
   insert into sluice.kept (id, gates, since, span_ms)
   select f.id, f.gates, v_now + interval '1 second', 2000 from sluice.first_at_all() f
   union all
@@ -176,7 +179,9 @@ begin
   insert into sluice.pulse default values on conflict do nothing;
   select * into v from sluice.pulse for update skip locked;
   if not found then return 0; end if;
-  if v.at <= sluice.clock() - interval '500 ms' then
+  -- Ahead of the clock: it was set back, and nobody would yield until it has caught up.
+  -- guard: a pulse ahead of the clock -> test/postgres/clock.test.ts: "after the clock was set back tasks still give their key's slots to others"
+  if v.at not between sluice.clock() - interval '500 ms' and sluice.clock() then
     v.before := v.turn;
     v.turn := sluice.own_turn((select last_value from sluice.task_id)) + (select last_value from sluice.turn);
     update sluice.pulse set at = sluice.clock(), turn = v.turn, before = v.before;

@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import { audit } from "../../../fault/audit/audit.js";
 import { describe as described } from "../../../fault/audit/describe.js";
 import type { Line } from "../../../fault/audit/line.js";
-import { change, dead, disturbance, found, pause, Tale, terms } from "./story.js";
+import { change, dead, disturbance, found, pause, serves, Tale, terms } from "./story.js";
 
 const t = new Tale("p/1", { limits: ["pool"] });
 const crashed = [...t.enqueued(0), t.begun(10), dead(20)];
@@ -45,6 +45,15 @@ test("what is recorded without running again, and retried by hand later, has rec
   const { recovery, violations } = audit(retried, terms);
   expect([violations, recovery.died, recovery.settled]).toEqual([0, 1, 1]);
   expect(found(crashed, again(5010))).toEqual({ slowRecovery: 1 });
+});
+
+test("a worker that is away excuses a late recovery only if no other serves the type", () => {
+  const away = [serves(1, "w4", "mail"), ...disturbance(15, 3500, "w4")];
+  const lines = (type: string) => [...crashed, ...away, serves(2, "w3", type), ...again(3600)];
+  const { violations, recovery } = audit(lines("bill"), terms);
+  expect(violations).toBe(0);
+  expect(recovery.excused).toEqual({ "no worker that serves it was well": 1 });
+  expect(found(lines("mail"))).toEqual({ slowRecovery: 1 });
 });
 
 test.each<[string, Line[]]>([

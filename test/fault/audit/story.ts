@@ -110,6 +110,8 @@ function endedAs(how: string): Ended {
 }
 
 export const dead = (at: number, process = "w1"): Line => line(at, process, { kind: "dead" });
+export const serves = (at: number, process: string, ...types: string[]): Line =>
+  line(at, process, { kind: "serves", types });
 export const terminating = (at: number, process = "w1"): Line =>
   line(at, process, { kind: "terminating" });
 
