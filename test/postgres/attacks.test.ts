@@ -19,6 +19,7 @@ import {
   concurrencyAddedBesideCompletion,
   gatesThatAddUp,
   lateRollback,
+  loweredTotalOfTwo,
   loweredWhileRunning,
   missingGate,
   rebornAfterChange,
@@ -78,6 +79,8 @@ test("attack 7: slots re-used inside a step respect a lowered limit", () =>
     loweredWhileRunning("total"),
     loweredWhileRunning("total", ["other"]),
     loweredWhileRunning("perKey"),
+    loweredTotalOfTwo("set"),
+    loweredTotalOfTwo("own"),
     twoClaimsOfOneGate,
   ));
 

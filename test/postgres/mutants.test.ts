@@ -21,6 +21,7 @@ import {
   concurrencyAdded,
   concurrencyAddedBesideCompletion,
   gatesThatAddUp,
+  otherTotals,
   lateRollback,
   loweredOneOfTwo,
   loweredPerKey,
@@ -442,6 +443,18 @@ const mutants: readonly Mutant[] = [
     edits: [["g.cap::bigint - g.used", "greatest(0, g.cap::bigint - g.used)"]],
     schedule: loweredWhileRunning("total"),
     seen: { claimed: [1, 1, 1, 1, 1], running: 5 },
+  },
+  {
+    guard: "slots are re-used for their own totals only",
+    in: "step",
+    edits: [
+      [
+        "and v_own_gates = array(select x from unnest(sluice.gates_of(s.gate) || s.stream_gate) x where x > 0 order by x)",
+        "",
+      ],
+    ],
+    schedule: otherTotals,
+    seen: { used: [1, 0, 1] },
   },
   {
     guard: "slots are re-used for their own gate only",

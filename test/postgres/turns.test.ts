@@ -1,5 +1,6 @@
 import { expect, test } from "vitest";
 import { idsOf, Scene } from "../support/sql.js";
+import { otherTotals } from "./schedules/numbers.js";
 import { observe, wanted, type Schedule } from "./schedules/schedule.js";
 import {
   headsInHand,
@@ -24,6 +25,9 @@ test("heads that an open savepoint has in hand cost no other type its turn", () 
 
 test("a slot does not lie idle for another worker's task that an open transaction has in hand", () =>
   holds(rivalInHand));
+
+test("slots of several totals are re-used only if all of them were freed", () =>
+  holds(otherTotals));
 
 test.each(["set", "concurrency"] as const)(
   "a slot of a shared total goes to the first, whatever else the task needs: %s",

@@ -57,6 +57,32 @@ begin
   return array(select u.stream from unnest(p_streams) with ordinality u(stream, i) where u.stream = any (v_all) order by u.i);
 end $$;
 
+-- The only source of a stream whose tasks need several totals: all that wait stand at the gate of which this step has
+-- just freed slots. Null if there is more to look at.
+create function sluice.sole_source(p_stream int, p_own_gates int[], p_own_n int[]) returns sluice.source
+language plpgsql set enable_seqscan = off set enable_bitmapscan = off set plan_cache_mode = force_generic_plan set jit = off as $$
+declare
+  v sluice.source;
+  v_stream_gate int := (select s.gate from sluice.stream s where s.id = p_stream and not s.paused);
+  v_gate int := (select g.gate from sluice.gated g where g.stream = p_stream order by g.gate limit 1);
+begin
+  if v_stream_gate is null or v_gate is null
+      or exists (select from sluice.gated g where g.stream = p_stream and g.gate > v_gate)
+      or exists (select from sluice.ready r where r.stream = p_stream) then return null; end if;
+  if v_stream_gate = v_gate or v_gate < 0 and v_stream_gate = any (sluice.gates_of(v_gate)) then v_stream_gate := 0; end if;
+  if exists (select from unnest(p_own_gates) o where o <> v_stream_gate and o <> all (sluice.gates_of(v_gate))) then
+    return null;
+  end if;
+  select g.rank, g.turn, g.id into v.rank, v.turn, v.id from sluice.gated g
+  where g.stream = p_stream and g.gate = v_gate order by g.rank, g.turn limit 1;
+  if not found then return null; end if;
+  v.stream := p_stream; v.gate := v_gate; v.stream_gate := v_stream_gate;
+  v.room := sluice.gate_room(v_gate, p_own_gates, p_own_n, v.id);
+  v.stream_room := case when v_stream_gate = 0 then 2147483647
+    else sluice.gate_room(v_stream_gate, p_own_gates, p_own_n, v.id) end;
+  return v;
+end $$;
+
 -- The sources that have something to take, at most 16. own_*: slots that this step has just freed and may
 -- use again; their gates are looked at first. Of a stream's other gates at most 128 are looked at, from
 -- one that the random token decides. Those of a stream with many totals are found by open_kinds.
@@ -78,6 +104,11 @@ begin
       and not exists (select from sluice.gated r where r.stream = p_streams[1] and r.gate < p_own_gates[1])
       and not exists (select from sluice.gated r where r.stream = p_streams[1] and r.gate > p_own_gates[1]);
     if found then return case when v_sole.room > 0 then array[v_sole] end; end if;
+  elsif cardinality(p_streams) = 1 and cardinality(p_own_gates) > 1 then
+    v_sole := sluice.sole_source(p_streams[1], p_own_gates, p_own_n);
+    if v_sole.stream is not null then
+      return case when least(v_sole.room, v_sole.stream_room) > 0 then array[v_sole] end;
+    end if;
   end if;
   if cardinality(p_streams) > 32 then p_streams := coalesce(sluice.busy_streams(p_streams), p_streams); end if;
   -- Where no task waits at a gate, the walk over gates is left out: it is most of what a look costs.
@@ -434,13 +465,18 @@ begin
   v_head := v_sources[1].id;
   -- The short ways: one source, and no counter to change. Either it has no gate, so that limits
   -- elsewhere cost it nothing, or the slots that this step has freed are exactly those it may use
-  -- again, and the counter was only read. (One of the two gates is 0, so their sum is the other.)
+  -- again, and the counters were only read. (With one total, one of the two gates is 0, so their sum is the other.)
   if cardinality(v_sources) = 1 then
     s := v_sources[1];
     if v_own_gates is null then
       v_take := case when s.gate = 0 and s.stream_gate = 0 then p_n end;
     elsif cardinality(v_own_gates) = 1 and least(s.gate, s.stream_gate) = 0 and v_own_gates[1] = s.gate + s.stream_gate
         and least(p_n, s.room, s.stream_room) = v_own_n[1] and not v_kept and (sluice.rivals(v_own_gates, p_streams)).streams is null then
+      v_take := v_own_n[1];
+    elsif cardinality(v_own_gates) > 1 and v_own_n[1] = all (v_own_n) and least(p_n, s.room, s.stream_room) = v_own_n[1] and not v_kept
+        -- guard: slots are re-used for their own totals only -> test/postgres/turns.test.ts: "slots of several totals are re-used only if all of them were freed"
+        and v_own_gates = array(select x from unnest(sluice.gates_of(s.gate) || s.stream_gate) x where x > 0 order by x)
+        and (sluice.rivals(v_own_gates, p_streams)).streams is null then
       v_take := v_own_n[1];
     end if;
   end if;
@@ -456,7 +492,8 @@ begin
   elsif v_take is not null then
     -- Without those that this step has freed it may have had none, which is told by the look already.
     if p_meters and v_own_gates is not null then
-      v_passed := ',' || v_own_gates[1] || ',' || case when least(s.room, s.stream_room) <= v_own_n[1] then -1 else sluice.full_ms(sluice.full_until(v_own_gates[1]), v_look) end;
+      v_passed := (select string_agg(',' || x || ',' || case when sluice.gate_room(x, v_own_gates, v_own_n) <= v_take then -1
+        else sluice.full_ms(sluice.full_until(x), v_look) end, '') from unnest(v_own_gates) x);
     end if;
     if s.gate = 0 then
       return query
@@ -490,7 +527,9 @@ begin
       cross join lateral (select k.input, k.nonce, k.trace, k.due_at, k.created_at, k.lane_limits from sluice.task k where k.id = c.id limit 1) t;
     end if;
     get diagnostics v_claimed = row_count;
-    if v_claimed < v_own_n[1] then perform sluice.give_back(v_own_gates, array[v_own_n[1] - v_claimed]); end if;
+    if v_claimed < v_own_n[1] then
+      perform sluice.give_back(v_own_gates, array_fill(v_own_n[1] - v_claimed, array[cardinality(v_own_gates)]));
+    end if;
 
   else
     -- A limit that was removed has no counter: it is not among these, and limits nothing.

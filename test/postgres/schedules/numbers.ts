@@ -37,6 +37,46 @@ export const loweredWhileRunning = (part: Part, others: readonly string[] = []) 
     return { claimed, running: (await scene.running()).length };
   });
 
+/** Attack 7, with two totals of which one is lowered: a set of them, or one that is the type's own. */
+export const loweredTotalOfTwo = (how: "set" | "own") =>
+  schedule({ claimed: [0, 0, 0, 1, 1], running: 2 }, async (scene) => {
+    const [a, b] = await scene.sessions(2);
+    const mail = await a.limit("mail", { total: 5 });
+    const limits = how === "set" ? [mail, await a.limit("pool", { total: 5 })] : [mail];
+    const stream = await a.type("t", { limits, ...(how === "own" ? { concurrency: 5 } : {}) });
+    const worker = await a.register([stream]);
+    await a.enqueue(stream, { n: 20, limits });
+    const held = await a.claim(worker, 5);
+    await b.setLimit("mail", { total: 2 });
+    const claimed: number[] = [];
+    for (let i = 0; i < 5; i++) {
+      const { held: next } = await a.step(worker, 5, [held.shift()!]);
+      held.push(...next);
+      claimed.push(next.length);
+    }
+    return { claimed, running: (await scene.running()).length };
+  });
+
+/** A step frees slots of two totals, and what comes next needs two, of which one is another. */
+export const otherTotals = schedule({ claimed: 1, used: [1, 1, 0] }, async (scene) => {
+  const [a] = await scene.sessions(1);
+  const left = await a.limit("left", { total: 1 });
+  const right = await a.limit("right", { total: 1 });
+  const third = await a.limit("third", { total: 1 });
+  const first = await a.type("first", { limits: [left, third] });
+  const next = await a.type("next", { limits: [left, right] });
+  const worker = await a.register([first, next]);
+  await a.enqueue(first, { limits: [left, third] });
+  const held = await a.claim(worker, 1);
+  await a.enqueue(next, { n: 2, limits: [left, right] });
+  const { held: more } = await a.step(worker, 1, held);
+  const used = await a.rows<{ used: number }>(
+    `select (g.used - coalesce((select sum(c.n) from sluice.credit c where c.gate = g.id), 0))::int as used
+      from sluice.gate g order by g.id`,
+  );
+  return { claimed: more.length, used: used.map((g) => g.used) };
+});
+
 /** Attack 7: a lane whose last slot came back is gone; reborn, it must know the number in force. */
 export const rebornAfterChange = schedule({ claimed: 1 }, async (scene) => {
   const [a] = await scene.sessions(1);
