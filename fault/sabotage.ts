@@ -34,7 +34,7 @@ export const sabotages: Readonly<Record<string, readonly Mutation[]>> = {
   "gate-cap": [
     {
       in: "lock_gates",
-      edits: [["greatest(0, l.room + coalesce(c.n, 0) + u.own)", "u.want"]],
+      edits: [["greatest(0, l.room + coalesce(c.n, 0) + u.own - l.kept)", "u.want"]],
     },
   ],
   // More items of a fan-out run at once than its window lets through.
@@ -61,7 +61,9 @@ export const sabotages: Readonly<Record<string, readonly Mutation[]>> = {
     },
   ],
   // Two who complete the last items of a fan-out at once do not know of each other.
-  "run-lock": [{ in: "workflow_ended", edits: [["order by r.id for update", "order by r.id"]] }],
+  "run-lock": [
+    { in: "workflow_ended", edits: [["order by r.id for no key update", "order by r.id"]] },
+  ],
   // The database gives tasks away long before their worker believes that its lease is over.
   lease: [
     { in: "require_lease", edits: [["if not exists", "if false and not exists"]] },
