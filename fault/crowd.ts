@@ -6,6 +6,8 @@ import type { Options } from "./options.js";
 
 const PRODUCERS = 2;
 const BACKLOG_MAX = 1_000;
+// A task can starve only while workers have room.
+const CALM_BACKLOG_MAX = 400;
 const STOP_MS_MAX = 60_000;
 
 export class Crowd {
@@ -13,6 +15,7 @@ export class Crowd {
   /** A number that was asked for is made at an even rate, whatever that leads to. */
   readonly #mayHold: boolean;
   #held = false;
+  #backlogMax = BACKLOG_MAX;
 
   constructor(theatre: Theatre, options: Options, onWrong: (what: string) => void) {
     const { rate, tasks } = loadOf(options);
@@ -48,10 +51,15 @@ export class Crowd {
   /** With too much left to run they wait: a backlog takes long to end, and shows nothing new. */
   hold(backlog: number): void {
     if (!this.#mayHold) return;
-    const held = backlog > (this.#held ? BACKLOG_MAX * 0.8 : BACKLOG_MAX);
+    const held = backlog > (this.#held ? this.#backlogMax * 0.8 : this.#backlogMax);
     if (held === this.#held) return;
     this.#held = held;
     for (const child of this.#children) child.tell({ do: "hold", held });
+  }
+
+  /** From now on they leave the workers room. */
+  calm(): void {
+    this.#backlogMax = CALM_BACKLOG_MAX;
   }
 
   /** How far the database's clock is ahead of the machine's. */

@@ -5,7 +5,7 @@ import type { Hold, Waiting } from "./audit/line.js";
 import type { Log } from "./stage.js";
 
 const PERIOD_MS = 1_000;
-/** Of each place in which tasks wait: so many of the oldest, as many by chance, and as many that look as if they could run. */
+/** From each table of waiting tasks: so many of the oldest, as many at random, and as many that look runnable. */
 const EACH = 4;
 /** Those that could run by the last sample are asked about again, so many at most. */
 const AGAIN_MAX = 40;
@@ -19,12 +19,13 @@ const some = (table: string): string =>
 const ASK = `
 with kinds as materialized (
   select g.stream, g.gate, count(*) as n, min(g.id) as first,
-    least(sluice.gate_room(g.gate, null, null), sluice.gate_room((select s.gate from sluice.stream s where s.id = g.stream), null, null)) as room
-  from sluice.gated g group by 1, 2
+    least(sluice.gate_room(g.gate, null, null), sluice.gate_room(s.gate, null, null)) as room
+  from sluice.gated g join sluice.stream s on s.id = g.stream group by g.stream, g.gate, s.gate
 ), chosen as (
   ${["ready", "gated", "wait", "park"].flatMap((table) => [oldest(table), some(table)]).join(" union ")}
   union (select first from kinds where room > 0 order by first limit ${EACH})
-  union (select w.id from sluice.wait w join sluice.lane l on l.id = w.lane where l.used < sluice.cap_of(l.cap, l.limit_id) order by w.id limit ${EACH})
+  union (select w.id from sluice.wait w join sluice.lane l on l.id = w.lane
+    where l.used < sluice.cap_of(l.cap, l.limit_id) order by w.id limit ${EACH})
   union (select id from sluice.scheduled where run_at <= sluice.clock() order by run_at, id limit ${EACH})
   union select unnest($1::bigint[])
 )

@@ -1,5 +1,5 @@
 // The clock of the database, which a fault may set. The engine reads the time from one function alone, so that is where
-// it jumps: between one statement and the next, for everybody at once, as when the machine's clock is set. The server's
+// it jumps: between one statement and the next, for all processes at once, as when the machine's clock is set. The server's
 // own timers and the audit's clock go on as before.
 import type pg from "pg";
 import { insist } from "./faults/administrator.js";
@@ -18,7 +18,9 @@ const SET = `with time as (select clock_timestamp() + $1 * interval '1 milliseco
       (select count(*) from sluice.run r where r.worker = w.id) as tasks
     from sluice.worker w, time where w.expires_at > sluice.clock()
   ), moved as (update audit.clock set ahead_ms = $1)
-  select coalesce(sum(tasks) filter (where ended), 0)::int as "tasksLost", (count(*) filter (where beyond))::int as "leasesBeyond" from leases`;
+  select coalesce(sum(tasks) filter (where ended), 0)::int as "tasksLost",
+    (count(*) filter (where beyond))::int as "leasesBeyond"
+  from leases`;
 
 /** What a jump met. */
 export interface Jumped {

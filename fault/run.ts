@@ -151,6 +151,7 @@ class Performance {
   async #calm(conductor: Conductor): Promise<void> {
     const { calmSeconds } = this.#options;
     if (calmSeconds === 0) return;
+    this.#crowd!.calm();
     await within(PUT_BACK_MS_MAX, "the faults do not come to their end", conductor.calm());
     // What relies on a clock that never goes back shows only some time later.
     if (this.#options.faults.includes(clockBack)) await this.#theatre.clock.jump(-CALM_JUMP_MS);

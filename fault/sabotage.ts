@@ -61,7 +61,9 @@ export const sabotages: Readonly<Record<string, readonly Mutation[]>> = {
     },
   ],
   // Two who complete the last items of a fan-out at once do not know of each other.
-  "run-lock": [{ in: "workflow_ended", edits: [["order by r.id for no key update", "order by r.id"]] }],
+  "run-lock": [
+    { in: "workflow_ended", edits: [["order by r.id for no key update", "order by r.id"]] },
+  ],
   // The database gives tasks away long before their worker believes that its lease is over.
   lease: [
     { in: "require_lease", edits: [["if not exists", "if false and not exists"]] },

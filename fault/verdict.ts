@@ -74,9 +74,9 @@ export function figuresOf(options: Options, played: Played): Figures {
     ...(report.counted.ended > 0 && report.counted.scrapes > report.counted.ended
       ? []
       : ["no metrics of a worker were held against the audit"]),
-    ...(options.calmSeconds === 0 || report.watched.tasks > 0
+    ...(options.calmSeconds === 0 || report.watched.calm > 0
       ? []
-      : ["no waiting task was asked about in a calm time"]),
+      : ["waiting tasks were never asked what holds them while all was calm and workers had room"]),
     ...limits.flatMap(({ limit, slots, peak }) =>
       peak >= slots ? [] : [`limit ${limit} was never full: ${peak} of ${slots}`],
     ),

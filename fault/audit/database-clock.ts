@@ -16,8 +16,8 @@ export function noteJump(jumps: Jump[], { kind, at, byMs }: JumpLine): void {
 }
 
 /**
- * The latest time that the database's clock showed between two moments of the log. While it is being set, nobody knows
- * which of the two times it shows: the later one counts.
+ * The latest time that the database's clock showed between two moments of the log. While it is being set, it may
+ * show either time: the later one counts.
  */
 export function latestReading(jumps: readonly Jump[], from: number, to: number): number {
   let [aheadMs, latest] = [0, Number.NEGATIVE_INFINITY];

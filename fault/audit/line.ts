@@ -190,7 +190,7 @@ export type Line = { readonly at: number; readonly process: string } & (
       readonly room: number;
       readonly tasks: readonly Waiting[];
     }
-  /** A fault that may keep tasks waiting begins, and is over. Faults that only change numbers and tasks do not say so. */
+  /** A fault that may keep tasks waiting begins, and is over. Faults that only change numbers and tasks write neither. */
   | { readonly kind: "faultBegun" | "faultOver"; readonly what: string }
   /** At rest, when all is over: the slots of a limit that the database counts as used. */
   | { readonly kind: "held"; readonly limit: string; readonly slots: number }

@@ -57,7 +57,7 @@ export interface Peak {
   }[];
 }
 
-/** How often somebody asked why tasks wait; in calm times; how many tasks were asked about then. */
+/** Samples of waiting tasks; those taken in calm times; the number of tasks in the latter. */
 export interface Watched {
   readonly samples: number;
   readonly calm: number;

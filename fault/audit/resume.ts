@@ -1,6 +1,7 @@
 import type { Case } from "./case.js";
 import { spreadOf } from "./findings.js";
 import type { Spread } from "./report.js";
+import { Unserved } from "./unserved.js";
 import { firstAfter } from "./windows.js";
 
 /**
@@ -17,12 +18,18 @@ export function resume({ history, trial }: Case): Spread {
   return spreadOf(durations);
 }
 
-/** A clock that is set back stalls nothing for longer than a lease: by then something has started, somewhere. */
+/**
+ * A clock that is set back stalls nothing for longer than a lease: by then something has started, somewhere, if there
+ * was a worker for it.
+ */
 export function stalledByClock({ history, trial, terms, findings, clock }: Case): void {
+  const unserved = new Unserved(history);
   for (const { to, byMs } of history.jumps) {
-    const first = history.runs[firstAfter(history.runs, to, ({ line }) => line.at)]?.line.at;
-    if (byMs > 0 || first === undefined || first - to <= terms.leaseMs) continue;
-    if (trial.everybody.touching(to, first).length === 0)
+    const run = history.runs[firstAfter(history.runs, to, ({ line }) => line.at)];
+    if (byMs > 0 || run === undefined || run.line.at - to <= terms.leaseMs) continue;
+    const { at: first, type } = run.line;
+    const away = [trial.everybody, unserved.of(type)];
+    if (away.every((windows) => windows.touching(to, first).length === 0))
       findings.add(
         "slowRecovery",
         () =>

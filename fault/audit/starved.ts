@@ -146,7 +146,7 @@ export function couldRun({ type, first, reasons }: Waiting): Could | null {
   if (holders.length === 0) {
     // With a number of 0 there are no slots to hold, and those before it have the free ones next.
     const lost = before === 0 && (kind === "order" || slots > 0);
-    return lost ? { why: `no slot of ${what} is free, and nobody holds one`, holders: [] } : null;
+    return lost ? { why: `no slot of ${what} is free, and no task holds one`, holders: [] } : null;
   }
   // By design an order key waits for its head, items of a window keep their order, and so do tasks of a type at a key.
   const others = kind === "limit" && holders.some((holder) => holder.type !== type);

@@ -9,13 +9,17 @@ export const clockForward: Fault = {
   name: "clock-forward",
   about: "the database's clock is set forward by 1 to 5 minutes: all leases end at once",
   disturbs: "server",
-  // The leases of all workers are lost, and each needs a heartbeat to find out.
-  bite: (stage, random) =>
-    stage.disturbing("*", "clock-forward", async () => {
+  bite: async (stage, random) => {
+    // The leases of all workers are lost, and each needs a heartbeat to find out.
+    const bit = await stage.disturbing("*", "clock-forward", async () => {
       const { tasksLost } = await stage.clock.jump(random.between(leastMs, mostMs));
       await stage.pause(stage.leaseMs);
       return tasksLost > 0 ? 1 : 0;
-    }),
+    });
+    // What starts just after a jump is in doubt: there must be more that is not.
+    await stage.pause(stage.leaseMs);
+    return bit;
+  },
 };
 
 export const clockBack: Fault = {

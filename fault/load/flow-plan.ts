@@ -16,6 +16,8 @@ export interface FlowPlan {
 
 const ITEMS = [20, 60] as const;
 const HANDLER_MS_MAX = 50;
+// Long beside what a claim takes, so that the slots of a window are seen in use together.
+const ITEM_MS = [20, 80] as const;
 const KEYS = 5;
 const ORDER_KEYS = 12;
 const twice = ["throw", "throw"] as const;
@@ -52,7 +54,8 @@ class Draft {
     );
     this.items = Array.from({ length: size }, (_, i) => {
       const work = this.#work(`${this.#tag}.${name}.${i}`, type, failing.has(i));
-      return { ...work, limits: [...work.limits, window] };
+      const ms = this.#random.between(...ITEM_MS);
+      return { ...work, ms, limits: [...work.limits, window] };
     });
     this.#node(name, { tags: this.items.map(({ tag }) => tag), ...about });
   }

@@ -35,7 +35,7 @@ const group = limit("group", { total: 6 });
 const pool = limit("pool", { total: 5 });
 const vendor = limit("vendor", { total: 7 });
 const OWN_SLOTS = 4;
-const region = limit("region", { perKey: 4 });
+const region = limit("region", { perKey: 3 });
 const dock = limit("dock", { total: 4 });
 const crane = limit("crane", { total: 3 });
 
@@ -151,7 +151,7 @@ export const terms: Terms = {
     pool: 5,
     vendor: 7,
     own: OWN_SLOTS,
-    "region/*": 4,
+    "region/*": 3,
     dock: 4,
     crane: 3,
     ...Object.fromEntries(groups.map(({ name, total }) => [name, total!])),

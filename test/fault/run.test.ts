@@ -87,8 +87,8 @@ describe("npm run fault", () => {
 
   test("is red when claims pass over tasks that could run", { timeout: PATIENCE_MS }, async () => {
     const { code, figures } = await fault("--seconds 3 --only pause --sabotage pass-over");
-    expect(figures.audit.findings.starved.count).toBeGreaterThan(0);
-    expect(figures.findings).toEqual([expect.stringContaining("starved")]);
+    const found = Object.entries(figures.audit.findings).filter(([, { count }]) => count > 0);
+    expect(found.map(([kind]) => kind)).toEqual(["starved"]);
     expect(code).toBe(1);
   });
 

@@ -179,7 +179,7 @@ begin
   insert into sluice.pulse default values on conflict do nothing;
   select * into v from sluice.pulse for update skip locked;
   if not found then return 0; end if;
-  -- Ahead of the clock: it was set back, and nobody would yield until it has caught up.
+  -- Ahead of the clock: it was set back, and no task would yield until it has caught up.
   -- guard: a pulse ahead of the clock -> test/postgres/clock.test.ts: "after the clock was set back tasks still give their key's slots to others"
   if v.at not between sluice.clock() - interval '500 ms' and sluice.clock() then
     v.before := v.turn;

@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import { audit } from "../../../fault/audit/audit.js";
 import { latestReading } from "../../../fault/audit/database-clock.js";
 import type { Line } from "../../../fault/audit/line.js";
-import { dead, disturbance, found, line, Tale, terms } from "./story.js";
+import { dead, disturbance, found, line, serves, Tale, terms } from "./story.js";
 
 const MINUTE = 60_000;
 const jump = (from: number, to: number, byMs: number): Line[] => [
@@ -103,4 +103,6 @@ test("a clock that is set back stalls nothing for longer than a lease", () => {
   expect(found(run(2_011), back)).toEqual({ slowRecovery: 1 });
   expect(found(run(2_011), back, disturbance(1_500, 1_900, "*", "restart"))).toEqual({});
   expect(found(run(2_011), jump(1_000, 1_010, MINUTE))).toEqual({});
+  const replaced = [serves(0, "w9", "mail"), dead(990, "w9"), serves(1_900, "w1", "mail")];
+  expect(found(run(2_011), back, replaced)).toEqual({});
 });

@@ -70,7 +70,7 @@ test("a task whose only holders do not run is starved", () => {
   expect(seen(samples([waits(limit(holder(false)))]))).toEqual({ starved: 1 });
 });
 
-test("a task is starved by slots that are out although nobody holds them", () => {
+test("a task is starved by slots that are out although no task holds them", () => {
   expect(seen(samples([waits(limit())]))).toEqual({ starved: 1 });
   const key: Hold = { kind: "order", key: "k", before: 0, holders: [] };
   expect(seen(samples([waits(key)]))).toEqual({ starved: 1 });

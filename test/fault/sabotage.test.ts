@@ -1,0 +1,7 @@
+import { expect, test } from "vitest";
+import { sabotages } from "../../fault/sabotage.js";
+import { mutate } from "../postgres/mutation.js";
+
+test.each(Object.entries(sabotages))("the sabotage %s fits the engine as it is", (_, mutations) => {
+  for (const mutation of mutations) expect(() => mutate(mutation)).not.toThrow();
+});
