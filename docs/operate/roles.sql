@@ -25,7 +25,7 @@ declare
 
   producer_doors text[] := '{enqueue, enqueue_many, cancel, explain, fill_limit, workflow_declare, workflow_start, workflow_send, workflow_cancel, workflow_further, workflow_cancel_maps, workflow_result,
     workflow_failures, workflow_item_page, workflow_list, workflow_roots, workflow_hold, workflow_inputs, workflow_place, workflow_placed, workflow_misplaced}';
-  worker_doors text[] := '{register, connections, beat, retire, survived, step, settle, settle_in_transaction, release_unknown,
+  worker_doors text[] := '{register, is_on_call, go_on_call, connections, beat, retire, survived, step, settle, settle_in_transaction, release_unknown,
     claim_suspect, release_suspect, reap, due, keep_look, keep_leave, keep_lanes, prune_done, prune_notes, set_stream_gate, limit_slots, limit_names,
     set_schedule, due_schedules, fire_schedule, workflow_take, workflow_try, workflow_tried, workflow_put_off, workflow_take_small, workflow_place_small,
     workflow_place_many, workflow_map, workflow_map_find, workflow_map_mark, workflow_keep, workflow_orphans, workflow_follow, workflow_prune, workflow_prune_graphs}';

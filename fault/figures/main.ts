@@ -6,12 +6,14 @@ import type { Figure, Measured } from "./figure.js";
 import { flowFigures } from "./flows.js";
 import { idleFigures } from "./idle.js";
 import { heavyFigures } from "./large.js";
+import { ringFigures } from "./rings.js";
 
 const figures: readonly Figure[] = [
   ...faultyFigures,
   ...heavyFigures,
   ...flowFigures,
   ...idleFigures,
+  ...ringFigures,
 ];
 
 interface Row extends Measured {

@@ -215,6 +215,12 @@ export const mutants: readonly Mutant[] = [
     dies: /to be greater than/,
   },
   {
+    guard: "a worker in reserve polls",
+    from: "Math.min(waitMs, this.#msMax() * (0.75 + Math.random() * 0.25))",
+    to: "waitMs",
+    dies: /to be greater than/,
+  },
+  {
     guard: "a worker with nothing in hand wakes rarely",
     from: "this.#o.idle?.() === true ?",
     to: "this.#stopped ?",

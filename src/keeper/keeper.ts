@@ -30,8 +30,10 @@ interface KeeperOptions {
   /** How often to look where notifications do not arrive, and while something waits for the next look. */
   readonly pollIntervalMs: number;
   readonly history: History;
-  /** Whether notifications arrive. */
+  /** Whether notifications arrive, or would if this keeper led. */
   readonly listening: () => boolean;
+  /** It leads from now on, and needs notifications, or leads no longer. */
+  readonly onLead?: (leads: boolean) => void;
   /** Something became ready. */
   readonly onMoved: () => void;
   /** Tasks of a run are to be placed, by whoever knows them. */
@@ -180,6 +182,7 @@ export class Keeper {
   }
 
   #lead(leads: boolean): void {
+    if (leads !== this.#leads) this.#o.onLead?.(leads);
     this.#leads = leads;
     if (!leads) this.#beganMs.clear();
   }

@@ -31,6 +31,7 @@ import {
   setBesideReuse,
   twoClaimsOfOneGate,
 } from "./schedules/numbers.js";
+import { reliefOfTheBusy, ringBesideReserve } from "./schedules/on-call.js";
 import { newSetStaysOpen, serializableKeys } from "./schedules/open.js";
 import { betterElsewhere, nobodyForTheBetter } from "./schedules/rivals.js";
 import { newKey, rivalInHand, sharedTotal } from "./schedules/turns.js";
@@ -151,6 +152,20 @@ const mutants: readonly Mutant[] = [
     edits: [["least(v_next, k.next_at)", "v_next"]],
     schedule: earlyLook,
     seen: { kept: false },
+  },
+  {
+    guard: "workers in reserve are not rung",
+    in: "ring",
+    edits: [["on_call_since is not null", "true"]],
+    schedule: ringBesideReserve,
+    seen: { reached: expect.toSatisfy((rings: number) => rings < 10) as number },
+  },
+  {
+    guard: "a worker with tasks in hand is relieved",
+    in: "go_on_call",
+    edits: [["(w.busy or not w.asleep)", "true"]],
+    schedule: reliefOfTheBusy,
+    seen: { whileIdle: true },
   },
   {
     guard: "what is due later is looked at in time",

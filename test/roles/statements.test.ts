@@ -57,6 +57,7 @@ const senders: Record<string, readonly Role[]> = {
   workflow_misplaced: producers,
 
   register: workers,
+  go_on_call: workers,
   connections: workers,
   beat: workers,
   retire: workers,

@@ -287,12 +287,15 @@ create index credit_gate on sluice.credit (gate);
 -- The id is random: after a failover that loses sequence values no zombie shares it. connections: the
 -- most that its process may open, for those who start later and look whether there is room. pressure: what
 -- makes its claims smaller or stops them, as of its last heartbeat.
+-- on_call_since: null for a worker in reserve, which does not listen and is not rung (see go_on_call). busy: it had tasks
+-- in hand at its last heartbeat.
 create table sluice.worker (
   id bigint primary key, name text not null, streams int[] not null, lease_ms int not null,
   expires_at timestamptz not null, started_at timestamptz not null default sluice.clock(),
   connections int not null,
   capacity_max int not null, capacity_available int not null, memory_bytes bigint not null default 0,
   asleep boolean not null default false, draining boolean not null default false,
+  on_call_since timestamptz, busy boolean not null default false,
   pressure text not null default 'normal' check (pressure in ('normal', 'reduced', 'stopped')), pressure_reasons text[] not null default '{}'
 ) with (fillfactor = 50);
 
