@@ -4,6 +4,7 @@ import { Command } from "commander";
 import { faultyFigures } from "./faulty.js";
 import type { Figure, Measured } from "./figure.js";
 import { flowFigures } from "./flows.js";
+import { groupFigures } from "./groups.js";
 import { idleFigures } from "./idle.js";
 import { heavyFigures } from "./large.js";
 import { ringFigures } from "./rings.js";
@@ -14,6 +15,7 @@ const figures: readonly Figure[] = [
   ...flowFigures,
   ...idleFigures,
   ...ringFigures,
+  ...groupFigures,
 ];
 
 interface Row extends Measured {

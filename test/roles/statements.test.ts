@@ -76,6 +76,8 @@ const senders: Record<string, readonly Role[]> = {
   prune_done: workers,
   prune_notes: workers,
   limit_slots: workers,
+  limit_count: workers,
+  forget_limits: workers,
   limit_names: workers,
   workflow_take: workers,
   workflow_put_off: workers,
