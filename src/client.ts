@@ -5,6 +5,7 @@ export type { Declared } from "./client/declared.js";
 export type { TaskHandle } from "./client/handle.js";
 export type { EnqueuedMany, EnqueueManyOptions } from "./client/many.js";
 export type { Limits } from "./limits/limits.js";
+export type { LimitListOptions } from "./limits/limits.js";
 export type { LimitChange, LimitStatus } from "./postgres/limits.js";
 export type {
   ScheduleListOptions,

@@ -4,14 +4,18 @@ import { Command } from "commander";
 import { faultyFigures } from "./faulty.js";
 import type { Figure, Measured } from "./figure.js";
 import { flowFigures } from "./flows.js";
+import { groupFigures } from "./groups.js";
 import { idleFigures } from "./idle.js";
 import { heavyFigures } from "./large.js";
+import { ringFigures } from "./rings.js";
 
 const figures: readonly Figure[] = [
   ...faultyFigures,
   ...heavyFigures,
   ...flowFigures,
   ...idleFigures,
+  ...ringFigures,
+  ...groupFigures,
 ];
 
 interface Row extends Measured {

@@ -215,6 +215,18 @@ export const mutants: readonly Mutant[] = [
     dies: /to be greater than/,
   },
   {
+    guard: "groups in use are declared again",
+    from: "this.#transientSinceMs > TRANSIENT_MS_MAX",
+    to: "this.#transientSinceMs < 0",
+    dies: /expected true to be false/,
+  },
+  {
+    guard: "a worker in reserve polls",
+    from: "Math.min(waitMs, this.#msMax() * (0.75 + Math.random() * 0.25))",
+    to: "waitMs",
+    dies: /to be greater than/,
+  },
+  {
     guard: "a worker with nothing in hand wakes rarely",
     from: "this.#o.idle?.() === true ?",
     to: "this.#stopped ?",

@@ -4,6 +4,7 @@ import { Command, CommanderError } from "commander";
 import { isSluiceError, type ErrorCode } from "../core/error.js";
 import { configCommand } from "./config.js";
 import { explainCommand } from "./explain.js";
+import { limitsCommand } from "./limits.js";
 import { migrateCommand } from "./migrate.js";
 import { planCommand } from "./plan.js";
 import { printError } from "./print.js";
@@ -25,6 +26,7 @@ const program = new Command("sluice")
   .addCommand(planCommand())
   .addCommand(workflowCommand())
   .addCommand(explainCommand())
+  .addCommand(limitsCommand())
   .addHelpText(
     "after",
     `

@@ -4,7 +4,12 @@ import type { PlacedLimit } from "../core/place.js";
 import { quote } from "../core/quote.js";
 import type { TaskTerms } from "../core/terms.js";
 import type { Database } from "../postgres/database.js";
-import { declareContract, declareUse, declareLimit } from "../postgres/declare.js";
+import {
+  declareContract,
+  declareUse,
+  declareLimit,
+  type DeclareLimitOptions,
+} from "../postgres/declare.js";
 import { fillLimit } from "../postgres/fill.js";
 import { declareWorkflow } from "../postgres/workflow/declare.js";
 import { compileGraph } from "../workflow/compile.js";
@@ -20,6 +25,9 @@ export class Declarations {
   readonly #db: Database;
   readonly #streams = new Map<TaskTerms<never>, Promise<number>>();
   readonly #limits = new Map<string, Promise<number>>();
+  /** Limits that an enqueue decides, by shape: the database forgets them when they are unused for long. */
+  readonly #transient = new Map<string, Promise<number>>();
+  #transientSinceMs = performance.now();
   readonly #pairs = new Map<string, Promise<void>>();
   readonly #numbers = new Map<string, Promise<void>>();
   readonly #graphs = new Map<string, Promise<number>>();
@@ -30,8 +38,8 @@ export class Declarations {
 
   /** What the database has forgotten is declared again when it is next needed. */
   forget(): void {
-    for (const known of [this.#streams, this.#limits, this.#pairs, this.#numbers, this.#graphs])
-      known.clear();
+    for (const known of [this.#streams, this.#limits, this.#pairs, this.#graphs]) known.clear();
+    this.#forgetTransient();
   }
 
   /** The stream of a type. */
@@ -41,9 +49,7 @@ export class Declarations {
 
   /** The id of a limit. */
   limit(limit: Pick<Limit, "name" | "total" | "perKey">): Promise<number> {
-    // By shape too: the database refuses a second shape of the same name, and it must be asked.
-    const shape = `${limit.total === undefined} ${limit.perKey === undefined} ${limit.name}`;
-    return once(this.#limits, shape, () => this.#declareLimit(limit, false));
+    return once(this.#limits, shapeOf(limit), () => this.#declareLimit(limit, {}));
   }
 
   /** The ids of a task's limits. */
@@ -53,16 +59,31 @@ export class Declarations {
 
   /** The id of a limit that tasks of this stream pass. */
   async limitOf(stream: number, limit: Pick<Limit, "name" | "total" | "perKey">): Promise<number> {
-    const id = await this.limit(limit);
+    const id = await (this.#limits.get(shapeOf(limit)) ?? this.#transientLimit(limit));
     await once(this.#pairs, `${id} ${stream}`, () => declareUse(this.#db, stream, id));
     return id;
+  }
+
+  /** Declared again from time to time, so that what we use is not forgotten. */
+  #transientLimit(limit: Pick<Limit, "name" | "total" | "perKey">): Promise<number> {
+    // guard: groups in use are declared again -> test/client/groups.test.ts: "a client declares a group again before the database may forget it"
+    if (performance.now() - this.#transientSinceMs > TRANSIENT_MS_MAX) this.#forgetTransient();
+    return once(this.#transient, shapeOf(limit), () =>
+      this.#declareLimit(limit, { transient: true }),
+    );
+  }
+
+  #forgetTransient(): void {
+    this.#transient.clear();
+    this.#numbers.clear();
+    this.#transientSinceMs = performance.now();
   }
 
   /** The id of a limit named at enqueue; its number counts where nobody has set one. */
   async group(stream: number, limit: TotalLimit): Promise<number> {
     const id = await this.limitOf(stream, limit);
     const { total } = limit;
-    if (total !== null) await once(this.#numbers, limit.name, () => fillLimit(this.#db, id, total));
+    if (total !== null) await once(this.#numbers, String(id), () => fillLimit(this.#db, id, total));
     return id;
   }
 
@@ -86,7 +107,7 @@ export class Declarations {
   /** Makes the numbers of the code the declared ones; overrides stay. For a deploy. */
   async sync(all: readonly (Limit | TaskTerms)[]): Promise<void> {
     for (const one of all) {
-      if (isLimit(one)) await this.#declareLimit(one, true);
+      if (isLimit(one)) await this.#declareLimit(one, { sync: true });
       else await this.#declare(one as TaskTerms<never>, true);
     }
   }
@@ -95,15 +116,23 @@ export class Declarations {
     const uses = terms.limitList;
     const ids: number[] = [];
     for (const { limit } of uses ?? []) {
-      ids.push(sync ? await this.#declareLimit(limit, true) : await this.limit(limit));
+      ids.push(sync ? await this.#declareLimit(limit, { sync }) : await this.limit(limit));
     }
     const limitIds = uses === null ? null : ids;
     return declareContract(this.#db, terms, limitIds, sync).catch(explained(terms.type));
   }
 
-  #declareLimit(limit: Pick<Limit, "name" | "total" | "perKey">, sync: boolean): Promise<number> {
-    return declareLimit(this.#db, limit, sync).catch(explained(limit.name));
+  #declareLimit(
+    limit: Pick<Limit, "name" | "total" | "perKey">,
+    options: DeclareLimitOptions,
+  ): Promise<number> {
+    return declareLimit(this.#db, limit, options).catch(explained(limit.name));
   }
+}
+
+/** By shape too: the database refuses a second shape of the same name, and it must be asked. */
+function shapeOf({ name, total, perKey }: Pick<Limit, "name" | "total" | "perKey">): string {
+  return `${total === undefined} ${perKey === undefined} ${name}`;
 }
 
 /** Two may want one name in different shapes without knowing: a type's `concurrency` has the type's name. */
@@ -120,6 +149,8 @@ function explained(name: string): (e: unknown) => never {
 
 // Names may come from inputs; what is forgotten is asked again.
 const KNOWN_MAX = 10_000;
+// Well below the time after which the database forgets a group that is unused: see GROUP_UNUSED_MS of the keeper.
+const TRANSIENT_MS_MAX = 15 * 60_000;
 
 /** Asks once per key; a failure is forgotten, so that the next one asks again. */
 function once<K, V>(known: Map<K, Promise<V>>, key: K, ask: () => Promise<V>): Promise<V> {

@@ -56,7 +56,8 @@ export class Hint {
     const hear = (payload: string): void => {
       if (payload === `done:${id}` || payload === "again") this.wake();
     };
-    this.#stop = listener?.on(hear) ?? ((): void => {});
+    const stops = listener === null ? [] : [listener.on(hear), listener.need()];
+    this.#stop = (): void => stops.forEach((stop) => stop());
   }
 
   /** Ends the wait that is under way, or else the next. */

@@ -2,7 +2,7 @@ import { randomInt } from "node:crypto";
 import type { Clock, Logger } from "../core/ports.js";
 import { tellTrouble } from "../postgres/fault.js";
 import { keepLeave, keepLook, type KeepLook, type LookIntervals } from "../postgres/keep-look.js";
-import { keepLanes, due, pruneDone, pruneNotes, reap } from "../postgres/keep.js";
+import { forgetLimits, keepLanes, due, pruneDone, pruneNotes, reap } from "../postgres/keep.js";
 import type { Line } from "../postgres/line.js";
 import { pruneGraphs } from "../postgres/workflow/graph.js";
 import {
@@ -30,8 +30,10 @@ interface KeeperOptions {
   /** How often to look where notifications do not arrive, and while something waits for the next look. */
   readonly pollIntervalMs: number;
   readonly history: History;
-  /** Whether notifications arrive. */
+  /** Whether notifications arrive, or would if this keeper led. */
   readonly listening: () => boolean;
+  /** It leads from now on, and needs notifications, or leads no longer. */
+  readonly onLead?: (leads: boolean) => void;
   /** Something became ready. */
   readonly onMoved: () => void;
   /** Tasks of a run are to be placed, by whoever knows them. */
@@ -54,6 +56,10 @@ const PRUNE_STEPS_MAX = 200;
 // Old runs that are to be kept may be many: so many looks that find nothing else, and the rest next time.
 const PRUNE_IDLE_MAX = 10;
 const LANES_MAX = 500;
+// A group that nobody has used for so long is forgotten. Clients declare what they use four times as often.
+const GROUP_UNUSED_MS = 3_600_000;
+const GROUPS_MAX = 500;
+const GROUP_STEPS_MAX = 40;
 const RUNS_MAX = 1_000;
 const ORPHANS_MAX = 100;
 // An outcome that somebody waited for is kept this long even where history is off.
@@ -66,6 +72,7 @@ const INTERVALS_MS = {
   prune: 5_000,
   notes: 10_000,
   graphs: 60_000,
+  groups: 60_000,
   sweep: 1_000,
   idleSweep: 15_000,
 } as const;
@@ -100,6 +107,7 @@ export class Keeper {
   #walk = FIRST;
   #orphan: OrphansWalk = { after: FIRST, afterParent: FIRST };
   #old = FIRST;
+  #limit = 0;
 
   constructor(options: KeeperOptions) {
     this.#o = options;
@@ -180,6 +188,7 @@ export class Keeper {
   }
 
   #lead(leads: boolean): void {
+    if (leads !== this.#leads) this.#o.onLead?.(leads);
     this.#leads = leads;
     if (!leads) this.#beganMs.clear();
   }
@@ -207,6 +216,7 @@ export class Keeper {
     this.#every("prune", INTERVALS_MS.prune, () => this.#prune(ended));
     this.#every("notes", INTERVALS_MS.notes, () => this.#notes());
     this.#every("graphs", INTERVALS_MS.graphs, () => pruneGraphs(this.#o.line));
+    this.#every("groups", INTERVALS_MS.groups, () => this.#groups());
     if (live) this.#liveMs = this.#o.clock.now();
     const lately = this.#o.clock.now() - this.#liveMs < INTERVALS_MS.idleSweep;
     const sweepMs = lately ? INTERVALS_MS.sweep : INTERVALS_MS.idleSweep;
@@ -311,6 +321,16 @@ export class Keeper {
   async #notes(): Promise<void> {
     for (let i = 0; i < PRUNE_STEPS_MAX && !this.#stopped; i++) {
       if ((await pruneNotes(this.#o.line, PRUNE_MAX)) < PRUNE_MAX) break;
+    }
+  }
+
+  /** Groups that nobody uses any more; each has its turn, however many there are. */
+  async #groups(): Promise<void> {
+    const unused = { max: GROUPS_MAX, unusedMs: GROUP_UNUSED_MS };
+    for (let i = 0; i < GROUP_STEPS_MAX && !this.#stopped; i++) {
+      const { after } = await forgetLimits(this.#o.line, { ...unused, after: this.#limit });
+      this.#limit = after;
+      if (after === 0) break;
     }
   }
 

@@ -5,7 +5,8 @@ import { checkInteger } from "../core/number.js";
 import { checkOptions } from "../core/option.js";
 import type { Database } from "../postgres/database.js";
 import {
-  readLimits,
+  listLimits,
+  readLimit,
   removeLimit,
   setLimit,
   type LimitChange,
@@ -14,6 +15,19 @@ import {
 
 /** Asks the database, or refuses because it was closed. */
 type Ask = <T>(use: (db: Database) => Promise<T>) => Promise<T>;
+
+/** Which limits to list. There may be as many groups as there are customers, so a list comes in pages. */
+export interface LimitListOptions {
+  /** At most so many, up to 1,000; default 100. */
+  readonly limit?: number;
+  /** Only names after this one, by their bytes. */
+  readonly after?: string;
+  /** Only names that begin with this. */
+  readonly prefix?: string;
+}
+
+const LIST_DEFAULT = 100;
+const LIST_RANGE = { min: 1, max: 1_000 };
 
 /** The numbers in force, and the operator's hand on them. */
 export class Limits {
@@ -48,7 +62,7 @@ export class Limits {
   /** The limit as it is in force; throws `unknown_limit`. */
   async get(limit: string | Limit): Promise<LimitStatus> {
     const name = checkName("limit", nameOf(limit));
-    const [found] = await this.#ask((db) => readLimits(db, name));
+    const found = await this.#ask((db) => readLimit(db, name));
     if (found === undefined)
       throw new SluiceError("unknown_limit", `there is no limit named ${name}`);
     return found;
@@ -63,9 +77,15 @@ export class Limits {
     return this.#ask((db) => removeLimit(db, name));
   }
 
-  /** Every limit, by name. */
-  list(): Promise<LimitStatus[]> {
-    return this.#ask((db) => readLimits(db, null));
+  /** A page of limits, by name: at most `limit`. The next page comes after the last name of this one. */
+  async list(options: LimitListOptions = {}): Promise<LimitStatus[]> {
+    checkOptions("limits.list", options, ["limit", "after", "prefix"]);
+    const page = {
+      after: options.after === undefined ? "" : checkName("limit", options.after),
+      prefix: options.prefix === undefined ? "" : checkName("limit", options.prefix),
+      max: checkInteger("limit", options.limit ?? LIST_DEFAULT, LIST_RANGE),
+    };
+    return this.#ask((db) => listLimits(db, page));
   }
 }
 

@@ -165,6 +165,11 @@ export const catalogue = {
     help: "Tasks that stand before the limit, everywhere; counted up to 1000.",
     labels: ["group"],
   },
+  concurrency_limits_omitted: {
+    kind: "gauge",
+    help: "Limits whose slots are not told, because there are too many; counted up to 10000.",
+    labels: [],
+  },
   concurrency_acquisition_total: {
     kind: "counter",
     help: "acquired: tasks that passed the limit. rejected: those of them that had to wait for a slot, because all were out at some moment since they were due.",

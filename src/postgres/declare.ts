@@ -8,8 +8,8 @@ export const UNLIMITED = 2_147_483_647;
 
 const declareLimitStatement = statement<{ id: number }>({
   name: "declare_limit",
-  text: "select sluice.declare_limit($1, $2, $3, $4) as id",
-  params: ["text", "int4", "int4", "bool"],
+  text: "select sluice.declare_limit($1, $2, $3, $4, $5) as id",
+  params: ["text", "int4", "int4", "bool", "bool"],
   columns: ["id"],
 });
 
@@ -27,13 +27,21 @@ const declareUseStatement = statement<{ declare_use: string }>({
   columns: ["declare_use"],
 });
 
-/** Makes a limit known, and with sync its declared numbers the ones in force. Returns its id. */
+/** How a limit is declared. */
+export interface DeclareLimitOptions {
+  /** The declared numbers become the ones in force. */
+  readonly sync?: boolean;
+  /** An enqueue needs it, so it is forgotten when it has been unused for long. */
+  readonly transient?: boolean;
+}
+
+/** Makes a limit known. Returns its id. */
 export async function declareLimit(
   db: Database,
   limit: Pick<Limit, "name" | "total" | "perKey">,
-  sync: boolean,
+  { sync = false, transient = false }: DeclareLimitOptions,
 ): Promise<number> {
-  const values = [limit.name, slots(limit.total), slots(limit.perKey), sync];
+  const values = [limit.name, slots(limit.total), slots(limit.perKey), sync, transient];
   const row = await db.one(declareLimitStatement, values, db.aside);
   return row.id;
 }

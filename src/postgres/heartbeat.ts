@@ -12,37 +12,65 @@ export interface Registration {
   readonly capacity: number;
   /** The most that its process may open. */
   readonly connections: number;
+  /** Whether it can be on call; true if it is not given. */
+  readonly listens?: boolean;
 }
 
-const registerStatement = statement<{ id: string }>({
+const registerStatement = statement<{ id: string; on_call: boolean }>({
   name: "register",
-  text: "select sluice.register($1, $2::text::int[], $3, $4, $5)::text as id",
-  params: ["text", "text", "int4", "int4", "int4"],
-  columns: ["id"],
+  text: `select r.id::text as id, sluice.is_on_call(r.id) as on_call
+    from sluice.register($1, $2::text::int[], $3, $4, $5, $6) r(id)`,
+  params: ["text", "text", "int4", "int4", "int4", "bool"],
+  columns: ["id", "on_call"],
 });
 
-/** A new worker with a lease of its own. Returns its id. */
-export async function register(line: Line, r: Registration): Promise<string> {
+/** A new worker with a lease of its own. */
+export async function register(
+  line: Line,
+  r: Registration,
+): Promise<{ readonly id: string; readonly onCall: boolean }> {
   const [row] = await line.run(registerStatement, [
     r.name,
     `{${r.streams.join(",")}}`,
     r.leaseMs,
     r.capacity,
     r.connections,
+    r.listens ?? true,
   ]);
-  return row!.id;
+  return { id: row!.id, onCall: row!.on_call };
+}
+
+/** Whether rings go to a worker, and how many of its kind sleep in reserve. */
+export interface Duty {
+  readonly onCall: boolean;
+  readonly reserve: number;
+}
+
+const goOnCallStatement = statement<{ on_call: boolean; reserve: number }>({
+  name: "go_on_call",
+  text: "select on_call, reserve from sluice.go_on_call($1)",
+  params: ["int8"],
+  columns: ["on_call", "reserve"],
+});
+
+/** Asks for a place on call, for an idle worker in reserve. */
+export async function goOnCall(line: Line, worker: string): Promise<Duty> {
+  const [row] = await line.run(goOnCallStatement, [worker]);
+  return { onCall: row?.on_call === true, reserve: row?.reserve ?? 0 };
 }
 
 interface Beat {
   readonly availableCapacity: number;
   readonly memoryUsage: number;
   readonly draining: boolean;
+  /** Whether tasks are in hand; false if it is not told. */
+  readonly busy?: boolean;
   /** Normal if it is not told. */
   readonly pressure?: PressureState;
 }
 
 /** What comes back with a heartbeat. */
-export interface BeatReply {
+export interface BeatReply extends Duty {
   readonly alive: boolean;
   readonly stops: readonly { readonly id: string; readonly reason: string | null }[];
   /** A task that only a worker with nothing else in hand may claim; this one is asked to. */
@@ -54,12 +82,14 @@ const beatStatement = statement<{
   stops: string[] | null;
   stop_reasons: (string | null)[] | null;
   suspect: string | null;
+  on_call: boolean | null;
+  reserve: number | null;
 }>({
   name: "beat",
-  text: `select alive, stops::text[] as stops, stop_reasons, suspect::text as suspect
-    from sluice.beat($1, $2, $3, $4, $5, $6::text::text[])`,
-  params: ["int8", "int4", "int8", "bool", "text", "text"],
-  columns: ["alive", "stops", "stop_reasons", "suspect"],
+  text: `select alive, stops::text[] as stops, stop_reasons, suspect::text as suspect, on_call, reserve
+    from sluice.beat($1, $2, $3, $4, $5, $6::text::text[], $7)`,
+  params: ["int8", "int4", "int8", "bool", "text", "text", "bool"],
+  columns: ["alive", "stops", "stop_reasons", "suspect", "on_call", "reserve"],
 });
 
 /** Renews the lease of all that the worker holds. */
@@ -71,9 +101,16 @@ export async function beat(line: Line, worker: string, b: Beat): Promise<BeatRep
     b.draining,
     b.pressure?.state ?? "normal",
     `{${b.pressure?.reasons.join(",") ?? ""}}`,
+    b.busy ?? false,
   ]);
   const stops = (row?.stops ?? []).map((id, i) => ({ id, reason: row?.stop_reasons?.[i] ?? null }));
-  return { alive: row?.alive ?? false, stops, suspect: row?.suspect ?? null };
+  return {
+    alive: row?.alive ?? false,
+    stops,
+    suspect: row?.suspect ?? null,
+    onCall: row?.on_call !== false,
+    reserve: row?.reserve ?? 0,
+  };
 }
 
 const retireStatement = statement<{ released: number }>({

@@ -78,3 +78,19 @@ export async function keepLanes(line: Line, max: number): Promise<number> {
   const [row] = await line.run(keepLanesStatement, [max]);
   return row?.looked ?? 0;
 }
+
+const forgetLimitsStatement = statement<{ after: number; forgotten: number }>({
+  name: "forget_limits",
+  text: "select after, forgotten from sluice.forget_limits($1, $2, $3)",
+  params: ["int4", "int4", "int8"],
+  columns: ["after", "forgotten"],
+});
+
+/** Forgets groups that were unused for so long, among the next `max` limits. after: where to go on, 0 at the end. */
+export async function forgetLimits(
+  line: Line,
+  o: { readonly after: number; readonly max: number; readonly unusedMs: number },
+): Promise<{ readonly after: number; readonly forgotten: number }> {
+  const [row] = await line.run(forgetLimitsStatement, [o.after, o.max, o.unusedMs]);
+  return row ?? { after: 0, forgotten: 0 };
+}

@@ -10,16 +10,23 @@ const setLimitStatement = statement<{ set_limit: string }>({
   columns: ["set_limit"],
 });
 
+// Of a limit per key 10,000 keys are looked at. The last character that there is ends the range of a prefix.
 const limitStatement = statement<LimitRow>({
   name: "limits",
   text: `select l.name, l.total_declared, l.total_override, l.per_key_declared, l.per_key_override,
       (select g.used - coalesce((select sum(c.n) from sluice.credit c where c.gate = g.id), 0) from sluice.gate g where g.id = l.id)::int as used,
       k.keys, k.used_max, k.used_in_all
-    from sluice.limits l cross join lateral (
+    from (
+      (select x.* from sluice.limits x where x.name = $1)
+      union all
+      (select x.* from sluice.limits x where $1::text is null and x.name > $2 and x.name >= $3
+        and x.name <= $3 || chr(1114111) order by x.name limit $4)
+    ) l cross join lateral (
       select count(*)::int as keys, coalesce(max(n.used), 0) as used_max, coalesce(sum(n.used), 0)::int as used_in_all
-      from sluice.lane n where l.per_key_declared is not null and n.limit_id = l.id and n.limit_id > 0 and n.used > 0) k
-    where $1::text is null or l.name = $1 order by l.name limit 10000`,
-  params: ["text"],
+      from (select x.used from sluice.lane x where l.per_key_declared is not null and x.limit_id = l.id
+        and x.limit_id > 0 and x.used > 0 limit 10000) n) k
+    order by l.name`,
+  params: ["text", "text", "text", "int8"],
   columns: [
     "name",
     "total_declared",
@@ -58,9 +65,12 @@ export interface LimitStatus {
   readonly total: Slots | undefined;
   readonly perKey: Slots | undefined;
   readonly overridden: boolean;
-  /** Slots that are out: of the total, or of all keys together where there is no total. */
+  /** Slots that are out: of the total, or of all keys together where there is no total. Of keys, 10,000 are counted. */
   readonly used: number;
-  /** How many keys have slots out; undefined without a perKey. A key's slots are taken before the task starts. */
+  /**
+   * How many keys have slots out, counted up to 10,000; undefined without a perKey. A key's slots are taken before the
+   * task starts.
+   */
   readonly keysInUse: number | undefined;
   /** The most that any one key has out, to hold against perKey; undefined without one. */
   readonly usedMax: number | undefined;
@@ -80,8 +90,24 @@ export async function setLimit(db: Database, name: string, change: LimitChange):
   await db.run(shedStatement, []);
 }
 
-export async function readLimits(db: Database, name: string | null): Promise<LimitStatus[]> {
-  return (await db.run(limitStatement, [name])).map((row) => ({
+/** Which limits to list: the first `max` by name after `after`, of those whose name begins with `prefix`. */
+interface LimitPage {
+  readonly after: string;
+  readonly prefix: string;
+  readonly max: number;
+}
+
+/** The limit of this name, if there is one. */
+export async function readLimit(db: Database, name: string): Promise<LimitStatus | undefined> {
+  return (await db.run(limitStatement, [name, "", "", 1])).map(statusOf)[0];
+}
+
+export async function listLimits(db: Database, page: LimitPage): Promise<LimitStatus[]> {
+  return (await db.run(limitStatement, [null, page.after, page.prefix, page.max])).map(statusOf);
+}
+
+function statusOf(row: LimitRow): LimitStatus {
+  return {
     name: row.name,
     total: effective(row.total_override, row.total_declared),
     perKey: effective(row.per_key_override, row.per_key_declared),
@@ -89,7 +115,7 @@ export async function readLimits(db: Database, name: string | null): Promise<Lim
     used: row.used ?? row.used_in_all,
     keysInUse: row.per_key_declared === null ? undefined : row.keys,
     usedMax: row.per_key_declared === null ? undefined : row.used_max,
-  }));
+  };
 }
 
 function changed(n: Slots | "declared" | undefined): number | null {

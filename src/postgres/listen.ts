@@ -10,21 +10,27 @@ const RETRY_MS_MIN = 100;
 const RETRY_MS_MAX = 5_000;
 const PING_MS = 30_000;
 const PING_REPLY_MS_MAX = 10_000;
+// How long it goes on listening when nobody needs it any more.
+const LINGER_MS = 5_000;
 
 /**
- * Notifications as hints: nothing depends on one being heard. After every (re)connect all listeners
- * hear "again", because what was said meanwhile is lost; and "deaf" when the connection is lost.
+ * Notifications as hints: nothing depends on one being heard. It listens only while somebody needs it, because NOTIFY
+ * signals every backend that listens, whatever the channel. Whenever it begins to listen, and so after every reconnect,
+ * all ears hear "again", because what was said before is lost; and "deaf" when the connection is lost.
  */
 export class Listener {
   readonly #db: Database;
   readonly #url: string | undefined;
   readonly #log: Logger;
   readonly #ears = new Set<Hear>();
+  #needs = 0;
   #client: pg.Client | null = null;
+  #connected = false;
   #timer: NodeJS.Timeout | null = null;
+  #linger: NodeJS.Timeout | null = null;
   #retryMs = RETRY_MS_MIN;
   #closed = false;
-  #hears = false;
+  #state: "silent" | "changing" | "listening" = "silent";
   #ping: NodeJS.Timeout | null = null;
 
   constructor(db: Database, options: { readonly url?: string | undefined; readonly log: Logger }) {
@@ -42,39 +48,89 @@ export class Listener {
     this.#client = client;
     try {
       await client.connect();
-      await client.query(`listen "${this.#db.schema}"`);
     } catch (e) {
       this.#lost(client, e);
       return;
     }
     if (this.#client !== client) return;
+    this.#connected = true;
     this.#retryMs = RETRY_MS_MIN;
-    this.#hears = true;
     this.#pingLater(client);
-    this.#tell("again");
+    if (this.#needs > 0) await this.#follow();
   }
 
   /** Whether notifications arrive, as far as we know. */
   get hears(): boolean {
-    return this.#hears;
+    return this.#state === "listening";
   }
 
-  /** Returns what stops the hearing. */
+  /** Whether it could listen: its connection is open. */
+  get connected(): boolean {
+    return this.#connected;
+  }
+
+  /** Hears what is said while somebody needs it. Returns what stops the hearing. */
   on(hear: Hear): () => void {
     this.#ears.add(hear);
     return () => this.#ears.delete(hear);
   }
 
+  /** Listens from now on, if it does not yet. Returns what ends the need; it may be called twice. */
+  need(): () => void {
+    this.#needs++;
+    if (this.#linger !== null) clearTimeout(this.#linger);
+    this.#linger = null;
+    if (this.#state === "silent") void this.#follow();
+    let needed = true;
+    return () => {
+      if (!needed) return;
+      needed = false;
+      if (--this.#needs === 0) this.#lingerOn();
+    };
+  }
+
   async close(): Promise<void> {
     this.#closed = true;
-    this.#hears = false;
-    if (this.#timer !== null) clearTimeout(this.#timer);
-    if (this.#ping !== null) clearTimeout(this.#ping);
+    this.#connected = false;
+    this.#state = "silent";
+    for (const timer of [this.#timer, this.#ping, this.#linger])
+      if (timer !== null) clearTimeout(timer);
     if (this.#client !== null) await part(this.#client);
   }
 
   #tell(payload: string): void {
     for (const hear of this.#ears) hear(payload);
+  }
+
+  /** The next need comes soon, often. */
+  #lingerOn(): void {
+    if (this.#closed) return;
+    this.#linger = setTimeout(() => {
+      this.#linger = null;
+      void this.#follow();
+    }, LINGER_MS).unref();
+  }
+
+  /** Brings the connection in line with what is needed; one change at a time. */
+  async #follow(): Promise<void> {
+    const client = this.#client;
+    if (client === null || !this.#connected || this.#state === "changing") return;
+    const listens = this.#state === "listening";
+    const wanted = this.#needs > 0;
+    if (listens === wanted) return;
+    this.#state = "changing";
+    try {
+      await client.query(wanted ? `listen "${this.#db.schema}"` : "unlisten *");
+    } catch (e) {
+      this.#lost(client, e);
+      return;
+    }
+    if (this.#client !== client || this.#closed) return;
+    this.#state = wanted ? "listening" : "silent";
+    if (wanted) this.#tell("again");
+    // What is needed may have changed meanwhile. To stop is not urgent.
+    if (!wanted && this.#needs > 0) await this.#follow();
+    else if (wanted && this.#needs === 0 && this.#linger === null) this.#lingerOn();
   }
 
   /** A half-open connection says nothing: it is asked from time to time. */
@@ -93,13 +149,13 @@ export class Listener {
 
   #lost(client: pg.Client, e: unknown): void {
     if (this.#closed || this.#client !== client) return;
+    const heard = this.hears;
     this.#client = null;
+    this.#connected = false;
+    this.#state = "silent";
     if (this.#ping !== null) clearTimeout(this.#ping);
     destroy(client);
-    if (this.#hears) {
-      this.#hears = false;
-      this.#tell("deaf");
-    }
+    if (heard) this.#tell("deaf");
     tellTrouble(this.#log, "the connection that listens was lost; polling goes on", e);
     const waitMs = this.#retryMs * (0.5 + Math.random() / 2);
     this.#retryMs = Math.min(this.#retryMs * 2, RETRY_MS_MAX);

@@ -23,6 +23,13 @@ const slotsStatement = statement<{
   columns: ["name", "slots", "used", "waiting"],
 });
 
+const countStatement = statement<{ limits: number }>({
+  name: "limit_count",
+  text: "select sluice.limit_count($1) as limits",
+  params: ["int4"],
+  columns: ["limits"],
+});
+
 const namesStatement = statement<{ id: number; name: string }>({
   name: "limit_names",
   text: "select id, name from sluice.limit_names($1::int[])",
@@ -39,12 +46,28 @@ export async function readLimitNames(
   return new Map(rows.map(({ id, name }) => [id, name]));
 }
 
-/** At most max limits, those named first. Not on the callers' own connections: they may wait for us. */
+// There may be as many groups as there are customers.
+const COUNTED_MAX = 10_000;
+
+/** The slots of some limits, and how many others there are, counted up to 10,000. */
+export interface SlotsLook {
+  readonly slots: readonly GroupSlots[];
+  readonly omitted: number;
+}
+
+/**
+ * At most max limits: those named, then those of which most tasks run. Not on the callers' own connections: they may
+ * wait for us.
+ */
 export async function readSlots(
   db: Database,
   names: readonly string[],
   max: number,
-): Promise<GroupSlots[]> {
+): Promise<SlotsLook> {
   const rows = await db.run(slotsStatement, [[...names], max], db.aside);
-  return rows.map(({ name, slots, used, waiting }) => ({ group: name, slots, used, waiting }));
+  const { limits } = await db.one(countStatement, [max + COUNTED_MAX], db.aside);
+  return {
+    slots: rows.map(({ name, slots, used, waiting }) => ({ group: name, slots, used, waiting })),
+    omitted: Math.max(0, limits - max),
+  };
 }

@@ -85,7 +85,7 @@ export class Hand {
       capacity: 1,
       connections: 1,
     };
-    const id = await register(this.#o.line, registration);
+    const { id } = await register(this.#o.line, registration);
     this.#session = new Session(id, Number.POSITIVE_INFINITY);
   }
 

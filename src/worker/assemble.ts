@@ -16,6 +16,7 @@ import { contextDesk } from "./desk.js";
 import { Heart } from "./heartbeat.js";
 import type { Probe } from "./held.js";
 import { noMeter, type Meter } from "./meter.js";
+import { OnCall } from "./on-call.js";
 import type { Outbox } from "./outbox.js";
 import { Payloads } from "./payloads.js";
 import type { Permits } from "./permits.js";
@@ -92,7 +93,7 @@ export function assemble(handlers: ReadonlyMap<number, AnyHandler>, o: AssembleO
   if (meter !== noMeter) onWait(pool, (ms) => meter.waited("handlers", ms));
   const keep = history.succeededMs > 0;
   const streams = [...handlers.keys()];
-  const listening = (): boolean => listener?.hears === true;
+  const onCall = new OnCall({ line: beatLine, listener, current: () => heart.current, log });
   const idle = (): boolean => permits.inUse === 0 && crew.size === 0 && !suspects.busy;
 
   const pressure = new Pressure({
@@ -153,6 +154,7 @@ export function assemble(handlers: ReadonlyMap<number, AnyHandler>, o: AssembleO
       leaseMs,
       capacity: permits.max,
       connections: mayOpen(desk, shares),
+      listens: listener !== null,
     },
     free: () => (suspects.busy ? 0 : claimer.room),
     idle,
@@ -162,6 +164,11 @@ export function assemble(handlers: ReadonlyMap<number, AnyHandler>, o: AssembleO
     // guard: an outcome that waits is not unknown -> test/worker/properties.test.ts: "a lost claim reply is handed back and is no crash"
     known: (session) => [...session.tokens(), ...outbox.tokens(session)],
     onBegan: () => claimer.sessionBegan(),
+    hasReserve: () => onCall.hasReserve,
+    onDuty: (duty) => {
+      onCall.told(duty);
+      claimer.poll.changed();
+    },
     onLost: lose,
     onStop: (session, id, reason) => crew.cancel(session, id, reason),
     onRoom: () => claimer.wake(),
@@ -182,7 +189,9 @@ export function assemble(handlers: ReadonlyMap<number, AnyHandler>, o: AssembleO
     pollIntervalMs,
     keep,
     bell: listener !== null,
-    listening,
+    listening: () => onCall.listening,
+    pollMsMax: () => onCall.pollMsMax,
+    onDoze: () => onCall.dozes(),
     clock,
     log,
     meter,
@@ -209,12 +218,18 @@ export function assemble(handlers: ReadonlyMap<number, AnyHandler>, o: AssembleO
     clock,
     onMoved: () => claimer.wake(),
   });
+  // A keeper needs notifications only to lead.
+  let leading: (() => void) | null = null;
   const keeper: Keeper = new Keeper({
     line: keepLine,
     log,
     clock,
     pollIntervalMs,
-    listening,
+    listening: () => (leading === null ? listener?.connected : listener?.hears) === true,
+    onLead: (leads) => {
+      leading?.();
+      leading = leads ? (listener?.need() ?? null) : null;
+    },
     history,
     onMoved: () => claimer.wake(),
     onUnplaced: () => placer.glance(),
@@ -259,6 +274,8 @@ export function assemble(handlers: ReadonlyMap<number, AnyHandler>, o: AssembleO
     clearTimeout(sweep);
     pressure.stop();
     hush?.();
+    onCall.stop();
+    leading?.();
     placer.stop();
     await Promise.all([...lines, beatLine, keepLine].map((line) => line.close()));
     await endPool(pool);

@@ -28,6 +28,10 @@ export interface ClaimerOptions {
   readonly bell: boolean;
   /** Whether the bell is heard just now; if it is not given it never is. */
   readonly listening?: () => boolean;
+  /** How long a poll may be put off at most, where rings do not reach us; without a bound if it is not given. */
+  readonly pollMsMax?: () => number;
+  /** It polls rarely, because it sleeps and has nothing in hand. */
+  readonly onDoze?: () => void;
   readonly clock: Clock;
   readonly log: Logger;
   /** Who wants to know what happens; nobody by default. */

@@ -9,6 +9,7 @@ import {
   retire,
   survived,
   type BeatReply,
+  type Duty,
   type Registration,
 } from "../postgres/heartbeat.js";
 import { tellTrouble } from "../postgres/fault.js";
@@ -32,6 +33,10 @@ interface HeartOptions {
   /** The tokens under which a session holds something, as far as we know. */
   readonly known: (session: Session) => string[];
   readonly onBegan: (session: Session) => void;
+  /** Whether the session that claims is on call. */
+  readonly onDuty?: (duty: Duty) => void;
+  /** Whether workers of our kind are in reserve, this one perhaps. */
+  readonly hasReserve?: () => boolean;
   readonly onLost: (session: Session) => void;
   readonly onStop: (session: Session, id: string, reason: string | null) => void;
   /** The database knows again that we take more: what came while it did not was not rung for. */
@@ -43,6 +48,9 @@ interface HeartOptions {
 const BEATS_PER_LEASE = 3;
 // What a heartbeat brings, as a cancel, must not wait longer because the lease is long.
 const BEAT_MS_MAX = 5_000;
+// With tasks in hand where workers are in reserve: these hear of a cancel by a heartbeat alone, and relieve those on call
+// that told to be busy.
+const BUSY_BEAT_MS_MAX = 1_000;
 // We stop before the database says that we are dead: by a tenth of the lease, at least 100 ms.
 const MARGIN_SHARE = 0.1;
 const MARGIN_MS_MIN = 100;
@@ -106,6 +114,7 @@ export class Heart {
     // Nothing was in hand until now that could be to blame for standing still.
     this.#watchedMs = this.#o.clock.now();
     this.#watchLater();
+    if (this.#o.hasReserve?.() === true && !this.#beating) this.#schedule(this.#beatMs());
   }
 
   #watchLater(): void {
@@ -216,7 +225,7 @@ export class Heart {
 
   async #begin(): Promise<void> {
     const sentMs = this.#o.clock.now();
-    const id = await register(this.#o.line, this.#o.registration);
+    const { id, onCall } = await register(this.#o.line, this.#o.registration);
     if (this.#stopped) {
       await retire(this.#o.line, id).catch(() => {});
       return;
@@ -224,6 +233,7 @@ export class Heart {
     const session = new Session(id, sentMs + this.#o.registration.leaseMs);
     this.#sessions.add(session);
     this.#current = session;
+    this.#o.onDuty?.({ onCall, reserve: 0 });
     this.#o.onBegan(session);
     if (this.#cutOff.length > 0) this.#schedule(0);
   }
@@ -272,7 +282,8 @@ export class Heart {
     }
     await this.#vouch();
     this.#beating = false;
-    if (this.#hurried) waitMs = Math.min(waitMs, this.#restMs());
+    // The reply may say that others are in reserve.
+    waitMs = Math.min(waitMs, this.#hurried ? this.#restMs() : this.#beatMs());
     this.#schedule(this.#beatAgain ? 0 : waitMs);
   }
 
@@ -300,6 +311,7 @@ export class Heart {
       availableCapacity: free,
       memoryUsage: process.memoryUsage.rss(),
       draining: this.#draining || session.doubtful,
+      busy: this.#o.idle?.() === false,
       ...(pressure !== undefined && { pressure }),
     });
     if (session.lost) return true;
@@ -321,6 +333,7 @@ export class Heart {
   }
 
   #heard(session: Session, reply: BeatReply): void {
+    if (session === this.#current) this.#o.onDuty?.(reply);
     for (const { id, reason } of reply.stops) this.#o.onStop(session, id, reason);
     if (reply.suspect !== null && session === this.#current)
       this.#o.onSuspect(session, reply.suspect);
@@ -370,7 +383,9 @@ export class Heart {
   }
 
   #beatMs(): number {
-    return Math.min(this.#o.registration.leaseMs / BEATS_PER_LEASE, BEAT_MS_MAX);
+    const busy = this.#o.hasReserve?.() === true && this.#o.idle?.() === false;
+    const msMax = busy ? BUSY_BEAT_MS_MAX : BEAT_MS_MAX;
+    return Math.min(this.#o.registration.leaseMs / BEATS_PER_LEASE, msMax);
   }
 
   #marginMs(): number {

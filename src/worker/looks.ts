@@ -1,9 +1,9 @@
 import type { Clock } from "../core/ports.js";
-import type { GroupSlots } from "../postgres/slots.js";
+import type { SlotsLook } from "../postgres/slots.js";
 import { within } from "./within.js";
 
 interface LooksOptions {
-  readonly read: () => Promise<readonly GroupSlots[]>;
+  readonly read: () => Promise<SlotsLook>;
   readonly clock: Clock;
 }
 
@@ -11,11 +11,12 @@ const FRESH_MS = 1_000;
 const ANSWER_MS_MAX = 1_000;
 // Older numbers would say of a database that is gone that all is well.
 const STALE_MS = 15_000;
+const NOTHING: SlotsLook = { slots: [], omitted: 0 };
 
 /** The slots of limits as the database has them: looked at when somebody asks, and at most once a second. */
 export class Looks {
   readonly #o: LooksOptions;
-  #slots: readonly GroupSlots[] = [];
+  #seen: SlotsLook = NOTHING;
   #lookedMs = Number.NEGATIVE_INFINITY;
   #seenMs = Number.NEGATIVE_INFINITY;
   #looking: Promise<void> | null = null;
@@ -25,10 +26,10 @@ export class Looks {
   }
 
   /** What is known a second after it was asked for, at the latest. */
-  async slots(): Promise<readonly GroupSlots[]> {
+  async seen(): Promise<SlotsLook> {
     if (this.#looking !== null || this.#o.clock.now() - this.#lookedMs >= FRESH_MS)
       await within(this.#look(), ANSWER_MS_MAX);
-    return this.#o.clock.now() - this.#seenMs < STALE_MS ? this.#slots : [];
+    return this.#o.clock.now() - this.#seenMs < STALE_MS ? this.#seen : NOTHING;
   }
 
   #look(): Promise<void> {
@@ -39,7 +40,7 @@ export class Looks {
   async #ask(): Promise<void> {
     this.#lookedMs = this.#o.clock.now();
     try {
-      this.#slots = await this.#o.read();
+      this.#seen = await this.#o.read();
       this.#seenMs = this.#o.clock.now();
     } catch {
       // The database cannot be reached, which others tell.

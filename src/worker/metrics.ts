@@ -173,6 +173,7 @@ export class WorkerMetrics {
       concurrency_slots_active: () => this.#slots(({ used }) => used),
       concurrency_slots_limit: () => this.#slots(({ slots }) => slots ?? Infinity),
       concurrency_waiting: () => this.#slots(({ waiting }) => waiting),
+      concurrency_limits_omitted: async () => (await this.#looks.seen()).omitted,
       concurrency_acquisition_total: () =>
         this.#names.known().then(() => tally.groups.acquisitions()),
       concurrency_wait_seconds: (name) => this.#names.known().then(() => tally.groups.waits(name)),
@@ -204,7 +205,7 @@ export class WorkerMetrics {
   }
 
   async #slots(of: (slots: GroupSlots) => number): Promise<Sample[]> {
-    const slots = await this.#looks.slots();
+    const { slots } = await this.#looks.seen();
     return slots.map((at) => ({ labels: { group: at.group }, value: of(at) }));
   }
 }

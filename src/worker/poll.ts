@@ -1,6 +1,9 @@
 import type { ClaimerOptions } from "./claimer-options.js";
 
-interface PollOptions extends Pick<ClaimerOptions, "pollIntervalMs" | "permits" | "listening"> {
+interface PollOptions extends Pick<
+  ClaimerOptions,
+  "pollIntervalMs" | "permits" | "listening" | "pollMsMax" | "onDoze"
+> {
   /** Whether the database knows that we sleep, so that an enqueue rings. */
   readonly asleep: () => boolean;
   readonly onPoll: () => void;
@@ -9,11 +12,12 @@ interface PollOptions extends Pick<ClaimerOptions, "pollIntervalMs" | "permits" 
 // Within this time a worker that sleeps finds what nobody rang for.
 const DOZE_MS = 1_000;
 
-/** Looks again and again, by the interval; a worker that a bell wakes looks rarely. */
+/** Looks again and again, by the interval; a worker that a ring wakes looks rarely. */
 export class Poll {
   readonly #o: PollOptions;
   #timer: NodeJS.Timeout | null = null;
   #dozes = false;
+  #waitMs = 0;
   #stopped = false;
 
   constructor(options: PollOptions) {
@@ -25,9 +29,10 @@ export class Poll {
     this.#o.onPoll();
   }
 
-  /** Something was claimed, or notifications stopped to arrive, or do again. */
+  /** Something was claimed, or rings reach us no longer, or do again. */
   changed(): void {
-    if (this.#timer !== null && this.#dozes !== this.#mayDoze()) this.#later();
+    if (this.#timer === null) return;
+    if (this.#dozes !== this.#mayDoze() || this.#waitMs > this.#msMax()) this.#later();
   }
 
   stop(): void {
@@ -44,7 +49,14 @@ export class Poll {
     const waitMs = this.#dozes
       ? Math.max(pollIntervalMs, DOZE_MS) * (0.95 + Math.random() * 0.05)
       : pollIntervalMs * (0.9 + Math.random() * 0.2);
-    this.#timer = setTimeout(() => this.start(), waitMs);
+    // guard: a worker in reserve polls -> test/worker/on-call.test.ts: "a worker in reserve polls every second, whatever its interval"
+    this.#waitMs = Math.min(waitMs, this.#msMax() * (0.75 + Math.random() * 0.25));
+    this.#timer = setTimeout(() => this.start(), this.#waitMs);
+    if (this.#dozes) this.#o.onDoze?.();
+  }
+
+  #msMax(): number {
+    return this.#o.pollMsMax?.() ?? Number.POSITIVE_INFINITY;
   }
 
   #mayDoze(): boolean {

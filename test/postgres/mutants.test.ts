@@ -11,6 +11,12 @@ import {
   sameIdTwice,
   suspectOfOneGate,
 } from "./schedules/fence.js";
+import {
+  committedBesideForget,
+  declaredAgain,
+  groupWithTasks,
+  openEnqueue,
+} from "./schedules/forget.js";
 import { dueBeforeTheLook, earlyLook } from "./schedules/keeper.js";
 import { neverBothFree } from "./schedules/kept.js";
 import { badLanes, craftedKeys, imitatedKeys } from "./schedules/keys.js";
@@ -33,6 +39,7 @@ import {
   setBesideReuse,
   twoClaimsOfOneGate,
 } from "./schedules/numbers.js";
+import { reliefOfTheBusy, ringBesideReserve } from "./schedules/on-call.js";
 import { newSetStaysOpen, serializableKeys } from "./schedules/open.js";
 import { betterElsewhere, nobodyForTheBetter } from "./schedules/rivals.js";
 import { newKey, rivalInHand, sharedTotal } from "./schedules/turns.js";
@@ -155,6 +162,48 @@ const mutants: readonly Mutant[] = [
     edits: [["least(v_next, k.next_at)", "v_next"]],
     schedule: earlyLook,
     seen: { kept: false },
+  },
+  {
+    guard: "workers in reserve are not rung",
+    in: "ring",
+    edits: [["on_call_since is not null", "true"]],
+    schedule: ringBesideReserve,
+    seen: { reached: expect.toSatisfy((rings: number) => rings < 10) as number },
+  },
+  {
+    guard: "a worker with tasks in hand is relieved",
+    in: "go_on_call",
+    edits: [["(w.busy or not w.asleep)", "true"]],
+    schedule: reliefOfTheBusy,
+    seen: { whileIdle: true },
+  },
+  {
+    guard: "a group in use is not forgotten",
+    in: "hold_limits",
+    edits: [["and l.transient", "and false"]],
+    schedule: openEnqueue,
+    seen: { open: 1, limits: 0 },
+  },
+  {
+    guard: "a group is looked at again under its lock",
+    in: "forget_limits",
+    edits: [["v_old := sluice.unused_limits(v_old);", ""]],
+    schedule: committedBesideForget,
+    seen: { forgotten: 1, limits: 0 },
+  },
+  {
+    guard: "a group with tasks is not forgotten",
+    in: "unused_limits",
+    edits: [["where t.gate = l.id and t.gate <> 0", "where false"]],
+    schedule: groupWithTasks,
+    seen: { waiting: 1, gone: 0 },
+  },
+  {
+    guard: "a declared limit counts as used",
+    in: "declare_limit",
+    edits: [["if v.unused_since is not null then", "if false then"]],
+    schedule: declaredAgain,
+    seen: { forgotten: 1 },
   },
   {
     guard: "what is due later is looked at in time",
@@ -1261,7 +1310,10 @@ const mutants: readonly Mutant[] = [
     guard: "a new set waits for nobody",
     in: "gate_of",
     edits: [
-      ["if not found then insert", "if not found then perform pg_advisory_xact_lock(1, 1); insert"],
+      [
+        "insert into sluice.gate_set",
+        "perform pg_advisory_xact_lock(1, 1); insert into sluice.gate_set",
+      ],
     ],
     schedule: newSetStaysOpen,
     seen: { blocked: true },

@@ -57,6 +57,7 @@ const senders: Record<string, readonly Role[]> = {
   workflow_misplaced: producers,
 
   register: workers,
+  go_on_call: workers,
   connections: workers,
   beat: workers,
   retire: workers,
@@ -75,6 +76,8 @@ const senders: Record<string, readonly Role[]> = {
   prune_done: workers,
   prune_notes: workers,
   limit_slots: workers,
+  limit_count: workers,
+  forget_limits: workers,
   limit_names: workers,
   workflow_take: workers,
   workflow_put_off: workers,

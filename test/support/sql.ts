@@ -337,6 +337,12 @@ export class Scene {
     );
   }
 
+  /** Puts another function in the place of one, until the scene is closed. */
+  async replace(text: string): Promise<void> {
+    this.#changed = true;
+    await this.#watcher.script(text);
+  }
+
   /** Begins anew with the same sessions, none of which may be in a transaction. */
   async clear(): Promise<void> {
     await this.#watcher.script(CLEAR);

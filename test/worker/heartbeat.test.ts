@@ -35,6 +35,7 @@ async function begin(
   registers: () => Promise<unknown> = () => Promise.resolve(),
   free = (): number => 1,
   idle = (): boolean => false,
+  hasReserve = (): boolean => false,
 ): Promise<{ told: Told; heart: Heart }> {
   const from = Date.now();
   const told: Told = { began: [], lost: [], room: [] };
@@ -44,7 +45,7 @@ async function begin(
     run: async ({ name }: AnyStatement, values: unknown[]) => {
       if (name !== "register") return answer(name, values);
       if (registrations++ > 0) await registers();
-      return [{ id: String(registrations) }];
+      return [{ id: String(registrations), on_call: true }];
     },
   };
   const begun = new Heart({
@@ -52,6 +53,7 @@ async function begin(
     registration: { name: "w", streams: [1], leaseMs, capacity: 1, connections: 1 },
     free,
     idle,
+    hasReserve,
     clock: { now },
     log: silentLogger,
     known: () => [],
@@ -227,4 +229,27 @@ test("a worker with nothing in hand looks at its lease rarely, and closely as so
   watches.mockClear();
   await vi.advanceTimersByTimeAsync(1_000);
   expect(watches).toHaveBeenCalledTimes(20);
+});
+
+test("a worker with tasks in hand beats every second while others are in reserve", async () => {
+  let [beats, reserve] = [0, false];
+  const answer = (name: string): Promise<object[]> => {
+    if (name === "beat") beats++;
+    return after(5, [alive]);
+  };
+  const busy = (): boolean => false;
+  const begun = (): Promise<void> => Promise.resolve();
+  await begin(
+    answer,
+    30_000,
+    begun,
+    () => 1,
+    busy,
+    () => reserve,
+  );
+  await vi.advanceTimersByTimeAsync(10_500);
+  expect(beats).toBe(2);
+  reserve = true;
+  await vi.advanceTimersByTimeAsync(10_000);
+  expect(beats).toBeGreaterThanOrEqual(7);
 });

@@ -128,6 +128,7 @@ test("a keeper that leads does with nothing to do what history asks for, and lea
     prune_done: 12,
     prune_notes: 6,
     workflow_prune_graphs: 1,
+    forget_limits: 1,
     walked_rows: 4,
   });
 });

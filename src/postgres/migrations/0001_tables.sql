@@ -23,9 +23,14 @@ insert into sluice.setting values ('lane_secret', gen_random_uuid()::text);
 
 -- The only place where the numbers live. 2147483647 stands for "no limit"; a null declared
 -- number means the limit has no such part, and its tasks carry no slot of it.
+-- Names are compared by bytes, so that the index serves pages and prefixes (limits.list).
+-- transient: made by an enqueue, as a group or a limit that code decides by input; it is forgotten when it has been unused
+-- for long (forget_limits). unused_since: when the keeper found that no task refers to it; null once it is declared again.
 create table sluice.limits (
   id int generated always as identity primary key,
-  name text not null unique,
+  name text collate "C" not null unique,
+  transient boolean not null default false,
+  unused_since timestamptz,
   total_declared int check (total_declared >= 0),
   total_override int check (total_override >= 0),
   per_key_declared int check (per_key_declared >= 0),
@@ -86,6 +91,10 @@ create table sluice.gate_set (
   gates int[] not null
 );
 create index gate_set_gates on sluice.gate_set (gates, id desc);
+-- The sets that a total is part of.
+create table sluice.gate_member (
+  total int not null, gate int not null, primary key (total, gate)
+);
 
 create sequence sluice.task_id;
 
@@ -118,6 +127,9 @@ create table sluice.task (
   trace text,
   due_at timestamptz
 );
+
+-- Which tasks, live or in history, refer to a total or a set: a group without any can be forgotten.
+create index task_gate on sluice.task (gate) where gate <> 0;
 
 -- attempt: attempts used so far. Only in run does it include the one under way. late, here and below: of
 -- which of its lanes it got a slot only after it had found all of them out, a bit for each, for metrics; null is 0.
@@ -299,6 +311,7 @@ create table sluice.gate (
   kept_for bigint
 ) with (fillfactor = 20);
 create index gate_kept on sluice.gate (id) where kept_for is not null;
+create index gate_shut on sluice.gate (id) where cap = 0;
 create table sluice.credit (
   gate int not null, n int not null check (n > 0), at timestamptz not null default sluice.clock()
 );
@@ -307,12 +320,15 @@ create index credit_gate on sluice.credit (gate);
 -- The id is random: after a failover that loses sequence values no zombie shares it. connections: the
 -- most that its process may open, for those who start later and look whether there is room. pressure: what
 -- makes its claims smaller or stops them, as of its last heartbeat.
+-- on_call_since: null for a worker in reserve, which does not listen and is not rung (see go_on_call). busy: it had tasks
+-- in hand at its last heartbeat.
 create table sluice.worker (
   id bigint primary key, name text not null, streams int[] not null, lease_ms int not null,
   expires_at timestamptz not null, started_at timestamptz not null default sluice.clock(),
   connections int not null,
   capacity_max int not null, capacity_available int not null, memory_bytes bigint not null default 0,
   asleep boolean not null default false, draining boolean not null default false,
+  on_call_since timestamptz, busy boolean not null default false,
   pressure text not null default 'normal' check (pressure in ('normal', 'reduced', 'stopped')), pressure_reasons text[] not null default '{}'
 ) with (fillfactor = 50);
 

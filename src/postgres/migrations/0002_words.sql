@@ -51,7 +51,10 @@ begin
   if cardinality(p_totals) = 1 then return p_totals[1]; end if;
   select id into v_id from sluice.gate_set where gates = p_totals order by id desc limit 1;
   -- guard: a new set waits for nobody -> test/postgres/attacks.test.ts: "a new set of totals in an open transaction blocks nobody who needs it"
-  if not found then insert into sluice.gate_set (gates) values (p_totals) returning id into v_id; end if;
+  if not found then
+    insert into sluice.gate_set (gates) values (p_totals) returning id into v_id;
+    insert into sluice.gate_member (total, gate) select t, v_id from unnest(p_totals) t;
+  end if;
   return v_id;
 end $$;
 
@@ -107,15 +110,19 @@ begin
   end loop;
 end $$;
 
--- Wakes sleepers that serve one of these streams, one for every 50 tasks, and tells each his share: no
--- herd. NOTIFY takes a global lock at commit, so nothing is sent unless somebody sleeps; polling stays
--- the truth. PostgreSQL prepares no transaction that has notified, so PREPARE TRANSACTION needs sluice.ring = off.
+-- Wakes sleepers that serve one of these streams, one per 50 tasks, and tells each one its share. NOTIFY takes a global
+-- lock at commit and signals every backend of the database that listens, so nothing is sent unless a worker on call
+-- sleeps; polling stays the truth. PostgreSQL prepares no transaction that has notified, so PREPARE TRANSACTION needs
+-- sluice.ring = off.
 create function sluice.ring(p_streams int[], p_tasks int) returns void language plpgsql as $$
 begin
   -- In two parts, or the name of the schema would be quoted within it.
   if current_setting('sluice' || '.ring', true) = 'off' then return; end if;
   perform pg_notify('sluice', 'wake:' || w.id || ':' || ceil(p_tasks::numeric / count(*) over ()))
-  from (select id from sluice.worker where asleep and capacity_available > 0 and not draining and expires_at > sluice.clock() and streams && p_streams
+  from (select id from sluice.worker
+        -- guard: workers in reserve are not rung -> test/postgres/on-call.test.ts: "a ring reaches a worker that is on call, however many sleep in reserve"
+        where asleep and on_call_since is not null and capacity_available > 0 and not draining
+          and expires_at > sluice.clock() and streams && p_streams
         order by random() limit 1 + p_tasks / 50) w;
 end $$;
 

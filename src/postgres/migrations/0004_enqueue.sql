@@ -61,6 +61,23 @@ begin
   end if;
 end $$;
 
+-- Until this transaction ends, none of these limits is forgotten: a task that is not committed cannot be seen by
+-- forget_limits. Groups share 32 advisory locks, so that a transaction that uses thousands of them takes few. They are
+-- taken shared here and only tried by forget_limits, which waits for nothing while it has one: so an open transaction
+-- makes nobody wait, and an enqueue waits for a few milliseconds at most. Whoever calls this checks afterwards, in a
+-- statement of its own, that the limits still exist.
+create function sluice.hold_limits(p_limits int[]) returns void language plpgsql as $$
+begin
+  -- guard: a group in use is not forgotten -> test/postgres/forget.test.ts: "a group is not forgotten while an open transaction has enqueued a task of it"
+  perform pg_advisory_xact_lock_shared('sluice.limits'::regclass::oid::int, x.bucket) from (
+    select distinct sluice.limit_bucket(l.id) as bucket from sluice.limits l
+    where l.id = any (p_limits) and l.transient order by 1) x;
+end $$;
+
+-- Which of the advisory locks a group has. Number 0 is the barrier.
+create function sluice.limit_bucket(p_limit int) returns int language sql immutable parallel safe as
+$$ select 1 + p_limit % 32 $$;
+
 -- Tasks with an order key or limits. Keys become lanes, totals become the gate. p_window: the lane of a fan-out's
 -- window, which comes before keys: an item that waits there keeps none of the slots that others want.
 create function sluice.insert_placed(
@@ -75,6 +92,7 @@ declare
   v_gate int; v_keyed int[];
 begin
   if cardinality(p_limits) > 8 then perform sluice.refuse('invalid_option', 'a task has at most 8 limits'); end if;
+  perform sluice.hold_limits(p_limits);
   if exists (select from unnest(p_limits) l where not exists (select from sluice.limits where id = l)) then
     perform sluice.refuse('unknown_limit', 'no such limit'); end if;
   v_gate := sluice.gate_of(array(select distinct l.id from sluice.limits l where l.id = any (p_limits) and l.total_declared is not null order by l.id));

@@ -88,6 +88,76 @@ begin
   return v_n;
 end $$;
 
+-- Forgets groups: transient limits that no task refers to, live or in history, no type, no schedule and no operator, and
+-- that nobody has declared for p_unused_ms. One call looks at the next p_max limits after p_after; after: where to go on,
+-- 0 when all have had their turn. A client that uses a group declares it again every 15 minutes, so it does not meet one
+-- that was forgotten; if it does, its enqueue is refused with unknown_limit and it declares the group again.
+--
+-- Locks, in this order: the barrier, shared, so that no number is being changed; the groups' advisory locks, tried (see
+-- hold_limits); rows of limits and of gate, skipped when locked. It waits for nothing once it has the barrier. The
+-- advisory lock proves that no open transaction has enqueued a task of the group; what was committed before is seen by
+-- the statement that comes after the lock.
+create function sluice.forget_limits(p_after int, p_max int, p_unused_ms bigint, out after int, out forgotten int)
+language plpgsql set enable_seqscan = off set enable_bitmapscan = off set plan_cache_mode = force_generic_plan set jit = off as $$
+declare v_now timestamptz := sluice.clock(); v_ids int[]; v_unused int[]; v_old int[];
+begin
+  forgotten := 0;
+  perform sluice.barrier_shared();
+  v_ids := array(select l.id from sluice.limits l where l.id > p_after order by l.id limit p_max);
+  after := case when cardinality(v_ids) = p_max then v_ids[p_max] else 0 end;
+  v_unused := sluice.unused_limits(v_ids);
+  update sluice.limits set unused_since = case when id = any (v_unused) then v_now end where id = any (array(
+    select l.id from sluice.limits l where l.id = any (v_ids) and l.transient
+      and (l.unused_since is null) = (l.id = any (v_unused)) order by l.id for update skip locked));
+  v_old := array(select l.id from sluice.limits l where l.id = any (v_unused)
+    and l.unused_since < v_now - p_unused_ms * interval '1 millisecond');
+  if v_old = '{}' then return; end if;
+  v_old := array(select o from unnest(v_old) o where sluice.limit_bucket(o) in (
+    select b.bucket from (select distinct sluice.limit_bucket(x) as bucket from unnest(v_old) x) b
+    where pg_try_advisory_xact_lock('sluice.limits'::regclass::oid::int, b.bucket)));
+  -- guard: a group is looked at again under its lock -> test/postgres/forget.test.ts: "a group whose task is committed while the keeper looks is not forgotten"
+  v_old := sluice.unused_limits(v_old);
+  v_old := array(select l.id from sluice.limits l where l.id = any (v_old) and l.unused_since is not null
+    order by l.id for update skip locked);
+  v_old := array(select g.id from sluice.gate g where g.id = any (v_old) order by g.id for update skip locked);
+  if v_old = '{}' then return; end if;
+  delete from sluice.limits where id = any (v_old);
+  delete from sluice.gate where id = any (v_old);
+  delete from sluice.credit where gate = any (v_old);
+  delete from sluice.gate_stream where gate = any (v_old);
+  perform sluice.drop_sets(v_old);
+  forgotten := cardinality(v_old);
+end $$;
+
+-- Sets that contain one of these groups. The caller holds the groups' advisory locks, so nobody is using one of them.
+create function sluice.drop_sets(p_totals int[]) returns void language plpgsql set enable_seqscan = off as $$
+begin
+  with unused as (
+    delete from sluice.gate_set s where s.id in (select m.gate from sluice.gate_member m where m.total = any (p_totals))
+    returning s.id, s.gates
+  )
+  delete from sluice.gate_member m using unused u where m.gate = u.id and m.total = any (u.gates);
+end $$;
+
+-- Those of these limits that could be forgotten, as far as committed transactions show.
+create function sluice.unused_limits(p_ids int[]) returns int[]
+language plpgsql volatile set enable_seqscan = off set enable_bitmapscan = off set plan_cache_mode = force_generic_plan set jit = off as $$
+begin
+  return array(
+    select l.id from sluice.limits l where l.id = any (p_ids) and l.transient
+      and l.per_key_declared is null and l.total_override is null
+      -- guard: a group with tasks is not forgotten -> test/postgres/forget.test.ts: "a group is forgotten only when no task refers to it, live or in history"
+      and not exists (select from sluice.task t where t.gate = l.id and t.gate <> 0)
+      -- Of a total in very many sets, not all are looked at: it waits until some of them have gone with other groups.
+      and case when (select count(*) from (select from sluice.gate_member m where m.total = l.id limit 1001) m) > 1000 then false
+        else not exists (select from sluice.gate_member m cross join lateral (
+          select from sluice.task t where t.gate = m.gate and t.gate <> 0 limit 1) t where m.total = l.id) end
+      and l.id not in (select c.gate from sluice.contract c)
+      and l.id not in (select u.id from sluice.contract c cross join lateral unnest(c.limit_ids) u(id))
+      and l.name not in (select n from sluice.schedule s cross join lateral unnest(s.limit_names) n)
+    order by l.id);
+end $$;
+
 -- Kinds of tasks that nobody can run at all for now: in a stream that no live worker serves or that is paused, or at a
 -- total of 0. Only those whose tasks may hold slots of keys.
 create function sluice.closed_kinds() returns table (stream int, gate int) language sql stable as $$
@@ -95,7 +165,8 @@ create function sluice.closed_kinds() returns table (stream int, gate int) langu
     or not exists (select from sluice.worker w where w.streams @> array[s.id] and w.expires_at > sluice.clock()))
   union
   select gs.stream, x.gate from sluice.gate g join sluice.gate_stream gs on gs.gate = g.id join sluice.stream s on s.id = gs.stream and s.laned
-  cross join lateral (select g.id as gate union all select k.id from sluice.gate_set k where k.gates @> array[g.id]) x where g.cap = 0
+  cross join lateral (select g.id as gate union all select m.gate from sluice.gate_member m where m.total = g.id) x
+  where g.cap = 0
 $$;
 
 -- Tasks of those give back their slots and leave the line, keeping only their order key's: a type that is not deployed yet,

@@ -230,21 +230,35 @@ create view sluice.task_state as
 create function sluice.limit_names(p_limits int[]) returns table (id int, name text) language sql stable as
 $$ select l.id, l.name from sluice.limits l where l.id = any (p_limits) $$;
 
--- The slots of limits, for metrics: at most p_max limits, those named first. A limit per key is told under name/*, by
--- the key that has the most. slots: null while lifted. waiting: tasks that stand before a limit that is full, counted
--- up to 1,000; of a limit's keys 10,000 are looked at. So a million of either cost no more.
+-- How many limits there are, counted up to p_max.
+create function sluice.limit_count(p_max int) returns int language sql stable as
+$$ select count(*)::int from (select from sluice.limits limit p_max) x $$;
+
+-- The slots of limits, for metrics: at most p_max limits. Those named come first, then those with the most tasks that run
+-- now, then others by name. A limit per key is told under name/*, by the key that has the most. slots: null while lifted.
+-- waiting: tasks that stand before a limit that is full, counted up to 1,000. What is looked at is bounded, so that a
+-- million limits, keys or tasks cost no more: 10,000 tasks that run, 10,000 keys of a limit, 1,000 sets of a total.
 create function sluice.limit_slots(p_names text[], p_max int) returns table (name text, slots int, used int, waiting int)
 language sql stable set enable_seqscan = off set enable_bitmapscan = off set jit = off as $$
-  with chosen as materialized (
+  with running as materialized (
+    select r.gate, r.stream_gate, count(*) as n from (select x.gate, x.stream_gate from sluice.run x limit 10000) r group by 1, 2
+  ), fullest as materialized (
+    select g.id, sum(r.n) as n from running r cross join lateral unnest(sluice.gates_of(r.gate) || r.stream_gate) g(id)
+    where g.id > 0 group by g.id order by 2 desc, 1 limit p_max
+  ), candidate as (
+    select l.id, 1 as place, 0 as n from sluice.limits l where l.name = any (p_names)
+    union all select f.id, 2, -f.n from fullest f
+    union all select l.id, 3, 0 from (select x.id from sluice.limits x order by x.name limit p_max) l
+  ), chosen as materialized (
     select l.*, coalesce(total_override, total_declared) as total, coalesce(per_key_override, per_key_declared) as per_key
-    from sluice.limits l order by l.name = any (p_names) desc, l.name limit p_max
-  ), member as materialized (
-    select x.gate, s.id from (select id, gates from sluice.gate_set order by id desc limit 1000) s cross join lateral unnest(s.gates) x(gate)
+    from (select c.id, min(c.place) as place, min(c.n) as n from candidate c group by c.id order by 2, 3, 1 limit p_max) c
+    cross join lateral (select x.* from sluice.limits x where x.id = c.id limit 1) l order by c.place, c.n, l.name
   )
-  select l.name, nullif(l.total, 2147483647), g.used,
+  select l.name::text, nullif(l.total, 2147483647), g.used,
     case when g.used < l.total then 0 else (select count(*) from (
       select from sluice.gate_stream st
-      cross join lateral (select l.id as gate union all select m.id from member m where m.gate = l.id) t
+      cross join lateral (select l.id as gate union all
+        select m.gate from (select x.gate from sluice.gate_member x where x.total = l.id limit 1000) m) t
       cross join lateral (select from sluice.gated w where w.stream = st.stream and w.gate = t.gate limit 1000) w
       where st.gate = l.id
       union all

@@ -63,6 +63,7 @@ create function sluice.set_schedule(
   p_enabled boolean, p_next_at timestamptz)
 returns boolean language plpgsql as $$
 begin
+  perform sluice.hold_limits(array(select l.id from sluice.limits l where l.name = any (p_limit_names)));
   if exists (select from unnest(p_limit_names) n where not exists (select from sluice.limits l where l.name = n)) then
     perform sluice.refuse('unknown_limit', 'no such limit'); end if;
   if p_seen is null then

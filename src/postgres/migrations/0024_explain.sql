@@ -112,7 +112,7 @@ begin
   -- A limit that was removed has no counter, and limits nothing.
   if v_cap is null or v_used < v_cap then return null; end if;
   if p_turn is not null then
-    v_gates := array[p_gate] || array(select s.id from sluice.gate_set s where s.gates @> array[p_gate] limit 1000);
+    v_gates := array[p_gate] || array(select m.gate from sluice.gate_member m where m.total = p_gate limit 1000);
     v_before := (select count(*) from (
       select from sluice.gate_stream gs cross join unnest(v_gates) x(gate)
       cross join lateral (select from sluice.gated w where w.stream = gs.stream and w.gate = x.gate and (w.rank, w.turn) < (p_task.rank, p_turn) limit 10000) w

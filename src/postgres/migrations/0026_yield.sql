@@ -19,7 +19,7 @@ end $$;
 -- Whether nobody waits at this total before a task of this rank and turn.
 create function sluice.is_first_at(p_total int, p_rank smallint, p_turn bigint) returns boolean language plpgsql stable
 set enable_seqscan = off set enable_bitmapscan = off set jit = off as $$
-declare v_gates int[] := array[p_total] || array(select s.id from sluice.gate_set s where s.gates @> array[p_total] limit 1000);
+declare v_gates int[] := array[p_total] || array(select m.gate from sluice.gate_member m where m.total = p_total limit 1000);
 begin
   return not exists (
     select from sluice.gate_stream gs cross join unnest(v_gates) x(gate)
@@ -82,7 +82,9 @@ begin
     from (select unnest(k.gates) as gate from sluice.kept k union select c.id from sluice.gate c where c.kept_for is not null) x
   ) w
   where g.id = w.gate and g.kept_for is distinct from w.id
-    and g.id = any (array(select l.id from sluice.gate l where l.kept_for is not null or l.id in (select unnest(k.gates) from sluice.kept k)
+    -- In one list, and not by an OR: that would look at every counter.
+    and g.id = any (array(select l.id from sluice.gate l where l.id = any (array(
+        select unnest(k.gates) from sluice.kept k union select c.id from sluice.gate c where c.kept_for is not null))
       order by l.id for update skip locked))
     returning g.id)
   select array_agg(id) into v_changed from changed;
@@ -187,7 +189,9 @@ begin
     update sluice.pulse set at = sluice.clock(), turn = v.turn, before = v.before;
   end if;
   with recursive kind as (
-    (select g.stream, g.gate, 1 as n from sluice.gated g order by g.stream, g.gate limit 1)
+    -- Where no task at a total holds a slot of a key, as with plain groups, there is nothing to give back.
+    (select g.stream, g.gate, 1 as n from sluice.gated g
+      where exists (select from sluice.gated h where h.lanes[cardinality(h.lanes)] >> 60 > 1) order by g.stream, g.gate limit 1)
     union all
     select x.stream, x.gate, k.n + 1 from kind k cross join lateral (
       select g.stream, g.gate from sluice.gated g where (g.stream, g.gate) > (k.stream, k.gate) order by g.stream, g.gate limit 1) x where k.n < 1000

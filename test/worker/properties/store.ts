@@ -85,7 +85,7 @@ export class Store {
   register(leaseMs: number): Row[] {
     const id = String(++this.#workers);
     this.leases.set(id, { leaseMs, untilMs: performance.now() + leaseMs, taken: false });
-    return [{ id }];
+    return [{ id, on_call: true }];
   }
 
   beat(worker: string, draining: boolean): Row[] {

@@ -37,7 +37,7 @@ export async function consume(
     capacity: 1_000,
     connections: lines.length,
   };
-  const worker = await register(lines[0]!, registration);
+  const { id: worker } = await register(lines[0]!, registration);
   const call = { worker, streams: [stream], claim, keep: keepHistory, from: 1 };
   const stop = new AbortController();
   let loops: Promise<void[]> | undefined;

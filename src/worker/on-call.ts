@@ -1,0 +1,82 @@
+import type { Logger } from "../core/ports.js";
+import { tellTrouble } from "../postgres/fault.js";
+import { goOnCall, type Duty } from "../postgres/heartbeat.js";
+import type { Line } from "../postgres/line.js";
+import type { Listener } from "../postgres/listen.js";
+import type { Session } from "./session.js";
+
+interface OnCallOptions {
+  readonly line: Line;
+  readonly listener: Pick<Listener, "hears" | "connected" | "need"> | null;
+  /** The session that claims, or null while there is none. */
+  readonly current: () => Session | null;
+  readonly log: Logger;
+}
+
+// All workers in reserve together poll about every 50 ms, each of them once a second at least: so a task that no worker
+// on call could take waits hardly longer than for a ring.
+const RESERVE_POLL_MS = 50;
+const RESERVE_POLL_MS_MAX = 1_000;
+
+/**
+ * Whether rings reach this worker. A few workers of a kind are on call: they listen, and enqueue rings them. The others
+ * are in reserve. They do not listen, because NOTIFY signals every listener; they poll, and take the place of a worker
+ * on call that has become busy.
+ */
+export class OnCall {
+  readonly #o: OnCallOptions;
+  #duty: Duty = { onCall: true, reserve: 0 };
+  #release: (() => void) | null = null;
+  #asking = false;
+  #turn = 0;
+
+  constructor(options: OnCallOptions) {
+    this.#o = options;
+  }
+
+  /** What the database says of the session that claims. */
+  told(duty: Duty): void {
+    this.#duty = duty;
+    if (!duty.onCall) this.stop();
+    else this.#release ??= this.#o.listener?.need() ?? null;
+  }
+
+  /** Whether it may poll rarely: it hears rings, or is not to be rung. */
+  get listening(): boolean {
+    const { listener } = this.#o;
+    return listener !== null && (this.#duty.onCall ? listener.hears : listener.connected);
+  }
+
+  /** Whether workers of our kind are in reserve. */
+  get hasReserve(): boolean {
+    return !this.#duty.onCall || this.#duty.reserve > 0;
+  }
+
+  /** How long a poll may be put off. */
+  get pollMsMax(): number {
+    if (this.#duty.onCall) return Number.POSITIVE_INFINITY;
+    return Math.min(Math.max(1, this.#duty.reserve) * RESERVE_POLL_MS, RESERVE_POLL_MS_MAX);
+  }
+
+  /** It sleeps and has nothing in hand. In reserve it asks at every second poll whether it is needed. */
+  dozes(): void {
+    const session = this.#o.current();
+    if (this.#duty.onCall || this.#asking || session === null || this.#turn++ % 2 === 1) return;
+    this.#asking = true;
+    void this.#ask(session).finally(() => (this.#asking = false));
+  }
+
+  stop(): void {
+    this.#release?.();
+    this.#release = null;
+  }
+
+  async #ask(session: Session): Promise<void> {
+    try {
+      const duty = await goOnCall(this.#o.line, session.id);
+      if (session === this.#o.current()) this.told(duty);
+    } catch (e) {
+      tellTrouble(this.#o.log, "could not ask for a place on call", e);
+    }
+  }
+}
