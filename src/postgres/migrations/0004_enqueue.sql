@@ -26,9 +26,9 @@ begin
   if p_priority is null or p_priority not between -32000 and 32000 then perform sluice.refuse('invalid_option', 'priority must be an integer from -32000 to 32000'); end if;
   v_rank := -p_priority;
   if p_attempts is null or p_attempts not between 1 and 32000 then perform sluice.refuse('invalid_option', 'attempts must be an integer from 1 to 32000'); end if;
-  if not exists (select from sluice.stream where id = p_stream) then perform sluice.refuse('unknown_queue', 'no such queue and type'); end if;
   if cardinality(v_traces) = 1 then v_traces := array_fill(v_traces[1], array[v_count]); end if;
-  ids := array(select nextval('sluice.task_id') from generate_series(1, v_count));
+  select array(select nextval('sluice.task_id') from generate_series(1, v_count)) into ids from sluice.stream where id = p_stream;
+  if not found then perform sluice.refuse('unknown_queue', 'no such queue and type'); end if;
   if p_idempotency is not null then
     select f.ids, f.fresh into ids, v_fresh
     from sluice.claim_keys(p_stream, ids, string_to_array(p_idempotency, E'\x1e'), v_inputs, p_idempotency_ms) f;
@@ -71,18 +71,18 @@ create function sluice.insert_placed(
   p_order_blocks boolean, p_later timestamptz, p_fresh boolean[], p_traces text[], p_window bigint default null, p_window_name text default null)
 returns void language plpgsql set plan_cache_mode = force_generic_plan set jit = off as $$
 declare
-  v_secret text := (select value from sluice.setting where name = 'lane_secret');
   v_count int := cardinality(p_ids);
   v_keys text[] := string_to_array(p_keys, E'\x1e');
   v_orders text[] := string_to_array(p_orders, E'\x1e', '');
-  v_gate int; v_keyed int[];
+  v_known boolean; v_totals int[]; v_keyed int[]; v_gate int;
 begin
   if cardinality(p_limits) > 8 then perform sluice.refuse('invalid_option', 'a task has at most 8 limits'); end if;
-  if exists (select from unnest(p_limits) l where not exists (select from sluice.limits where id = l)) then
-    perform sluice.refuse('unknown_limit', 'no such limit'); end if;
-  v_gate := sluice.gate_of(array(select distinct l.id from sluice.limits l where l.id = any (p_limits) and l.total_declared is not null order by l.id));
-  select array_agg(l.id order by u.n) into v_keyed
-  from unnest(p_limits) with ordinality u(id, n) join sluice.limits l on l.id = u.id where l.per_key_declared is not null;
+  select count(*) = count(l.id), array_agg(distinct l.id order by l.id) filter (where l.total_declared is not null),
+    array_agg(l.id order by u.n) filter (where l.per_key_declared is not null)
+  into v_known, v_totals, v_keyed
+  from unnest(p_limits) with ordinality u(id, n) left join sluice.limits l on l.id = u.id;
+  if not v_known then perform sluice.refuse('unknown_limit', 'no such limit'); end if;
+  v_gate := sluice.gate_of(v_totals);
   if v_orders is not null and cardinality(v_orders) <> v_count or v_keys is not null and cardinality(v_keys) <> v_count then
     perform sluice.refuse('key_missing', 'every task needs its keys'); end if;
   if v_keyed is not null and v_keys is null then perform sluice.refuse('key_missing', 'a limit per key needs a key'); end if;
@@ -93,7 +93,7 @@ begin
     return;
   end if;
   perform sluice.insert_laned(p_stream, p_rank, p_attempts, v_gate, p_ids, p_inputs, p_later, p_fresh, v_orders, v_keys,
-    v_keyed, case when p_order_blocks then -1 else 0 end, v_secret,
+    v_keyed, case when p_order_blocks then -1 else 0 end, (select value from sluice.setting where name = 'lane_secret'),
     (select unserved from sluice.stream where id = p_stream), p_traces, p_window, p_window_name);
 end $$;
 
