@@ -1,7 +1,7 @@
 import type { Cast } from "../cast.js";
 import type { Workload } from "../workload.js";
 import { deep } from "./deep.js";
-import { drains } from "./drain.js";
+import { drains, presets } from "./drain.js";
 import { enqueues } from "./enqueue.js";
 import { limits, neverBinds } from "./limits.js";
 import { metrics } from "./metrics.js";
@@ -15,6 +15,7 @@ export function workloadsOf(cast: Cast, quick: boolean): Workload[] {
   return [
     ...enqueues(cast),
     ...drains(cast),
+    presets(cast),
     ...sustained(cast),
     latency(cast),
     permits(cast),
