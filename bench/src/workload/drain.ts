@@ -9,7 +9,7 @@ export function drains(cast: Cast): Workload[] {
   const ours = [cast.sluice("history on"), cast.sluice("history off")];
   return [
     workload(1, [...ours, cast.sluice("default"), ...cast.pureSql("all"), ...cast.peers("all")]),
-    workload(2, [...ours, ...cast.pureSql("one"), ...cast.peers("tuned")]),
+    workload(2, [...ours, cast.sluice("default"), ...cast.pureSql("one"), ...cast.peers("tuned")]),
   ];
 }
 
