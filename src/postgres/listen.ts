@@ -20,6 +20,8 @@ export class Listener {
   readonly #url: string | undefined;
   readonly #log: Logger;
   readonly #ears = new Set<Hear>();
+  /** By the one payload that they wait for: thousands of waits cost a notification no more than one. */
+  readonly #earsOf = new Map<string, Set<() => void>>();
   #client: pg.Client | null = null;
   #timer: NodeJS.Timeout | null = null;
   #retryMs = RETRY_MS_MIN;
@@ -65,6 +67,16 @@ export class Listener {
     return () => this.#ears.delete(hear);
   }
 
+  /** Hears only this payload, and "again". Returns what stops the hearing. */
+  onPayload(payload: string, hear: () => void): () => void {
+    const ears = this.#earsOf.get(payload) ?? new Set();
+    this.#earsOf.set(payload, ears.add(hear));
+    return () => {
+      ears.delete(hear);
+      if (ears.size === 0 && this.#earsOf.get(payload) === ears) this.#earsOf.delete(payload);
+    };
+  }
+
   async close(): Promise<void> {
     this.#closed = true;
     this.#hears = false;
@@ -75,6 +87,9 @@ export class Listener {
 
   #tell(payload: string): void {
     for (const hear of this.#ears) hear(payload);
+    for (const hear of this.#earsOf.get(payload) ?? []) hear();
+    if (payload !== "again") return;
+    for (const ears of this.#earsOf.values()) for (const hear of ears) hear();
   }
 
   /** A half-open connection says nothing: it is asked from time to time. */
