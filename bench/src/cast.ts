@@ -5,7 +5,13 @@ import type { Entrant } from "./workload.js";
 export interface Cast {
   /** Our own in this variant. */
   sluice(
-    variant: "history on" | "history off" | "default" | "metrics off" | "metrics read",
+    variant:
+      | "history on"
+      | "history off"
+      | "default"
+      | "metrics off"
+      | "metrics read"
+      | `preset ${"high" | "io" | "throughput"}`,
   ): Entrant;
   /** What bounds us; which: all its variants, or the one that is nearest to a worker. */
   pureSql(which: "all" | "one"): readonly Entrant[];

@@ -20,3 +20,13 @@ const BEGAN_MS = Number(process.hrtime.bigint()) / 1e6 - performance.now();
 export function nowMs(): number {
   return BEGAN_MS + performance.now();
 }
+
+/** The smallest and the largest part of a whole, in percent. */
+export function sharesOf(counts: readonly number[]): {
+  readonly min: number;
+  readonly max: number;
+} {
+  const whole = counts.reduce((a, b) => a + b, 0);
+  const shares = counts.map((count) => (whole === 0 ? 0 : (count * 100) / whole));
+  return { min: Math.min(...shares), max: Math.max(...shares) };
+}

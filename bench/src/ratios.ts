@@ -23,6 +23,7 @@ export function ratiosOf(own: Row, all: readonly Row[], rules: Rules): Ratios {
     bullmqRedis: to(peers.filter(({ who }) => who.library === "bullmq-redis")),
     pureSql: to(others.filter(({ who }) => who.library === "pure-sql")),
     base: baseRatio(own, all, rules.base),
+    baseCpu: baseRatio(cpuOf(own), all.map(cpuOf), subjectOf(rules.base)),
   };
   return Object.fromEntries(Object.entries(found).filter(([, ratio]) => ratio !== undefined));
 }
@@ -44,6 +45,20 @@ function baseRatio(own: Row, all: readonly Row[], base: Base): number | undefine
   if ("ideal" in base) return medianOf(own, () => base.ideal);
   const row = all.find(({ who }) => who.name === base.subject);
   return row === undefined ? undefined : medianOf(own, (rep) => row.samples[rep]?.value ?? NaN);
+}
+
+/** The same samples with the CPU per task as their value. */
+function cpuOf({ who, samples }: Row): Row {
+  const cpuOfSample = ({ facts }: Sample): Sample => ({
+    value: facts["cpuUsPerTask"] ?? Number.NaN,
+    facts,
+  });
+  return { who, samples: samples.map(cpuOfSample) };
+}
+
+/** Theory has no CPU. */
+function subjectOf(base: Base): Base {
+  return base !== null && "subject" in base ? base : null;
 }
 
 function medianOf({ samples }: Row, baseAt: (rep: number) => number): number | undefined {

@@ -20,9 +20,9 @@ export interface Sample {
 
 /**
  * Names of facts, where they apply: tasks (how many were measured), seconds, nodeCpuMsPer1000,
- * databaseCpuMsPer1000, walBytesPerTask, rssMb (the largest of all processes of the subject),
+ * databaseCpuMsPer1000, cpuUsPerTask (the sum of both), walBytesPerTask, rssMb (the largest of all processes of the subject),
  * p50Ms, p95Ms, p99Ms, inversions, overlaps, peak (most at once over all processes), peakPerKey,
- * meanTaskMs, tasksPerClaim.
+ * meanTaskMs, tasksPerClaim, shareMinPercent and shareMaxPercent (of the tasks, by process).
  */
 export type Facts = Readonly<Record<string, number>>;
 
@@ -39,9 +39,11 @@ export interface Ratios {
   readonly pureSql?: number;
   /** To what the workload itself names in `base`: a subject, or what theory allows. */
   readonly base?: number;
+  /** CPU per task to that of the subject in `base`. Holds on a busy machine, where rates do not; less is better. */
+  readonly baseCpu?: number;
 }
 
-export type Unit = "tasks/s" | "ms" | "MB";
+export type Unit = "tasks/s" | "ms" | "MB" | "%";
 
 /** What came out for one subject of a workload: medians over the repetitions. */
 export interface Result {

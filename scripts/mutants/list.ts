@@ -430,4 +430,22 @@ export const mutants: readonly Mutant[] = [
     to: "throw e;",
     dies: /expected \+?0 to be 1|database_unavailable/,
   },
+  {
+    guard: "order keys keep the order of calls",
+    from: "follow(batch, behind);",
+    to: "",
+    dies: /AssertionError/,
+  },
+  {
+    guard: "a refused call is refused alone",
+    from: "calls.length > 1 && mayBeOfOneCall(e)",
+    to: "calls.length < 1 && mayBeOfOneCall(e)",
+    dies: /AssertionError/,
+  },
+  {
+    guard: "a statement whose reply is lost is not sent again",
+    from: '"database_unavailable",',
+    to: "",
+    dies: /AssertionError/,
+  },
 ];

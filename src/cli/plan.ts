@@ -1,7 +1,7 @@
 import { readFileSync, statSync } from "node:fs";
 import { availableParallelism } from "node:os";
 import { Command } from "commander";
-import { presetNames } from "../config/presets.js";
+import { presetNames, presetOf, presetPurposes, type PresetName } from "../config/presets.js";
 import { table } from "../config/table.js";
 import { BATCH_START } from "../core/batch-size.js";
 import { SluiceError } from "../core/error.js";
@@ -52,8 +52,7 @@ export function planCommand(): Command {
     .option("--utilisation <share>", "how busy things are meant to be", "0.7")
     .option(
       "--batch <n>",
-      "the most tasks per claim; a worker sets none by default",
-      String(BATCH_START),
+      `the most tasks per claim; default: the preset's, else ${BATCH_START}, where a worker starts`,
     )
     .option("--claim-ms <ms>", "round trip of a claim", String(planDefaults.claimMs))
     .option(
@@ -90,6 +89,9 @@ Examples:
   $ sluice plan --rate 200 --duration 80ms --io 0.9 --cores 4
   $ sluice plan --rate 12000/min --duration-file samples.txt --io-bound --permits 20 --json
 
+Presets:
+${presetNames.map((name) => `  ${name.padEnd(12)}${presetPurposes[name]}`).join("\n")}
+
 The JSON: {"inputs":{...},"recommendation":{"processes":...,"permits":...},"arithmetic":[...],
 "nearestPreset":{...},"setting":{...},"capacity":{...},"warnings":[...],"simulation":{...}}`,
     )
@@ -119,14 +121,15 @@ function inputOf(flags: PlanFlags): PlanInput {
     connections: optional(flags, "connections", worker.dbConnections, checkInteger),
     processes: optional(flags, "processes", planRanges.processes, checkInteger),
   };
-  const preset = flags["preset"];
+  const named = flags["preset"];
+  const preset = named === undefined ? null : checkOneOf("--preset", named, presetNames);
   return {
     ratePerSecond: parseRate("--rate", flags["rate"] as string),
     steady: flags["steady"] === true,
     durations: durationsOf(flags),
     ioShare: ioShareOf(flags),
     cores: optional(flags, "cores", planRanges.cores, checkInteger) ?? availableParallelism(),
-    batch: required(flags, "batch", worker.claimBatchSize, checkInteger),
+    batch: optional(flags, "batch", worker.claimBatchSize, checkInteger) ?? batchOf(preset),
     claimMs: required(flags, "claimMs", planRanges.claimMs, checkNumber),
     engineMs: required(flags, "engineMs", planRanges.engineMs, checkNumber),
     utilisation: required(flags, "utilisation", planRanges.utilisation, checkNumber),
@@ -135,8 +138,12 @@ function inputOf(flags: PlanFlags): PlanInput {
       optional(flags, "handlerConnections", planRanges.handlerConnections, checkInteger) ?? null,
     maxConnections: required(flags, "maxConnections", planRanges.maxConnections, checkInteger),
     given: Object.fromEntries(Object.entries(given).filter(([, n]) => n !== undefined)),
-    preset: preset === undefined ? null : checkOneOf("--preset", preset, presetNames),
+    preset,
   };
+}
+
+function batchOf(preset: PresetName | null): number {
+  return presetOf(preset ?? "default").claimBatchSize ?? BATCH_START;
 }
 
 type Check = (option: string, value: unknown, range: Range) => number;

@@ -13,11 +13,12 @@ import { pauseQueue } from "../postgres/pause.js";
 import { listWorkflows, newestGraph, type WorkflowSummary } from "../postgres/workflow/graph.js";
 import type { Graph } from "../workflow/graph.js";
 import type { Workflow } from "../workflow/workflow.js";
+import type { Batcher } from "./batcher.js";
 import { open, type Connection } from "./connect.js";
 import { Declarations } from "./declarations.js";
 import { sortDeclared, type Declared } from "./declared.js";
 import { ended } from "./ended.js";
-import { enqueueOne, type Desk } from "./enqueue.js";
+import { batcherOf, enqueueOne, type Desk } from "./enqueue.js";
 import { TaskHandle, type TaskDesk } from "./handle.js";
 import { enqueueMany, type EnqueuedMany, type EnqueueManyOptions } from "./many.js";
 import { runDeskOf } from "./run-desk.js";
@@ -39,6 +40,7 @@ export class Client {
   protected readonly declarations: Declarations;
 
   readonly #runDesk: RunDesk;
+  readonly #batcher: Batcher;
 
   /** Use `connect`. */
   protected constructor(connection: unknown) {
@@ -51,6 +53,7 @@ export class Client {
     );
     const { payloadBytesMax, idempotencyMs, tracing } = settings;
     this.desk = { db, declarations: this.declarations, payloadBytesMax, idempotencyMs, tracing };
+    this.#batcher = batcherOf(this.desk);
     this.#runDesk = runDeskOf((question) => this.#ask(question), payloadBytesMax);
     this.schedules = new Schedules(
       (use) => this.#ask(() => use(this.desk)),
@@ -72,7 +75,9 @@ export class Client {
   ): Promise<TaskHandle<Output>> {
     const [input, options = {}] = args as [unknown, EnqueueOptions?];
     const terms = checkTerms(task) as TaskTerms<never>;
-    const { id, existed } = await this.#ask(() => enqueueOne(this.desk, terms, input, options));
+    const { id, existed } = await this.#ask(() =>
+      enqueueOne(this.desk, this.#batcher, terms, input, options),
+    );
     return new TaskHandle<Output>(this.#taskDesk, id, existed);
   }
 
@@ -198,6 +203,7 @@ export class Client {
 
   async #close(): Promise<void> {
     const { listener, db, log, stopEmbedded } = this.connection;
+    this.#batcher.close(closed());
     await listener?.close();
     await db.close();
     await stopEmbedded?.();

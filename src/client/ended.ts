@@ -4,7 +4,8 @@ import { awaitTask, inspect, type TaskStatus } from "../postgres/inspect.js";
 import type { Listener } from "../postgres/listen.js";
 import { Wait, type Patience, type Post } from "./wait.js";
 
-const POLL_MS_MIN = 50;
+/** How long a wait lasts before it looks again for the first time. */
+export const POLL_MS_MIN = 50;
 const POLL_MS_MAX = 1_000;
 const ANNOUNCE_MS = 60_000;
 
@@ -39,11 +40,19 @@ export async function ended(
           `task ${id} is still ${task.state} after ${timeoutMs} ms`,
         );
       await hint.wait(Math.min(pollMs, leftMs), signal);
-      pollMs = Math.min(pollMs * 1.5, POLL_MS_MAX);
+      pollMs = nextPollMs(pollMs, listener);
     }
   } finally {
     hint.close();
   }
+}
+
+/**
+ * How long to wait for a hint before the next look. A statement that began before the announcement tells nobody of an
+ * end; the first look after that finds it, and where hints arrive the others need not come soon.
+ */
+export function nextPollMs(pollMs: number, listener: Pick<Listener, "hears"> | null): number {
+  return listener?.hears === true ? POLL_MS_MAX : Math.min(pollMs * 1.5, POLL_MS_MAX);
 }
 
 /** Wakes early when the listener hears of the end of what has this id. */
@@ -53,10 +62,10 @@ export class Hint {
   #wake: () => void = () => {};
 
   constructor(listener: Listener | null, id: string) {
-    const hear = (payload: string): void => {
-      if (payload === `done:${id}` || payload === "again") this.wake();
-    };
-    const stops = listener === null ? [] : [listener.on(hear), listener.need()];
+    const stops =
+      listener === null
+        ? []
+        : [listener.onPayload(`done:${id}`, () => this.wake()), listener.need()];
     this.#stop = (): void => stops.forEach((stop) => stop());
   }
 

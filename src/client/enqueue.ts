@@ -7,6 +7,7 @@ import type { Database } from "../postgres/database.js";
 import { enqueue as insert, type EnqueueBatch, type Enqueued } from "../postgres/enqueue.js";
 import { traceEnqueue } from "../trace/enqueue.js";
 import type { Declarations } from "./declarations.js";
+import { Batcher, type SendBatch } from "./batcher.js";
 import { idempotencyKeyOf, prepare, shared, type Prepared, type Shared } from "./prepare.js";
 import { checkTx } from "./tx.js";
 
@@ -24,13 +25,22 @@ export interface Desk {
 interface Batch {
   readonly items: readonly Prepared[];
   readonly idempotency: readonly string[];
-  /** The span that enqueues them. */
-  readonly trace: string | null;
+  /** The span that enqueues them: one for all, or one for each. */
+  readonly traces: readonly (string | null)[];
 }
 
-/** Enqueues one task: checked here, inserted in one statement. */
+// A larger input costs more than its statement, and would hold up those that it is sent with.
+const SHARED_INPUT_LENGTH_MAX = 64 * 1024;
+
+/**
+ * Enqueues one task: checked here, and inserted in one statement, which concurrent calls share. Not shared are
+ * - a caller's transaction;
+ * - idempotency keys: each is a lock, for which the other calls would wait, and which could deadlock with a transaction
+ *   that takes the same keys in another order.
+ */
 export async function enqueueOne(
   desk: Desk,
+  batcher: Batcher,
   terms: TaskTerms<never>,
   input: unknown,
   options: EnqueueOptions,
@@ -39,8 +49,28 @@ export async function enqueueOne(
   const idempotency = [idempotencyKeyOf(options.idempotencyKey)];
   const tx = checkTx(options.tx);
   const item = await prepare(terms, input, desk.payloadBytesMax);
-  const done = await sendOne(desk, terms, common, { items: [item], idempotency }, tx);
-  return { id: done.ids[0]!, existed: done.existed?.[0] ?? false };
+  const isLarge = item.input.length > SHARED_INPUT_LENGTH_MAX && item.order === null;
+  if (tx === undefined && idempotency[0] === "" && !isLarge) {
+    const sendShared = async (trace: string | null): Promise<Enqueued> => ({
+      ids: [await batcher.add(terms, common, item, trace)],
+      existed: null,
+    });
+    return oneOf(await traced(desk, terms, sendShared));
+  }
+  return oneOf(await sendOne(desk, terms, common, { items: [item], idempotency }, tx));
+}
+
+function oneOf({ ids, existed }: Enqueued): { readonly id: string; readonly existed: boolean } {
+  return { id: ids[0]!, existed: existed?.[0] ?? false };
+}
+
+/** Sends what concurrent calls share. */
+export function batcherOf(desk: Desk): Batcher {
+  const sendBatch: SendBatch = async (terms, common, { items, traces }) => {
+    const { ids } = await send(desk, terms, common, { items, idempotency: [], traces });
+    return ids;
+  };
+  return new Batcher(sendBatch, desk.db.apiConnections);
 }
 
 /** Sends one task, in a span. */
@@ -48,14 +78,24 @@ export function sendOne(
   desk: Desk,
   terms: TaskTerms<never>,
   common: Shared,
-  item: Omit<Batch, "trace">,
+  item: Omit<Batch, "traces">,
   tx?: Queryable,
 ): Promise<Enqueued> {
-  const { type, queue } = terms;
+  return traced(desk, terms, (trace) =>
+    send(desk, terms, common, { ...item, traces: [trace] }, tx),
+  );
+}
+
+/** Enqueues one task in a span. */
+function traced(
+  desk: Desk,
+  { type, queue }: TaskTerms<never>,
+  work: (trace: string | null) => Promise<Enqueued>,
+): Promise<Enqueued> {
   return traceEnqueue(desk.tracing, {
     type,
     queue,
-    work: (trace) => send(desk, terms, common, { ...item, trace }, tx),
+    work,
     made: ({ ids, existed }) => ({
       "messaging.message.id": ids[0]!,
       ...(existed?.[0] === true ? { "messaging.sluice.existed": true } : {}),
@@ -90,7 +130,7 @@ async function batchOf(
   desk: Desk,
   terms: TaskTerms<never>,
   common: Shared,
-  { items, idempotency, trace }: Batch,
+  { items, idempotency, traces }: Batch,
   stream: number,
 ): Promise<EnqueueBatch> {
   const placed = items[0]!.limits;
@@ -109,7 +149,7 @@ async function batchOf(
     delayMs: common.delayMs,
     idempotency: idempotency.some((k) => k !== "") ? idempotency : null,
     idempotencyMs: desk.idempotencyMs,
-    trace,
+    traces: traces.some((t) => t !== null) ? traces.map((t) => t ?? "") : null,
   };
 }
 

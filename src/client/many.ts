@@ -96,7 +96,7 @@ export async function enqueueMany<Input>(
     queue,
     work: (trace) =>
       sendAll(chunks(desk, terms, inputs, idempotencyKey), (chunk) =>
-        send(desk, terms, common, { ...chunk, trace }, tx),
+        send(desk, terms, common, { ...chunk, traces: [trace] }, tx),
       ),
     made: ({ count }) => ({ "messaging.batch.message_count": count }),
   });

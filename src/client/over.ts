@@ -1,12 +1,10 @@
 import { SluiceError } from "../core/error.js";
 import { awaitTask } from "../postgres/inspect.js";
 import { inspectRun, type RunState, type RunStatus } from "../postgres/workflow/inspect.js";
-import { Hint } from "./ended.js";
+import { Hint, nextPollMs, POLL_MS_MIN } from "./ended.js";
 import { Wait, type Patience, type Post } from "./wait.js";
 
 const ANNOUNCE_MS = 60_000;
-const POLL_MS_MIN = 50;
-const POLL_MS_MAX = 1_000;
 
 /** Whether a run in this state is over, until somebody retries it. */
 export function isOver(state: RunState): boolean {
@@ -69,7 +67,7 @@ export async function runOver(post: Post, id: string, patience: Patience): Promi
       const { leftMs } = vigil;
       if (leftMs <= 0) throw stillAt(run, patience.timeoutMs);
       await vigil.wait(Math.min(pollMs, leftMs));
-      pollMs = Math.min(pollMs * 1.5, POLL_MS_MAX);
+      pollMs = nextPollMs(pollMs, post.listener);
     }
   } finally {
     vigil.close();

@@ -4,12 +4,32 @@ import { availableParallelism } from "node:os";
 export interface PresetNumbers {
   readonly claimLoops?: number;
   readonly maxConcurrentTasks?: number;
+  readonly claimBatchSize?: number;
   readonly dbConnections?: number;
 }
 
 /** A name that stands for claim loops, permits and connections that fit together. */
-export const presetNames = ["default", "dev", "balanced", "high", "cpu", "io"] as const;
+export const presetNames = [
+  "default",
+  "dev",
+  "balanced",
+  "high",
+  "cpu",
+  "io",
+  "throughput",
+] as const;
 export type PresetName = (typeof presetNames)[number];
+
+/** What each preset is for, as `sluice plan` and the page say it. */
+export const presetPurposes: Readonly<Record<PresetName, string>> = {
+  default: "async work in any amount, shared evenly by the workers",
+  dev: "a developer's machine: 3 tasks at once",
+  balanced: "5 tasks at once: work that is heavy on CPU and I/O",
+  high: "10 tasks at once, however many wait: heavy tasks, not many short ones",
+  cpu: "tasks that keep a core busy, in threads",
+  io: "20 tasks at once, however many wait: slow calls to others, not many short tasks",
+  throughput: "draining many short tasks fast: claims of 500, at the price of even shares",
+};
 
 // More than a few threads' worth of CPU-bound handlers in one process would hold up its heartbeat.
 const CPU_PERMITS_MAX = 4;
@@ -28,5 +48,6 @@ export function presetOf(name: PresetName, cores = availableParallelism()): Pres
     high: of(5, 10, 25),
     cpu: of(2, Math.min(cores, CPU_PERMITS_MAX), 15),
     io: of(5, 20, 35),
+    throughput: { ...of(1, 2_000, 17), claimBatchSize: 500 },
   }[name];
 }

@@ -1,3 +1,4 @@
+import { presetPurposes, type PresetName } from "../config/presets.js";
 import { table } from "../config/table.js";
 import { BATCH_START } from "../core/batch-size.js";
 import type { Sum } from "./arithmetic.js";
@@ -46,13 +47,14 @@ function arithmetic(sums: readonly Sum[]): string[] {
 
 function recommendation(input: PlanInput, plan: Plan, ink: Ink): string[] {
   const { recommendation, nearestPreset } = plan;
-  const { name, differences } = nearestPreset;
+  const { name, purpose, differences } = nearestPreset;
   const unlike = differences.length === 0 ? "the same" : differences.join(", ");
   return [
     ink.title(`Recommended: ${settingWords(recommendation)}`),
     ...columns([
       ["  set", environment(input, recommendation)],
       ["  nearest preset", `${name}: ${unlike}`],
+      ["  which is for", purpose],
       [
         "  rule of thumb",
         "claim loops: 1/2 to 1/3 of the permits if a claim takes one task; 1 if batched",
@@ -93,9 +95,11 @@ function simulated(input: PlanInput, plan: Plan, s: Simulation, ink: Ink): strin
     : ink.bad(
         `UNSTABLE: the backlog grows by ${number(s.backlogGrowthPerSecond)} tasks/s, ${number(s.waiting)} wait at the end`,
       );
+  const preset = input.preset === null ? [] : [["  preset", presetWords(input.preset)]];
   return [
     ink.title(`Simulated ${what}: ${number(s.seconds)} s, seed ${s.seed}`),
     ...columns([
+      ...preset,
       ["  load", verdict],
       [
         "  throughput",
@@ -109,6 +113,10 @@ function simulated(input: PlanInput, plan: Plan, s: Simulation, ink: Ink): strin
       ],
     ]),
   ];
+}
+
+function presetWords(name: PresetName): string {
+  return `${name} is for ${presetPurposes[name]}`;
 }
 
 /** Cells under each other; the last of a row takes what it needs. */

@@ -1,4 +1,4 @@
-import { presetNames, presetOf, type PresetName } from "../config/presets.js";
+import { presetNames, presetOf, presetPurposes, type PresetName } from "../config/presets.js";
 import { table } from "../config/table.js";
 import type { Setting } from "./input.js";
 
@@ -8,6 +8,8 @@ type Each = Omit<Setting, "processes">;
 /** A preset beside a setting: where they differ. */
 export interface Likeness extends Each {
   readonly name: PresetName;
+  /** What it is for, in words. */
+  readonly purpose: string;
   readonly differences: readonly string[];
 }
 
@@ -44,7 +46,7 @@ function likenessOf(name: PresetName, setting: Setting, cores: number): Likeness
   const differences = fieldsOf(each, setting)
     .filter(([, is, wanted]) => is !== wanted)
     .map(([what, is, wanted]) => `${what} ${is} instead of ${wanted}`);
-  return { name, ...each, differences };
+  return { name, purpose: presetPurposes[name], ...each, differences };
 }
 
 function fieldsOf(preset: Each, setting: Setting): [string, number, number][] {

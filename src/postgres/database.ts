@@ -134,6 +134,11 @@ export class Database {
     return openPool({ ...this.#config, max });
   }
 
+  /** @internal How many connections for enqueue and queries there may be. */
+  get apiConnections(): number {
+    return this.api.options.max;
+  }
+
   /** @internal How many connections for enqueue and queries are open. */
   get apiOpen(): number {
     const aside = this.#ownsPool ? 0 : this.aside.totalCount;

@@ -26,8 +26,8 @@ export interface EnqueueBatch extends TaskBatch {
   /** Per task, its idempotency key or ''; null if none has one. */
   readonly idempotency: readonly string[] | null;
   readonly idempotencyMs: number;
-  /** Who enqueues, as W3C trace context; null if nobody traces. */
-  readonly trace: string | null;
+  /** Who enqueues, as W3C trace context: one for all tasks, or one for each, '' for none. Null if nobody traces. */
+  readonly traces: readonly string[] | null;
 }
 
 /** The ids in the order of the inputs; existed: found under its idempotency key instead of made. */
@@ -83,7 +83,7 @@ function valuesOf(batch: EnqueueBatch): unknown[] {
     batch.idempotency === null ? null : batch.idempotency.join(RECORD),
     batch.idempotencyMs,
     batch.delayMs,
-    batch.trace,
+    batch.traces === null ? null : batch.traces.join(RECORD),
   ];
 }
 

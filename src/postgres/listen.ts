@@ -24,6 +24,8 @@ export class Listener {
   readonly #log: Logger;
   readonly #ears = new Set<Hear>();
   #needs = 0;
+  /** By the one payload that they wait for: thousands of waits cost a notification no more than one. */
+  readonly #earsOf = new Map<string, Set<() => void>>();
   #client: pg.Client | null = null;
   #connected = false;
   #timer: NodeJS.Timeout | null = null;
@@ -89,6 +91,16 @@ export class Listener {
     };
   }
 
+  /** Hears only this payload, and "again". Returns what stops the hearing. */
+  onPayload(payload: string, hear: () => void): () => void {
+    const ears = this.#earsOf.get(payload) ?? new Set();
+    this.#earsOf.set(payload, ears.add(hear));
+    return () => {
+      ears.delete(hear);
+      if (ears.size === 0 && this.#earsOf.get(payload) === ears) this.#earsOf.delete(payload);
+    };
+  }
+
   async close(): Promise<void> {
     this.#closed = true;
     this.#connected = false;
@@ -100,6 +112,9 @@ export class Listener {
 
   #tell(payload: string): void {
     for (const hear of this.#ears) hear(payload);
+    for (const hear of this.#earsOf.get(payload) ?? []) hear();
+    if (payload !== "again") return;
+    for (const ears of this.#earsOf.values()) for (const hear of ears) hear();
   }
 
   /** The next need comes soon, often. */

@@ -1,4 +1,5 @@
 import { expect, test } from "vitest";
+import { sharesOf } from "../../bench/src/numbers.js";
 import { ratiosOf, type Row } from "../../bench/src/ratios.js";
 import type { Facts } from "../../bench/src/result.js";
 import { resultsOf } from "../../bench/src/results.js";
@@ -43,6 +44,35 @@ test("a base is a subject of the workload or a number", () => {
   expect(to({ subject: "pure-sql, two connections" })).toBeCloseTo(0.5);
   expect(to({ ideal: 50, words: "the ideal" })).toBeCloseTo(2);
   expect(to({ subject: "somebody who was left out" })).toBeUndefined();
+});
+
+test("CPU per task is compared with that of the subject that is the base, repetition by repetition", () => {
+  const using = (of: Row, cpu: readonly number[]): Row => ({
+    who: of.who,
+    samples: of.samples.map(({ value }, i) => ({ value, facts: { cpuUsPerTask: cpu[i]! } })),
+  });
+  const own = using(sluice, [12, 10, 30]);
+  const base = using(bare, [10, 10, 20]);
+  const to = (rule: Workload["base"]) => ratiosOf(own, [own, base], { ...more, base: rule });
+  // 12 / 10, 10 / 10, 30 / 20
+  expect(to({ subject: "pure-sql, two connections" }).baseCpu).toBeCloseTo(1.2);
+  expect(to({ ideal: 50, words: "the ideal" })).not.toHaveProperty("baseCpu");
+  const blind = ratiosOf(sluice, [sluice, bare], {
+    ...more,
+    base: { subject: "pure-sql, two connections" },
+  });
+  expect(blind).not.toHaveProperty("baseCpu");
+});
+
+test.each([
+  [[10, 10, 10], 33.333, 33.333],
+  [[50, 30, 20], 20, 50],
+  [[7], 100, 100],
+  [[0, 0], 0, 0],
+])("of %j tasks the smallest share is %d %% and the largest %d %%", (counts, min, max) => {
+  const shares = sharesOf(counts);
+  expect(shares.min).toBeCloseTo(min, 2);
+  expect(shares.max).toBeCloseTo(max, 2);
 });
 
 test("a peer that broke the order once is nobody's measure", () => {

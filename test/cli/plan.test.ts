@@ -66,6 +66,24 @@ describe("sluice plan", () => {
     });
   });
 
+  test("a preset that sets the claim size is planned with it, unless --batch says another", async () => {
+    const args = ["--rate", "9000", "--duration", "1ms", "--io-bound", "--preset", "throughput"];
+    const inputs = async (more: readonly string[]): Promise<unknown> =>
+      JSON.parse((await plan([...args, "--seconds", "1", "--json", ...more])).out) as unknown;
+    expect(await inputs([])).toMatchObject({ inputs: { batch: 500 }, setting: { permits: 2_000 } });
+    expect(await inputs(["--batch", "20"])).toMatchObject({ inputs: { batch: 20 } });
+  });
+
+  test("the help and a plan with a preset say what the preset is for", async () => {
+    const purpose = "10 tasks at once, however many wait: heavy tasks, not many short ones";
+    const [help, high] = await Promise.all([
+      plan(["--help"]),
+      plan([...web, "--preset", "high", "--seconds", "1"]),
+    ]);
+    expect(help.out).toContain(`  high        ${purpose}`);
+    expect(high.out).toContain(`  preset       high is for ${purpose}`);
+  });
+
   const usual = ["--rate", "1", "--io-bound"];
   test.each<[string, string[]]>([
     [

@@ -153,11 +153,11 @@ describe("result", () => {
 
   test("a wait ends with the hint, also with one that came between two waits", async () => {
     let tell: (payload: string) => void = () => {};
-    const nothing = (): void => {};
-    const ears = {
-      on: (hear: typeof tell) => ((tell = hear), nothing),
-      need: () => nothing,
-    } as never;
+    const onPayload = (awaited: string, hear: () => void): (() => void) => {
+      tell = (payload) => payload === awaited && hear();
+      return () => {};
+    };
+    const ears = { onPayload, need: () => () => {} } as never;
     const vigil = new RunVigil({ db: null as never, listener: ears }, "7", {
       timeoutMs: null,
       signal: null,

@@ -67,9 +67,15 @@ test.each([
   ["cpu", 4, [2, 4, 15]],
   ["cpu", 64, [2, 4, 15]],
   ["io", 8, [5, 20, 35]],
+  ["throughput", 8, [1, 2_000, 17]],
 ] as const)("the preset %s on %i cores", (name, cores, expected) => {
   const { claimLoops, maxConcurrentTasks, dbConnections } = presetOf(name, cores);
   expect([claimLoops, maxConcurrentTasks, dbConnections]).toEqual(expected);
+});
+
+test("only the preset throughput sets the size of claims", () => {
+  const sizes = presetNames.map((name) => [name, presetOf(name).claimBatchSize]);
+  expect(sizes.filter(([, size]) => size !== undefined)).toEqual([["throughput", 500]]);
 });
 
 describe("whether the server has room", () => {

@@ -4,7 +4,7 @@ import { expect, test } from "vitest";
 import { connectionsOf } from "../../src/config/connections.js";
 import { readConfigFile } from "../../src/config/file.js";
 import type { Setting } from "../../src/config/kinds.js";
-import { presetNames } from "../../src/config/presets.js";
+import { presetNames, presetPurposes } from "../../src/config/presets.js";
 import { resolvePreset, resolveSection } from "../../src/config/resolve.js";
 import { namesOf, sections, settingOf, snakeCase, type Section } from "../../src/config/table.js";
 
@@ -40,13 +40,15 @@ test.each(sections)("the page shows every setting of [%s] as it is", (section) =
   expect(shown).toEqual(namesOf(section).map((name) => rowOf(section, name)));
 });
 
-test.each(presetNames)("the page shows the numbers of the preset %s", (preset) => {
-  const { values } = resolveSection("worker", {}, { env: {}, file: null }, preset);
-  const permits = preset === "cpu" ? "the cores, at most 4" : values.maxConcurrentTasks;
-  expect(page).toContain(
-    `| \`${preset}\` | ${values.claimLoops} | ${permits} | ${values.dbConnections} |`,
-  );
-});
+test.each(presetNames)(
+  "the page shows the numbers of the preset %s and what it is for",
+  (preset) => {
+    const { values } = resolveSection("worker", {}, { env: {}, file: null }, preset);
+    const permits = preset === "cpu" ? "the cores, at most 4" : values.maxConcurrentTasks;
+    const numbers = [values.claimLoops, permits, values.dbConnections].join(" | ");
+    expect(page).toContain(`| \`${preset}\` | ${numbers} | ${presetPurposes[preset]} |`);
+  },
+);
 
 test("the example can be read, and its connections add up", async () => {
   const layers = { env: {}, file: await readConfigFile(pathOf("sluice.toml"), {}) };

@@ -67,6 +67,24 @@ test("an enqueue whose reply is lost is found again under its idempotency key", 
   expect(rows).toEqual([{ id: again.id }]);
 });
 
+test("concurrent enqueues whose reply is lost all reject, and each task is there once", async () => {
+  const s = await proxied();
+  const note = task("note", { input: type<{ n: number }>() });
+  await s.behind.enqueue(note, { n: 0 });
+  const lost = s.proxy.loseReply(of("enqueue_many"));
+  const calls = [1, 2, 3, 4, 5].map((n) => s.behind.enqueue(note, { n }));
+  const outcomes = await Promise.allSettled(calls);
+  await lost;
+  expect(outcomes).toMatchObject(
+    calls.map(() => ({ status: "rejected", reason: { code: "database_unavailable" } })),
+  );
+  const { rows } = await s.sql.query(
+    "select (input ->> 'n')::int as n from sluice.task order by id",
+  );
+  expect(rows.map(({ n }: { n: number }) => n)).toEqual([0, 1, 2, 3, 4, 5]);
+  expect((await s.behind.enqueue(note, { n: 6 })).existed).toBe(false);
+});
+
 test("a claim whose reply is lost gives its slots back while the worker goes on beating", async () => {
   const s = await proxied();
   const runs: string[] = [];

@@ -228,6 +228,7 @@ test("the nearest preset is told with its differences", () => {
   const setting = { processes: 1, permits: 25, claimLoops: 1, connections: 12 };
   expect(nearestPreset(setting, 4)).toMatchObject({
     name: "io",
+    purpose: "20 tasks at once, however many wait: slow calls to others, not many short tasks",
     differences: [
       "permits 20 instead of 25",
       "claim loops 5 instead of 1",

@@ -323,12 +323,7 @@ const mutants: readonly Mutant[] = [
   {
     guard: "the door: limits that exist",
     in: "insert_placed",
-    edits: [
-      [
-        "if exists (select from unnest(p_limits)",
-        "if false and exists (select from unnest(p_limits)",
-      ],
-    ],
+    edits: [["if not v_known", "if false and not v_known"]],
     schedule: badLanes,
     seen: { answers: { unknownLimit: "accepted" } },
   },

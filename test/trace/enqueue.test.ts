@@ -65,6 +65,31 @@ test("an enqueue is a PRODUCER span in the trace of its caller, and is what is s
   expect(await stored(s)).toEqual([textOf(span!.spanContext())]);
 });
 
+test("concurrent enqueues that share a statement each store their own span", async () => {
+  const seen = registerSdk();
+  const s = await scene({ listen: false });
+  const sorted = task("sorted", { input: type<string>(), order: (key) => key });
+  await s.sluice.enqueue(mail, { to: "warm up" });
+  await s.sluice.enqueue(sorted, "warm up");
+  const handles = await Promise.all([
+    ...["ada", "bob", "eve"].map((to) => s.sluice.enqueue(mail, { to })),
+    ...["a", "b"].map((key) => s.sluice.enqueue(sorted, key)),
+  ]);
+  const spans = [...(await seen.spans("enqueue mail")), ...(await seen.spans("enqueue sorted"))];
+  const texts = new Map(
+    spans.map((span) => [span.attributes["messaging.message.id"], textOf(span.spanContext())]),
+  );
+  const { rows } = await s.sql.query<{ id: string; trace: string; statement: string }>(
+    "select id::text, trace, xmin::text as statement from sluice.task where id = any ($1::bigint[])",
+    [handles.map(({ id }) => id)],
+  );
+  expect(rows.map(({ id, trace: text }) => [id, text])).toEqual(
+    rows.map(({ id }) => [id, texts.get(id)]),
+  );
+  expect(new Set(rows.map(({ trace: text }) => text)).size).toBe(5);
+  expect(new Set(rows.map(({ statement }) => statement)).size).toBe(2);
+});
+
 test("a bulk enqueue is one span, also over several statements", async () => {
   const seen = registerSdk();
   const s = await scene({ listen: false });

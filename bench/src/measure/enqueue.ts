@@ -5,9 +5,10 @@ import type { Sample } from "../result.js";
 import type { Bench, Entrant, Subject } from "../workload.js";
 import { Meter } from "./meter.js";
 
-/** How tasks are enqueued: as lists, or by clients with a transaction for each. */
+/** How tasks are enqueued: as lists, by single calls, or by clients with a transaction for each. */
 export type Enqueuing =
   | { readonly kind: "bulk"; readonly inFlight: number }
+  | { readonly kind: "singles"; readonly inFlight: number }
   | { readonly kind: "clients"; readonly clients: number };
 
 const MB = 1024 * 1024;

@@ -26,9 +26,14 @@ export class Meter {
     const after = await read(this.#place);
     const cpuMs = difference(after.cpuMs, this.#before.cpuMs);
     const walBytes = difference(after.walBytes, this.#before.walBytes);
+    const node = (nodeCpuMs * 1_000) / tasks;
+    const database = cpuMs === null ? null : (cpuMs * 1_000) / served;
     return {
-      nodeCpuMsPer1000: (nodeCpuMs * 1_000) / tasks,
-      ...(cpuMs === null ? {} : { databaseCpuMsPer1000: (cpuMs * 1_000) / served }),
+      nodeCpuMsPer1000: node,
+      // Milliseconds per 1,000 tasks are microseconds per task.
+      ...(database === null
+        ? {}
+        : { databaseCpuMsPer1000: database, cpuUsPerTask: node + database }),
       ...(walBytes === null ? {} : { walBytesPerTask: walBytes / served }),
     };
   }

@@ -1,6 +1,6 @@
 import { recipeOf, whoIs } from "../entrant.js";
 import { Fleet } from "../fleet.js";
-import { quantile } from "../numbers.js";
+import { quantile, sharesOf } from "../numbers.js";
 import { enqueueIn } from "../once.js";
 import type { Facts, Sample } from "../result.js";
 import type { Place } from "../stores.js";
@@ -13,6 +13,10 @@ export interface Pace {
   readonly everyMs: number;
   /** The first so many are not counted. */
   readonly warmUp: number;
+  /** Worker processes; default: one. */
+  readonly processes?: number;
+  /** What the value is; default: the p50 of the latency. */
+  readonly value?: "p50" | "smallest share";
 }
 
 const MB = 1024 * 1024;
@@ -45,7 +49,7 @@ async function measurePaced(
 async function paced(
   bench: Bench,
   { library, variant }: Entrant,
-  { each, everyMs, warmUp }: Pace,
+  { each, everyMs, warmUp, processes = 1, value }: Pace,
   place: Place,
   total: number,
   deadlineMs: number,
@@ -54,7 +58,7 @@ async function paced(
   const numbers = library.name === "sluice" ? bench.numbers : {};
   const fleet = await Fleet.launch(
     { ...what, permits: null, numbers, work: "latency", total, watch: false },
-    1,
+    processes,
     bench.profile,
   );
   try {
@@ -63,17 +67,26 @@ async function paced(
     const job = { kind: "paced", count: total, each, everyMs } as const;
     const enqueued = await enqueueIn({ ...what, keys: null, install: false, job }, bench.profile);
     const { tasks, cut } = await fleet.ended(total, deadlineMs);
-    const [report] = await fleet.reports();
-    const used = await meter.facts(tasks, report!.cpuMs + enqueued.cpuMs);
-    const latenciesMs = report!.latenciesMs.slice(warmUp);
+    const reports = await fleet.reports();
+    const used = await meter.facts(tasks, sum(reports.map((r) => r.cpuMs)) + enqueued.cpuMs);
+    const counted = reports.map((r) => r.latenciesMs.slice(Math.ceil(warmUp / processes)));
+    const latenciesMs = counted.flat();
     if (latenciesMs.length === 0) throw new Error(`${tasks} tasks began in time, and no more`);
     const at = (q: number): number => quantile(latenciesMs, q);
-    const rssMb = report!.rssBytesMax / MB;
+    const rssMb = Math.max(...reports.map((r) => r.rssBytesMax)) / MB;
+    const shares = sharesOf(reports.map((r) => r.latenciesMs.length));
+    const shared: Facts =
+      processes === 1 ? {} : { shareMinPercent: shares.min, shareMaxPercent: shares.max };
     // Who is behind when all is enqueued has no latency, only a backlog.
     const behind: Facts = cut ? { notBegun: total - tasks } : {};
     const facts = { p50Ms: at(0.5), p95Ms: at(0.95), p99Ms: at(0.99), tasks, ...behind, rssMb };
-    return { value: facts.p50Ms, facts: { ...facts, ...used } };
+    const chosen = value === "smallest share" ? shares.min : facts.p50Ms;
+    return { value: chosen, facts: { ...facts, ...shared, ...used } };
   } finally {
     await fleet.kill();
   }
+}
+
+function sum(values: readonly number[]): number {
+  return values.reduce((a, b) => a + b, 0);
 }

@@ -44,11 +44,13 @@ async function run(producer: Producer, job: EnqueueJob): Promise<Enqueued> {
 /** With how many tasks. */
 async function warmedUp(producer: Producer, job: EnqueueJob): Promise<number> {
   if (job.kind === "bulk") return lists(producer, WARM_UP, job.inFlight);
+  if (job.kind === "singles") return singles(producer, { ...job, count: WARM_UP });
   if (job.kind === "clients") return clients(producer, WARM_UP / 10, job.clients, job.deadlineMs);
   return 0;
 }
 
 function perform(producer: Producer, job: EnqueueJob): Promise<number> {
+  if (job.kind === "singles") return singles(producer, job);
   if (job.kind === "clients") return clients(producer, job.count, job.clients, job.deadlineMs);
   if (job.kind === "paced") return paced(producer, job);
   return lists(producer, job.count, job.inFlight);
@@ -63,8 +65,25 @@ async function lists(producer: Producer, count: number, inFlight: number): Promi
   return count;
 }
 
-async function clients(
+function singles(
   producer: Producer,
+  { count, inFlight, deadlineMs }: EnqueueJob & { kind: "singles" },
+): Promise<number> {
+  return callers((n) => producer.enqueueOne({ n }), count, inFlight, deadlineMs);
+}
+
+function clients(
+  producer: Producer,
+  count: number,
+  howMany: number,
+  deadlineMs: number,
+): Promise<number> {
+  return callers((n) => producer.enqueueWith!({ n }), count, howMany, deadlineMs);
+}
+
+/** So many callers, each of which waits for its call before it makes the next. */
+async function callers(
+  call: (n: number) => Promise<void>,
   count: number,
   howMany: number,
   deadlineMs: number,
@@ -72,13 +91,13 @@ async function clients(
   const untilMs = nowMs() + deadlineMs;
   let next = 0;
   let done = 0;
-  const client = async (): Promise<void> => {
+  const caller = async (): Promise<void> => {
     while (next < count && nowMs() < untilMs) {
-      await producer.enqueueWith!({ n: next++ });
+      await call(next++);
       done++;
     }
   };
-  await Promise.all(Array.from({ length: howMany }, client));
+  await Promise.all(Array.from({ length: howMany }, caller));
   return done;
 }
 

@@ -37,6 +37,13 @@ export type EnqueueJob =
   | { readonly kind: "fill"; readonly count: number; readonly inFlight: number }
   /** One list, or as many lists as there are calls in flight. */
   | { readonly kind: "bulk"; readonly count: number; readonly inFlight: number }
+  /** Single calls without a transaction, so many of them under way at any time. */
+  | {
+      readonly kind: "singles";
+      readonly count: number;
+      readonly inFlight: number;
+      readonly deadlineMs: number;
+    }
   /** One task and one row of the caller's own in a transaction, from so many clients. */
   | {
       readonly kind: "clients";

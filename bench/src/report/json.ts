@@ -19,6 +19,7 @@ function lineOf(result: Result): object {
     ratioToBestPostgresPeer: short(ratios.bestPostgresPeer ?? null),
     ratioToBullmqRedis: short(ratios.bullmqRedis ?? null),
     ratioToBase: short(ratios.base ?? null),
+    ratioToBaseCpu: short(ratios.baseCpu ?? null),
     base,
     unit,
     better: result.better,

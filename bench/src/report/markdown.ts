@@ -88,7 +88,16 @@ interface Column {
 }
 
 // The rest of the facts follow in the order in which they come.
-const FIRST_FACTS = ["p50Ms", "p95Ms", "p99Ms", "inversions", "overlaps", "peak", "peakPerKey"];
+const FIRST_FACTS = [
+  "cpuUsPerTask",
+  "p50Ms",
+  "p95Ms",
+  "p99Ms",
+  "inversions",
+  "overlaps",
+  "peak",
+  "peakPerKey",
+];
 const LAST_FACTS = ["nodeCpuMsPer1000", "databaseCpuMsPer1000", "walBytesPerTask", "rssMb"];
 
 function columnsOf(measured: readonly Measured[]): Column[] {

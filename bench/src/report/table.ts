@@ -13,6 +13,9 @@ import {
 } from "./words.js";
 import { ratioText, spreadText, type Measured } from "./words.js";
 
+// Stands beside the rate: it repeats on a busy machine, where a rate does not.
+const CPU = "cpuUsPerTask";
+
 /** For the terminal: medians with their spread, then facts, then how each subject was configured. */
 export function tableOf(results: readonly Result[]): string {
   const measured = [...byWorkload(results).values()].flatMap(ranked);
@@ -22,22 +25,24 @@ export function tableOf(results: readonly Result[]): string {
 
 function mainTable(measured: readonly Measured[]): string {
   const used = RATIOS.filter((ratio) => measured.some((r) => r.ratios[ratio] !== undefined));
-  const head = ["workload", "subject", "median", "unit", "min - max"];
+  const head = ["workload", "subject", "median", "unit", "min - max", factName(CPU)];
   const rows = measured.map((r) => [
     r.workload,
     r.subject.name,
     pretty(r.value),
     r.unit,
     spreadText(r),
+    r.facts[CPU] === undefined ? "" : factText(r.facts[CPU]),
     ...used.map((ratio) => ratioText(r.ratios[ratio])),
     r.base ?? "",
   ]);
   const heads = [...head, ...used.map((ratio) => `to ${RATIO_NAMES[ratio]}`), "base is"];
-  return columns([heads, ...rows], [2, 4, ...used.map((_, i) => head.length + i)]);
+  return columns([heads, ...rows], [2, 4, 5, ...used.map((_, i) => head.length + i)]);
 }
 
 function factsOf({ workload, subject, facts }: Measured): string {
-  const list = Object.entries(facts).map(([name, n]) => `${factName(name)}: ${factText(n)}`);
+  const others = Object.entries(facts).filter(([name]) => name !== CPU);
+  const list = others.map(([name, n]) => `${factName(name)}: ${factText(n)}`);
   return list.length === 0 ? "" : `${workload} (${subject.name}): ${list.join("; ")}\n`;
 }
 

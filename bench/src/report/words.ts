@@ -46,6 +46,7 @@ export const RATIO_NAMES: Readonly<Record<keyof Ratios, string>> = {
   bullmqRedis: "BullMQ on Redis",
   pureSql: "pure SQL",
   base: "base",
+  baseCpu: "base in CPU per task",
 };
 
 export const RATIOS = Object.keys(RATIO_NAMES) as readonly (keyof Ratios)[];
@@ -71,6 +72,9 @@ export function factName(name: string): string {
 const FACT_NAMES: Readonly<Record<string, string>> = {
   nodeCpuMsPer1000: "Node CPU, ms per 1,000",
   databaseCpuMsPer1000: "database CPU, ms per 1,000",
+  cpuUsPerTask: "CPU per task, us",
+  shareMinPercent: "smallest share, %",
+  shareMaxPercent: "largest share, %",
   walBytesPerTask: "WAL bytes per task",
   rssMb: "peak RSS, MB",
   p50Ms: "p50, ms",

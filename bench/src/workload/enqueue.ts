@@ -3,8 +3,9 @@ import { enqueueSubject, type Enqueuing } from "../measure/enqueue.js";
 import type { Workload } from "../workload.js";
 
 const CLIENTS = 8;
+const SINGLES = 50;
 
-/** Bulk enqueue by one producer, and single tasks with the caller's own transaction. */
+/** Bulk enqueue by one producer, concurrent single calls, and single tasks with the caller's own transaction. */
 export function enqueues(cast: Cast): Workload[] {
   return [
     workload(cast, "enqueue", "lists of tasks enqueued by one producer, one call in flight", {
@@ -17,6 +18,15 @@ export function enqueues(cast: Cast): Workload[] {
     }),
     workload(
       cast,
+      "enqueue-50",
+      `single tasks enqueued by one producer, ${SINGLES} calls in flight`,
+      {
+        kind: "singles",
+        inFlight: SINGLES,
+      },
+    ),
+    workload(
+      cast,
       "enqueue-tx",
       `one task and one row of the caller's own in a transaction, from ${CLIENTS} clients`,
       { kind: "clients", clients: CLIENTS },
@@ -27,7 +37,7 @@ export function enqueues(cast: Cast): Workload[] {
 function workload(cast: Cast, name: string, about: string, how: Enqueuing): Workload {
   const which = name === "enqueue" ? "all" : "tuned";
   // Without notifications single enqueues need not commit one after the other.
-  const further = how.kind === "clients" ? "polling" : undefined;
+  const further = how.kind !== "bulk" ? "polling" : undefined;
   const entrants = [cast.sluice("default"), ...cast.peers(which, further)];
   return {
     name,

@@ -1,10 +1,12 @@
 import type { Shape } from "../adapter.js";
 import type { Cast } from "../cast.js";
 import type { Keys } from "../inputs.js";
+import { TOTAL } from "../library/sluice/scene.js";
+import { awaitAll } from "../measure/awaited.js";
 import { drainSubject, type Drain } from "../measure/drain.js";
-import type { Base, Sizing, Workload } from "../workload.js";
+import type { Base, Sizing, Subject, Workload } from "../workload.js";
 import { keptOf } from "./kept.js";
-import { compared, UNLIMITED, unlimited } from "./unlimited.js";
+import { UNLIMITED, unlimited } from "./unlimited.js";
 
 /** A limit in words and numbers. */
 interface Case {
@@ -15,6 +17,7 @@ interface Case {
 }
 
 const SLEEP_MS = 5;
+const TOTAL_SLEEP_MS = 20;
 // More slots than permits in any of these processes: it is counted, and never full.
 const NEVER_BINDS = 1_000_000;
 const HUNDRED: Keys = { count: 100, arrangement: "interleaved" };
@@ -64,6 +67,10 @@ function noops(cast: Cast, { name, about, shape, keys }: Case): Workload {
 
 function sleepers(cast: Cast, { name, about, shape, keys }: Case): Workload {
   const drain = { ...drainOf(shape, keys), work: { sleepMs: SLEEP_MS } };
+  const ours = [
+    cast.sluice("history on"),
+    ...(name === "limit-10" ? [cast.sluice("default")] : []),
+  ];
   return {
     name: name === "limit-10" ? name : `${name}-5ms`,
     about: `tasks of ${SLEEP_MS} ms under ${about}`,
@@ -72,9 +79,7 @@ function sleepers(cast: Cast, { name, about, shape, keys }: Case): Workload {
     sizing: sizingOf(keys),
     base: idealOf(shape),
     kept: keptOf(shape),
-    subjects: [cast.sluice("history on"), ...cast.peers("tuned")].map((e) =>
-      drainSubject(e, drain),
-    ),
+    subjects: [...ours, ...cast.peers("tuned")].map((e) => drainSubject(e, drain)),
   };
 }
 
@@ -93,27 +98,78 @@ function idealOf({ limit }: Shape): Base {
   return { ideal: (limit * 1_000) / SLEEP_MS, words: "the ideal" };
 }
 
-/** What a limit costs that is never full: Sluice against itself. */
+/** How well four workers use the slots of one total, and of two that every task needs: nothing is set. */
+export function totals(cast: Cast): Workload {
+  const ours = cast.sluice("default");
+  const drain = { work: { sleepMs: TOTAL_SLEEP_MS }, processes: 4 };
+  const two = { scene: { name: "two-totals", beside: 0 } };
+  return {
+    name: `total-${TOTAL}`,
+    about: `tasks of ${TOTAL_SLEEP_MS} ms under a total of ${TOTAL}, 4 workers`,
+    unit: "tasks/s",
+    better: "more",
+    sizing: { by: "seconds", alike: true },
+    base: { ideal: (TOTAL * 1_000) / TOTAL_SLEEP_MS, words: "the ideal" },
+    subjects: [
+      drainSubject(ours, { shape: { limit: TOTAL }, ...drain }, "one total"),
+      drainSubject(ours, { shape: two, ...drain }, "two totals"),
+    ],
+  };
+}
+
+/** A limit that binds while somebody waits for the result of every task. */
+export function awaited(cast: Cast): Workload {
+  const drain = { shape: { limit: 10 }, work: { sleepMs: SLEEP_MS } };
+  return {
+    name: "limit-10-awaited",
+    about: `tasks of ${SLEEP_MS} ms under a limit of 10, and a process that awaits all results`,
+    unit: "tasks/s",
+    better: "more",
+    sizing: { by: "seconds", alike: true },
+    base: idealOf(drain.shape),
+    subjects: [
+      drainSubject(cast.sluice("default"), drain, "no result awaited"),
+      drainSubject(cast.sluice("default"), { ...drain, beside: awaitAll }, "all results awaited"),
+    ],
+  };
+}
+
+/**
+ * What a limit costs that is never full: Sluice against itself. With nothing set claims are ten times smaller, and what
+ * a claim pays for a limit weighs ten times as much.
+ */
 export function neverBinds(cast: Cast): Workload[] {
-  return [null, SLEEP_MS].map((sleepMs) => {
-    const work = sleepMs === null ? {} : { work: { sleepMs } };
-    return {
-      name: sleepMs === null ? "never-binds" : "never-binds-5ms",
-      about: `${sleepMs === null ? "no-ops" : `tasks of ${sleepMs} ms`} under a limit of a million, which never binds`,
-      unit: "tasks/s",
-      better: "more",
-      sizing: { by: "seconds", alike: true },
-      base: { subject: UNLIMITED },
-      subjects: [
-        // Its times are noted as well, so that both sides do the same.
-        unlimited(cast, { ...work, watch: true }),
-        compared(cast, "a named limit", { shape: { limit: NEVER_BINDS }, ...work }),
-        compared(cast, "the type's own concurrency", {
-          shape: { scene: { name: "own-limit", beside: 0 } },
-          ...work,
-          watch: true,
-        }),
-      ],
-    };
-  });
+  return [
+    neverBindsOf(cast, "never-binds", "no-ops", "history on"),
+    neverBindsOf(cast, "never-binds-default", "no-ops, nothing set,", "default"),
+    neverBindsOf(cast, "never-binds-5ms", `tasks of ${SLEEP_MS} ms`, "history on", {
+      work: { sleepMs: SLEEP_MS },
+    }),
+  ];
+}
+
+function neverBindsOf(
+  cast: Cast,
+  name: string,
+  what: string,
+  variant: "history on" | "default",
+  work: Pick<Drain, "work"> = {},
+): Workload {
+  const entrant = cast.sluice(variant);
+  // The times of all are noted, so that all do the same.
+  const subject = (of: string, shape: Shape): Subject =>
+    drainSubject(entrant, { shape, ...work, watch: true }, of);
+  return {
+    name,
+    about: `${what} under a limit of a million, which never binds`,
+    unit: "tasks/s",
+    better: "more",
+    sizing: { by: "seconds", alike: true },
+    base: { subject: UNLIMITED },
+    subjects: [
+      subject(UNLIMITED, {}),
+      subject("a named limit", { limit: NEVER_BINDS }),
+      subject("the type's own concurrency", { scene: { name: "own-limit", beside: 0 } }),
+    ],
+  };
 }

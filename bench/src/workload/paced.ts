@@ -1,5 +1,5 @@
 import type { Cast } from "../cast.js";
-import { pacedSubject } from "../measure/paced.js";
+import { pacedSubject, type Pace } from "../measure/paced.js";
 import type { Reading, Workload } from "../workload.js";
 
 const APART_MS = 20;
@@ -41,6 +41,29 @@ export function sustained(cast: Cast): Workload[] {
       readings: [p99Of(name, about)],
     };
   });
+}
+
+/** Whether three workers get a third each of a load that none of them is busy with. */
+export function shares(cast: Cast): Workload {
+  const perSecond = 1_000;
+  const each = (perSecond * TICK_MS) / 1_000;
+  const pace: Pace = {
+    each,
+    everyMs: TICK_MS,
+    warmUp: perSecond / 10,
+    processes: 3,
+    value: "smallest share",
+  };
+  const entrants = [cast.sluice("default"), ...cast.peers("tuned")];
+  return {
+    name: "shares",
+    about: "1,000 tasks a second for three workers: the smallest share of a worker",
+    unit: "%",
+    better: "more",
+    sizing: { by: "rate", perSecond },
+    base: { ideal: 100 / 3, words: "a third" },
+    subjects: entrants.map((entrant) => pacedSubject(entrant, pace)),
+  };
 }
 
 function p99Of(name: string, about: string): Reading {

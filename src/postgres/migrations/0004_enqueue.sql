@@ -4,7 +4,8 @@
 -- Lists of texts arrive as one string, records split by U+001E and fields by U+001F, which neither
 -- JSON text nor a checked key can contain: three times cheaper than an array in the driver.
 -- p_limits: the limits of every task here, in order. p_keys: per task, a key for each of those
--- limits that has a per-key part. p_orders, p_idempotency: '' for a task without. p_trace: of all of them.
+-- limits that has a per-key part. p_orders, p_idempotency: '' for a task without. p_trace: one
+-- for all of them, or one per task and '' for a task without.
 create function sluice.enqueue_many(
   p_stream int, p_priority int, p_attempts int, p_inputs text,
   p_limits int[] default null, p_keys text default null, p_orders text default null, p_order_blocks boolean default false,
@@ -19,22 +20,24 @@ declare
   v_run_at timestamptz := coalesce(p_run_at, sluice.clock() + p_delay_ms * interval '1 millisecond');
   v_later timestamptz := case when v_run_at > sluice.clock() then v_run_at end;
   v_fresh boolean[];
+  v_traces text[] := string_to_array(p_trace, E'\x1e', '');
 begin
   -- guard: the door -> test/postgres/attacks.test.ts: "attack 6: bad lanes are refused at the door"
   if p_priority is null or p_priority not between -32000 and 32000 then perform sluice.refuse('invalid_option', 'priority must be an integer from -32000 to 32000'); end if;
   v_rank := -p_priority;
   if p_attempts is null or p_attempts not between 1 and 32000 then perform sluice.refuse('invalid_option', 'attempts must be an integer from 1 to 32000'); end if;
-  if not exists (select from sluice.stream where id = p_stream) then perform sluice.refuse('unknown_queue', 'no such queue and type'); end if;
-  ids := array(select nextval('sluice.task_id') from generate_series(1, v_count));
+  if cardinality(v_traces) = 1 then v_traces := array_fill(v_traces[1], array[v_count]); end if;
+  select array(select nextval('sluice.task_id') from generate_series(1, v_count)) into ids from sluice.stream where id = p_stream;
+  if not found then perform sluice.refuse('unknown_queue', 'no such queue and type'); end if;
   if p_idempotency is not null then
     select f.ids, f.fresh into ids, v_fresh
     from sluice.claim_keys(p_stream, ids, string_to_array(p_idempotency, E'\x1e'), v_inputs, p_idempotency_ms) f;
     existed := array(select not f from unnest(v_fresh) f);
   end if;
   if p_limits is null and p_orders is null then
-    perform sluice.insert_plain(p_stream, v_rank, p_attempts::smallint, ids, v_inputs, 0, v_later, v_fresh, p_trace);
+    perform sluice.insert_plain(p_stream, v_rank, p_attempts::smallint, ids, v_inputs, 0, v_later, v_fresh, v_traces);
   else
-    perform sluice.insert_placed(p_stream, v_rank, p_attempts::smallint, ids, v_inputs, p_limits, p_keys, p_orders, p_order_blocks, v_later, v_fresh, p_trace);
+    perform sluice.insert_placed(p_stream, v_rank, p_attempts::smallint, ids, v_inputs, p_limits, p_keys, p_orders, p_order_blocks, v_later, v_fresh, v_traces);
   end if;
   -- guard: what is due later is looked at in time -> test/postgres/keeper.test.ts: "of tasks scheduled for soon the first tells the leader, those that are due after its next look do not"
   if v_later is not null then perform sluice.look_by(v_later);
@@ -42,16 +45,16 @@ begin
 end $$;
 
 create function sluice.insert_plain(
-  p_stream int, p_rank smallint, p_attempts smallint, p_ids bigint[], p_inputs json[], p_gate int, p_later timestamptz, p_fresh boolean[], p_trace text)
+  p_stream int, p_rank smallint, p_attempts smallint, p_ids bigint[], p_inputs json[], p_gate int, p_later timestamptz, p_fresh boolean[], p_traces text[])
 returns void language plpgsql set plan_cache_mode = force_generic_plan set jit = off as $$
 begin
   if p_fresh is not null then
-    select array_agg(id order by id), array_agg(input order by id) into p_ids, p_inputs
-    from unnest(p_ids, p_inputs, p_fresh) u(id, input, fresh) where fresh;
+    select array_agg(id order by id), array_agg(input order by id), array_agg(trace order by id) into p_ids, p_inputs, p_traces
+    from unnest(p_ids, p_inputs, p_fresh, p_traces) u(id, input, fresh, trace) where fresh;
     if p_ids is null then return; end if;
   end if;
   insert into sluice.task (id, stream, rank, attempts_max, gate, input, trace, due_at)
-  select id, p_stream, p_rank, p_attempts, p_gate, input, p_trace, p_later from unnest(p_ids, p_inputs) u(id, input);
+  select id, p_stream, p_rank, p_attempts, p_gate, input, trace, p_later from unnest(p_ids, p_inputs, p_traces) u(id, input, trace);
   if p_later is not null then
     insert into sluice.scheduled (id, run_at, attempt, held) select id, p_later, 0, 0 from unnest(p_ids) id;
   elsif p_gate = 0 then
@@ -82,43 +85,43 @@ $$ select 1 + p_limit % 32 $$;
 -- window, which comes before keys: an item that waits there keeps none of the slots that others want.
 create function sluice.insert_placed(
   p_stream int, p_rank smallint, p_attempts smallint, p_ids bigint[], p_inputs json[], p_limits int[], p_keys text, p_orders text,
-  p_order_blocks boolean, p_later timestamptz, p_fresh boolean[], p_trace text, p_window bigint default null, p_window_name text default null)
+  p_order_blocks boolean, p_later timestamptz, p_fresh boolean[], p_traces text[], p_window bigint default null, p_window_name text default null)
 returns void language plpgsql set plan_cache_mode = force_generic_plan set jit = off as $$
 declare
-  v_secret text := (select value from sluice.setting where name = 'lane_secret');
   v_count int := cardinality(p_ids);
   v_keys text[] := string_to_array(p_keys, E'\x1e');
   v_orders text[] := string_to_array(p_orders, E'\x1e', '');
-  v_gate int; v_keyed int[];
+  v_known boolean; v_totals int[]; v_keyed int[]; v_gate int;
 begin
   if cardinality(p_limits) > 8 then perform sluice.refuse('invalid_option', 'a task has at most 8 limits'); end if;
   perform sluice.hold_limits(p_limits);
-  if exists (select from unnest(p_limits) l where not exists (select from sluice.limits where id = l)) then
-    perform sluice.refuse('unknown_limit', 'no such limit'); end if;
-  v_gate := sluice.gate_of(array(select distinct l.id from sluice.limits l where l.id = any (p_limits) and l.total_declared is not null order by l.id));
-  select array_agg(l.id order by u.n) into v_keyed
-  from unnest(p_limits) with ordinality u(id, n) join sluice.limits l on l.id = u.id where l.per_key_declared is not null;
+  select count(*) = count(l.id), array_agg(distinct l.id order by l.id) filter (where l.total_declared is not null),
+    array_agg(l.id order by u.n) filter (where l.per_key_declared is not null)
+  into v_known, v_totals, v_keyed
+  from unnest(p_limits) with ordinality u(id, n) left join sluice.limits l on l.id = u.id;
+  if not v_known then perform sluice.refuse('unknown_limit', 'no such limit'); end if;
+  v_gate := sluice.gate_of(v_totals);
   if v_orders is not null and cardinality(v_orders) <> v_count or v_keys is not null and cardinality(v_keys) <> v_count then
     perform sluice.refuse('key_missing', 'every task needs its keys'); end if;
   if v_keyed is not null and v_keys is null then perform sluice.refuse('key_missing', 'a limit per key needs a key'); end if;
   -- Ignored, it would let the task past a limit that its sender believes in.
   if v_keyed is null and v_keys is not null then perform sluice.refuse('limit_shape', 'a key was given, but none of the limits is per key'); end if;
   if v_keyed is null and v_orders is null and p_window is null then
-    perform sluice.insert_plain(p_stream, p_rank, p_attempts, p_ids, p_inputs, v_gate, p_later, p_fresh, p_trace);
+    perform sluice.insert_plain(p_stream, p_rank, p_attempts, p_ids, p_inputs, v_gate, p_later, p_fresh, p_traces);
     return;
   end if;
   perform sluice.insert_laned(p_stream, p_rank, p_attempts, v_gate, p_ids, p_inputs, p_later, p_fresh, v_orders, v_keys,
-    v_keyed, case when p_order_blocks then -1 else 0 end, v_secret,
-    (select unserved from sluice.stream where id = p_stream), p_trace, p_window, p_window_name);
+    v_keyed, case when p_order_blocks then -1 else 0 end, (select value from sluice.setting where name = 'lane_secret'),
+    (select unserved from sluice.stream where id = p_stream), p_traces, p_window, p_window_name);
 end $$;
 
 create function sluice.insert_laned(
   p_stream int, p_rank smallint, p_attempts smallint, p_gate int, p_ids bigint[], p_inputs json[], p_later timestamptz, p_fresh boolean[],
-  p_orders text[], p_keys text[], p_keyed int[], p_order_limit int, p_secret text, p_unserved boolean, p_trace text, p_window bigint default null, p_window_name text default null)
+  p_orders text[], p_keys text[], p_keyed int[], p_order_limit int, p_secret text, p_unserved boolean, p_traces text[], p_window bigint default null, p_window_name text default null)
 returns void language plpgsql set plan_cache_mode = force_generic_plan set jit = off as $$
 begin
   with item as materialized (
-    select u.id, u.input, u.order_key,
+    select u.id, u.input, u.order_key, u.trace,
       case when u.order_key is not null then array[sluice.lane_id(1, u.order_key, p_secret)] end
         || case when p_window is not null then array[p_window] end || k.lanes as lanes,
       case when u.order_key is not null then array[p_order_limit] end
@@ -126,7 +129,7 @@ begin
       case when u.order_key is not null then array[u.order_key] end
         || case when p_window is not null then array[p_window_name] end || k.names as lane_keys,
       k.bad
-    from unnest(p_ids, p_inputs, p_orders, p_keys, p_fresh) u(id, input, order_key, keys, fresh)
+    from unnest(p_ids, p_inputs, p_orders, p_keys, p_fresh, p_traces) u(id, input, order_key, keys, fresh, trace)
     left join lateral (
       -- By limit, each lane once: a lane twice in one task would wait for itself for ever.
       select array_agg(lane order by limit_id, lane) as lanes, array_agg(limit_id order by limit_id, lane) as limits,
@@ -143,7 +146,7 @@ begin
   ), tasks as (
     insert into sluice.task (id, stream, rank, attempts_max, gate, lanes, lane_limits, lane_keys, input, trace, due_at)
     select id, p_stream, p_rank, p_attempts, p_gate, lanes, lane_limits, lane_keys,
-      case when bad then sluice.refuse_keys() else input end, p_trace, p_later from item
+      case when bad then sluice.refuse_keys() else input end, trace, p_later from item
   ), later as (
     insert into sluice.scheduled (id, run_at, attempt, held) select id, p_later, 0, 0 from item where p_later is not null
   ), readies as (

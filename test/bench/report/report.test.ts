@@ -69,6 +69,29 @@ test("a terminal's table has the best first, and who cannot below it", () => {
   );
 });
 
+test("the tables show CPU per task beside the rate, and JSON has its ratio to the base", () => {
+  const facts = { cpuUsPerTask: 17.25, nodeCpuMsPer1000: 7, databaseCpuMsPer1000: 10.25 };
+  const results = workload("drain-1", "no-ops", [
+    [subjects.on, 1_000, { facts, ratios: { base: 0.9, baseCpu: 1.15 } }],
+    [subjects.boss, 500],
+  ]);
+  const [head, ours, peer] = tableOf(results)
+    .split("\n")
+    .map((line) => line.split(/ {2,}/));
+  const at = head!.indexOf("CPU per task, us");
+  expect(head!.slice(at - 2, at + 3)).toEqual([
+    "unit",
+    "min - max",
+    "CPU per task, us",
+    "to base",
+    "to base in CPU per task",
+  ]);
+  expect(ours!.slice(at, at + 3)).toEqual(["17.3", "0.90x", "1.15x"]);
+  expect(peer).not.toContain("17.3");
+  expect(markdownOf(results, about)).toContain("| to base in CPU per task | CPU per task, us |");
+  expect(lines(results)[0]).toMatchObject({ ratioToBaseCpu: 1.15, cpuUsPerTask: 17.25 });
+});
+
 test("each configuration is told once, and by workload where a variant has several", () => {
   const setTwice = { ...subjects.off, config: "with more permits" };
   const results = [...sample, ...workload("permits", "many at once", [[setTwice, 300]], "ms")];

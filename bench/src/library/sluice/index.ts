@@ -21,6 +21,12 @@ export const sluice: Library = {
       keepHistory: true,
       numbers: {},
     }),
+    ...(["high", "io", "throughput"] as const).map((preset) =>
+      variant(`preset ${preset}`, `nothing but the preset ${preset} is set`, {
+        keepHistory: true,
+        numbers: { preset },
+      }),
+    ),
     variant("metrics off", `${TUNED_CONFIG}; nothing is counted`, {
       keepHistory: true,
       numbers: { ...TUNED, metrics: { enabled: false } },

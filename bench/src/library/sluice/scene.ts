@@ -34,12 +34,22 @@ const plain = contract(TYPE);
 const nobodys = contract("nobodys");
 const stuck = contract("stuck", { limits: [limit("full", { total: 1 })] });
 const own = contract(TYPE, { concurrency: NEVER_BINDS });
+/** The slots of each total in `total-12`. */
+export const TOTAL = 12;
+const twoTotals = contract(TYPE, {
+  limits: [limit("first-total", { total: TOTAL }), limit("second-total", { total: TOTAL })],
+});
 
 export const scenes = {
   /** A type's own concurrency, which has no word among shapes. */
   "own-limit": {
     pieces: () => [{ contract: own, counted: true }],
     fill: async (sluice, inputs) => void (await sluice.enqueueMany(own, inputs)),
+  },
+  /** Every task needs a slot of two totals, which have a word each among shapes only for one. */
+  "two-totals": {
+    pieces: () => [{ contract: twoTotals, counted: true }],
+    fill: async (sluice, inputs) => void (await sluice.enqueueMany(twoTotals, inputs)),
   },
   /** A million tasks of a limit of 1, whose slot a hanging task holds; this worker serves both. */
   blocked: {

@@ -1,0 +1,262 @@
+import { AsyncResource } from "node:async_hooks";
+import { isSluiceError, type ErrorCode, type SluiceError } from "../core/error.js";
+import type { TaskTerms } from "../core/terms.js";
+import type { Prepared, Shared } from "./prepare.js";
+import { Shapes } from "./shape.js";
+
+/** One task that waits to be sent. */
+interface Call {
+  readonly item: Prepared;
+  readonly trace: string | null;
+  resolve(id: string): void;
+  reject(e: unknown): void;
+}
+
+/** Inserts tasks of one shape in one statement, and returns their ids in the same order. */
+export type SendBatch = (
+  terms: TaskTerms<never>,
+  common: Shared,
+  batch: { readonly items: readonly Prepared[]; readonly traces: readonly (string | null)[] },
+) => Promise<readonly string[]>;
+
+/** Calls of one shape: one statement. */
+interface Batch {
+  /** Ascends with each new batch. A batch only ever waits for older ones, so none wait in a circle. */
+  readonly age: number;
+  readonly shape: string;
+  /** Where calls find it while it is open. */
+  readonly slot: string;
+  readonly terms: TaskTerms<never>;
+  readonly common: Shared;
+  readonly calls: Call[];
+  bytes: number;
+  sent: boolean;
+  stalled: boolean;
+  /** Older batches that must have ended before this one is sent. */
+  readonly awaits: Set<Batch>;
+  readonly followers: Set<Batch>;
+  /** Runs a function in the asynchronous context of the first call. */
+  readonly inContext: <T>(fn: () => T) => T;
+}
+
+const BATCH_TASKS_MAX = 1_000;
+const BATCH_BYTES_MAX = 1024 * 1024;
+// A statement that has been under way for so long no longer holds up the next of its shape.
+const STALLED_MS = 1_000;
+/** Errors that every call of the statement would get. Any other one may be the fault of a single call. */
+const FAULT_OF_NO_CALL: readonly ErrorCode[] = [
+  "closed",
+  "database_busy",
+  // guard: a statement whose reply is lost is not sent again -> test/client/batcher.test.ts: "every call of a statement whose reply is lost rejects, and the statement is not sent again"
+  "database_unavailable",
+  "not_permitted",
+  "prepare_unsupported",
+  "schema_missing",
+];
+
+/**
+ * Group commit of concurrent enqueues. A call is sent at once unless a statement of its shape is under way; the calls
+ * that come meanwhile share the next one. No call waits for a timer.
+ *
+ * - Each call keeps its own outcome. A statement that is refused is sent again in halves, down to the call at fault.
+ *   After a lost reply nobody knows whether the statement committed, so all of its calls reject, as they would alone.
+ * - Calls of one shape get ascending ids in the order in which they were made.
+ * - Tasks of one order key are sent in the order of their calls, whatever their shapes: a batch is sent only when the
+ *   batches that hold earlier tasks of its order keys have ended.
+ */
+export class Batcher {
+  readonly #send: SendBatch;
+  readonly #statementsMax: number;
+  readonly #shapes = new Shapes();
+  /** Batches that still take calls. */
+  readonly #open = new Map<string, Batch>();
+  readonly #unsent = new Set<Batch>();
+  /** The unsent batches that wait for no batch of another shape, the oldest first. */
+  readonly #ready = new Set<Batch>();
+  /** Shapes of which a statement is under way that has not stalled. */
+  readonly #busy = new Set<string>();
+  /** The youngest batch that holds a task of an order key and has not ended. */
+  readonly #latest = new Map<string, Batch>();
+  #age = 0;
+  #underWay = 0;
+  #pumping = false;
+  #closed: SluiceError | null = null;
+
+  /** statementsMax: how many statements may be under way at once. */
+  constructor(send: SendBatch, statementsMax: number) {
+    this.#send = send;
+    this.#statementsMax = statementsMax;
+  }
+
+  /** Enqueues one task and returns its id. */
+  add(
+    terms: TaskTerms<never>,
+    common: Shared,
+    item: Prepared,
+    trace: string | null,
+  ): Promise<string> {
+    return new Promise((resolve, reject) => {
+      if (this.#closed !== null) return reject(this.#closed);
+      const batch = this.#batchFor(terms, common, item);
+      batch.calls.push({ item, trace, resolve, reject });
+      batch.bytes += bytesOf(item);
+      if (item.order !== null) this.#latest.set(item.order, batch);
+      void this.#pumpSoon();
+    });
+  }
+
+  /** Rejects what has not been sent. */
+  close(reason: SluiceError): void {
+    this.#closed = reason;
+    for (const { calls } of this.#unsent) for (const call of calls) call.reject(reason);
+    for (const list of [this.#unsent, this.#ready, this.#open, this.#latest]) list.clear();
+  }
+
+  /** The open batch that takes this task, or a new one. */
+  #batchFor(terms: TaskTerms<never>, common: Shared, item: Prepared): Batch {
+    const shape = this.#shapes.of(terms, common, item);
+    const of = { shape, terms, common };
+    const behind = item.order === null ? undefined : this.#latest.get(item.order);
+    if (behind === undefined) return this.#batchIn(shape, of, item);
+    const isOpen = behind.shape === shape && this.#open.get(behind.slot) === behind;
+    if (isOpen && hasRoom(behind, item)) return behind;
+    // Tasks that wait for another shape share no batch with tasks that do not.
+    const slot = isNextAnyway(behind, shape) ? shape : `${shape} behind`;
+    const batch = this.#batchIn(slot, of, item, behind);
+    // guard: order keys keep the order of calls -> test/client/batcher.test.ts: "concurrent enqueues of one order key keep the order of the calls although their priorities differ"
+    follow(batch, behind);
+    return batch;
+  }
+
+  #batchIn(
+    slot: string,
+    of: Pick<Batch, "shape" | "terms" | "common">,
+    item: Prepared,
+    behind?: Batch,
+  ): Batch {
+    const open = this.#open.get(slot);
+    const isYounger = open !== undefined && open.age > (behind?.age ?? 0);
+    if (isYounger && hasRoom(open, item)) return open;
+    const batch: Batch = {
+      ...of,
+      age: ++this.#age,
+      slot,
+      calls: [],
+      bytes: 0,
+      sent: false,
+      stalled: false,
+      awaits: new Set(),
+      followers: new Set(),
+      inContext: AsyncResource.bind((fn) => fn()),
+    };
+    this.#open.set(slot, batch);
+    this.#unsent.add(batch);
+    if (slot === of.shape) this.#ready.add(batch);
+    return batch;
+  }
+
+  /** After the calls of this tick, so that they share a statement. */
+  async #pumpSoon(): Promise<void> {
+    if (this.#pumping) return;
+    this.#pumping = true;
+    await Promise.resolve();
+    this.#pumping = false;
+    this.#pump();
+  }
+
+  #pump(): void {
+    for (const batch of this.#ready) {
+      if (this.#underWay >= this.#statementsMax) return;
+      if (!this.#busy.has(batch.shape) && batch.awaits.size === 0) void this.#run(batch);
+    }
+  }
+
+  async #run(batch: Batch): Promise<void> {
+    const { shape, calls } = batch;
+    batch.sent = true;
+    this.#shut(batch);
+    this.#unsent.delete(batch);
+    this.#ready.delete(batch);
+    this.#underWay++;
+    this.#busy.add(shape);
+    const stalled = setTimeout(() => this.#stall(batch), STALLED_MS);
+    stalled.unref();
+    await batch.inContext(() => this.#deliver(batch, calls));
+    clearTimeout(stalled);
+    this.#underWay--;
+    if (!batch.stalled) this.#busy.delete(shape);
+    this.#end(batch);
+    this.#pump();
+  }
+
+  /** Lets the next batch of its shape pass. What has to come after it still does, and takes no others along. */
+  #stall(batch: Batch): void {
+    batch.stalled = true;
+    this.#busy.delete(batch.shape);
+    for (const follower of batch.followers) this.#shut(follower);
+    this.#pump();
+  }
+
+  #end(batch: Batch): void {
+    for (const { item } of batch.calls) {
+      if (item.order !== null && this.#latest.get(item.order) === batch)
+        this.#latest.delete(item.order);
+    }
+    for (const follower of batch.followers) {
+      follower.awaits.delete(batch);
+      if (follower.awaits.size === 0 && this.#unsent.has(follower)) this.#ready.add(follower);
+    }
+  }
+
+  /** It takes no more calls. */
+  #shut(batch: Batch): void {
+    if (this.#open.get(batch.slot) === batch) this.#open.delete(batch.slot);
+  }
+
+  /** Never rejects: every call gets its own outcome. */
+  async #deliver(batch: Batch, calls: readonly Call[]): Promise<void> {
+    try {
+      if (this.#closed !== null) throw this.#closed;
+      const items = calls.map((call) => call.item);
+      const traces = calls.map((call) => call.trace);
+      const ids = await this.#send(batch.terms, batch.common, { items, traces });
+      for (const [i, call] of calls.entries()) call.resolve(ids[i]!);
+    } catch (e) {
+      // guard: a refused call is refused alone -> test/client/batcher.test.ts: "a refused call rejects alone, and the calls that shared its statement succeed"
+      if (calls.length > 1 && mayBeOfOneCall(e)) return this.#deliverHalves(batch, calls);
+      for (const call of calls) call.reject(e);
+    }
+  }
+
+  async #deliverHalves(batch: Batch, calls: readonly Call[]): Promise<void> {
+    const half = Math.ceil(calls.length / 2);
+    await this.#deliver(batch, calls.slice(0, half));
+    await this.#deliver(batch, calls.slice(half));
+  }
+}
+
+/** Whether a batch of this shape would have to wait for that one even without a common order key. */
+function isNextAnyway(behind: Batch, shape: string): boolean {
+  if (behind.shape !== shape || behind.stalled) return false;
+  return behind.sent || behind.awaits.size === 0;
+}
+
+function follow(batch: Batch, older: Batch): void {
+  batch.awaits.add(older);
+  older.followers.add(batch);
+}
+
+function hasRoom(batch: Batch, item: Prepared): boolean {
+  return batch.calls.length < BATCH_TASKS_MAX && batch.bytes + bytesOf(item) <= BATCH_BYTES_MAX;
+}
+
+/** Its share of the statement's text, roughly. */
+function bytesOf({ input, order, limits }: Prepared): number {
+  const keys = limits.reduce((sum, { key }) => sum + (key?.length ?? 0), 0);
+  return input.length + (order?.length ?? 0) + keys;
+}
+
+/** Whether a statement that failed may have failed because of one of its calls. */
+function mayBeOfOneCall(e: unknown): boolean {
+  return !FAULT_OF_NO_CALL.some((code) => isSluiceError(e, code));
+}

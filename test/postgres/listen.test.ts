@@ -1,0 +1,63 @@
+import pg from "pg";
+import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
+import { nextPollMs, POLL_MS_MIN } from "../../src/client/ended.js";
+import { silentLogger } from "../../src/core/ports.js";
+import { Database } from "../../src/postgres/database.js";
+import { Listener } from "../../src/postgres/listen.js";
+import { freshDatabase, type TestDatabase } from "../support/database.js";
+
+let database: TestDatabase;
+beforeAll(async () => {
+  database = await freshDatabase();
+});
+afterAll(() => database.drop());
+
+/** A listener, and a connection that notifies it. */
+async function listening() {
+  const db = new Database({ url: database.url });
+  const listener = new Listener(db, { log: silentLogger });
+  await listener.start();
+  const client = new pg.Client(database.url);
+  await client.connect();
+  onTestFinished(async () => {
+    await client.end();
+    await listener.close();
+    await db.close();
+  });
+  const notify = (payload: string): Promise<unknown> =>
+    client.query("select pg_notify('sluice', $1)", [payload]);
+  return { listener, client, notify };
+}
+
+test("who waits for one payload hears it, and no other", async () => {
+  const { listener, notify } = await listening();
+  const heard: string[] = [];
+  const all = new Promise<void>((resolve) => {
+    listener.on((payload) => payload === "last" && resolve());
+  });
+  listener.onPayload("done:1", () => heard.push("first"));
+  listener.onPayload("done:1", () => heard.push("second"));
+  const stop = listener.onPayload("done:2", () => heard.push("stopped"));
+  listener.onPayload("done:3", () => heard.push("third"));
+  stop();
+  for (const payload of ["done:1", "done:2", "done:30", "last"]) await notify(payload);
+  await all;
+  expect(heard).toEqual(["first", "second"]);
+});
+
+test("who waits for one payload hears when the listener has reconnected", async () => {
+  const { listener, client } = await listening();
+  const again = new Promise<void>((resolve) => void listener.onPayload("done:1", resolve));
+  await client.query(
+    "select pg_terminate_backend(pid) from pg_stat_activity where query like 'listen %' and datname = current_database()",
+  );
+  await again;
+  expect(listener.hears).toBe(true);
+});
+
+test("a wait looks again soon once, and then once a second while notifications arrive", () => {
+  expect(nextPollMs(POLL_MS_MIN, { hears: true })).toBe(1_000);
+  expect(nextPollMs(POLL_MS_MIN, { hears: false })).toBe(75);
+  expect(nextPollMs(POLL_MS_MIN, null)).toBe(75);
+  expect(nextPollMs(900, { hears: false })).toBe(1_000);
+});
