@@ -1,12 +1,13 @@
-/** Claims start at this size if none is set, and grow to the maximum. */
+/** Claims start at this size if none is set. */
 export const BATCH_START = 50;
-export const BATCH_MAX = 500;
+// And grow to this.
+const BATCH_MAX = 500;
 
 // Tasks that stay longer than this in a worker might have started sooner in another one.
 const IN_HAND_MS_MAX = 50;
 
 /** What a claim was answered with, and how the worker stands then. */
-export interface Answer {
+interface Answer {
   readonly want: number;
   readonly claimed: number;
   /** Tasks in this worker, and how many it has completed so far. */
