@@ -1,15 +1,25 @@
 import { expect, test } from "vitest";
 import { Scene } from "../support/sql.js";
 import {
+  bestOfAll,
   freeGroup,
+  keptShared,
+  kindInHand,
+  laterUse,
   lateFlag,
   missedSlot,
+  noGrowth,
+  oneOfMany,
+  ownSharedSlot,
   pagesBeside,
   returnedSlots,
+  rowsOfOneKind,
   sharedTotal,
   slotsLeft,
 } from "./schedules/kinds.js";
-import { observe, wanted } from "./schedules/schedule.js";
+import { observe, wanted, type Schedule } from "./schedules/schedule.js";
+
+const holds = async (s: Schedule): Promise<void> => expect(await observe(s)).toEqual(wanted(s));
 
 test("a task of a free group is claimed at once beside thousands of full groups", async () => {
   expect(await observe(freeGroup)).toEqual(wanted(freeGroup));
@@ -37,6 +47,26 @@ test("a slot of a total that thousands of sets share starts one task", async () 
 test("tasks that waited before their stream had many groups are claimed", async () => {
   expect(await observe(lateFlag)).toEqual(wanted(lateFlag));
 });
+
+test("a note of a slot is not used up while what it wakes is in another claim's hand", () =>
+  holds(kindInHand));
+
+test("a slot whose return was noted for another stream alone is found", () => holds(laterUse));
+
+test("a kind keeps its note while another claim deletes an older one", () => holds(rowsOfOneKind));
+
+test("the slot of a total that many groups share goes to the best task of all groups", () =>
+  holds(bestOfAll));
+
+test("a step uses the slot of a shared total that it has freed itself", () => holds(ownSharedSlot));
+
+test("a slot that is kept for a task of one of many groups is found by it", () =>
+  holds(keptShared));
+
+test("of a hundred groups at a shared total the one that can run is found by one claim", () =>
+  holds(oneOfMany));
+
+test("groups that are full for long leave no notes behind", () => holds(noGrowth));
 
 test("a claim reads no more pages beside 2,000 full groups than beside 100", async () => {
   const pages: number[] = [];

@@ -43,7 +43,15 @@ import { reliefOfTheBusy, ringBesideReserve } from "./schedules/on-call.js";
 import { newSetStaysOpen, serializableKeys } from "./schedules/open.js";
 import { betterElsewhere, nobodyForTheBetter } from "./schedules/rivals.js";
 import { newKey, rivalInHand, sharedTotal } from "./schedules/turns.js";
-import { freeGroup, lateFlag, missedSlot, returnedSlots, slotsLeft } from "./schedules/kinds.js";
+import {
+  freeGroup,
+  kindInHand,
+  laterUse,
+  lateFlag,
+  missedSlot,
+  returnedSlots,
+  slotsLeft,
+} from "./schedules/kinds.js";
 import { observe, wanted, type Schedule } from "./schedules/schedule.js";
 import {
   cancelBesideHandOver,
@@ -1353,6 +1361,25 @@ const mutants: readonly Mutant[] = [
     in: "wake_kinds",
     edits: [["> 0 then 0 else k.blocker end", "> 0 and false then 0 else k.blocker end"]],
     schedule: missedSlot,
+    seen: { after: 0 },
+  },
+  {
+    guard: "a note stays while its total blocks anything",
+    in: "wake_kinds",
+    edits: [
+      [
+        "or not exists (select from sluice.waiting_kind b",
+        "or true or not exists (select from sluice.waiting_kind b",
+      ],
+    ],
+    schedule: kindInHand,
+    seen: { after: 0 },
+  },
+  {
+    guard: "a blocker with room is lifted",
+    in: "note_kinds",
+    edits: [["where sluice.free_slots(b.blocker, null, null) > 0", "where false"]],
+    schedule: laterUse,
     seen: { after: 0 },
   },
   {

@@ -155,11 +155,14 @@ create index gated_holder on sluice.gated ((lanes[cardinality(lanes)]), rank, id
   where lanes[cardinality(lanes)] >> 60 > 1;
 
 -- Kinds of a stream with many totals that may have tasks in gated; see 0027_kinds.sql. blocker: a total that a claim
--- found full, 0 for none. fresh: the claim that found it full may have missed a slot that came back meanwhile.
+-- found full, 0 for none. fresh: the claim that found it full may have missed a slot that came back meanwhile. rank,
+-- turn: of its first task at that time.
 create table sluice.waiting_kind (
-  stream int not null, gate int not null, blocker int not null default 0, fresh boolean not null default false
+  stream int not null, gate int not null, blocker int not null default 0, fresh boolean not null default false,
+  rank smallint not null default 0, turn bigint not null default 0
 );
 create index waiting_kind_next on sluice.waiting_kind (stream, blocker, gate);
+create index waiting_kind_blocked on sluice.waiting_kind (stream, blocker, rank, turn) where blocker > 0;
 create index waiting_kind_fresh on sluice.waiting_kind (stream) where fresh;
 -- Totals of such streams with a slot that came back: kinds they block may be open.
 create table sluice.returned (

@@ -156,13 +156,170 @@ export const sharedTotal = schedule({ running: 5, next: 1, more: 0 }, async (sce
 });
 
 /** Tasks stand at gates before their stream has its flag, so no note of them was made. */
-export const lateFlag = schedule({ claimed: 200 }, async (scene) => {
+export const lateFlag = schedule({ claimed: 120 }, async (scene) => {
   const [a] = await scene.sessions(1);
-  const c = await crowd(a, 200);
+  const c = await crowd(a, 120);
   await fill(a, c, c.groups, 1);
   await a.rows("delete from sluice.waiting_kind");
   await a.keep();
   return { claimed: await saturate(a, c) };
+});
+
+/** The note of a slot is looked at while another claim has the kind that it wakes in hand. */
+export const kindInHand = schedule({ meanwhile: 0, after: 1 }, async (scene) => {
+  const [a, b, d] = await scene.sessions(3);
+  const c = await crowd(a, 100);
+  await fill(a, c, c.groups.slice(0, 1), 2);
+  const first = (await a.claim(c.worker, 1))[0]!;
+  await a.claim(c.worker, 1);
+  await b.begin();
+  await b.claim(c.worker, 1);
+  await a.settle(c.worker, "fail", [first]);
+  const meanwhile = (await d.claim(c.worker, 10)).length;
+  await b.commit();
+  return { meanwhile, after: (await a.claim(c.worker, 10)).length };
+});
+
+/** A row is taken for one too many while another claim deletes the first. */
+export const rowsOfOneKind = schedule({ claimed: 1, after: 1 }, async (scene) => {
+  const [a, b, d] = await scene.sessions(3);
+  const c = await crowd(a, 100);
+  const group = c.groups.slice(0, 1);
+  await fill(a, c, group, 1);
+  await a.step(c.worker, 0, await a.claim(c.worker, 1));
+  await a.rows("delete from sluice.returned");
+  await fill(a, c, c.groups.slice(1, 2), 2);
+  await a.claim(c.worker, 1);
+  await b.begin();
+  await b.claim(c.worker, 10);
+  await fill(a, c, group, 2);
+  const held = await d.claim(c.worker, 1);
+  await b.commit();
+  await a.settle(c.worker, "fail", held);
+  return { claimed: held.length, after: (await a.claim(c.worker, 10)).length };
+});
+
+/** Two types use a total; the second began to while a completion of the first was open. */
+export const laterUse = schedule({ before: 0, after: 1 }, async (scene) => {
+  const [a, b] = await scene.sessions(2);
+  const c = await crowd(a, 100);
+  const other = await a.type("u");
+  const use = "select sluice.declare_use($1, array[g]) from unnest($2::int[]) g";
+  await a.rows(use, [other, c.groups.slice(1)]);
+  const worker = await a.register([c.stream, other], 1_000);
+  await fill(a, c, c.groups.slice(0, 1), 1);
+  const [held] = await a.claim(worker, 1);
+  await b.begin();
+  await b.settleInTransaction(worker, held!);
+  await a.rows(use, [other, c.groups.slice(0, 1)]);
+  await a.enqueue(other, { limits: c.groups.slice(0, 1) });
+  for (let i = 0; i < 3; i++) await a.claim(worker, 5);
+  await b.commit();
+  await a.rows("delete from sluice.returned");
+  const before = (await a.claim(worker, 5)).length;
+  await a.keep();
+  return { before, after: (await a.claim(worker, 5)).length };
+});
+
+interface Sharing extends Crowd {
+  readonly shared: number;
+}
+
+/** The same with one more total that all of its tasks use. */
+async function sharing(a: Session, total: number): Promise<Sharing> {
+  const c = await crowd(a, 100);
+  const shared = await a.limit("shared", { total });
+  await a.rows("select sluice.declare_use($1, array[$2::int])", [c.stream, shared]);
+  return { ...c, shared };
+}
+
+/** The slot of a shared total goes to the best task, whatever its group. */
+export const bestOfAll = schedule({ got: ["high", "high", "high", "low"] }, async (scene) => {
+  const [a] = await scene.sessions(1);
+  const { shared, groups, stream, worker } = await sharing(a, 1);
+  await a.enqueue(stream, { limits: [groups[0]!, shared] });
+  let held = await a.claim(worker, 1);
+  const low = await a.enqueue(stream, { limits: [groups[1]!, shared], n: 9 });
+  for (const group of groups.slice(90, 93))
+    await a.enqueue(stream, { limits: [group, shared], priority: 10 });
+  for (let i = 0; i < 3; i++) await a.claim(worker, 1);
+  const got: string[] = [];
+  for (let i = 0; i < 4; i++) {
+    await a.settle(worker, "fail", held);
+    held = await a.claim(worker, 1);
+    got.push(low.includes(held[0]?.id ?? 0) ? "low" : "high");
+  }
+  return { got };
+});
+
+/** A step uses the slot of a shared total that it has freed itself. */
+export const ownSharedSlot = schedule({ claimed: 1 }, async (scene) => {
+  const [a] = await scene.sessions(1);
+  const c = await sharing(a, 5);
+  for (const group of c.groups) await a.enqueue(c.stream, { limits: [group, c.shared], n: 2 });
+  const held = await a.claim(c.worker, 5);
+  await saturate(a, c);
+  return { claimed: (await a.step(c.worker, 1, held.slice(0, 1))).held.length };
+});
+
+/** A slot is kept for a task that stands at a full shared total. */
+export const keptShared = schedule({ claimed: [2] }, async (scene) => {
+  const [a] = await scene.sessions(1);
+  const { shared, groups, stream, worker } = await sharing(a, 1);
+  await a.enqueue(stream, { limits: [groups[0]!, shared] });
+  const held = await a.claim(worker, 1);
+  await a.enqueue(stream, { limits: [groups[1]!, shared] });
+  for (let i = 0; i < 3; i++) await a.claim(worker, 1);
+  await a.keep();
+  await scene.moveClock(1_100);
+  await a.keep();
+  await a.settle(worker, "fail", held);
+  return { claimed: (await a.claim(worker, 1)).map(({ id }) => id) };
+});
+
+/** Of a hundred kinds at a shared total one can run: the others' groups are full. */
+export const oneOfMany = schedule({ claimed: 1 }, async (scene) => {
+  const [a] = await scene.sessions(1);
+  const { shared, groups, stream, worker } = await sharing(a, 1);
+  const other = await a.type("z");
+  await a.rows("select sluice.declare_use($1, array[g]) from unnest($2::int[]) g", [
+    other,
+    [...groups, shared],
+  ]);
+  const theirs = await a.register([other], 1_000);
+  await a.enqueue(other, { limits: [shared] });
+  const held = await a.claim(theirs, 1);
+  for (const group of groups) await a.enqueue(stream, { limits: [group, shared] });
+  for (let i = 0; i < 6; i++) await a.claim(worker, 5);
+  for (const group of groups.slice(0, -1)) await a.enqueue(other, { limits: [group] });
+  for (let i = 0; i < 12; i++) await a.claim(theirs, 100);
+  await a.settle(theirs, "fail", held);
+  return { claimed: (await a.claim(worker, 5)).length };
+});
+
+/** A full group whose backlog goes round leaves no rows behind, nor do notes for a type that has no tasks. */
+export const noGrowth = schedule({ kinds: 1, notes: 0 }, async (scene) => {
+  const [a] = await scene.sessions(1);
+  const c = await crowd(a, 100);
+  const retired = await a.type("retired");
+  await a.rows("select sluice.declare_use($1, array[g]) from unnest($2::int[]) g", [
+    retired,
+    c.groups,
+  ]);
+  const group = c.groups.slice(0, 1);
+  await fill(a, c, group, 3);
+  let held = await a.claim(c.worker, 1);
+  for (let i = 0; i < 40; i++) {
+    await fill(a, c, group, 1);
+    await a.claim(c.worker, 1);
+    await a.step(c.worker, 0, held);
+    held = await a.claim(c.worker, 1);
+  }
+  await a.claim(c.worker, 1);
+  await a.keep();
+  const count = (table: string): Promise<number> =>
+    a.value(`select count(*)::int from sluice.${table}`);
+  return { kinds: await count("waiting_kind"), notes: await count("returned where stream = 2") };
 });
 
 /** What a claim reads does not grow with the groups that are full. */
