@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { neverBothFree, suspectAtABusyTotal } from "./schedules/kept.js";
+import { freedForIt, neverBothFree, oldestSet, suspectAtABusyTotal } from "./schedules/kept.js";
 import { observe, wanted } from "./schedules/schedule.js";
 
 test("a freed slot is kept for the task that is first at all its totals", async () => {
@@ -8,4 +8,12 @@ test("a freed slot is kept for the task that is first at all its totals", async 
 
 test("a suspect starts although the slot of its total goes from hand to hand", async () => {
   expect(await observe(suspectAtABusyTotal)).toEqual(wanted(suspectAtABusyTotal));
+});
+
+test("a step gives the slot it has freed to the task it is kept for", async () => {
+  expect(await observe(freedForIt)).toEqual(wanted(freedForIt));
+});
+
+test("a slot is kept for the first task of all, however many sets of totals there are", async () => {
+  expect(await observe(oldestSet)).toEqual(wanted(oldestSet));
 });

@@ -18,7 +18,7 @@ import {
   openEnqueue,
 } from "./schedules/forget.js";
 import { dueBeforeTheLook, earlyLook } from "./schedules/keeper.js";
-import { neverBothFree } from "./schedules/kept.js";
+import { freedForIt, neverBothFree } from "./schedules/kept.js";
 import { badLanes, craftedKeys, imitatedKeys } from "./schedules/keys.js";
 import {
   backAboveTheNumber,
@@ -68,12 +68,16 @@ import {
 } from "./schedules/waiters.js";
 
 import {
+  quiet,
+  rolledBackBeside,
   backlogOfNotes,
   cancelIsCommitted,
   freshNotesKeepComing,
   transactionStaysOpen,
 } from "./schedules/notes.js";
 import {
+  busyTotal,
+  onItsWay,
   closedKeepsNoSlots,
   fullTotalKeepsNoSlots,
   otherSecondKey,
@@ -679,8 +683,8 @@ const mutants: readonly Mutant[] = [
     in: "admit",
     edits: [
       [
-        "sluice.next_turn((select last_value from sluice.task_id)) as turn",
-        "sluice.own_turn(id) as turn",
+        "sluice.next_turn((select last_value from sluice.task_id))) as turn",
+        "sluice.own_turn(id)) as turn",
       ],
     ],
     schedule: newKey("limit"),
@@ -691,8 +695,8 @@ const mutants: readonly Mutant[] = [
     in: "admit_order",
     edits: [
       [
-        "sluice.next_turn((select last_value from sluice.task_id)) as turn",
-        "sluice.own_turn(id) as turn",
+        "sluice.next_turn((select last_value from sluice.task_id))) as turn",
+        "sluice.own_turn(id)) as turn",
       ],
     ],
     schedule: newKey("order"),
@@ -721,17 +725,64 @@ const mutants: readonly Mutant[] = [
   },
   {
     guard: "what is stuck is passed over",
-    in: "open_waiters",
-    edits: [["where not sluice.is_stuck(", "where true or not sluice.is_stuck("]],
+    in: "is_stuck",
+    edits: [["return exists", "return false and exists"]],
     schedule: fullTotalKeepsNoSlots,
     seen: { others: [] },
   },
   {
     guard: "what needs a full key next is passed over",
-    in: "is_stuck",
-    edits: [["and not sluice.has_room(p_next)", "and false"]],
+    in: "needs_full_key",
+    edits: [["and not sluice.has_room(s.lane)", "and false"]],
     schedule: otherSecondKey,
     seen: { other: [] },
+  },
+  {
+    guard: "a task that gave its slots back has its turn again",
+    in: "admit",
+    edits: [["coalesce(had, sluice.next_turn(", "coalesce(null, sluice.next_turn("]],
+    schedule: busyTotal,
+    seen: { ran: false },
+  },
+  {
+    guard: "what is stuck tries again",
+    in: "unstick",
+    edits: [["and v_now and sluice.may_run(", "and v_now and false and sluice.may_run("]],
+    schedule: busyTotal,
+    seen: { ran: false },
+  },
+  {
+    guard: "what is on its way keeps its slots",
+    in: "holders_at_keys",
+    edits: [["where not sluice.has_room(m.lane) order by", "order by"]],
+    schedule: onItsWay,
+    seen: { first: [2] },
+  },
+  {
+    guard: "a slot kept for a task is found by the step that freed it",
+    in: "lock_gates",
+    edits: [["k.kept_for = any (p_heads))", "false)"]],
+    schedule: freedForIt,
+    seen: { claimed: [] },
+  },
+  {
+    guard: "transactions that ended come before kinds that are stuck",
+    in: "recall",
+    edits: [
+      [
+        "where blocker = any (v_ended) limit",
+        "where blocker = any (v_ended || v_stuck) order by blocker limit",
+      ],
+    ],
+    schedule: rolledBackBeside,
+    seen: { claimed: [] },
+  },
+  {
+    guard: "a look can be left out too",
+    in: "look_by",
+    edits: [["= 'off' then return", "= 'none' then return"]],
+    schedule: quiet,
+    seen: { heard: ["keep:5"] },
   },
   {
     guard: "a kept slot is for one task",

@@ -4,6 +4,9 @@ import {
   cancelIsCommitted,
   freshNotesKeepComing,
   joinedBehindLockedHead,
+  quiet,
+  rolledBackBeside,
+  stuckKeys,
   transactionStaysOpen,
   twoStayOpen,
 } from "./schedules/notes.js";
@@ -33,3 +36,11 @@ test("of two open transactions the first to end brings its waiter back", () => h
 
 test("the commit of a cancel lets the next claim start the task behind it", () =>
   holds(cancelIsCommitted));
+
+test("thousands of keys whose tasks are all stuck give the keeper nothing to do", () =>
+  holds(stuckKeys));
+
+test("a waiter of a rolled-back cancel is admitted beside thousands of keys whose tasks are stuck", () =>
+  holds(rolledBackBeside));
+
+test("with sluice.ring = off an enqueue notifies nobody, delayed or not", () => holds(quiet));

@@ -171,11 +171,12 @@ create table sluice.returned (
 create index returned_next on sluice.returned (stream, total);
 
 -- Stands at lanes[held + 1], holding a slot in each lane before it.
--- place: 0 in an order lane and in a window, where priority is ignored; the rank elsewhere.
+-- place: 0 in an order lane and in a window, where priority is ignored; the rank elsewhere. turn: the one that it had
+-- drawn before it gave its slots back, if it has: it gets it again.
 create table sluice.wait (
   id bigint not null, lane bigint not null, place smallint not null, rank smallint not null,
   attempt smallint not null, held smallint not null, stream int not null, gate int not null,
-  lanes bigint[] not null, lane_limits int[] not null, late smallint not null default 0
+  lanes bigint[] not null, lane_limits int[] not null, late smallint not null default 0, turn bigint
 );
 create index wait_next on sluice.wait (lane, place, id);
 -- By kind and by the key they need next, for keys of limits alone (3 << 60): tasks that wait at a key behind those that
@@ -193,18 +194,19 @@ create index scheduled_next on sluice.scheduled (run_at, id);
 create index scheduled_id on sluice.scheduled (id);
 
 -- Tasks that cannot run now: they have left the line and hold at most the slot of their order key
--- (held = 1), so that they starve nobody who shares a limit with them. lane: the key they waited for, 0 for none.
+-- (held = 1), so that they starve nobody who shares a limit with them. lane: the key they waited for, 0 for none. turn: as in wait.
 create table sluice.park (
   id bigint primary key, stream int not null, gate int not null, rank smallint not null, attempt smallint not null, held smallint not null,
-  lane bigint not null default 0
+  lane bigint not null default 0, turn bigint
 );
 create index park_kind on sluice.park (stream, gate, rank, id);
 
 -- Kinds of tasks (a stream and a gate, 0 for the whole stream) that cannot run now, and were found to keep slots of keys
 -- from others: not served, paused, or at a total that is full; with a lane only those that need this key next, which is
--- full. While a kind is here, keys pass it over.
+-- full. While a kind is here, keys pass it over. at: since when.
 create table sluice.stuck (
-  stream int not null, gate int not null, lane bigint not null default 0, primary key (stream, gate, lane)
+  stream int not null, gate int not null, lane bigint not null default 0, at timestamptz not null default sluice.clock(),
+  primary key (stream, gate, lane)
 );
 
 -- Waits for its children: for one of these runs to end. Holds at most the slot of its order key (held = 1).
@@ -299,7 +301,8 @@ create index dirty_next on sluice.dirty (n);
 
 -- Lanes with room whose waiters an open transaction has locked (a cancel that is not committed), and the id of that
 -- transaction. The keeper turns these into notes once it has ended; until then nobody looks, however long it stays
--- open. A lane has a row for every transaction that it waits for; 0 stands for one that could not be found out.
+-- open. A lane has a row for every transaction that it waits for; 0 stands for one that could not be found out, and a
+-- stream's id with a minus for a kind of that stream that is stuck.
 create table sluice.postponed (
   blocker bigint not null, lane bigint not null, limit_id int not null
 );

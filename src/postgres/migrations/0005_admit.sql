@@ -41,7 +41,8 @@ begin
   insert into sluice.postponed (blocker, lane, limit_id)
   select distinct coalesce(w.blocker, 0), l.lane, l.limit_id from unnest(p_lanes, p_limits) l(lane, limit_id)
   left join lateral (
-    select x.xmax::text::bigint as blocker from sluice.wait x where x.lane = l.lane
+    select case when x.xmax = 0 and l.lane >> 60 = 3 then -x.stream else x.xmax::text::bigint end as blocker
+    from sluice.wait x where x.lane = l.lane
     order by x.place, x.id limit case when l.lane >> 60 = 1 then 1 else 1000 end) w on true
   where not exists (select from sluice.postponed p where p.blocker = coalesce(w.blocker, 0) and p.lane = l.lane);
 end $$;
@@ -53,28 +54,41 @@ declare v_next bigint := pg_snapshot_xmax(pg_current_snapshot())::text::bigint; 
 begin
   -- Half of all ids lie before the next one, the others after it.
   v_behind := ((v_next - p_xid + 2147483648) & 4294967295) - 2147483648;
-  return p_xid = 0 or pg_xact_status((v_next - v_behind)::text::xid8) is distinct from 'in progress';
-exception when invalid_parameter_value then
-  return true;
+  if p_xid = 0 then return true; end if;
+  if v_behind > 0 then return pg_xact_status((v_next - v_behind)::text::xid8) is distinct from 'in progress'; end if;
+  -- Newer than our snapshot, or none. Apart, because a block that catches errors costs more than the question.
+  begin
+    return pg_xact_status((v_next - v_behind)::text::xid8) is distinct from 'in progress';
+  exception when invalid_parameter_value then
+    return true;
+  end;
 end $$;
 
--- Lanes whose blockers have ended, committed or not, become notes. Cheap while none has, however many lanes wait.
+-- Lanes whose blockers have ended, committed or not, become notes, and so do those of kinds that are no longer stuck.
+-- Cheap while there are none, however many lanes wait. Of lanes whose kinds are still stuck some are looked at all the
+-- same, in turn: they may not be all that waits there.
 create function sluice.recall(p_max int) returns int
 language plpgsql set enable_seqscan = off set enable_bitmapscan = off set plan_cache_mode = force_generic_plan set jit = off as $$
-declare v_ended bigint[]; v_n int;
+declare v_ended bigint[]; v_stuck bigint[]; v_tids tid[]; v_n int; v_from bigint := (random() * 4611686018427387903)::bigint;
 begin
   with recursive blocker as (
     (select p.blocker as id from sluice.postponed p order by p.blocker limit 1)
     union all
     select (select p.blocker from sluice.postponed p where p.blocker > b.id order by p.blocker limit 1) from blocker b
     where b.id is not null
+  ), judged as (
+    select b.id, case when b.id >= 0 then sluice.has_ended(b.id)
+      else not exists (select from sluice.stuck s where s.stream = -b.id) end as ended from blocker b where b.id is not null
   )
-  select array_agg(b.id) into v_ended from blocker b where sluice.has_ended(b.id);
-  if v_ended is null then return 0; end if;
-  with gone as (
-    delete from sluice.postponed where ctid = any (array(
-      select ctid from sluice.postponed where blocker = any (v_ended) limit p_max for update skip locked)) returning *
-  )
+  select coalesce(array_agg(j.id) filter (where j.ended), '{}'), coalesce(array_agg(j.id) filter (where not j.ended and j.id < 0), '{}')
+  into v_ended, v_stuck from judged j;
+  -- guard: transactions that ended come before kinds that are stuck -> test/postgres/notes.test.ts: "a waiter of a rolled-back cancel is admitted beside thousands of keys whose tasks are stuck"
+  v_tids := array(select ctid from sluice.postponed where blocker = any (v_ended) limit p_max for update skip locked)
+    || array(select x.tid from unnest(v_stuck) k(id) cross join lateral (
+      select p.ctid as tid from sluice.postponed p where p.blocker = k.id and p.lane >= v_from order by p.lane limit 50
+      for update skip locked) x);
+  if v_tids = '{}' then return 0; end if;
+  with gone as (delete from sluice.postponed where ctid = any (v_tids) returning *)
   insert into sluice.dirty (lane, limit_id) select lane, max(limit_id) from gone group by lane;
   get diagnostics v_n = row_count;
   return v_n;
@@ -116,14 +130,15 @@ begin
       select ctid from sluice.wait where ctid = any (array(select tid from head)) for update skip locked)) returning *
   ), passed as (
     -- guard: order keys take turns -> test/postgres/turns.test.ts: "a new key waits for at most one round of the others: %s"
-    select *, sluice.next_turn((select last_value from sluice.task_id)) as turn from (select * from moved where cardinality(lanes) = 1 order by id) m
+    select id, stream, gate, rank, attempt, lanes, coalesce(turn, sluice.next_turn((select last_value from sluice.task_id))) as turn
+    from (select * from moved where cardinality(lanes) = 1 order by id) m
   ), to_ready as (
     insert into sluice.ready (id, stream, rank, attempt, turn, lanes) select id, stream, rank, attempt, turn, lanes from passed where gate = 0
   ), to_gated as (
     insert into sluice.gated (id, stream, gate, rank, attempt, turn, lanes) select id, stream, gate, rank, attempt, turn, lanes from passed where gate <> 0
   ), to_wait as (
-    insert into sluice.wait (id, lane, place, rank, attempt, held, stream, gate, lanes, lane_limits)
-    select id, lanes[2], sluice.lane_place(lanes[2], rank), rank, attempt, 1, stream, gate, lanes, lane_limits from moved where cardinality(lanes) > 1
+    insert into sluice.wait (id, lane, place, rank, attempt, held, stream, gate, lanes, lane_limits, turn)
+    select id, lanes[2], sluice.lane_place(lanes[2], rank), rank, attempt, 1, stream, gate, lanes, lane_limits, turn from moved where cardinality(lanes) > 1
   )
   select array_agg(lane), array_agg(lanes[2]) filter (where cardinality(lanes) > 1), array_agg(lane_limits[2]) filter (where cardinality(lanes) > 1),
     array_agg(distinct stream) filter (where cardinality(lanes) = 1)
@@ -161,9 +176,9 @@ begin
   with moved as (
     delete from sluice.wait where ctid = any (array(
       select ctid from sluice.wait where lane = p_lane order by place, id limit least(v_room, 1000) for update skip locked))
-    returning id, stream, gate, rank, attempt, held + 1 as held, lanes, lane_limits, late, held + 1 = cardinality(lanes) as through
+    returning id, stream, gate, rank, attempt, held + 1 as held, lanes, lane_limits, late, turn as had, held + 1 = cardinality(lanes) as through
   ), passed as (
-    select *, sluice.next_turn((select last_value from sluice.task_id)) as turn from (select * from moved where through order by id) m
+    select *, coalesce(had, sluice.next_turn((select last_value from sluice.task_id))) as turn from (select * from moved where through order by id) m
   ), to_ready as (
     insert into sluice.ready (id, stream, rank, attempt, turn, lanes, late)
     select id, stream, rank, attempt, turn, lanes, nullif(late, 0) from passed where gate = 0
@@ -171,8 +186,8 @@ begin
     insert into sluice.gated (id, stream, gate, rank, attempt, turn, lanes, late)
     select id, stream, gate, rank, attempt, turn, lanes, nullif(late, 0) from passed where gate <> 0
   ), to_wait as (
-    insert into sluice.wait (id, lane, place, rank, attempt, held, stream, gate, lanes, lane_limits, late)
-    select id, lanes[held + 1], sluice.lane_place(lanes[held + 1], rank), rank, attempt, held, stream, gate, lanes, lane_limits, late
+    insert into sluice.wait (id, lane, place, rank, attempt, held, stream, gate, lanes, lane_limits, late, turn)
+    select id, lanes[held + 1], sluice.lane_place(lanes[held + 1], rank), rank, attempt, held, stream, gate, lanes, lane_limits, late, had
     from moved where not through
   )
   select count(*), array_agg(lanes[held + 1]) filter (where not through), array_agg(lane_limits[held + 1]) filter (where not through),
@@ -204,7 +219,7 @@ declare
   v_joined bigint[] := p_joined; v_limits int[] := p_joined_limits;
   v_new bigint[]; v_new_limits int[]; v_freed bigint[]; v_freed_n int[];
   v_born bigint[]; v_lanes bigint[]; v_returned int[]; v_room int[]; v_full bigint[]; v_all_full boolean; v_first record; v_passed int[]; v_streams int[];
-  v_stuck bigint[]; v_stuck_limits int[]; v_open tid[];
+  v_stuck bigint[]; v_stuck_limits int[]; v_open tid[]; v_slow bigint[];
 begin
   if p_joined is null and p_freed_n is null and p_freed[1] >> 60 = 2 and p_freed[1] = all (p_freed) then
     select * into v_first from sluice.admit_window(p_freed[1], cardinality(p_freed));
@@ -275,16 +290,21 @@ begin
     end if;
 
     -- Fresh snapshot, lanes locked: every committed waiter is visible.
-    v_open := null;
+    v_slow := '{}'; v_open := '{}';
     if v_level = 3 and exists (select from sluice.stuck) then
-      v_open := array(select o from unnest(v_lanes, v_room) l(id, room) cross join lateral sluice.open_waiters(l.id, least(l.room, 1000)) o);
+      -- Only where a stuck stream waits: a type that nobody serves must not make all others slow.
+      v_slow := array(select l from unnest(v_lanes) l where exists (
+        select from (select distinct stream from sluice.stuck) s where exists (
+          select from sluice.wait w where w.lane = l and w.lane >= 3458764513820540928 and w.stream = s.stream)));
+      v_open := array(select o from unnest(v_lanes, v_room) l(id, room)
+        cross join lateral sluice.open_waiters(l.id, least(l.room, 1000)) o where l.id = any (v_slow));
     end if;
     with lane as (
       select * from unnest(v_lanes, v_returned, v_room) u(id, returned, room)
     ), in_line as (
       select w.tid, l.id as lane from lane l cross join lateral (
         select ctid as tid from sluice.wait where lane = l.id order by place, id limit least(l.room, 1000) for update skip locked) w
-      where v_open is null
+      where l.id <> all (v_slow)
     ), open as (
       select ctid as tid, lane from sluice.wait where ctid = any (v_open) for update skip locked
     ), candidate as (
@@ -292,11 +312,12 @@ begin
     ), moved as (
       -- Late: until now, or until these slots came back, all of its lane were out.
       delete from sluice.wait x where ctid = any (array(select tid from candidate))
-      returning x.id, x.lane, x.rank, x.attempt, x.held, x.stream, x.gate, x.lanes, x.lane_limits,
+      returning x.id, x.lane, x.rank, x.attempt, x.held, x.stream, x.gate, x.lanes, x.lane_limits, x.turn as had,
         case when v_all_full or x.lane = any (v_full) then (x.late | (1 << x.held))::smallint else x.late end as late
     ), passed as (
       -- guard: keys of a limit take turns -> test/postgres/turns.test.ts: "a new key waits for at most one round of the others: %s"
-      select *, sluice.next_turn((select last_value from sluice.task_id)) as turn from (select * from moved where held + 1 = cardinality(lanes) order by id) m
+      -- guard: a task that gave its slots back has its turn again -> test/postgres/yield.test.ts: "a task that gave its key back is not overtaken for ever at a busy total"
+      select *, coalesce(had, sluice.next_turn((select last_value from sluice.task_id))) as turn from (select * from moved where held + 1 = cardinality(lanes) order by id) m
     ), to_ready as (
       insert into sluice.ready (id, stream, rank, attempt, turn, lanes, late)
       select id, stream, rank, attempt, turn, lanes, nullif(late, 0) from passed where gate = 0
@@ -304,8 +325,8 @@ begin
       insert into sluice.gated (id, stream, gate, rank, attempt, turn, lanes, late)
       select id, stream, gate, rank, attempt, turn, lanes, nullif(late, 0) from passed where gate <> 0
     ), to_wait as (
-      insert into sluice.wait (id, lane, place, rank, attempt, held, stream, gate, lanes, lane_limits, late)
-      select id, lanes[held + 2], sluice.lane_place(lanes[held + 2], rank), rank, attempt, held + 1, stream, gate, lanes, lane_limits, late
+      insert into sluice.wait (id, lane, place, rank, attempt, held, stream, gate, lanes, lane_limits, late, turn)
+      select id, lanes[held + 2], sluice.lane_place(lanes[held + 2], rank), rank, attempt, held + 1, stream, gate, lanes, lane_limits, late, had
       from moved where held + 1 < cardinality(lanes)
     ), onward as (
       select lanes[held + 2] as lane, max(lane_limits[held + 2]) as limit_id from moved where held + 1 < cardinality(lanes) group by 1

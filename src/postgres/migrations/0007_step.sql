@@ -333,7 +333,9 @@ create function sluice.lock_gates(p_gates int[], p_wants int[], p_own int[], p_h
 language plpgsql set enable_seqscan = off set enable_bitmapscan = off set plan_cache_mode = force_generic_plan set jit = off as $$
 declare v_change int[]; v_locked int[]; v_room int[]; v_full timestamptz[]; v_kept int[]; v_credit int[]; v_credit_n int[]; v_first timestamptz[]; v_last timestamptz[];
 begin
-  v_change := array(select g from unnest(p_gates, p_wants, p_own) u(g, want, own) where want <> own order by g);
+  v_change := array(select g from unnest(p_gates, p_wants, p_own) u(g, want, own) where want <> own
+    -- guard: a slot kept for a task is found by the step that freed it -> test/postgres/kept.test.ts: "a step gives the slot it has freed to the task it is kept for"
+    or exists (select from sluice.gate k where k.id = g and k.kept_for = any (p_heads)) order by g);
   if v_change <> '{}' then
     select array_agg(x.id), array_agg(x.room), array_agg(x.full_at), array_agg(x.kept) into v_locked, v_room, v_full, v_kept
     from unnest(v_change) c(gate) cross join lateral (
@@ -600,8 +602,9 @@ begin
     ), counted as (
       update sluice.gate t set used = t.used + c.n, full_at = least(c.full_until, sluice.clock()),
         kept_for = case when t.kept_for = any (array(select id from taken)) then null else t.kept_for end from (
-        select k.tid, change.n, change.full_until from change cross join lateral (select ctid as tid from sluice.gate where id = change.gate limit 1) k
-        where change.locked and change.n <> 0) c
+        select k.tid, change.n, change.full_until
+        from change cross join lateral (select ctid as tid, kept_for from sluice.gate where id = change.gate limit 1) k
+        where change.locked and (change.n <> 0 or k.kept_for = any (array(select id from taken)))) c
       where t.ctid = c.tid
     ), credited as (
       insert into sluice.credit (gate, n) select gate, -n from change where not locked and n < 0

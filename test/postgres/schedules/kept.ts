@@ -52,3 +52,56 @@ export const suspectAtABusyTotal = schedule({ suspect: [1] }, async (scene) => {
   const got = await a.rows<Held>("select id::int from sluice.claim_suspect($1, 99, 1)", [empty.id]);
   return { suspect: idsOf(got) };
 });
+
+/** A slot is kept for a task that needs two totals, and the step that frees it could claim the task. */
+export const freedForIt = schedule({ claimed: [2], kept: 0 }, async (scene) => {
+  const [a] = await scene.sessions(1);
+  const [left, right] = [await a.limit("left", { total: 1 }), await a.limit("right", { total: 1 })];
+  const stream = await a.type("t", { limits: [left, right] });
+  const worker = await a.register([stream]);
+  await a.enqueue(stream, { limits: [left] });
+  const held = await a.claim(worker, 1);
+  await a.enqueue(stream, { limits: [left, right] });
+  await a.claim(worker, 1);
+  await a.keep();
+  await scene.moveClock(1_100);
+  await a.keep();
+  const { held: next } = await a.step(worker, 1, held);
+  const kept = await a.value<number>(
+    "select count(*)::int from sluice.gate where kept_for is not null",
+  );
+  return { claimed: idsOf(next), kept };
+});
+
+/** Of more than a hundred sets of totals the oldest has the task that is first at all of its totals. */
+export const oldestSet = schedule({ kept: [2] }, async (scene) => {
+  const [a] = await scene.sessions(1);
+  const shared = await a.limit("shared", { total: 1 });
+  const other = await a.type("other", { limits: [shared] });
+  const stream = await a.type("t");
+  const groups = await a.rows<{ id: number }>(
+    "select sluice.declare_limit('group-' || i, 1, null) as id from generate_series(1, 150) i",
+  );
+  await a.rows("select sluice.declare_use($1, array[g]) from unnest($2::int[]) g", [
+    stream,
+    [...groups.map(({ id }) => id), shared],
+  ]);
+  const worker = await a.register([other, stream], 1_000);
+  await a.enqueue(other, { limits: [shared] });
+  await a.claim(worker, 1);
+  await a.enqueue(stream, { limits: [groups[0]!.id, shared], priority: 5 });
+  for (const { id } of groups.slice(1)) await a.enqueue(stream, { limits: [id, shared] });
+  let kept: number[] = [];
+  for (let i = 1; i < 60 && kept.length === 0; i++) {
+    await a.keep();
+    await scene.moveClock(1_100 * i);
+    await a.beat(worker, 100);
+    await a.keep();
+    kept = idsOf(
+      await a.rows(
+        "select distinct kept_for::int as id from sluice.gate where kept_for is not null",
+      ),
+    );
+  }
+  return { kept };
+});

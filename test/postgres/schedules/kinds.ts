@@ -111,16 +111,26 @@ export const returnedSlots = {
   }),
 };
 
-/** A step settles three tasks and claims one: it gives two slots back beside its claim. */
+/** A step settles three tasks and claims one: it gives two slots back, which another type waits for. */
 export const slotsLeft = schedule({ claimed: 1, next: 2, more: 0 }, async (scene) => {
   const [a] = await scene.sessions(1);
   const c = await crowd(a);
-  await fill(a, c, c.groups, 2);
+  await fill(a, c, c.groups.slice(0, 3), 1);
+  await fill(a, c, c.groups.slice(0, 1), 1);
   const first = await a.claim(c.worker, 3);
-  await saturate(a, c);
+  const other = await a.type("u");
+  await a.rows("select sluice.declare_use($1, array[g]) from unnest($2::int[]) g", [
+    other,
+    c.groups,
+  ]);
+  const theirs = { ...c, stream: other, worker: await a.register([other], 10_000) };
+  await fill(a, theirs, c.groups, 1);
+  await saturate(a, theirs);
+  // No worker of the other type has room now: the step need not compare with it.
+  await a.beat(theirs.worker, 0);
   const claimed = (await a.step(c.worker, 1, first)).held.length;
-  const next = (await a.claim(c.worker, 10)).length;
-  return { claimed, next, more: (await a.claim(c.worker, 10)).length };
+  const next = (await a.claim(theirs.worker, 10)).length;
+  return { claimed, next, more: (await a.claim(theirs.worker, 10)).length };
 });
 
 /** The slot comes back while a claim is under way that has found its total full. */

@@ -151,3 +151,62 @@ export const cancelIsCommitted = schedule(
     return { meanwhile, after: idsOf(await a.claim(worker, 10)) };
   },
 );
+
+/** Thousands of keys have only tasks of a paused queue: they give the keeper nothing to do. */
+export const stuckKeys = schedule({ looked: true }, async (scene) => {
+  const [a] = await scene.sessions(1);
+  const tenant = await a.limit("tenant", { perKey: 2 });
+  const x = await a.type("x", { limits: [tenant], queue: "q" });
+  const y = await a.type("y", { limits: [tenant] });
+  await a.register([x, y]);
+  await a.value("select sluice.pause_queue('q', true)");
+  await a.value("select sluice.keep_lanes(100)");
+  await a.rows(
+    "select sluice.enqueue_many($1, 0, 25, '{}', array[$2::int], 'k' || i) from generate_series(1, 400) i",
+    [x, tenant],
+  );
+  const looked: number[] = [];
+  for (let i = 0; i < 12; i++) looked.push(await a.value("select sluice.keep_lanes(100)"));
+  return { looked: looked.slice(6).every((n) => n < 100) };
+});
+
+/** The waiter of a cancel that rolled back, beside thousands of keys whose tasks are stuck. */
+export const rolledBackBeside = schedule({ claimed: [2] }, async (scene) => {
+  const [a, b] = await scene.sessions(2);
+  const tenant = await a.limit("tenant", { perKey: 1 });
+  const pool = await a.limit("pool", { total: 1 });
+  const x = await a.type("x", { limits: [tenant, pool] });
+  const y = await a.type("y", { limits: [tenant] });
+  const worker = await a.register([x, y]);
+  await a.enqueue(x, { limits: [tenant, pool], keys: ["o"] });
+  await a.claim(worker, 1);
+  const cancelled = await a.enqueue(y, { limits: [tenant], keys: ["z"] });
+  await b.begin();
+  await b.cancel(cancelled);
+  await a.admit();
+  await a.rows("insert into sluice.stuck (stream, gate) values ($1, $2)", [x, pool]);
+  await a.rows(
+    "select sluice.enqueue_many($1, 0, 25, '{}', array[$2::int, $3::int], 'k' || i) from generate_series(1, 600) i",
+    [x, tenant, pool],
+  );
+  for (let i = 0; i < 9; i++) await a.value("select sluice.keep_lanes(100)");
+  await b.rollback();
+  await a.value("select sluice.keep_lanes(100)");
+  return { claimed: idsOf(await a.claim(worker, 1)) };
+});
+
+/** A transaction that is to be prepared asks for no notification. */
+export const quiet = schedule({ heard: [] as string[] }, async (scene) => {
+  const [a, b] = await scene.sessions(2);
+  const stream = await a.type("t");
+  await a.register([stream]);
+  await a.rows("update sluice.worker set asleep = true");
+  await a.rows("select * from sluice.keep_look(5, 2500, 1000, 1000)");
+  const ear = await b.ear();
+  await a.begin();
+  await a.rows("set local sluice.ring = off");
+  await a.enqueue(stream);
+  await a.enqueue(stream, { delayMs: 500 });
+  await a.commit();
+  return { heard: await ear() };
+});
