@@ -56,7 +56,7 @@ export class Hint {
     const hear = (payload: string): void => {
       if (payload === `done:${id}` || payload === "again") this.wake();
     };
-    const stops = listener === null ? [] : [listener.on(hear), listener.need()];
+    const stops = listener === null ? [] : [listener.on(hear), listener.need({ lingers: true })];
     this.#stop = (): void => stops.forEach((stop) => stop());
   }
 
