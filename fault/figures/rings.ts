@@ -149,7 +149,8 @@ async function costOf(workers: number): Promise<RingCost> {
 
 const told = ({ workers, listeners, singleMs, burstMs, latencyMs }: RingCost): string =>
   `${workers} idle ${workers === 1 ? "worker" : "workers"} (${listeners} on call): ${singleMs.toFixed(2)} ms of CPU ` +
-  `per single enqueue, ${burstMs.toFixed(2)} ms in bursts of ${BURST_ENQUEUES}; ${latencyMs.toFixed(1)} ms until the task has ended`;
+  `per single enqueue, ${burstMs.toFixed(2)} ms in bursts of ${BURST_ENQUEUES}; ${latencyMs.toFixed(1)} ms until ` +
+  `the task has ended`;
 
 export const ringFigures: readonly Figure[] = [
   {

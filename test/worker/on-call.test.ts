@@ -18,7 +18,7 @@ const listening = async (sql: pg.Pool): Promise<number> => {
   return rows[0]!.n;
 };
 
-/** Workers of one kind, each with a connection of its own to listen, that take one task at a time and hardly ever poll. */
+/** Workers of one kind, each with its own connection to listen, that take one task at a time and hardly ever poll. */
 async function crowd(s: Scene, handler: () => Promise<void>): Promise<void> {
   const job = task("job");
   for (let i = 0; i < WORKERS; i++) {

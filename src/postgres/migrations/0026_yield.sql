@@ -19,7 +19,8 @@ end $$;
 -- Whether nobody waits at this total before a task of this rank and turn.
 create function sluice.is_first_at(p_total int, p_rank smallint, p_turn bigint) returns boolean language plpgsql stable
 set enable_seqscan = off set enable_bitmapscan = off set jit = off as $$
-declare v_gates int[] := array[p_total] || array(select m.gate from sluice.gate_member m where m.total = p_total limit 1000);
+declare v_gates int[] :=
+  array[p_total] || array(select m.gate from sluice.gate_member m where m.total = p_total limit 1000);
 begin
   return not exists (
     select from sluice.gate_stream gs cross join unnest(v_gates) x(gate)
@@ -153,7 +154,8 @@ begin
   with recursive kind as (
     -- Where no task at a total holds a slot of a key, as with plain groups, there is nothing to give back.
     (select g.stream, g.gate, 1 as n from sluice.gated g
-      where exists (select from sluice.gated h where h.lanes[cardinality(h.lanes)] >> 60 > 1) order by g.stream, g.gate limit 1)
+      where exists (select from sluice.gated h where h.lanes[cardinality(h.lanes)] >> 60 > 1)
+      order by g.stream, g.gate limit 1)
     union all
     select x.stream, x.gate, k.n + 1 from kind k cross join lateral (
       select g.stream, g.gate from sluice.gated g where (g.stream, g.gate) > (k.stream, k.gate) order by g.stream, g.gate limit 1) x where k.n < 1000
