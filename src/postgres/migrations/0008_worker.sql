@@ -3,7 +3,7 @@
 -- How many workers of one kind, which serve the same streams, are on call. Only these listen and are rung. The others
 -- are in reserve: they poll. NOTIFY signals every backend that listens, about 50 us of CPU each, so the number bounds
 -- what an enqueue costs however many workers there are.
-create function sluice.on_call_max() returns int language sql immutable parallel safe as $$ select 6 $$;
+create function sluice.on_call_max() returns int language sql immutable parallel safe as $$ select 5 $$;
 
 -- The live workers of a kind: how many are on call, and how many sleep in reserve. A hint, read without locks.
 create function sluice.crew_of(p_streams int[], out on_call int, out reserve int) language plpgsql stable as $$
