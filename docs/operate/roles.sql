@@ -25,8 +25,9 @@ declare
 
   producer_doors text[] := '{enqueue, enqueue_many, cancel, explain, fill_limit, workflow_declare, workflow_start, workflow_send, workflow_cancel, workflow_further, workflow_cancel_maps, workflow_result,
     workflow_failures, workflow_item_page, workflow_list, workflow_roots, workflow_hold, workflow_inputs, workflow_place, workflow_placed, workflow_misplaced}';
-  worker_doors text[] := '{register, is_on_call, go_on_call, connections, beat, retire, survived, step, settle, settle_in_transaction, release_unknown,
-    claim_suspect, release_suspect, reap, due, keep_look, keep_leave, keep_lanes, prune_done, prune_notes, forget_limits, set_stream_gate, limit_count, limit_slots, limit_names,
+  worker_doors text[] := '{register, is_on_call, go_on_call, connections, beat, retire, survived, step, settle,
+    settle_in_transaction, release_unknown, claim_suspect, release_suspect, reap, due, keep_look, keep_leave,
+    keep_lanes, prune_done, prune_notes, forget_limits, set_stream_gate, limit_count, limit_slots, limit_names,
     set_schedule, due_schedules, fire_schedule, workflow_take, workflow_try, workflow_tried, workflow_put_off, workflow_take_small, workflow_place_small,
     workflow_place_many, workflow_map, workflow_map_find, workflow_map_mark, workflow_keep, workflow_orphans, workflow_follow, workflow_prune, workflow_prune_graphs}';
   reader_doors text[] := '{explain_queue}';
@@ -87,7 +88,8 @@ begin
   -- Declaring: types, queues and limits may be added. Of a type all may be changed but its own limit, of
   -- a limit nothing.
   execute format('grant select on %1$I.limits, %1$I.contract, %1$I.queue, %1$I.stream, %1$I.gate, %1$I.gate_set, %1$I.gate_stream to %2$I', v_schema, v_producer);
-  execute format('grant insert (name, total_declared, per_key_declared, transient), update (unused_since) on %1$I.limits to %2$I', v_schema, v_producer);
+  execute format('grant insert (name, total_declared, per_key_declared, transient), update (unused_since)
+    on %1$I.limits to %2$I', v_schema, v_producer);
   execute format('grant insert (type, queue, priority, attempts_max, ordered, order_scope, order_blocks, limit_ids),
     update (queue, priority, attempts_max, ordered, order_scope, order_blocks, limit_ids) on %1$I.contract to %2$I', v_schema, v_producer);
   execute format('grant insert (name) on %1$I.queue to %2$I', v_schema, v_producer);

@@ -100,6 +100,8 @@ async function costOf(workers: number): Promise<RingCost> {
   const server = await startEmbedded({ settings });
   const sluice = await Sluice.connect({ url: server.url, listen: false });
   const pool = new pg.Pool({ connectionString: server.url, max: 4 });
+  // A poll may be under way when the server stops.
+  pool.on("error", () => {});
   const tally = new Tally();
   const onSettled = (tasks: number): void => tally.add(tasks);
   const fleet = Array.from(
@@ -149,7 +151,8 @@ async function costOf(workers: number): Promise<RingCost> {
 
 const told = ({ workers, listeners, singleMs, burstMs, latencyMs }: RingCost): string =>
   `${workers} idle ${workers === 1 ? "worker" : "workers"} (${listeners} on call): ${singleMs.toFixed(2)} ms of CPU ` +
-  `per single enqueue, ${burstMs.toFixed(2)} ms in bursts of ${BURST_ENQUEUES}; ${latencyMs.toFixed(1)} ms until the task has ended`;
+  `per single enqueue, ${burstMs.toFixed(2)} ms in bursts of ${BURST_ENQUEUES}; ${latencyMs.toFixed(1)} ms until ` +
+  `the task has ended`;
 
 export const ringFigures: readonly Figure[] = [
   {

@@ -65,7 +65,7 @@ export class Hint {
     const stops =
       listener === null
         ? []
-        : [listener.onPayload(`done:${id}`, () => this.wake()), listener.need()];
+        : [listener.onPayload(`done:${id}`, () => this.wake()), listener.need({ lingers: true })];
     this.#stop = (): void => stops.forEach((stop) => stop());
   }
 

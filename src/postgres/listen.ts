@@ -77,8 +77,11 @@ export class Listener {
     return () => this.#ears.delete(hear);
   }
 
-  /** Listens from now on, if it does not yet. Returns what ends the need; it may be called twice. */
-  need(): () => void {
+  /**
+   * Listens from now on, if it does not yet. Returns what ends the need; it may be called twice. lingers: the next need
+   * is likely to come soon.
+   */
+  need({ lingers }: { readonly lingers: boolean }): () => void {
     this.#needs++;
     if (this.#linger !== null) clearTimeout(this.#linger);
     this.#linger = null;
@@ -87,7 +90,7 @@ export class Listener {
     return () => {
       if (!needed) return;
       needed = false;
-      if (--this.#needs === 0) this.#lingerOn();
+      if (--this.#needs === 0) this.#lingerOn(lingers ? LINGER_MS : 0);
     };
   }
 
@@ -117,13 +120,12 @@ export class Listener {
     for (const ears of this.#earsOf.values()) for (const hear of ears) hear();
   }
 
-  /** The next need comes soon, often. */
-  #lingerOn(): void {
+  #lingerOn(ms: number): void {
     if (this.#closed) return;
     this.#linger = setTimeout(() => {
       this.#linger = null;
       void this.#follow();
-    }, LINGER_MS).unref();
+    }, ms).unref();
   }
 
   /** Brings the connection in line with what is needed; one change at a time. */
@@ -145,7 +147,7 @@ export class Listener {
     if (wanted) this.#tell("again");
     // What is needed may have changed meanwhile. To stop is not urgent.
     if (!wanted && this.#needs > 0) await this.#follow();
-    else if (wanted && this.#needs === 0 && this.#linger === null) this.#lingerOn();
+    else if (wanted && this.#needs === 0 && this.#linger === null) this.#lingerOn(0);
   }
 
   /** A half-open connection says nothing: it is asked from time to time. */

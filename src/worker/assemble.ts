@@ -228,7 +228,7 @@ export function assemble(handlers: ReadonlyMap<number, AnyHandler>, o: AssembleO
     listening: () => (leading === null ? listener?.connected : listener?.hears) === true,
     onLead: (leads) => {
       leading?.();
-      leading = leads ? (listener?.need() ?? null) : null;
+      leading = leads ? (listener?.need({ lingers: false }) ?? null) : null;
     },
     history,
     onMoved: () => claimer.wake(),

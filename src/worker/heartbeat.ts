@@ -48,8 +48,8 @@ interface HeartOptions {
 const BEATS_PER_LEASE = 3;
 // What a heartbeat brings, as a cancel, must not wait longer because the lease is long.
 const BEAT_MS_MAX = 5_000;
-// With tasks in hand where workers are in reserve: these hear of a cancel by a heartbeat alone, and relieve those on call
-// that told to be busy.
+// With tasks in hand where workers are in reserve: these hear of a cancel by a heartbeat alone, and relieve workers on
+// call that are busy by their last heartbeat.
 const BUSY_BEAT_MS_MAX = 1_000;
 // We stop before the database says that we are dead: by a tenth of the lease, at least 100 ms.
 const MARGIN_SHARE = 0.1;

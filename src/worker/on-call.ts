@@ -13,10 +13,12 @@ interface OnCallOptions {
   readonly log: Logger;
 }
 
-// All workers in reserve together poll about every 50 ms, each of them once a second at least: so a task that no worker
-// on call could take waits hardly longer than for a ring.
-const RESERVE_POLL_MS = 50;
+// All workers in reserve together poll about every 20 ms, each of them at least once a second and at most ten times: so
+// tasks that no worker on call could take wait hardly longer than for a ring.
+const RESERVE_POLL_MS = 20;
+const RESERVE_POLL_MS_MIN = 100;
 const RESERVE_POLL_MS_MAX = 1_000;
+const POLLS_PER_ASK = 4;
 
 /**
  * Whether rings reach this worker. A few workers of a kind are on call: they listen, and enqueue rings them. The others
@@ -38,7 +40,7 @@ export class OnCall {
   told(duty: Duty): void {
     this.#duty = duty;
     if (!duty.onCall) this.stop();
-    else this.#release ??= this.#o.listener?.need() ?? null;
+    else this.#release ??= this.#o.listener?.need({ lingers: false }) ?? null;
   }
 
   /** Whether it may poll rarely: it hears rings, or is not to be rung. */
@@ -55,13 +57,15 @@ export class OnCall {
   /** How long a poll may be put off. */
   get pollMsMax(): number {
     if (this.#duty.onCall) return Number.POSITIVE_INFINITY;
-    return Math.min(Math.max(1, this.#duty.reserve) * RESERVE_POLL_MS, RESERVE_POLL_MS_MAX);
+    const pollMs = Math.max(this.#duty.reserve * RESERVE_POLL_MS, RESERVE_POLL_MS_MIN);
+    return Math.min(pollMs, RESERVE_POLL_MS_MAX);
   }
 
-  /** It sleeps and has nothing in hand. In reserve it asks at every second poll whether it is needed. */
+  /** It sleeps and has nothing in hand. In reserve it asks at every fourth poll whether it is needed. */
   dozes(): void {
     const session = this.#o.current();
-    if (this.#duty.onCall || this.#asking || session === null || this.#turn++ % 2 === 1) return;
+    if (this.#duty.onCall || this.#asking || session === null) return;
+    if (this.#turn++ % POLLS_PER_ASK > 0) return;
     this.#asking = true;
     void this.#ask(session).finally(() => (this.#asking = false));
   }

@@ -185,7 +185,7 @@ const mutants: readonly Mutant[] = [
   {
     guard: "a worker with tasks in hand is relieved",
     in: "go_on_call",
-    edits: [["(w.busy or not w.asleep)", "true"]],
+    edits: [["(w.busy or not w.asleep or w.capacity_available = 0)", "true"]],
     schedule: reliefOfTheBusy,
     seen: { whileIdle: true },
   },

@@ -23,6 +23,17 @@ test("a worker in reserve relieves one that has tasks in hand, and no idle one",
   expect(await observe(reliefOfTheBusy)).toEqual(wanted(reliefOfTheBusy));
 });
 
+test("a worker in reserve relieves one that can take nothing", async () => {
+  const [a] = await (await open()).sessions(1);
+  const workers = await sleepers(a, await a.type("t"), (await onCallMax(a)) + 1);
+  await a.rows("update sluice.worker set on_call_since = on_call_since - interval '2 seconds'");
+  const ask = (): Promise<boolean> =>
+    a.value("select on_call from sluice.go_on_call($1)", [workers.at(-1)!.id]);
+  expect(await ask()).toBe(false);
+  await a.beat(workers[0]!, 0);
+  expect(await ask()).toBe(true);
+});
+
 test("each kind of worker has its own places on call", async () => {
   const [a] = await (await open()).sessions(1);
   const max = await onCallMax(a);

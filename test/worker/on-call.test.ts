@@ -18,7 +18,7 @@ const listening = async (sql: pg.Pool): Promise<number> => {
   return rows[0]!.n;
 };
 
-/** Workers of one kind, each with a connection of its own to listen, that take one task at a time and hardly ever poll. */
+/** Workers of one kind, each with its own connection to listen, that take one task at a time and hardly ever poll. */
 async function crowd(s: Scene, handler: () => Promise<void>): Promise<void> {
   const job = task("job");
   for (let i = 0; i < WORKERS; i++) {
@@ -102,9 +102,9 @@ describe("with a clock of its own", () => {
     });
     post.told({ onCall: true, reserve: 0 });
     expect([needs, post.listening, post.pollMsMax]).toEqual([1, false, Number.POSITIVE_INFINITY]);
-    post.told({ onCall: false, reserve: 4 });
-    expect([needs, post.listening, post.pollMsMax]).toEqual([0, true, 200]);
-    for (const asks of [1, 1, 2]) {
+    post.told({ onCall: false, reserve: 40 });
+    expect([needs, post.listening, post.pollMsMax]).toEqual([0, true, 800]);
+    for (const asks of [1, 1, 1, 1, 2]) {
       post.dozes();
       await new Promise((resolve) => setImmediate(resolve));
       expect(asked).toBe(asks);

@@ -24,8 +24,9 @@ insert into sluice.setting values ('lane_secret', gen_random_uuid()::text);
 -- The only place where the numbers live. 2147483647 stands for "no limit"; a null declared
 -- number means the limit has no such part, and its tasks carry no slot of it.
 -- Names are compared by bytes, so that the index serves pages and prefixes (limits.list).
--- transient: made by an enqueue, as a group or a limit that code decides by input; it is forgotten when it has been unused
--- for long (forget_limits). unused_since: when the keeper found that no task refers to it; null once it is declared again.
+-- transient: made by an enqueue, as a group or a limit that code decides by input; it is forgotten when it has been
+-- unused for long (forget_limits). unused_since: when the keeper found that no task refers to it; null once it is
+-- declared again.
 create table sluice.limits (
   id int generated always as identity primary key,
   name text collate "C" not null unique,
@@ -326,8 +327,8 @@ create index credit_gate on sluice.credit (gate);
 -- The id is random: after a failover that loses sequence values no zombie shares it. connections: the
 -- most that its process may open, for those who start later and look whether there is room. pressure: what
 -- makes its claims smaller or stops them, as of its last heartbeat.
--- on_call_since: null for a worker in reserve, which does not listen and is not rung (see go_on_call). busy: it had tasks
--- in hand at its last heartbeat.
+-- on_call_since: null for a worker in reserve, which does not listen and is not rung (see go_on_call). busy: it had
+-- tasks in hand at its last heartbeat.
 create table sluice.worker (
   id bigint primary key, name text not null, streams int[] not null, lease_ms int not null,
   expires_at timestamptz not null, started_at timestamptz not null default sluice.clock(),

@@ -3,19 +3,20 @@
 -- How many workers of one kind, which serve the same streams, are on call. Only these listen and are rung. The others
 -- are in reserve: they poll. NOTIFY signals every backend that listens, about 50 us of CPU each, so the number bounds
 -- what an enqueue costs however many workers there are.
-create function sluice.on_call_max() returns int language sql immutable parallel safe as $$ select 6 $$;
+create function sluice.on_call_max() returns int language sql immutable parallel safe as $$ select 5 $$;
 
 -- The live workers of a kind: how many are on call, and how many sleep in reserve. A hint, read without locks.
 create function sluice.crew_of(p_streams int[], out on_call int, out reserve int) language plpgsql stable as $$
 begin
-  select count(*) filter (where w.on_call_since is not null), count(*) filter (where w.on_call_since is null and w.asleep)
+  select count(*) filter (where w.on_call_since is not null),
+    count(*) filter (where w.on_call_since is null and w.asleep)
   into on_call, reserve
   from sluice.worker w where w.streams = p_streams and w.expires_at > sluice.clock() and not w.draining;
 end $$;
 
 -- p_listens: whether the worker can be on call. The first workers of a kind are on call from the start.
-create function sluice.register(p_name text, p_streams int[], p_lease_ms int, p_capacity int, p_connections int default 0,
-  p_listens boolean default true)
+create function sluice.register(p_name text, p_streams int[], p_lease_ms int, p_capacity int,
+  p_connections int default 0, p_listens boolean default true)
 returns bigint language plpgsql as $$
 declare v_id bigint := ('x' || substr(md5(gen_random_uuid()::text), 1, 15))::bit(60)::bigint;
 begin
@@ -36,11 +37,12 @@ begin
   return exists (select from sluice.worker w where w.id = p_worker and w.on_call_since is not null);
 end $$;
 
--- An idle worker in reserve asks whether it is needed on call. It takes a free place, or relieves a worker that has been
--- on call for a second and has tasks in hand or is awake: so load spreads over all workers, and the workers that a ring
--- can reach are idle ones. reserve: how many sleep in reserve, by which it decides how often to poll.
--- Nobody waits for anything else while holding a worker's row, so the two row locks here have no order. Two workers that
--- ask at once may both take the last place: one listener more, until the next relief.
+-- An idle worker in reserve asks whether it is needed on call. It takes a free place, or relieves a worker that has
+-- been on call for a second and has tasks in hand, is awake or can take nothing: so load spreads over all workers, and
+-- the workers that a ring can reach are idle ones. reserve: how many sleep in reserve, by which it decides how often to
+-- poll.
+-- Nobody waits for anything else while holding a worker's row, so the two row locks here have no order. Two workers
+-- that ask at once may both take the last place: one listener more, until the next relief.
 create function sluice.go_on_call(p_worker bigint, out on_call boolean, out reserve int) language plpgsql as $$
 declare v sluice.worker; v_held int;
 begin
@@ -52,7 +54,8 @@ begin
     -- guard: a worker with tasks in hand is relieved -> test/postgres/on-call.test.ts: "a worker in reserve relieves one that has tasks in hand, and no idle one"
     update sluice.worker set on_call_since = null where id = (
       select w.id from sluice.worker w
-      where w.streams = v.streams and w.on_call_since < sluice.clock() - interval '1 second' and (w.busy or not w.asleep)
+      where w.streams = v.streams and w.on_call_since < sluice.clock() - interval '1 second'
+        and (w.busy or not w.asleep or w.capacity_available = 0)
       order by w.asleep, w.on_call_since limit 1 for update skip locked);
     if not found then return; end if;
   end if;
@@ -71,18 +74,20 @@ create function sluice.connections(out server_max int, out reserved int, out in_
   from sluice.worker w where w.expires_at > sluice.clock()
 $$;
 
--- alive is false when the lease has run out, even if nobody has reaped it yet: then all is lost. on_call, reserve: as in
--- go_on_call.
+-- alive is false when the lease has run out, even if nobody has reaped it yet: then all is lost. on_call, reserve: as
+-- in go_on_call.
 create function sluice.beat(p_worker bigint, p_available int, p_memory bigint, p_draining boolean,
   p_pressure text default 'normal', p_pressure_reasons text[] default '{}', p_busy boolean default false,
-  out alive boolean, out stops bigint[], out stop_reasons text[], out suspect bigint, out on_call boolean, out reserve int)
+  out alive boolean, out stops bigint[], out stop_reasons text[], out suspect bigint, out on_call boolean,
+  out reserve int)
 language plpgsql as $$
 declare v_streams int[];
 begin
   update sluice.worker set expires_at = sluice.clock() + lease_ms * interval '1 millisecond',
     capacity_available = p_available, memory_bytes = p_memory, draining = p_draining,
     pressure = p_pressure, pressure_reasons = p_pressure_reasons, busy = p_busy
-  where id = p_worker and expires_at > sluice.clock() returning streams, on_call_since is not null into v_streams, on_call;
+  where id = p_worker and expires_at > sluice.clock()
+  returning streams, on_call_since is not null into v_streams, on_call;
   alive := found;
   if not alive then return; end if;
   reserve := (select c.reserve from sluice.crew_of(v_streams) c);

@@ -88,17 +88,18 @@ begin
   return v_n;
 end $$;
 
--- Forgets groups: transient limits that no task refers to, live or in history, no type, no schedule and no operator, and
--- that nobody has declared for p_unused_ms. One call looks at the next p_max limits after p_after; after: where to go on,
--- 0 when all have had their turn. A client that uses a group declares it again every 15 minutes, so it does not meet one
--- that was forgotten; if it does, its enqueue is refused with unknown_limit and it declares the group again.
+-- Forgets groups: transient limits that no task refers to, live or in history, no type, no schedule and no operator,
+-- and that nobody has declared for p_unused_ms. One call looks at the next p_max limits after p_after; after: where to
+-- go on, 0 when all have had their turn. A client that uses a group declares it again every 15 minutes, so it does not
+-- meet one that was forgotten; if it does, its enqueue is refused with unknown_limit and it declares the group again.
 --
 -- Locks, in this order: the barrier, shared, so that no number is being changed; the groups' advisory locks, tried (see
 -- hold_limits); rows of limits and of gate, skipped when locked. It waits for nothing once it has the barrier. The
 -- advisory lock proves that no open transaction has enqueued a task of the group; what was committed before is seen by
 -- the statement that comes after the lock.
 create function sluice.forget_limits(p_after int, p_max int, p_unused_ms bigint, out after int, out forgotten int)
-language plpgsql set enable_seqscan = off set enable_bitmapscan = off set plan_cache_mode = force_generic_plan set jit = off as $$
+language plpgsql
+set enable_seqscan = off set enable_bitmapscan = off set plan_cache_mode = force_generic_plan set jit = off as $$
 declare v_now timestamptz := sluice.clock(); v_ids int[]; v_unused int[]; v_old int[];
 begin
   forgotten := 0;
@@ -141,7 +142,8 @@ end $$;
 
 -- Those of these limits that could be forgotten, as far as committed transactions show.
 create function sluice.unused_limits(p_ids int[]) returns int[]
-language plpgsql volatile set enable_seqscan = off set enable_bitmapscan = off set plan_cache_mode = force_generic_plan set jit = off as $$
+language plpgsql volatile
+set enable_seqscan = off set enable_bitmapscan = off set plan_cache_mode = force_generic_plan set jit = off as $$
 begin
   return array(
     select l.id from sluice.limits l where l.id = any (p_ids) and l.transient
@@ -149,8 +151,9 @@ begin
       -- guard: a group with tasks is not forgotten -> test/postgres/forget.test.ts: "a group is forgotten only when no task refers to it, live or in history"
       and not exists (select from sluice.task t where t.gate = l.id and t.gate <> 0)
       -- Of a total in very many sets, not all are looked at: it waits until some of them have gone with other groups.
-      and case when (select count(*) from (select from sluice.gate_member m where m.total = l.id limit 1001) m) > 1000 then false
-        else not exists (select from sluice.gate_member m cross join lateral (
+      and case
+        when (select count(*) from (select from sluice.gate_member m where m.total = l.id limit 1001) m) > 1000
+        then false else not exists (select from sluice.gate_member m cross join lateral (
           select from sluice.task t where t.gate = m.gate and t.gate <> 0 limit 1) t where m.total = l.id) end
       and l.id not in (select c.gate from sluice.contract c)
       and l.id not in (select u.id from sluice.contract c cross join lateral unnest(c.limit_ids) u(id))

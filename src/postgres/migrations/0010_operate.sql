@@ -234,14 +234,16 @@ $$ select l.id, l.name from sluice.limits l where l.id = any (p_limits) $$;
 create function sluice.limit_count(p_max int) returns int language sql stable as
 $$ select count(*)::int from (select from sluice.limits limit p_max) x $$;
 
--- The slots of limits, for metrics: at most p_max limits. Those named come first, then those with the most tasks that run
--- now, then others by name. A limit per key is told under name/*, by the key that has the most. slots: null while lifted.
--- waiting: tasks that stand before a limit that is full, counted up to 1,000. What is looked at is bounded, so that a
--- million limits, keys or tasks cost no more: 10,000 tasks that run, 10,000 keys of a limit, 1,000 sets of a total.
+-- The slots of limits, for metrics: at most p_max limits. Those named come first, then those with the most tasks that
+-- run now, then others by name. A limit per key is told under name/*, by the key that has the most. slots: null while
+-- lifted. waiting: tasks that stand before a limit that is full, counted up to 1,000. What is looked at is bounded, so
+-- that a million limits, keys or tasks cost no more: 10,000 tasks that run, 10,000 keys of a limit, 1,000 sets of a
+-- total.
 create function sluice.limit_slots(p_names text[], p_max int) returns table (name text, slots int, used int, waiting int)
 language sql stable set enable_seqscan = off set enable_bitmapscan = off set jit = off as $$
   with running as materialized (
-    select r.gate, r.stream_gate, count(*) as n from (select x.gate, x.stream_gate from sluice.run x limit 10000) r group by 1, 2
+    select r.gate, r.stream_gate, count(*) as n
+    from (select x.gate, x.stream_gate from sluice.run x limit 10000) r group by 1, 2
   ), fullest as materialized (
     select g.id, sum(r.n) as n from running r cross join lateral unnest(sluice.gates_of(r.gate) || r.stream_gate) g(id)
     where g.id > 0 group by g.id order by 2 desc, 1 limit p_max
@@ -251,7 +253,8 @@ language sql stable set enable_seqscan = off set enable_bitmapscan = off set jit
     union all select l.id, 3, 0 from (select x.id from sluice.limits x order by x.name limit p_max) l
   ), chosen as materialized (
     select l.*, coalesce(total_override, total_declared) as total, coalesce(per_key_override, per_key_declared) as per_key
-    from (select c.id, min(c.place) as place, min(c.n) as n from candidate c group by c.id order by 2, 3, 1 limit p_max) c
+    from (
+      select c.id, min(c.place) as place, min(c.n) as n from candidate c group by c.id order by 2, 3, 1 limit p_max) c
     cross join lateral (select x.* from sluice.limits x where x.id = c.id limit 1) l order by c.place, c.n, l.name
   )
   select l.name::text, nullif(l.total, 2147483647), g.used,

@@ -20,7 +20,8 @@ end $$;
 -- Whether nobody waits at this total before a task of this rank and turn.
 create function sluice.is_first_at(p_total int, p_rank smallint, p_turn bigint) returns boolean language plpgsql stable
 set enable_seqscan = off set enable_bitmapscan = off set jit = off as $$
-declare v_gates int[] := array[p_total] || array(select m.gate from sluice.gate_member m where m.total = p_total limit 1000);
+declare v_gates int[] :=
+  array[p_total] || array(select m.gate from sluice.gate_member m where m.total = p_total limit 1000);
 begin
   return not exists (
     select from sluice.gate_stream gs cross join unnest(v_gates) x(gate)

@@ -40,7 +40,8 @@ export const openEnqueue = schedule({ open: 0, committed: 0, limits: 1 }, async 
 
 /** Stops a keeper of this setting after it has looked for tasks, before it tries the group's lock. */
 async function stopAtLock(scene: Scene): Promise<void> {
-  await scene.replace(`create or replace function sluice.limit_bucket(p_limit int) returns int language plpgsql volatile as $$
+  await scene.replace(`create or replace function sluice.limit_bucket(p_limit int) returns int
+    language plpgsql volatile as $$
     begin
       if current_setting('test.stops', true) = 'here' then perform pg_advisory_xact_lock(${HOLD}); end if;
       return 1 + p_limit % 32;
