@@ -166,8 +166,8 @@ export const stuckKeys = schedule({ looked: true }, async (scene) => {
     [x, tenant],
   );
   const looked: number[] = [];
-  for (let i = 0; i < 12; i++) looked.push(await a.value("select sluice.keep_lanes(100)"));
-  return { looked: looked.slice(6).every((n) => n < 100) };
+  for (let i = 0; i < 16; i++) looked.push(await a.value("select sluice.keep_lanes(100)"));
+  return { looked: looked.slice(10).every((n) => n < 100) };
 });
 
 /** The waiter of a cancel that rolled back, beside thousands of keys whose tasks are stuck. */
