@@ -5,6 +5,7 @@ export const long: readonly string[] = [
   "test/cli/migrate.test.ts",
   "test/cli/plan.test.ts",
   "test/cli/workflow.test.ts",
+  "test/client/prepared.test.ts",
   "test/demo/**/*.test.ts",
   "test/embedded/start.test.ts",
   "test/examples/**/*.test.ts",

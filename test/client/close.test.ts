@@ -2,7 +2,7 @@ import pg from "pg";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { Sluice, task, type, workflow } from "../../src/index.js";
 import { freshDatabase, type TestDatabase } from "../support/database.js";
-import { codeOf } from "./house.js";
+import { codeOf, WAITING_FOR } from "./house.js";
 
 let database: TestDatabase;
 beforeAll(async () => {
@@ -51,8 +51,9 @@ test("close() rejects calls that wait for a connection as closed", async () => {
   await sluice.start(flow, {});
   const { lock, free } = await stuck();
   const blocked = codeOf(() => sluice.enqueue(echo, 1));
-  const waits = "select from pg_locks where not granted and relation = 'sluice.stream'::regclass";
-  await expect.poll(async () => (await lock.query(waits)).rowCount).toBe(1);
+  await expect
+    .poll(async () => (await lock.query(WAITING_FOR, ["sluice.stream"])).rowCount)
+    .toBe(1);
   const waiting = calls(sluice, id).map((call) => codeOf(call));
   await sluice.close();
   expect(await Promise.all(waiting)).toEqual(waiting.map(() => "closed"));

@@ -1,8 +1,8 @@
 import { setImmediate as turn } from "node:timers/promises";
 import pg from "pg";
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { afterAll, beforeAll, expect, onTestFinished, test, vi } from "vitest";
 import { limit, Sluice, task, type, type TaskHandle } from "../../src/index.js";
-import { codeOf, openHouse, type House } from "./house.js";
+import { codeOf, openHouse, WAITING_FOR, type House } from "./house.js";
 
 let house: House;
 beforeAll(async () => {
@@ -120,6 +120,9 @@ test("an enqueue in a caller's transaction shares no statement with concurrent o
 });
 
 test("close() rejects calls that wait for another statement as closed, and never sends them", async () => {
+  // However long it takes to get there, the first statement has not stalled.
+  vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
+  onTestFinished(() => void vi.useRealTimers());
   const note = task("gc-closed", { input: type<number>() });
   const pool = new pg.Pool({ connectionString: house.url });
   const sluice = await Sluice.connect({ pool });
@@ -128,8 +131,9 @@ test("close() rejects calls that wait for another statement as closed, and never
   const lock = await house.begin();
   await lock.query("lock table sluice.stream in access exclusive mode");
   const first = sluice.enqueue(note, 1);
-  const waits = "select from pg_locks where not granted and relation = 'sluice.stream'::regclass";
-  await expect.poll(async () => (await lock.query(waits)).rowCount).toBe(1);
+  await expect
+    .poll(async () => (await lock.query(WAITING_FOR, ["sluice.stream"])).rowCount)
+    .toBe(1);
   const codes = upTo(20).map((n) => codeOf(() => sluice.enqueue(note, n)));
   await turn();
   await sluice.close();

@@ -58,6 +58,13 @@ export async function openHouse(options: ConnectOptions = {}): Promise<House> {
   };
 }
 
+/**
+ * Backends of this database that wait for a lock on a table, whose name is $1. Databases of one template give their
+ * tables the same oids, so those of other tests must be told apart.
+ */
+export const WAITING_FOR = `select pid from pg_locks where not granted and relation = $1::regclass
+  and database = (select oid from pg_database where datname = current_database())`;
+
 /** The code of the SluiceError that this ends with, thrown or rejected; "accepted" if it does not. */
 export async function codeOf(attempt: () => unknown): Promise<ErrorCode | "accepted"> {
   try {

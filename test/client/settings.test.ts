@@ -29,7 +29,7 @@ async function roleWith(setting: string): Promise<string> {
   const name = `role_${randomBytes(6).toString("hex")}`;
   await house.sql(`create role ${name} superuser login password 'secret'`);
   await house.sql(`alter role ${name} set ${setting}`);
-  onTestFinished(() => void house.sql(`drop role ${name}`).catch(() => {}));
+  onTestFinished(async () => void (await house.sql(`drop role ${name}`)));
   const url = new URL(house.url);
   [url.username, url.password] = [name, "secret"];
   return url.href;

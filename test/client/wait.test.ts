@@ -2,7 +2,7 @@ import { afterAll, beforeAll, expect, test } from "vitest";
 import { Sluice, SluiceError, task, type, workflow } from "../../src/index.js";
 import { Wait } from "../../src/client/wait.js";
 import { Proxy } from "../fault/proxy.js";
-import { codeOf, openHouse, type House } from "./house.js";
+import { codeOf, openHouse, WAITING_FOR, type House } from "./house.js";
 
 let house: House;
 beforeAll(async () => {
@@ -19,10 +19,11 @@ const flow = workflow("flow", { input: type<object>() }, (w) => ({
 async function terminateLooks(table: string, waiters: number): Promise<void> {
   const client = await house.begin();
   await client.query(`lock table ${table} in access exclusive mode`);
-  const looks = "select pid from pg_locks where not granted and relation = $1::regclass";
-  await expect.poll(async () => (await client.query(looks, [table])).rowCount).toBe(waiters);
-  await client.query(`select pg_terminate_backend(pid) from (${looks}) l`, [table]);
-  await expect.poll(async () => (await client.query(looks, [table])).rowCount).toBe(0);
+  const looks = async (): Promise<number | null> =>
+    (await client.query(WAITING_FOR, [table])).rowCount;
+  await expect.poll(looks).toBe(waiters);
+  await client.query(`select pg_terminate_backend(pid) from (${WAITING_FOR}) l`, [table]);
+  await expect.poll(looks).toBe(0);
   await client.query("rollback");
   client.release();
 }

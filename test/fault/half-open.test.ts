@@ -5,7 +5,7 @@ import { violations } from "../support/audit.js";
 import { scene, until } from "../flow/scene.js";
 import { Proxy, type Exchange } from "./proxy.js";
 
-// Long enough for a deadline of 1.2 s to come first, and for heartbeats on a busy machine.
+// Long enough for a deadline of 4 s to come first, and for heartbeats on a busy machine.
 const LEASE_MS = 5_000;
 const STEP = "select 'a statement of the handler'";
 const LAST = "select 'the last one of the handler'";

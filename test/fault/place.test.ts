@@ -5,7 +5,11 @@ import { violations } from "../support/audit.js";
 import { scene, until, type Scene } from "../flow/scene.js";
 import { deadly, held } from "./programs/deadly.js";
 
-const patience = { timeoutMs: 20_000 };
+// A process that stands still for most of its lease would be suspected of having died of its task.
+const LEASE_MS = 5_000;
+// Two processes die, and each time somebody waits for the end of a lease.
+const TIMEOUT_MS = 120_000;
+const patience = { timeoutMs: 40_000 };
 const harmless = deadly(() => {});
 const one = workflow("one", { input: type<{ user: string }>() }, (w, input) =>
   w.task("one", harmless, input),
@@ -13,7 +17,7 @@ const one = workflow("one", { input: type<{ user: string }>() }, (w, input) =>
 
 /** A worker process that has the innocent task in hand. */
 async function join(s: Scene, name: string): Promise<Member> {
-  const config = { url: s.url, leaseMs: 1_500 };
+  const config = { url: s.url, leaseMs: LEASE_MS };
   const member = await startMember("test/fault/programs/deadly.ts", name, config);
   await member.process.line((line) => line === "holds");
   return member;
@@ -34,30 +38,38 @@ async function started(s: Scene, ...users: string[]): Promise<Run[]> {
   }
 }
 
-test("a key function that kills its process fails its node in the end, and other nodes and tasks go on", async () => {
-  const s = await scene();
-  await s.sluice.enqueue(held);
-  const first = await join(s, "first");
-  const [bad, ...good] = await started(s, "bad", "a", "b");
-  await first.process.exit;
-  // It has been so for a while.
-  await s.sql.query("update sluice.workflow_unplaced set tries = 8 where run = $1", [bad!.id]);
-  const second = await join(s, "second");
-  for (const run of good) await run.result(patience);
-  const dueNow =
-    "update sluice.workflow_unplaced set due_at = 'epoch' where run = $1 and tries = $2";
-  const due = (tries: number): Promise<unknown> =>
-    until("it to be put off", async () => (await s.sql.query(dueNow, [bad!.id, tries])).rowCount);
-  await due(9);
-  await second.process.exit;
-  const third = await join(s, "third");
-  await due(10);
-  await expect(bad!.result(patience)).rejects.toMatchObject({
-    code: "workflow_failed",
-    details: { nodes: [{ error: { code: "poisoned" } }] },
-  });
-  expect(third.process.child.exitCode ?? third.process.child.signalCode).toBeNull();
-  // The task that was in hand each time is not under suspicion.
-  expect((await s.sql.query("select from sluice.crash")).rows).toEqual([]);
-  expect(await violations(s.sql)).toEqual([]);
-});
+test(
+  "a key function that kills its process fails its node in the end, and other nodes and tasks go on",
+  { timeout: TIMEOUT_MS },
+  async () => {
+    const s = await scene();
+    await s.sluice.enqueue(held);
+    const first = await join(s, "first");
+    const [bad, ...good] = await started(s, "bad", "a", "b");
+    await first.process.exit;
+    // It has been so for a while.
+    await s.sql.query("update sluice.workflow_unplaced set tries = 8 where run = $1", [bad!.id]);
+    const second = await join(s, "second");
+    for (const run of good) await run.result(patience);
+    const dueNow =
+      "update sluice.workflow_unplaced set due_at = 'epoch' where run = $1 and tries = $2";
+    const due = (tries: number): Promise<unknown> =>
+      until(
+        "it to be put off",
+        async () => (await s.sql.query(dueNow, [bad!.id, tries])).rowCount,
+        patience.timeoutMs,
+      );
+    await due(9);
+    await second.process.exit;
+    const third = await join(s, "third");
+    await due(10);
+    await expect(bad!.result(patience)).rejects.toMatchObject({
+      code: "workflow_failed",
+      details: { nodes: [{ error: { code: "poisoned" } }] },
+    });
+    expect(third.process.child.exitCode ?? third.process.child.signalCode).toBeNull();
+    // The task that was in hand each time is not under suspicion.
+    expect((await s.sql.query("select from sluice.crash")).rows).toEqual([]);
+    expect(await violations(s.sql)).toEqual([]);
+  },
+);

@@ -10,6 +10,8 @@ import {
   sharedTotal,
 } from "./schedules/turns.js";
 
+const ascending = (x: number, y: number): number => x - y;
+
 const holds = async (s: Schedule): Promise<void> => expect(await observe(s)).toEqual(wanted(s));
 
 test.each(["limit", "order"] as const)(
@@ -62,9 +64,22 @@ test("a worker of thousands of types claims of the few that have tasks, of every
     const worker = await a.register(streams);
     for (const stream of [7, 1500, 1999]) await a.enqueue(stream);
     expect(idsOf(await a.claim(worker, 10))).toEqual([1, 2, 3]);
-    for (const stream of streams.slice(0, 100)) await a.enqueue(stream);
-    const held = [...(await a.claim(worker, 50)), ...(await a.claim(worker, 50))];
-    expect(held.length).toBeGreaterThan(0);
+    // With 40 of them it looks up which have tasks, with 100 it looks at one after the other: at 16 in a claim.
+    for (const busy of [40, 100]) {
+      const some = streams.slice(0, busy);
+      for (const stream of some) await a.enqueue(stream);
+      const began = await a.rows<{ stream: number }>(
+        "select stream from sluice.step($1, $2, $3, 50, p_from => 11)",
+        [worker.id, busy, streams],
+      );
+      expect(began.map(({ stream }) => stream).toSorted(ascending)).toEqual(some.slice(10, 26));
+      const rest: number[] = [];
+      for (let held = await a.claim(worker, 50); held.length > 0;) {
+        rest.push(...held.map(({ stream }) => stream));
+        held = await a.claim(worker, 50);
+      }
+      expect(rest).toEqual([...some.slice(0, 10), ...some.slice(26)]);
+    }
   } finally {
     await scene.close();
   }

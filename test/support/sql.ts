@@ -337,6 +337,14 @@ export class Scene {
     );
   }
 
+  /** Stops that clock so many milliseconds after a moment that is always the same: no step takes any time. */
+  async stopClock(ms = 0): Promise<void> {
+    await this.replace(
+      `create or replace function sluice.clock() returns timestamptz language sql volatile as
+        $$ select timestamptz '2030-01-01' + ${Math.round(ms)} * interval '1 millisecond' $$`,
+    );
+  }
+
   /** Puts another function in the place of one, until the scene is closed. */
   async replace(text: string): Promise<void> {
     this.#changed = true;

@@ -18,8 +18,10 @@ const promised = (session: Session): Promise<number> =>
 /** The leader looks, and again before its time: who has read when it looks next relies on that. */
 export const earlyLook = schedule({ leads: [true, true], kept: true }, async (scene) => {
   const [a] = await scene.sessions(1);
+  await scene.stopClock();
   const first = await look(a, 1);
   const before = await promised(a);
+  await scene.stopClock(100);
   const second = await look(a, 1);
   return { leads: [first.leads, second.leads], kept: (await promised(a)) === before };
 });
@@ -29,6 +31,7 @@ export const dueBeforeTheLook = schedule(
   { soon: ["keep:7"], again: [] as string[], later: [] as string[] },
   async (scene) => {
     const [a, b] = await scene.sessions(2);
+    await scene.stopClock();
     const stream = await a.type("t");
     const heard = await b.ear();
     const enqueue = (delayMs: number): Promise<unknown> =>
