@@ -17,6 +17,12 @@ export const mutants: readonly Mutant[] = [
     dies: /to throw/,
   },
   {
+    guard: "a transaction of ours has a deadline per statement",
+    from: "destroy(client);",
+    to: "",
+    dies: /timed out/,
+  },
+  {
     guard: "a run ends once",
     from: "this.#finished = true;",
     to: "",
