@@ -23,6 +23,12 @@ export const mutants: readonly Mutant[] = [
     dies: /timed out/,
   },
   {
+    guard: "nothing is asked after the close",
+    from: "if (this.#closed) return",
+    to: 'if (this.schema === "") return',
+    dies: /timed out/,
+  },
+  {
     guard: "a run ends once",
     from: "this.#finished = true;",
     to: "",
