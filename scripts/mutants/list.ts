@@ -29,6 +29,12 @@ export const mutants: readonly Mutant[] = [
     dies: /timed out/,
   },
   {
+    guard: "only what is refused for its data is replaced",
+    from: "const OF_DATA = /^(22|54)/;",
+    to: "const OF_DATA = /./;",
+    dies: /AssertionError/,
+  },
+  {
     guard: "a run ends once",
     from: "this.#finished = true;",
     to: "",
