@@ -35,6 +35,12 @@ export const mutants: readonly Mutant[] = [
     dies: /AssertionError/,
   },
   {
+    guard: "a locked row does not stop claims",
+    from: ' || "tries" in parcel || isLockTimeout(e)) return refusal;',
+    to: ' || "tries" in parcel) return refusal;',
+    dies: /AssertionError/,
+  },
+  {
     guard: "a run ends once",
     from: "this.#finished = true;",
     to: "",

@@ -111,6 +111,47 @@ test("only errors of classes 22 and 54 blame the data of an outcome", () => {
   ]);
 });
 
+test("a task whose row another transaction holds delays the claims of its worker by one lock timeout only", async () => {
+  const warned: string[] = [];
+  const s = await scene({ logger: { ...silentLogger, warn: (words) => void warned.push(words) } });
+  const held = task("held", { retry: once });
+  const job = task("job", { input: type<number>(), retry: once });
+  let begun = false;
+  let letGo!: () => void;
+  const gate = new Promise<void>((resolve) => (letGo = resolve));
+  const worker = await s.worker({
+    handlers: [
+      job.handle((n) => n),
+      held.handle(() => {
+        begun = true;
+        return gate;
+      }),
+    ],
+  });
+  const { id } = await s.sluice.enqueue(held);
+  await until("its handler to run", () => begun);
+  const other = await s.sql.connect();
+  await other.query("begin");
+  await other.query("select from sluice.run where id = $1 for update", [id]);
+  letGo();
+  let slowestMs = 0;
+  for (let n = 0; n < 8; n++) {
+    const sentMs = performance.now();
+    expect(await (await s.sluice.enqueue(job, n)).result({ timeoutMs: 20_000 })).toBe(n);
+    slowestMs = Math.max(slowestMs, performance.now() - sentMs);
+    await new Promise((resolve) => setTimeout(resolve, 500));
+  }
+  expect(slowestMs).toBeLessThan(3_500);
+  await other.query("rollback");
+  other.release();
+  await s.sluice.task(id).result({ timeoutMs: 10_000 });
+  await until("the permits to come back", () => worker.status().permitsInUse === 0);
+  expect(warned.filter((words) => words.includes("note"))).toEqual([]);
+  expect(warned).toContain(
+    "another transaction holds the row of a task; its outcome is tried again",
+  );
+});
+
 test("an error that the database refuses is replaced, and failures beside it are recorded as they are", async () => {
   const s = await withCensor();
   const job = task("job", { input: type<number>(), retry: once });
