@@ -41,6 +41,12 @@ export const mutants: readonly Mutant[] = [
     dies: /AssertionError/,
   },
   {
+    guard: "a worker is watched before its handlers run",
+    from: "    this.#o.onBusy?.();\n    for (const task of claimed) {",
+    to: "    queueMicrotask(() => this.#o.onBusy?.());\n    for (const task of claimed) {",
+    dies: /AssertionError/,
+  },
+  {
     guard: "a run ends once",
     from: "this.#finished = true;",
     to: "",

@@ -319,14 +319,16 @@ export class Claimer {
     this.#o.payloads.learn(claimed);
     if (session === this.#o.current()) this.#digest(claimed.length, sent);
     this.#shares.starting(claimed.length, crew.completed);
+    if (claimed.length === 0) return;
+    // Before a handler runs, which may block the event loop: from now on standing still has somebody to blame.
+    // guard: a worker is watched before its handlers run -> test/worker/claim.test.ts: "a worker is watched closely before the first handler of a claim runs"
+    this.#o.onBusy?.();
     for (const task of claimed) {
       // The lease may have run out while the reply was on its way; then these are not ours.
       // guard: a claim that is answered after the lease was lost is not run -> test/worker/properties.test.ts: "a run aborted for a lost lease records nothing, and is aborted before its lease runs out"
       if (!this.#o.holds(session)) permits.give(1);
       else crew.start(task, session);
     }
-    if (claimed.length === 0) return;
-    this.#o.onBusy?.();
     this.poll.changed();
   }
 
