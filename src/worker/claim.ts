@@ -371,7 +371,11 @@ export class Claimer {
   #failed(session: Session, parcel: Parcel<Completion> | null, want: number, e: unknown): void {
     const { outbox } = this.#o;
     this.#meter.stepFailed();
-    if (this.#splitter.successes(parcel, want, e)) return;
+    if (this.#splitter.successes(parcel, want, e)) {
+      // What was refused was not the look that went with it.
+      if (want > 0) this.#curious = true;
+      return;
+    }
     if (parcel !== null && isReplyLost(e)) outbox.doubt(parcel.items);
     // guard: an outcome leaves when its statement was answered -> test/worker/properties.test.ts: "every claimed task is settled, released or lost with its lease, and none twice under one claim"
     if (parcel !== null) this.#splitter.keep(parcel, () => outbox.putBackSuccesses(parcel));

@@ -1,4 +1,5 @@
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
+import { issueClaim } from "../../src/core/claim.js";
 import { silentLogger } from "../../src/core/ports.js";
 import { Claimer } from "../../src/worker/claim.js";
 import { Outbox } from "../../src/worker/outbox.js";
@@ -57,4 +58,16 @@ test("a worker is watched closely before the first handler of a claim runs", asy
   claimer.wake();
   await vi.advanceTimersByTimeAsync(10);
   expect(did).toEqual(["busy", "start", "start"]);
+});
+
+test("a claim whose statement was refused for an outcome is sent again at once", async () => {
+  const { claimer, outbox, session, permits, did } = claimerOver(({ settles, claim }) => {
+    if (settles && claim > 0) throw Object.assign(new Error("refused"), { code: "22P05" });
+    return claim > 0 && did.length === 0 ? [claimed("1")] : [];
+  });
+  permits.take(1);
+  outbox.addSuccess(session, { claim: issueClaim("1", "1"), result: "1", holds: 0, startedMs: 0 });
+  claimer.start();
+  await vi.advanceTimersByTimeAsync(100);
+  expect(did).toEqual(["busy", "start"]);
 });
