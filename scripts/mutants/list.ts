@@ -47,6 +47,12 @@ export const mutants: readonly Mutant[] = [
     dies: /AssertionError/,
   },
   {
+    guard: "a reply that cannot be read is a lost reply",
+    from: "return isReplyLost(e) || (!isSluiceError(e) && sqlstate(e) === null);",
+    to: "return isReplyLost(e);",
+    dies: /AssertionError/,
+  },
+  {
     guard: "a run ends once",
     from: "this.#finished = true;",
     to: "",
@@ -150,7 +156,7 @@ export const mutants: readonly Mutant[] = [
   },
   {
     guard: "a lost reply puts its session in doubt",
-    from: "if (want > 0 && isReplyLost(e) && !this.#stopped) this.#o.onDoubt(session);",
+    from: "if (want > 0 && unanswered && !this.#stopped) this.#o.onDoubt(session);",
     to: "",
     dies: /expected \d+ to be \+?0|the time that they lie there/,
   },

@@ -130,6 +130,15 @@ export function isReplyLost(e: unknown): boolean {
   return state === null ? isNetworkError(e) : isLostState(state);
 }
 
+/**
+ * Whether nobody knows if a statement of ours committed: its reply was lost, or could not be read. For errors of our own
+ * statements only: what the server refused has a SQLSTATE or a code of ours.
+ */
+export function isUnanswered(e: unknown): boolean {
+  // guard: a reply that cannot be read is a lost reply -> test/worker/claim.test.ts: "a claim whose reply cannot be read puts its session in doubt"
+  return isReplyLost(e) || (!isSluiceError(e) && sqlstate(e) === null);
+}
+
 function isLostState(state: string): boolean {
   return state.startsWith("08") || state.startsWith("57P");
 }

@@ -1,7 +1,7 @@
 import { BatchSize } from "../core/batch-size.js";
 import { RISE } from "../core/claim-size.js";
 import { isSluiceError } from "../core/error.js";
-import { isReplyLost, tellTrouble } from "../postgres/fault.js";
+import { isUnanswered, tellTrouble } from "../postgres/fault.js";
 import { step, type Spot, type StepReply } from "../postgres/step.js";
 import type { ClaimerOptions } from "./claimer-options.js";
 import { noMeter, tellReply, type Meter } from "./meter.js";
@@ -376,12 +376,13 @@ export class Claimer {
       if (want > 0) this.#curious = true;
       return;
     }
-    if (parcel !== null && isReplyLost(e)) outbox.doubt(parcel.items);
+    const unanswered = isUnanswered(e);
+    if (parcel !== null && unanswered) outbox.doubt(parcel.items);
     // guard: an outcome leaves when its statement was answered -> test/worker/properties.test.ts: "every claimed task is settled, released or lost with its lease, and none twice under one claim"
     if (parcel !== null) this.#splitter.keep(parcel, () => outbox.putBackSuccesses(parcel));
     if (isSluiceError(e, "lease_lost")) return this.#o.onLost(session);
     // guard: a lost reply puts its session in doubt -> test/worker/properties.test.ts: "a lost claim reply is handed back and is no crash"
-    if (want > 0 && isReplyLost(e) && !this.#stopped) this.#o.onDoubt(session);
+    if (want > 0 && unanswered && !this.#stopped) this.#o.onDoubt(session);
     this.#troubled("the database did not take a step", e);
   }
 

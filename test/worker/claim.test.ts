@@ -71,3 +71,11 @@ test("a claim whose statement was refused for an outcome is sent again at once",
   await vi.advanceTimersByTimeAsync(100);
   expect(did).toEqual(["busy", "start"]);
 });
+
+test("a claim whose reply cannot be read puts its session in doubt", async () => {
+  const { claimer, did } = claimerOver(() => [claimed("no JSON")]);
+  claimer.start();
+  await vi.advanceTimersByTimeAsync(1);
+  claimer.stop();
+  expect(did).toEqual(["doubt"]);
+});
