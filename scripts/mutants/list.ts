@@ -53,6 +53,18 @@ export const mutants: readonly Mutant[] = [
     dies: /AssertionError/,
   },
   {
+    guard: "outages of a task in a row are bounded",
+    from: "return (this.#met.get(task) ?? 0) < OUTAGES_MAX;",
+    to: 'return task !== "";',
+    dies: /AssertionError/,
+  },
+  {
+    guard: "a handler's statement that needs too much has failed",
+    from: "this.#ask(text, params, (e) => !isShortage(e));",
+    to: "this.#ask(text, params);",
+    dies: /waited \d+ ms for/,
+  },
+  {
     guard: "a run ends once",
     from: "this.#finished = true;",
     to: "",
@@ -132,8 +144,8 @@ export const mutants: readonly Mutant[] = [
   },
   {
     guard: "an outage is no failure",
-    from: "if (!late && run.excused(e)) return",
-    to: "if (!late && run.excused(e) && run.finished) return",
+    from: "if (!late && run.excused(e) && ",
+    to: "if (!late && run.excused(e) && run.finished && ",
     dies: /task_failed|failed/,
   },
   {

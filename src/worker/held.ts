@@ -2,7 +2,7 @@ import type pg from "pg";
 import { SluiceError } from "../core/error.js";
 import type { Queryable } from "../core/ports.js";
 import type { Backend } from "../postgres/backend.js";
-import { fromDriver, isOutageOf, isReadOnly } from "../postgres/fault.js";
+import { fromDriver, isOutageOf, isReadOnly, isShortage } from "../postgres/fault.js";
 import { destroy } from "../postgres/part.js";
 import type { Run } from "./run.js";
 
@@ -117,7 +117,8 @@ export class HeldConnection {
   async #queryOfHandler(text: string, params?: unknown[]): Promise<pg.QueryResult> {
     // After the end the connection is somebody else's: a handler that kept its tx must not write into it.
     if (this.#over) throw new SluiceError("not_claimed", "this transaction has ended");
-    const asked = this.#ask(text, params);
+    // guard: a handler's statement that needs too much has failed -> test/worker/outage.test.ts: "errors of the handler's own count as failures, whatever they look like"
+    const asked = this.#ask(text, params, (e) => !isShortage(e));
     const settled = asked.catch(() => {});
     this.#underWay.add(settled);
     return asked.finally(() => this.#underWay.delete(settled));
@@ -139,11 +140,15 @@ export class HeldConnection {
     }
   }
 
-  async #ask(text: string, params?: unknown[]): Promise<pg.QueryResult> {
+  async #ask(
+    text: string,
+    params?: unknown[],
+    excusable: (e: unknown) => boolean = () => true,
+  ): Promise<pg.QueryResult> {
     try {
       return await this.#client.query(text, params);
     } catch (e) {
-      if (isOutageOf(e, this.#broken)) this.#outages.add(e as object);
+      if (isOutageOf(e, this.#broken) && excusable(e)) this.#outages.add(e as object);
       throw e;
     }
   }
