@@ -176,12 +176,11 @@ export class Claimer {
 
   /** Sends one step if there is a reason to. */
   #stepOnce(): boolean {
-    const { current } = this.#o;
     const parcel = this.#nextParcel();
-    const session = parcel?.session ?? current();
+    const session = parcel?.session ?? this.#o.current();
     if (session === null) return false;
     const settling = parcel?.items.length ?? 0;
-    const claiming = this.#accepting && session === current();
+    const claiming = this.#accepting && session === this.#o.current();
     const errand = this.#onErrand();
     const most = this.#appetite(parcel, errand);
     let want = claiming
@@ -371,11 +370,8 @@ export class Claimer {
   #failed(session: Session, parcel: Parcel<Completion> | null, want: number, e: unknown): void {
     const { outbox } = this.#o;
     this.#meter.stepFailed();
-    if (this.#splitter.successes(parcel, want, e)) {
-      // What was refused was not the look that went with it.
-      if (want > 0) this.#curious = true;
-      return;
-    }
+    // What was refused was not the look that went with it.
+    if (this.#splitter.successes(parcel, want, e)) return void (this.#curious ||= want > 0);
     const unanswered = isUnanswered(e);
     if (parcel !== null && unanswered) outbox.doubt(parcel.items);
     // guard: an outcome leaves when its statement was answered -> test/worker/properties.test.ts: "every claimed task is settled, released or lost with its lease, and none twice under one claim"
