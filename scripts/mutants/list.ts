@@ -65,6 +65,12 @@ export const mutants: readonly Mutant[] = [
     dies: /waited \d+ ms for/,
   },
   {
+    guard: "a worker in reserve hears of a cancel in time",
+    from: "const busyMs = this.#o.inReserve?.() === true ? reserveMs : BUSY_BEAT_MS_MAX;",
+    to: "const busyMs = Math.max(reserveMs, BUSY_BEAT_MS_MAX);",
+    dies: /AssertionError/,
+  },
+  {
     guard: "a run ends once",
     from: "this.#finished = true;",
     to: "",

@@ -165,6 +165,7 @@ export function assemble(handlers: ReadonlyMap<number, AnyHandler>, o: AssembleO
     known: (session) => [...session.tokens(), ...outbox.tokens(session)],
     onBegan: () => claimer.sessionBegan(),
     hasReserve: () => onCall.hasReserve,
+    inReserve: () => onCall.inReserve,
     onDuty: (duty) => {
       onCall.told(duty);
       claimer.poll.changed();
