@@ -17,6 +17,60 @@ export const mutants: readonly Mutant[] = [
     dies: /to throw/,
   },
   {
+    guard: "a transaction of ours has a deadline per statement",
+    from: "destroy(client);",
+    to: "",
+    dies: /timed out/,
+  },
+  {
+    guard: "nothing is asked after the close",
+    from: "if (this.#closed) return",
+    to: 'if (this.schema === "") return',
+    dies: /timed out/,
+  },
+  {
+    guard: "only what is refused for its data is replaced",
+    from: "const OF_DATA = /^(22|54)/;",
+    to: "const OF_DATA = /./;",
+    dies: /AssertionError/,
+  },
+  {
+    guard: "a locked row does not stop claims",
+    from: ' || "tries" in parcel || isLockTimeout(e)) return refusal;',
+    to: ' || "tries" in parcel) return refusal;',
+    dies: /AssertionError/,
+  },
+  {
+    guard: "a worker is watched before its handlers run",
+    from: "    this.#o.onBusy?.();\n    for (const task of claimed) {",
+    to: "    queueMicrotask(() => this.#o.onBusy?.());\n    for (const task of claimed) {",
+    dies: /AssertionError/,
+  },
+  {
+    guard: "a reply that cannot be read is a lost reply",
+    from: "return isReplyLost(e) || (!isSluiceError(e) && sqlstate(e) === null);",
+    to: "return isReplyLost(e);",
+    dies: /AssertionError/,
+  },
+  {
+    guard: "outages of a task in a row are bounded",
+    from: "return (this.#met.get(task) ?? 0) < OUTAGES_MAX;",
+    to: 'return task !== "";',
+    dies: /AssertionError/,
+  },
+  {
+    guard: "a handler's statement that needs too much has failed",
+    from: "this.#ask(text, params, (e) => !isShortage(e));",
+    to: "this.#ask(text, params);",
+    dies: /waited \d+ ms for/,
+  },
+  {
+    guard: "a worker in reserve hears of a cancel in time",
+    from: "const busyMs = this.#o.inReserve?.() === true ? reserveMs : BUSY_BEAT_MS_MAX;",
+    to: "const busyMs = Math.max(reserveMs, BUSY_BEAT_MS_MAX);",
+    dies: /AssertionError/,
+  },
+  {
     guard: "a run ends once",
     from: "this.#finished = true;",
     to: "",
@@ -96,8 +150,8 @@ export const mutants: readonly Mutant[] = [
   },
   {
     guard: "an outage is no failure",
-    from: "if (!late && run.excused(e)) return",
-    to: "if (!late && run.excused(e) && run.finished) return",
+    from: "if (!late && run.excused(e) && ",
+    to: "if (!late && run.excused(e) && run.finished && ",
     dies: /task_failed|failed/,
   },
   {
@@ -120,7 +174,7 @@ export const mutants: readonly Mutant[] = [
   },
   {
     guard: "a lost reply puts its session in doubt",
-    from: "if (want > 0 && isReplyLost(e) && !this.#stopped) this.#o.onDoubt(session);",
+    from: "if (want > 0 && unanswered && !this.#stopped) this.#o.onDoubt(session);",
     to: "",
     dies: /expected \d+ to be \+?0|the time that they lie there/,
   },

@@ -256,12 +256,13 @@ export class Keeper {
   }
 
   async #due(): Promise<void> {
-    for (let moved = DUE_MAX; moved === DUE_MAX && !this.#stopped;) {
+    let all = 0;
+    for (let moved = DUE_MAX; moved === DUE_MAX && !this.#stopped; all += moved) {
       ({ moved } = await due(this.#o.line, DUE_MAX));
       if (moved > 0) this.#o.onMoved();
-      // Somebody's open transaction has what is due in hand.
-      else this.#rest("due", this.#o.pollIntervalMs);
     }
+    // Somebody's open transaction has what is due in hand.
+    if (all === 0) this.#rest("due", Math.min(this.#o.pollIntervalMs, QUIET_MS));
   }
 
   /** Notes, timers, what is to be cancelled or to run again. */

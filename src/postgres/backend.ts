@@ -1,6 +1,17 @@
 import type { Line } from "./line.js";
 import { statement } from "./statement.js";
 
+/** A transaction on the server. Behind a pooler in transaction mode the next one of the same pid may be anybody's. */
+export interface ServerTransaction {
+  readonly pid: number;
+  /** When it began, in microseconds. */
+  readonly began: string;
+}
+
+/** Asked inside a transaction, because a pooler tells a pid of its own at connect. */
+export const OWN_TRANSACTION =
+  "select pg_backend_pid() as pid, (extract(epoch from now()) * 1000000)::bigint::text as began";
+
 /** What the server says about one of our connections. */
 export interface Backend {
   /** It waits for a statement, inside a transaction. */
@@ -23,17 +34,19 @@ export async function backend(line: Line, pid: number): Promise<Backend | null> 
   return row ?? null;
 }
 
-// Of the same role, and idle for longer than any reply is on its way: it is not a connection that has just begun.
+// Of the same role and the same transaction, and idle for longer than any reply is on its way.
 const endBackendStatement = statement<{ ended: boolean }>({
   name: "end_backend",
   text: `select pg_terminate_backend(pid) as ended from pg_stat_activity
     where pid = $1 and usename = current_user and state like 'idle in transaction%'
+      and (extract(epoch from xact_start) * 1000000)::bigint = $2
       and state_change < clock_timestamp() - interval '500 milliseconds'`,
-  params: ["int4"],
+  params: ["int4", "int8"],
   columns: ["ended"],
 });
 
-/** Ends the other side of a connection that we have given up, so that the locks of its transaction come back. */
-export async function endBackend(line: Line, pid: number): Promise<void> {
-  await line.run(endBackendStatement, [pid]);
+/** Ends a transaction whose connection we have given up, so that its locks come back. False: it is over. */
+export async function endBackend(line: Line, { pid, began }: ServerTransaction): Promise<boolean> {
+  const [row] = await line.run(endBackendStatement, [pid, began]);
+  return row?.ended === true;
 }

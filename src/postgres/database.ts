@@ -71,6 +71,8 @@ export class Database {
 
   /** @internal A connection for enqueue and queries. Rejects if we close before there is one. */
   lend(): Promise<pg.PoolClient> {
+    // guard: nothing is asked after the close -> test/client/close.test.ts: "close() ends waits for a result on the caller's pool"
+    if (this.#closed) return Promise.reject(new Error("closed"));
     const lent = this.api.connect();
     // The end of a pool of ours answers its waiters; the caller's stays open, and they would wait on.
     if (this.#ownsPool) return lent;

@@ -15,8 +15,10 @@ const NOT_PERMITTED = "42501";
 // A prepared statement that does not exist, or exists already: it was made on another connection.
 const NOT_PREPARED = new Set(["26000", "42P05"]);
 const READ_ONLY = "25006";
-// Too many connections, disk full, out of memory.
-const UNAVAILABLE = new Set(["53300", READ_ONLY, "53100", "53200"]);
+// Disk full, out of memory.
+const SHORTAGE = new Set(["53100", "53200"]);
+// 53300: too many connections.
+const UNAVAILABLE = new Set(["53300", READ_ONLY, ...SHORTAGE]);
 // What node's sockets and resolver say of a connection that is gone, or never was.
 const NETWORK = new Set([
   "EADDRNOTAVAIL",
@@ -130,6 +132,15 @@ export function isReplyLost(e: unknown): boolean {
   return state === null ? isNetworkError(e) : isLostState(state);
 }
 
+/**
+ * Whether nobody knows if a statement of ours committed: its reply was lost, or could not be read. For errors of our own
+ * statements only: what the server refused has a SQLSTATE or a code of ours.
+ */
+export function isUnanswered(e: unknown): boolean {
+  // guard: a reply that cannot be read is a lost reply -> test/worker/claim.test.ts: "a claim whose reply cannot be read puts its session in doubt"
+  return isReplyLost(e) || (!isSluiceError(e) && sqlstate(e) === null);
+}
+
 function isLostState(state: string): boolean {
   return state.startsWith("08") || state.startsWith("57P");
 }
@@ -166,6 +177,14 @@ export function isOutageOf(e: unknown, broken: Error | undefined): boolean {
   if (isOutage(e)) return true;
   if (broken === undefined || sqlstate(e) !== null) return false;
   return sqlstate(broken) === null || isOutage(broken);
+}
+
+/**
+ * Whether the server had no disk or memory left for a statement. It may be that statement which needs too much: who sent
+ * it is to blame, while a statement of ours needs little.
+ */
+export function isShortage(e: unknown): boolean {
+  return SHORTAGE.has(sqlstate(e) ?? "");
 }
 
 /** The server's code for an error, if it comes from the server. */

@@ -79,8 +79,8 @@ export async function part(client: pg.Client): Promise<void> {
 }
 
 /** Ends a connection without waiting for the other side, who may not be there any more. */
-export function destroy(client: pg.Client): void {
-  const { connection } = client as unknown as { connection?: { stream?: { destroy(): void } } };
+export function destroy(client: object): void {
+  const { connection } = client as { connection?: { stream?: { destroy(): void } } };
   connection?.stream?.destroy();
 }
 

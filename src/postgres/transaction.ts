@@ -1,6 +1,7 @@
 import type { Queryable } from "../core/ports.js";
 import type { Database } from "./database.js";
 import { fromDriver, sqlstate } from "./fault.js";
+import { destroy } from "./part.js";
 
 /** A pool, as far as a transaction needs one. */
 export interface Lender {
@@ -14,15 +15,21 @@ interface Lent extends Queryable {
   release(e?: Error): void;
 }
 
+// No statement of ours takes so long, and a connection can be dead without a reset: without a deadline its place would be
+// gone for good.
+const REPLY_MS_MAX = 30_000;
+
 /**
  * Runs a transaction of ours on a connection for enqueue and queries, or of another pool. Inside it nothing may ask for a second
  * connection of the same pool: if all of them were held by such transactions, they would wait for each other. What `use`
  * throws passes through as it is; errors of the driver are told by `fromDriver`.
+ * A statement without a reply for `replyMsMax` ends the connection.
  */
 export async function inTransaction<T>(
   db: Database,
   use: (tx: Queryable) => Promise<T>,
   pool: Lender = { connect: () => db.lend() },
+  replyMsMax: number = REPLY_MS_MAX,
 ): Promise<T> {
   let broken: Error | undefined;
   const client = await pool.connect().catch((e: unknown) => {
@@ -31,9 +38,21 @@ export async function inTransaction<T>(
   // A connection that breaks between two statements tells by an event; unheard, it ends the process.
   const hear = (e: Error): void => void (broken ??= e);
   client.on("error", hear);
+  const ask: Queryable["query"] = async (text, params) => {
+    // guard: a transaction of ours has a deadline per statement -> test/fault/half-open.test.ts: "a transaction of ours on a connection that swallows a statement ends, and its place comes back"
+    const late = setTimeout(() => {
+      broken ??= new Error(`the server did not reply within ${replyMsMax} ms`);
+      destroy(client);
+    }, replyMsMax);
+    try {
+      return await client.query(text, params);
+    } finally {
+      clearTimeout(late);
+    }
+  };
   const tx: Queryable = {
     query: (text, params) =>
-      client.query(text, params).catch((e: unknown) => {
+      ask(text, params).catch((e: unknown) => {
         // guard: why the server ended it -> test/worker/workflow-place.test.ts: "a transaction that the server ended because it stood still counts as a try, not as an outage"
         throw fromDriver(sqlstate(e) === null ? (broken ?? e) : e);
       }),
@@ -44,10 +63,11 @@ export async function inTransaction<T>(
     await tx.query("commit");
     return result;
   } catch (e) {
-    await client.query("rollback").catch((e2: unknown) => (broken ??= e2 as Error));
+    await ask("rollback").catch((e2: unknown) => (broken ??= e2 as Error));
     throw e;
   } finally {
-    client.off("error", hear);
+    // One that is destroyed has something left to say.
+    if (broken === undefined) client.off("error", hear);
     client.release(broken);
   }
 }

@@ -88,7 +88,7 @@ export function assemble(handlers: ReadonlyMap<number, AnyHandler>, o: AssembleO
   const pool = db.pool(shares.handlers);
   const probe: Probe = {
     look: (pid) => backend(keepLine, pid),
-    end: (pid) => endBackend(keepLine, pid),
+    end: (transaction) => endBackend(keepLine, transaction),
   };
   if (meter !== noMeter) onWait(pool, (ms) => meter.waited("handlers", ms));
   const keep = history.succeededMs > 0;
@@ -165,6 +165,7 @@ export function assemble(handlers: ReadonlyMap<number, AnyHandler>, o: AssembleO
     known: (session) => [...session.tokens(), ...outbox.tokens(session)],
     onBegan: () => claimer.sessionBegan(),
     hasReserve: () => onCall.hasReserve,
+    inReserve: () => onCall.inReserve,
     onDuty: (duty) => {
       onCall.told(duty);
       claimer.poll.changed();

@@ -1,7 +1,7 @@
 import { BatchSize } from "../core/batch-size.js";
 import { RISE } from "../core/claim-size.js";
 import { isSluiceError } from "../core/error.js";
-import { isReplyLost, tellTrouble } from "../postgres/fault.js";
+import { isUnanswered, tellTrouble } from "../postgres/fault.js";
 import { step, type Spot, type StepReply } from "../postgres/step.js";
 import type { ClaimerOptions } from "./claimer-options.js";
 import { noMeter, tellReply, type Meter } from "./meter.js";
@@ -176,12 +176,11 @@ export class Claimer {
 
   /** Sends one step if there is a reason to. */
   #stepOnce(): boolean {
-    const { current } = this.#o;
     const parcel = this.#nextParcel();
-    const session = parcel?.session ?? current();
+    const session = parcel?.session ?? this.#o.current();
     if (session === null) return false;
     const settling = parcel?.items.length ?? 0;
-    const claiming = this.#accepting && session === current();
+    const claiming = this.#accepting && session === this.#o.current();
     const errand = this.#onErrand();
     const most = this.#appetite(parcel, errand);
     let want = claiming
@@ -319,14 +318,16 @@ export class Claimer {
     this.#o.payloads.learn(claimed);
     if (session === this.#o.current()) this.#digest(claimed.length, sent);
     this.#shares.starting(claimed.length, crew.completed);
+    if (claimed.length === 0) return;
+    // Before a handler runs, which may block the event loop: from now on standing still has somebody to blame.
+    // guard: a worker is watched before its handlers run -> test/worker/claim.test.ts: "a worker is watched closely before the first handler of a claim runs"
+    this.#o.onBusy?.();
     for (const task of claimed) {
       // The lease may have run out while the reply was on its way; then these are not ours.
       // guard: a claim that is answered after the lease was lost is not run -> test/worker/properties.test.ts: "a run aborted for a lost lease records nothing, and is aborted before its lease runs out"
       if (!this.#o.holds(session)) permits.give(1);
       else crew.start(task, session);
     }
-    if (claimed.length === 0) return;
-    this.#o.onBusy?.();
     this.poll.changed();
   }
 
@@ -369,13 +370,15 @@ export class Claimer {
   #failed(session: Session, parcel: Parcel<Completion> | null, want: number, e: unknown): void {
     const { outbox } = this.#o;
     this.#meter.stepFailed();
-    if (this.#splitter.successes(parcel, want, e)) return;
-    if (parcel !== null && isReplyLost(e)) outbox.doubt(parcel.items);
+    // What was refused was not the look that went with it.
+    if (this.#splitter.successes(parcel, want, e)) return void (this.#curious ||= want > 0);
+    const unanswered = isUnanswered(e);
+    if (parcel !== null && unanswered) outbox.doubt(parcel.items);
     // guard: an outcome leaves when its statement was answered -> test/worker/properties.test.ts: "every claimed task is settled, released or lost with its lease, and none twice under one claim"
     if (parcel !== null) this.#splitter.keep(parcel, () => outbox.putBackSuccesses(parcel));
     if (isSluiceError(e, "lease_lost")) return this.#o.onLost(session);
     // guard: a lost reply puts its session in doubt -> test/worker/properties.test.ts: "a lost claim reply is handed back and is no crash"
-    if (want > 0 && isReplyLost(e) && !this.#stopped) this.#o.onDoubt(session);
+    if (want > 0 && unanswered && !this.#stopped) this.#o.onDoubt(session);
     this.#troubled("the database did not take a step", e);
   }
 

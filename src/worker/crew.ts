@@ -224,7 +224,7 @@ export class Crew {
     const late = aborted?.code === "timeout";
     if (run.waitsFor !== null && !late) return waiting(run.waitsFor);
     // guard: an outage is no failure -> test/worker/outage.test.ts: "a backend that is terminated under a transaction costs no attempt, also when a library wraps the error"
-    if (!late && run.excused(e)) return this.#putOff(run, e);
+    if (!late && run.excused(e) && this.#outages.excuses(run.claim.id)) return this.#putOff(run, e);
     const thrown = classify(late ? aborted : e);
     if (thrown.kind === "snooze") return { kind: "snooze", delayMs: thrown.delayMs, outcome: "" };
     if (thrown.kind === "cancel") return cancelled(thrown.reason);

@@ -37,6 +37,8 @@ interface HeartOptions {
   readonly onDuty?: (duty: Duty) => void;
   /** Whether workers of our kind are in reserve, this one perhaps. */
   readonly hasReserve?: () => boolean;
+  /** Whether this worker is in reserve: no notification tells it of a cancel. */
+  readonly inReserve?: () => boolean;
   readonly onLost: (session: Session) => void;
   readonly onStop: (session: Session, id: string, reason: string | null) => void;
   /** The database knows again that we take more: what came while it did not was not rung for. */
@@ -48,9 +50,10 @@ interface HeartOptions {
 const BEATS_PER_LEASE = 3;
 // What a heartbeat brings, as a cancel, must not wait longer because the lease is long.
 const BEAT_MS_MAX = 5_000;
-// With tasks in hand where workers are in reserve: these hear of a cancel by a heartbeat alone, and relieve workers on
-// call that are busy by their last heartbeat.
+// With tasks in hand where workers are in reserve: those relieve workers on call that are busy by their last heartbeat.
 const BUSY_BEAT_MS_MAX = 1_000;
+// In reserve with tasks in hand: a cancel reaches a handler within 500 ms, and only a heartbeat tells of it.
+const RESERVE_BEAT_MS_MAX = 350;
 // We stop before the database says that we are dead: by a tenth of the lease, at least 100 ms.
 const MARGIN_SHARE = 0.1;
 const MARGIN_MS_MIN = 100;
@@ -346,7 +349,7 @@ export class Heart {
     if (released > 0)
       this.#o.log.info("tasks of a lost reply were handed back", { tasks: released });
     // Without its registration, what a cut-off claim still commits would count as a crash.
-    const early = this.#o.clock.now() - session.doubtfulSinceMs < this.#beatMs();
+    const early = this.#o.clock.now() - session.doubtfulSinceMs < this.#beatMs(BUSY_BEAT_MS_MAX);
     // guard: a session in doubt signs off late -> test/worker/heartbeat.test.ts: "a session in doubt beats at once, and signs off with a later beat"
     if (early || !session.idle) return;
     await retire(this.#o.line, session.id);
@@ -382,10 +385,11 @@ export class Heart {
     return Math.min(50, this.#o.registration.leaseMs / 10);
   }
 
-  #beatMs(): number {
+  #beatMs(reserveMs = RESERVE_BEAT_MS_MAX): number {
     const busy = this.#o.hasReserve?.() === true && this.#o.idle?.() === false;
-    const msMax = busy ? BUSY_BEAT_MS_MAX : BEAT_MS_MAX;
-    return Math.min(this.#o.registration.leaseMs / BEATS_PER_LEASE, msMax);
+    // guard: a worker in reserve hears of a cancel in time -> test/worker/heartbeat.test.ts: "a worker in reserve with tasks in hand beats every 350 ms"
+    const busyMs = this.#o.inReserve?.() === true ? reserveMs : BUSY_BEAT_MS_MAX;
+    return Math.min(this.#o.registration.leaseMs / BEATS_PER_LEASE, busy ? busyMs : BEAT_MS_MAX);
   }
 
   #marginMs(): number {

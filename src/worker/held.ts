@@ -1,16 +1,16 @@
 import type pg from "pg";
 import { SluiceError } from "../core/error.js";
 import type { Queryable } from "../core/ports.js";
-import type { Backend } from "../postgres/backend.js";
-import { fromDriver, isOutageOf, isReadOnly } from "../postgres/fault.js";
+import { OWN_TRANSACTION, type Backend, type ServerTransaction } from "../postgres/backend.js";
+import { fromDriver, isOutageOf, isReadOnly, isShortage } from "../postgres/fault.js";
 import { destroy } from "../postgres/part.js";
 import type { Run } from "./run.js";
 
 /** Asks about one of our connections over another one. */
 export interface Probe {
   look(pid: number): Promise<Backend | null>;
-  /** Ends the other side of a connection that was given up. */
-  end(pid: number): Promise<void>;
+  /** Ends the transaction of a connection that was given up. */
+  end(transaction: ServerTransaction): Promise<unknown>;
 }
 
 /** How transactions of handlers are lent their connections. */
@@ -43,7 +43,7 @@ export class HeldConnection {
   readonly #underWay = new Set<Promise<unknown>>();
   #broken: Error | undefined;
   #over = false;
-  #pid: number | null = null;
+  #transaction: ServerTransaction | null = null;
   #watch: NodeJS.Timeout | null = null;
   /** How the connection was when a statement of the handler's was last looked after. */
   #seen = "";
@@ -68,11 +68,11 @@ export class HeldConnection {
   }
 
   async begin(): Promise<void> {
-    // In one go, so that it costs no round trip; and asked, because a pooler tells a number of its own at connect.
-    const text = "begin isolation level read committed; select pg_backend_pid() as pid";
-    const replies = (await this.own.query(text)) as unknown as { rows: { pid: number }[] }[];
-    this.#pid = replies[1]?.rows[0]?.pid ?? null;
-    if (this.#o.probe === undefined || this.#pid === null) return;
+    // In one go, so that it costs no round trip.
+    const text = `begin isolation level read committed; ${OWN_TRANSACTION}`;
+    const replies = (await this.own.query(text)) as unknown as { rows: ServerTransaction[] }[];
+    this.#transaction = replies[1]?.rows[0] ?? null;
+    if (this.#o.probe === undefined || this.#transaction === null) return;
     this.#watch = setInterval(() => void this.#look(), this.#replyMsMax / 2).unref();
   }
 
@@ -90,7 +90,7 @@ export class HeldConnection {
   cut(why: Error): void {
     this.#broken ??= why;
     destroy(this.#client);
-    if (this.#pid !== null) void this.#o.probe?.end(this.#pid).catch(() => {});
+    if (this.#transaction !== null) void this.#o.probe?.end(this.#transaction).catch(() => {});
   }
 
   giveBack(): void {
@@ -117,7 +117,8 @@ export class HeldConnection {
   async #queryOfHandler(text: string, params?: unknown[]): Promise<pg.QueryResult> {
     // After the end the connection is somebody else's: a handler that kept its tx must not write into it.
     if (this.#over) throw new SluiceError("not_claimed", "this transaction has ended");
-    const asked = this.#ask(text, params);
+    // guard: a handler's statement that needs too much has failed -> test/worker/outage.test.ts: "errors of the handler's own count as failures, whatever they look like"
+    const asked = this.#ask(text, params, (e) => !isShortage(e));
     const settled = asked.catch(() => {});
     this.#underWay.add(settled);
     return asked.finally(() => this.#underWay.delete(settled));
@@ -139,11 +140,15 @@ export class HeldConnection {
     }
   }
 
-  async #ask(text: string, params?: unknown[]): Promise<pg.QueryResult> {
+  async #ask(
+    text: string,
+    params?: unknown[],
+    excusable: (e: unknown) => boolean = () => true,
+  ): Promise<pg.QueryResult> {
     try {
       return await this.#client.query(text, params);
     } catch (e) {
-      if (isOutageOf(e, this.#broken)) this.#outages.add(e as object);
+      if (isOutageOf(e, this.#broken) && excusable(e)) this.#outages.add(e as object);
       throw e;
     }
   }
@@ -153,7 +158,7 @@ export class HeldConnection {
     if (this.#underWay.size === 0) return void (this.#seen = "");
     const asked = [...this.#underWay][0];
     // That nobody can be asked says nothing about this connection.
-    const found = await this.#o.probe!.look(this.#pid!).catch(() => undefined);
+    const found = await this.#o.probe!.look(this.#transaction!.pid).catch(() => undefined);
     if (found === undefined || this.#over || !this.#underWay.has(asked!)) return;
     const seen = found === null ? "gone" : found.idle ? `${found.since} ${this.#bytesRead}` : "";
     // guard: a connection that the server does not work for is cut -> test/fault/half-open.test.ts: "a connection that swallows a statement of the handler costs no attempt, and its place comes back"

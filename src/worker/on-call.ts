@@ -54,6 +54,10 @@ export class OnCall {
     return !this.#duty.onCall || this.#duty.reserve > 0;
   }
 
+  get inReserve(): boolean {
+    return !this.#duty.onCall;
+  }
+
   /** How long a poll may be put off. */
   get pollMsMax(): number {
     if (this.#duty.onCall) return Number.POSITIVE_INFINITY;

@@ -6,6 +6,8 @@ const DELAY_MS_MIN = 250;
 const DELAY_MS_MAX = 8_000;
 // Each was given back without an attempt by this worker, which counts; another one begins anew.
 const TASKS_MAX = 10_000;
+// About five minutes. A task that meets more in a row may be their reason: a statement that always costs its connection.
+export const OUTAGES_MAX = 50;
 
 /** Asks the database for a run. That the database is away is no failure of the run. */
 export async function excusing<T>(run: Run, asked: Promise<T>): Promise<T> {
@@ -18,10 +20,16 @@ export async function excusing<T>(run: Run, asked: Promise<T>): Promise<T> {
 
 /**
  * How long a task waits that the database failed. It uses no attempt, so nothing but this keeps it from running again
- * and again: the delay doubles with every outage that the task meets in a row.
+ * and again: the delay doubles with every outage that the task meets in a row, and there is an end to them.
  */
 export class Outages {
   readonly #met = new Map<string, number>();
+
+  /** Whether one more uses no attempt. */
+  excuses(task: string): boolean {
+    // guard: outages of a task in a row are bounded -> test/worker/crew.test.ts: "a task that meets 50 outages in a row uses an attempt"
+    return (this.#met.get(task) ?? 0) < OUTAGES_MAX;
+  }
 
   delayMs(task: string): number {
     const met = this.#met.get(task) ?? 0;

@@ -6,9 +6,10 @@ import type { Completion, Parcel } from "./outbox.js";
 
 /**
  * Why the database does not take outcomes although it is there. data: it would refuse the same again. timeout: its
- * statement_timeout has stopped the statement. busy: somebody holds a row, or two had to wait for each other.
+ * statement_timeout or transaction_timeout has stopped the statement. busy: somebody holds a row, or two had to wait for
+ * each other. unknown: anything else, which may pass, such as a server that is being upgraded or a disk that fails.
  */
-export type Refusal = "data" | "timeout" | "busy";
+export type Refusal = "data" | "timeout" | "busy" | "unknown";
 
 // What concerns every statement of the worker: nothing is better when it is smaller.
 const OF_ALL = new Set([
@@ -21,13 +22,20 @@ const OF_ALL = new Set([
   "isolation_level",
 ]);
 
+const TRANSACTION_TIMEOUT = "25P04";
+// Data exceptions, and what exceeds a limit of the server.
+const OF_DATA = /^(22|54)/;
+
 /** Null: it is away, has given our lease to others, or takes nothing from us at all. */
 export function refusalOf(e: unknown): Refusal | null {
   if (isSluiceError(e, "database_busy")) return sqlstate(e.cause) === "57014" ? "timeout" : "busy";
   if (isSluiceError(e)) return OF_ALL.has(e.code) ? null : "data";
   // Class 57: the server is being stopped, or an administrator has intervened.
   const code = sqlstate(e);
-  return code === null || /^(08|53|57)/.test(code) ? null : "data";
+  if (code === null || /^(08|53|57)/.test(code)) return null;
+  if (code === TRANSACTION_TIMEOUT) return "timeout";
+  // guard: only what is refused for its data is replaced -> test/worker/refused.test.ts: "a result that the database refuses for a reason that passes is recorded as it is"
+  return OF_DATA.test(code) ? "data" : "unknown";
 }
 
 // A single outcome that is stopped by a timeout again and again is too large for it, if it is large at all: for a small

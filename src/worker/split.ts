@@ -1,5 +1,6 @@
+import { isSluiceError } from "../core/error.js";
 import type { Clock, Logger } from "../core/ports.js";
-import { tellTrouble } from "../postgres/fault.js";
+import { sqlstate, tellTrouble } from "../postgres/fault.js";
 import type { Settlement } from "../postgres/settle.js";
 import type { Completion, Outbox, Parcel } from "./outbox.js";
 import type { Permits } from "./permits.js";
@@ -18,8 +19,9 @@ interface SplitterOptions {
 
 // At most so many outcomes go into one statement.
 export const SETTLE_MAX = 500;
-// A statement that is held up by a row of another's is sent again so often before it is split.
+// A statement that fails by a deadlock is sent again so often before it is split.
 const BUSY_MAX = 3;
+const LOCK_TIMEOUT = "55P03";
 
 /**
  * What becomes of outcomes whose statement failed. If the database is there and refuses them, one of them may be to
@@ -79,7 +81,7 @@ export class Splitter {
       const dueMs = put(refusal, nowMs);
       if (dueMs > nowMs) setTimeout(this.#o.onDue, dueMs - nowMs + 1).unref();
     });
-    if (!this.#o.stopped()) this.#tell(parcel.items.length, e);
+    if (!this.#o.stopped()) this.#tell(parcel.items.length, refusal, e);
     return true;
   }
 
@@ -87,15 +89,31 @@ export class Splitter {
     const refusal = refusalOf(e);
     const tasks = parcel.items.length;
     if (refusal === "timeout" && tasks > 1) this.settles.tooMuch(tasks);
-    if (refusal !== "busy" || "tries" in parcel) return refusal;
+    // guard: a locked row does not stop claims -> test/worker/refused.test.ts: "a task whose row another transaction holds delays the claims of its worker by one lock timeout only"
+    if (refusal !== "busy" || "tries" in parcel || isLockTimeout(e)) return refusal;
     return ++this.#busyInARow < BUSY_MAX ? null : refusal;
   }
 
-  #tell(tasks: number, e: unknown): void {
+  #tell(tasks: number, refusal: Refusal, e: unknown): void {
     const words =
       tasks > 1
         ? "the database refused outcomes; they are sent in smaller statements"
-        : "the database refused an outcome; if that stays so, its result or error is replaced by a note";
+        : isLockTimeout(e)
+          ? "another transaction holds the row of a task; its outcome is tried again"
+          : ONE_REFUSED[refusal];
     tellTrouble(this.#o.log, words, e);
   }
+}
+
+const ONE_REFUSED: Record<Refusal, string> = {
+  data: "the database refused an outcome; if that stays so, its result or error is replaced by a note",
+  timeout:
+    "the database stopped an outcome; if that stays so and it is large, it is replaced by a note",
+  busy: "the database was too busy for an outcome, which is tried again",
+  unknown: "the database refused an outcome, which is tried again",
+};
+
+/** Another transaction holds a row for longer than any of ours does: to wait for it again holds up everything else. */
+function isLockTimeout(e: unknown): boolean {
+  return isSluiceError(e, "database_busy") && sqlstate(e.cause) === LOCK_TIMEOUT;
 }

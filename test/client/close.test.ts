@@ -78,3 +78,17 @@ test("close() rejects calls that wait for a connection of the caller's pool, and
   expect((await pool.query(tasks)).rows).toEqual(before);
   await pool.end();
 });
+
+test("close() ends waits for a result on the caller's pool", async () => {
+  const pool = new pg.Pool({ connectionString: database.url, max: 2 });
+  const sluice = await Sluice.connect({ pool });
+  const handle = await sluice.enqueue(echo, 0);
+  const run = await sluice.start(flow, {});
+  const waits = [codeOf(() => handle.result()), codeOf(() => run.result())];
+  const announced = "select from sluice.awaited where id in ($1, $2)";
+  const ids = [handle.id, -Number(run.id)];
+  await expect.poll(async () => (await pool.query(announced, ids)).rowCount).toBe(2);
+  await sluice.close();
+  expect(await Promise.all(waits)).toEqual(["closed", "closed"]);
+  await pool.end();
+});

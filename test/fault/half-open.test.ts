@@ -1,6 +1,8 @@
 import { expect, onTestFinished, test } from "vitest";
 import { Sluice, task, type } from "../../src/index.js";
 import { silentLogger } from "../../src/core/ports.js";
+import { Database } from "../../src/postgres/database.js";
+import { inTransaction } from "../../src/postgres/transaction.js";
 import { violations } from "../support/audit.js";
 import { scene, until } from "../flow/scene.js";
 import { Proxy, type Exchange } from "./proxy.js";
@@ -80,3 +82,23 @@ for (const [name, swallow] of Object.entries(cases)) {
     expect(await violations(s.sql)).toEqual([]);
   });
 }
+
+test("a transaction of ours on a connection that swallows a statement ends, and its place comes back", async () => {
+  const s = await scene();
+  const proxy = await Proxy.start(s.url);
+  const db = new Database({ url: proxy.url });
+  const pool = db.pool(1);
+  onTestFinished(async () => {
+    await pool.end();
+    await db.close();
+  });
+  const work = (): Promise<unknown> => inTransaction(db, (tx) => tx.query(STEP), pool, 500);
+  for (const after of ["begin", STEP, "commit"]) {
+    const swallowed = proxy.swallowAfter(says(after));
+    if (after === "commit") await work();
+    await expect(work()).rejects.toMatchObject({ code: "database_unavailable" });
+    await swallowed;
+    expect(pool.totalCount).toBe(0);
+    await work();
+  }
+});

@@ -17,7 +17,7 @@ async function listening() {
   const db = new Database({ url: database.url });
   const listener = new Listener(db, { log: silentLogger });
   await listener.start();
-  listener.need();
+  listener.need({ lingers: false });
   await expect.poll(() => listener.hears).toBe(true);
   const client = new pg.Client(database.url);
   await client.connect();

@@ -3,40 +3,63 @@ import { SluiceError, task, type } from "../../src/index.js";
 import { issueClaim } from "../../src/core/claim.js";
 import { silentLogger } from "../../src/core/ports.js";
 import { Crew } from "../../src/worker/crew.js";
+import { OUTAGES_MAX } from "../../src/worker/outage.js";
 import { Outbox } from "../../src/worker/outbox.js";
-import type { AnyHandler } from "../../src/worker/run.js";
+import type { AnyHandler, Run } from "../../src/worker/run.js";
 import { Session } from "../../src/worker/session.js";
 
-test("a task that arrives after all were handed back is handed back too", () => {
-  const outbox = new Outbox();
-  let runs = 0;
-  const handler = task("t", { input: type<unknown>() }).handle(() => void runs++);
-  const crew = new Crew({
-    handlers: new Map([[1, handler as unknown as AnyHandler]]),
+function crewOf(handler: unknown, outbox: Outbox, desk: object = {}): Crew {
+  return new Crew({
+    handlers: new Map([[1, handler as AnyHandler]]),
     outbox,
-    desk: {} as never,
+    desk: desk as never,
     clock: { now: () => 0 },
     log: silentLogger,
     resultBytesMax: 1_000,
     onOutcome: () => {},
     onRecorded: () => {},
   });
+}
+
+const claimed = {
+  claim: issueClaim("7", "70"),
+  stream: 1,
+  attempt: 1,
+  input: null,
+  inputLength: 0,
+  holds: 0,
+  trace: null,
+  nonce: "1",
+};
+
+test("a task that arrives after all were handed back is handed back too", () => {
+  const outbox = new Outbox();
+  let runs = 0;
+  const handler = task("t", { input: type<unknown>() }).handle(() => void runs++);
+  const crew = crewOf(handler, outbox);
   const session = new Session("1", Number.POSITIVE_INFINITY);
   crew.release(new SluiceError("stopped", "the worker is shutting down"));
-  crew.start(
-    {
-      claim: issueClaim("7", "70"),
-      stream: 1,
-      attempt: 1,
-      input: null,
-      inputLength: 0,
-      holds: 0,
-      trace: null,
-      nonce: "1",
-    },
-    session,
-  );
+  crew.start(claimed, session);
   expect(runs).toBe(0);
   expect(crew.size).toBe(0);
   expect(outbox.takeOthers(10)?.items).toMatchObject([{ claim: { id: "7" }, kind: "release" }]);
+});
+
+test("a task that meets 50 outages in a row uses an attempt", async () => {
+  const outbox = new Outbox();
+  const handler = task("t", { input: type<unknown>() }).handle((_, ctx) =>
+    ctx.transaction(() => Promise.resolve()),
+  );
+  const transaction = (run: Run): Promise<never> =>
+    Promise.reject(run.excuse(new Error("the server closed the connection")));
+  const crew = crewOf(handler, outbox, { transaction, now: () => 0, log: silentLogger });
+  const session = new Session("1", Number.POSITIVE_INFINITY);
+  const kinds: (string | undefined)[] = [];
+  for (let i = 0; i <= OUTAGES_MAX + 1; i++) {
+    crew.start(claimed, session);
+    await new Promise((resolve) => setImmediate(resolve));
+    kinds.push(outbox.takeOthers(10)?.items[0]?.kind);
+  }
+  const snoozes = Array.from({ length: OUTAGES_MAX }, () => "snooze");
+  expect(kinds).toEqual([...snoozes, "retry", "snooze"]);
 });

@@ -36,6 +36,7 @@ async function begin(
   free = (): number => 1,
   idle = (): boolean => false,
   hasReserve = (): boolean => false,
+  inReserve = (): boolean => false,
 ): Promise<{ told: Told; heart: Heart }> {
   const from = Date.now();
   const told: Told = { began: [], lost: [], room: [] };
@@ -54,6 +55,7 @@ async function begin(
     free,
     idle,
     hasReserve,
+    inReserve,
     clock: { now },
     log: silentLogger,
     known: () => [],
@@ -252,4 +254,23 @@ test("a worker with tasks in hand beats every second while others are in reserve
   reserve = true;
   await vi.advanceTimersByTimeAsync(10_000);
   expect(beats).toBeGreaterThanOrEqual(7);
+});
+
+test("a worker in reserve with tasks in hand beats every 350 ms", async () => {
+  let [beats, idle] = [0, true];
+  const answer = (name: string): Promise<object[]> => {
+    if (name === "beat") beats++;
+    return after(5, [alive]);
+  };
+  const [begun, yes] = [(): Promise<void> => Promise.resolve(), (): boolean => true];
+  const reserve = [() => 1, () => idle, yes, yes] as const;
+  const { heart: beating } = await begin(answer, 30_000, begun, ...reserve);
+  await vi.advanceTimersByTimeAsync(4_000);
+  expect(beats).toBe(0);
+  idle = false;
+  beating.quicken();
+  await vi.advanceTimersByTimeAsync(400);
+  expect(beats).toBe(1);
+  await vi.advanceTimersByTimeAsync(10_000);
+  expect(beats).toBeGreaterThanOrEqual(26);
 });

@@ -25,6 +25,7 @@ afterEach(() => void vi.useRealTimers());
 function keeperOver(
   answers: Record<string, Answer>,
   found: Partial<typeof idle> = {},
+  pollIntervalMs = 1_000,
 ): {
   keeper: Keeper;
   asked: Record<string, unknown[][]>;
@@ -41,7 +42,7 @@ function keeperOver(
     line: { run } as never,
     log: { debug: quiet, info: quiet, warn: quiet, error: quiet },
     clock: { now: () => Date.now() },
-    pollIntervalMs: 1_000,
+    pollIntervalMs,
     listening: () => true,
     history: { succeededMs: 0, failedMs: 0, cancelledMs: 0 },
     onMoved: quiet,
@@ -156,4 +157,27 @@ test("many calls to look at once come to few looks", async () => {
   }
   await keeper.stop();
   expect(asked["keep_look"]!.length).toBeLessThanOrEqual(250);
+});
+
+test("exactly 1,000 due tasks do not delay the tasks that are due next", async () => {
+  const moved = [1_000, 0];
+  const answers = { due: () => ({ moved: moved.shift() ?? 1, next_ms: null }) };
+  const { keeper, asked } = keeperOver(answers, { due: true, next_ms: 50 }, 60_000);
+  keeper.start();
+  await vi.advanceTimersByTimeAsync(20);
+  expect(asked["due"]).toHaveLength(2);
+  await vi.advanceTimersByTimeAsync(60);
+  expect(asked["due"]).toHaveLength(3);
+  await keeper.stop();
+});
+
+test("due tasks in the hand of an open transaction are tried again after 2.5 s, however long the poll interval", async () => {
+  const answers = { due: () => ({ moved: 0, next_ms: null }) };
+  const { keeper, asked } = keeperOver(answers, { due: true, next_ms: 100 }, 60_000);
+  keeper.start();
+  await vi.advanceTimersByTimeAsync(2_400);
+  expect(asked["due"]).toHaveLength(1);
+  await vi.advanceTimersByTimeAsync(300);
+  expect(asked["due"]).toHaveLength(2);
+  await keeper.stop();
 });

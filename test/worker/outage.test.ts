@@ -117,6 +117,14 @@ test("errors of the handler's own count as failures, whatever they look like", a
         await tx.query("set local statement_timeout = 10");
         await tx.query("select pg_sleep(60)");
       }),
+    "a statement that runs out of memory": (ctx) =>
+      ctx.transaction((tx) =>
+        tx.query("do $$ begin raise exception 'out of memory' using errcode = '53200'; end $$"),
+      ),
+    "a statement that fills the disk": (ctx) =>
+      ctx.transaction((tx) =>
+        tx.query("do $$ begin raise exception 'disk full' using errcode = '53100'; end $$"),
+      ),
     "a parameter that cannot be sent": (ctx) =>
       ctx.transaction((tx) => tx.query("select $1::text", [circular])),
     "another server's refusal": (ctx) =>

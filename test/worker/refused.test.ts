@@ -4,7 +4,7 @@ import { silentLogger, type Logger } from "../../src/core/ports.js";
 import { SluiceError } from "../../src/core/error.js";
 import type { Completion } from "../../src/worker/outbox.js";
 import { Portion } from "../../src/worker/portion.js";
-import { mendedSuccess } from "../../src/worker/refused.js";
+import { mendedSuccess, refusalOf } from "../../src/worker/refused.js";
 import { violations } from "../support/audit.js";
 import { freshDatabase } from "../support/database.js";
 import { ended, scene, until, type Scene } from "../flow/scene.js";
@@ -13,13 +13,13 @@ const once = { attempts: 1 };
 const DAMNED = "the database does not want this";
 
 /** A database that refuses an outcome for what is in it, as one in another encoding does. */
-async function withCensor(): Promise<Scene> {
+async function withCensor(errcode = "22P05"): Promise<Scene> {
   const s = await scene({ logger: silentLogger });
   await s.sql.query(`
     create function censor() returns trigger language plpgsql as $$
     begin
       if new.outcome::text like '%${DAMNED}%' then
-        raise exception 'character has no equivalent' using errcode = '22P05';
+        raise exception 'character has no equivalent' using errcode = '${errcode}';
       end if;
       return new;
     end $$;
@@ -61,6 +61,95 @@ test("one result that the database refuses is recorded as a note, and all others
   await until("the permits to come back", () => worker.status().permitsInUse === 0);
   expect(worker.status().refused).toBe(0);
   expect(await violations(s.sql)).toEqual([]);
+});
+
+test("a result that the database refuses for a reason that passes is recorded as it is", async () => {
+  // As of an old worker beside a newer schema.
+  const s = await withCensor("42703");
+  const job = task("job", { input: type<number>(), retry: once });
+  const ids = (await s.sluice.enqueueMany(job, numbers(20))).ids();
+  const worker = await s.worker({
+    handlers: [job.handle((n) => (n === 7 ? { text: DAMNED } : n))],
+  });
+  await ended(s, 19);
+  await new Promise((resolve) => setTimeout(resolve, 500));
+  expect(await s.sluice.task(ids[7]!).status()).toMatchObject({ state: "running" });
+  await s.sql.query("drop trigger censor on sluice.done");
+  await ended(s, 20);
+  expect(await s.sluice.task(ids[7]!).status()).toMatchObject({
+    state: "succeeded",
+    outcome: { text: DAMNED },
+  });
+  await until("the permits to come back", () => worker.status().permitsInUse === 0);
+  expect(await violations(s.sql)).toEqual([]);
+});
+
+test("only errors of classes 22 and 54 blame the data of an outcome", () => {
+  const refusals = [
+    "22P05",
+    "54000",
+    "42703",
+    "42804",
+    "58030",
+    "XX000",
+    "0A000",
+    "23505",
+    "25P04",
+    "57P01",
+  ];
+  expect(refusals.map((code) => refusalOf({ code }))).toEqual([
+    "data",
+    "data",
+    "unknown",
+    "unknown",
+    "unknown",
+    "unknown",
+    "unknown",
+    "unknown",
+    "timeout",
+    null,
+  ]);
+});
+
+test("a task whose row another transaction holds delays the claims of its worker by one lock timeout only", async () => {
+  const warned: string[] = [];
+  const s = await scene({ logger: { ...silentLogger, warn: (words) => void warned.push(words) } });
+  const held = task("held", { retry: once });
+  const job = task("job", { input: type<number>(), retry: once });
+  let begun = false;
+  let letGo!: () => void;
+  const gate = new Promise<void>((resolve) => (letGo = resolve));
+  const worker = await s.worker({
+    handlers: [
+      job.handle((n) => n),
+      held.handle(() => {
+        begun = true;
+        return gate;
+      }),
+    ],
+  });
+  const { id } = await s.sluice.enqueue(held);
+  await until("its handler to run", () => begun);
+  const other = await s.sql.connect();
+  await other.query("begin");
+  await other.query("select from sluice.run where id = $1 for update", [id]);
+  letGo();
+  let slowestMs = 0;
+  for (let n = 0; n < 8; n++) {
+    const sentMs = performance.now();
+    expect(await (await s.sluice.enqueue(job, n)).result({ timeoutMs: 20_000 })).toBe(n);
+    slowestMs = Math.max(slowestMs, performance.now() - sentMs);
+    await new Promise((resolve) => setTimeout(resolve, 500));
+  }
+  expect(slowestMs).toBeLessThan(3_500);
+  await other.query("rollback");
+  other.release();
+  await s.sluice.task(id).result({ timeoutMs: 10_000 });
+  await until("the permits to come back", () => worker.status().permitsInUse === 0);
+  expect(warned.filter((words) => words.includes("note"))).toEqual([]);
+  expect(warned).toContain(
+    "another transaction holds the row of a task; its outcome is tried again",
+  );
 });
 
 test("an error that the database refuses is replaced, and failures beside it are recorded as they are", async () => {
