@@ -1,7 +1,7 @@
 import { readFileSync, statSync } from "node:fs";
 import { availableParallelism } from "node:os";
 import { Command } from "commander";
-import { presetNames, presetOf, presetPurposes, type PresetName } from "../config/presets.js";
+import { presetNames, presetOf, presetPurposes } from "../config/presets.js";
 import { table } from "../config/table.js";
 import { BATCH_START } from "../core/batch-size.js";
 import { SluiceError } from "../core/error.js";
@@ -123,13 +123,17 @@ function inputOf(flags: PlanFlags): PlanInput {
   };
   const named = flags["preset"];
   const preset = named === undefined ? null : checkOneOf("--preset", named, presetNames);
+  const batch =
+    optional(flags, "batch", worker.claimBatchSize, checkInteger) ??
+    presetOf(preset ?? "default").claimBatchSize;
   return {
     ratePerSecond: parseRate("--rate", flags["rate"] as string),
     steady: flags["steady"] === true,
     durations: durationsOf(flags),
     ioShare: ioShareOf(flags),
     cores: optional(flags, "cores", planRanges.cores, checkInteger) ?? availableParallelism(),
-    batch: optional(flags, "batch", worker.claimBatchSize, checkInteger) ?? batchOf(preset),
+    batch: batch ?? BATCH_START,
+    batchSet: batch !== undefined,
     claimMs: required(flags, "claimMs", planRanges.claimMs, checkNumber),
     engineMs: required(flags, "engineMs", planRanges.engineMs, checkNumber),
     utilisation: required(flags, "utilisation", planRanges.utilisation, checkNumber),
@@ -140,10 +144,6 @@ function inputOf(flags: PlanFlags): PlanInput {
     given: Object.fromEntries(Object.entries(given).filter(([, n]) => n !== undefined)),
     preset,
   };
-}
-
-function batchOf(preset: PresetName | null): number {
-  return presetOf(preset ?? "default").claimBatchSize ?? BATCH_START;
 }
 
 type Check = (option: string, value: unknown, range: Range) => number;

@@ -14,6 +14,8 @@ export interface Post {
 /** How long to wait. */
 export interface Patience {
   readonly timeoutMs: number | null;
+  /** When it is over, by performance.now(), for several waits that share it; else each counts from its beginning. */
+  readonly untilMs?: number | undefined;
   readonly signal: AbortSignal | null;
 }
 
@@ -30,11 +32,12 @@ const TIMEOUT_RANGE = { min: 1, max: 2_147_483_647 };
 const PAUSE_MS_MIN = 100;
 const PAUSE_MS_MAX = 2_000;
 
-export function patienceOf({ timeoutMs, signal }: PatienceOptions): Patience {
-  return {
-    timeoutMs: timeoutMs === undefined ? null : checkInteger("timeoutMs", timeoutMs, TIMEOUT_RANGE),
-    signal: checkSignal(signal),
-  };
+/** From now on. */
+export function patienceOf(options: PatienceOptions): Patience {
+  const signal = checkSignal(options.signal);
+  if (options.timeoutMs === undefined) return { timeoutMs: null, signal };
+  const timeoutMs = checkInteger("timeoutMs", options.timeoutMs, TIMEOUT_RANGE);
+  return { timeoutMs, untilMs: performance.now() + timeoutMs, signal };
 }
 
 export function checkSignal(signal: unknown): AbortSignal | null {
@@ -60,7 +63,8 @@ export class Wait {
     this.#db = db;
     this.#patience = patience;
     this.#what = what;
-    this.#untilMs = performance.now() + (patience.timeoutMs ?? Number.POSITIVE_INFINITY);
+    const { timeoutMs, untilMs } = patience;
+    this.#untilMs = untilMs ?? performance.now() + (timeoutMs ?? Number.POSITIVE_INFINITY);
   }
 
   get leftMs(): number {

@@ -169,7 +169,8 @@ export class Keeper {
     try {
       const seen = await keepLook(this.#o.line, this.id, this.#intervals());
       this.#lookedMs = this.#o.clock.now();
-      if (this.#stopped) return;
+      // Who stops while it becomes the leader has something to leave.
+      if (this.#stopped) return void (this.#leads = seen.leads);
       this.#lead(seen.leads);
       this.#attend(seen);
       this.#wakeIn(this.#again ? 0 : this.#nextMs(seen));
@@ -190,7 +191,6 @@ export class Keeper {
   #lead(leads: boolean): void {
     if (leads !== this.#leads) this.#o.onLead?.(leads);
     this.#leads = leads;
-    if (!leads) this.#beganMs.clear();
   }
 
   #nextMs({ leads, nextMs, dueMs }: KeepLook): number {
@@ -223,7 +223,7 @@ export class Keeper {
     this.#every("sweep", sweepMs, () => this.#broom.sweep());
   }
 
-  /** At most once in so long, counted from when we began to lead. */
+  /** At most once in so long, counted from when we first led: who leads by turns does it all the same. */
   #every(duty: Duty, intervalMs: number, work: () => Promise<unknown>): void {
     const now = this.#o.clock.now();
     const began = this.#beganMs.get(duty);

@@ -22,6 +22,8 @@ export interface PlanInput {
   readonly cores: number;
   /** Tasks per claim. */
   readonly batch: number;
+  /** Whether somebody set it, the preset perhaps: else the worker adapts it to its load. */
+  readonly batchSet: boolean;
   /** How long a step, which settles and claims, is under way. */
   readonly claimMs: number;
   /** What a task costs in JavaScript besides its handler. */

@@ -1,6 +1,5 @@
 import { presetPurposes, type PresetName } from "../config/presets.js";
 import { table } from "../config/table.js";
-import { BATCH_START } from "../core/batch-size.js";
 import type { Sum } from "./arithmetic.js";
 import type { PlanInput, Setting } from "./input.js";
 import type { Plan } from "./plan.js";
@@ -79,7 +78,7 @@ function environment(input: PlanInput, { permits, claimLoops, connections }: Set
   const { maxConcurrentTasks, claimBatchSize, claimLoops: loops, dbConnections } = table.worker;
   return [
     `${maxConcurrentTasks.env}=${permits}`,
-    ...(input.batch === BATCH_START ? [] : [`${claimBatchSize.env}=${input.batch}`]),
+    ...(input.batchSet ? [`${claimBatchSize.env}=${input.batch}`] : []),
     `${loops.env}=${claimLoops}`,
     `${dbConnections.env}=${connections}`,
     ...api,

@@ -9,7 +9,7 @@ type Hear = (payload: string) => void;
 const RETRY_MS_MIN = 100;
 const RETRY_MS_MAX = 5_000;
 const PING_MS = 30_000;
-const PING_REPLY_MS_MAX = 10_000;
+const REPLY_MS_MAX = 10_000;
 // How long it goes on listening when nobody needs it any more.
 const LINGER_MS = 5_000;
 
@@ -136,11 +136,15 @@ export class Listener {
     const wanted = this.#needs > 0;
     if (listens === wanted) return;
     this.#state = "changing";
+    // Whoever connects may wait for this.
+    const late = setTimeout(() => this.#lost(client, new Error("no answer")), REPLY_MS_MAX).unref();
     try {
       await client.query(wanted ? `listen "${this.#db.schema}"` : "unlisten *");
     } catch (e) {
       this.#lost(client, e);
       return;
+    } finally {
+      clearTimeout(late);
     }
     if (this.#client !== client || this.#closed) return;
     this.#state = wanted ? "listening" : "silent";
@@ -154,7 +158,7 @@ export class Listener {
   #pingLater(client: pg.Client): void {
     this.#ping = setTimeout(() => {
       const late = (): void => this.#lost(client, new Error("no answer"));
-      this.#ping = setTimeout(late, PING_REPLY_MS_MAX).unref();
+      this.#ping = setTimeout(late, REPLY_MS_MAX).unref();
       const answered = (): void => {
         if (this.#ping !== null) clearTimeout(this.#ping);
         if (this.#client === client && !this.#closed) this.#pingLater(client);

@@ -45,6 +45,7 @@ export class HeldConnection {
   #over = false;
   #transaction: ServerTransaction | null = null;
   #watch: NodeJS.Timeout | null = null;
+  #looking = false;
   /** How the connection was when a statement of the handler's was last looked after. */
   #seen = "";
 
@@ -156,9 +157,13 @@ export class HeldConnection {
   /** Cuts the connection if the server does not know it, or twice in a row waits for what it was sent long ago. */
   async #look(): Promise<void> {
     if (this.#underWay.size === 0) return void (this.#seen = "");
+    // Two that wait behind a long statement of the keeper's are answered in one moment: that is not twice in a row.
+    if (this.#looking) return;
+    this.#looking = true;
     const asked = [...this.#underWay][0];
     // That nobody can be asked says nothing about this connection.
     const found = await this.#o.probe!.look(this.#transaction!.pid).catch(() => undefined);
+    this.#looking = false;
     if (found === undefined || this.#over || !this.#underWay.has(asked!)) return;
     const seen = found === null ? "gone" : found.idle ? `${found.since} ${this.#bytesRead}` : "";
     // guard: a connection that the server does not work for is cut -> test/fault/half-open.test.ts: "a connection that swallows a statement of the handler costs no attempt, and its place comes back"

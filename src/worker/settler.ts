@@ -47,14 +47,17 @@ export class Settler {
     if (parcel === null) return;
     const line = rack.take()!;
     this.#busy = true;
-    void this.#send(line, parcel).finally(() => {
+    let answered = false;
+    const sent = this.#send(line, parcel).then((ok) => (answered = ok));
+    void sent.finally(() => {
       this.#busy = false;
-      rack.put(line);
+      rack.put(line, !answered);
       this.#o.onOver();
     });
   }
 
-  async #send(line: Line, parcel: Parcel<Settlement>): Promise<void> {
+  /** False: the statement failed. */
+  async #send(line: Line, parcel: Parcel<Settlement>): Promise<boolean> {
     const { permits, outbox, splitter, meter } = this.#o;
     const { session, items } = parcel;
     session.sent.add(items);
@@ -66,13 +69,15 @@ export class Settler {
       session.settling -= items.length;
       permits.give(items.length);
       this.#o.onSettled?.(items);
+      return true;
     } catch (e) {
       meter.stepFailed();
-      if (splitter.others(parcel, e)) return;
+      if (splitter.others(parcel, e)) return false;
       // guard: any other outcome leaves when its statement was answered -> test/worker/properties.test.ts: "every claimed task is settled, released or lost with its lease, and none twice under one claim"
       splitter.keep(parcel, () => outbox.putBackOthers(parcel));
-      if (isSluiceError(e, "lease_lost")) return this.#o.onLost(session);
-      this.#o.onTrouble(e);
+      if (isSluiceError(e, "lease_lost")) this.#o.onLost(session);
+      else this.#o.onTrouble(e);
+      return false;
     } finally {
       session.sent.delete(items);
     }

@@ -74,6 +74,15 @@ describe("sluice plan", () => {
     expect(await inputs(["--batch", "20"])).toMatchObject({ inputs: { batch: 20 } });
   });
 
+  test("--batch is part of what to set, also at the size that claims start with", async () => {
+    const [given, not] = await Promise.all([
+      plan([...web, "--seconds", "1", "--batch", "50"]),
+      plan([...web, "--seconds", "1"]),
+    ]);
+    expect(given.out).toContain("CLAIM_BATCH_SIZE=50");
+    expect(not.out).not.toContain("CLAIM_BATCH_SIZE");
+  });
+
   test("the help and a plan with a preset say what the preset is for", async () => {
     const purpose = "10 tasks at once, however many wait: heavy tasks, not many short ones";
     const [help, high] = await Promise.all([

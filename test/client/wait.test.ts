@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { Sluice, SluiceError, task, type, workflow } from "../../src/index.js";
-import { Wait } from "../../src/client/wait.js";
+import { patienceOf, Wait } from "../../src/client/wait.js";
 import { Proxy } from "../fault/proxy.js";
 import { codeOf, openHouse, WAITING_FOR, type House } from "./house.js";
 
@@ -99,3 +99,9 @@ function connect(url: string): Promise<Sluice> {
 }
 
 const quiet = { debug() {}, info() {}, warn() {}, error() {} };
+
+test("questions of one call share its timeout", async () => {
+  const patience = patienceOf({ timeoutMs: 1_000 });
+  await new Promise((resolve) => setTimeout(resolve, 200));
+  expect(new Wait({} as never, patience, "run 1").leftMs).toBeLessThan(850);
+});

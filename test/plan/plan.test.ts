@@ -14,6 +14,7 @@ const web: PlanInput = {
   ioShare: 0.9,
   cores: 4,
   batch: 50,
+  batchSet: false,
   engineMs: 0.1,
   apiConnections: 7,
   given: {},

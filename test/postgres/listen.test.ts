@@ -1,5 +1,6 @@
+import { EventEmitter } from "node:events";
 import pg from "pg";
-import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
+import { afterAll, beforeAll, expect, onTestFinished, test, vi } from "vitest";
 import { nextPollMs, POLL_MS_MIN } from "../../src/client/ended.js";
 import { silentLogger } from "../../src/core/ports.js";
 import { Database } from "../../src/postgres/database.js";
@@ -16,6 +17,7 @@ afterAll(() => database.drop());
 async function listening() {
   const db = new Database({ url: database.url });
   const listener = new Listener(db, { log: silentLogger });
+  listener.need();
   await listener.start();
   listener.need({ lingers: false });
   await expect.poll(() => listener.hears).toBe(true);
@@ -62,4 +64,31 @@ test("a wait looks again soon once, and then once a second while notifications a
   expect(nextPollMs(POLL_MS_MIN, { hears: false })).toBe(75);
   expect(nextPollMs(POLL_MS_MIN, null)).toBe(75);
   expect(nextPollMs(900, { hears: false })).toBe(1_000);
+});
+
+test("a connection that does not answer to listen is given up", async () => {
+  vi.useFakeTimers();
+  onTestFinished(() => void vi.useRealTimers());
+  let opened = 0;
+  const client = (): EventEmitter => {
+    opened++;
+    let fail!: (e: Error) => void;
+    const silent = new Promise<never>((_, reject) => (fail = reject));
+    const destroy = (): void => fail(new Error("destroyed"));
+    return Object.assign(new EventEmitter(), {
+      connect: () => Promise.resolve(),
+      query: () => silent,
+      end: () => Promise.resolve(),
+      connection: { stream: { destroy } },
+    });
+  };
+  const listener = new Listener({ schema: "sluice", client } as never, { log: silentLogger });
+  listener.need();
+  let started = false;
+  void listener.start().then(() => (started = true));
+  await vi.advanceTimersByTimeAsync(9_000);
+  expect([started, opened]).toEqual([false, 1]);
+  await vi.advanceTimersByTimeAsync(2_000);
+  expect([started, opened]).toEqual([true, 2]);
+  await listener.close();
 });

@@ -181,3 +181,25 @@ test("due tasks in the hand of an open transaction are tried again after 2.5 s, 
   expect(asked["due"]).toHaveLength(2);
   await keeper.stop();
 });
+
+test("a keeper that loses and regains the lead does its rare duties all the same", async () => {
+  const found = { leads: true, next_ms: 1_000 };
+  const { keeper, asked } = keeperOver({}, found);
+  keeper.start();
+  for (let i = 0; i < 8; i++) {
+    await vi.advanceTimersByTimeAsync(10_000);
+    found.leads = !found.leads;
+  }
+  await keeper.stop();
+  expect(asked["workflow_prune_graphs"]).toHaveLength(1);
+  expect(asked["prune_notes"]!.length).toBeGreaterThanOrEqual(3);
+});
+
+test("a keeper that stops while a look makes it the leader gives the lead up", async () => {
+  const { keeper, asked } = keeperOver({});
+  keeper.start();
+  vi.advanceTimersByTime(1);
+  await keeper.stop();
+  expect(asked["keep_look"]).toHaveLength(1);
+  expect(asked["keep_leave"]).toHaveLength(1);
+});
