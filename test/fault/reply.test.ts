@@ -12,7 +12,8 @@ import { violations } from "../support/audit.js";
 import { scene, signal, until, type Scene } from "../flow/scene.js";
 import { Proxy, type Exchange } from "./proxy.js";
 
-const LEASE_MS = 1_500;
+// A busy machine stands still for a second now and then: what shall run once must not lose its lease by that.
+const LEASE_MS = 5_000;
 
 /** A scene whose worker reaches the database through a proxy, while the test itself does not. */
 async function proxied(): Promise<Scene & { proxy: Proxy; behind: Sluice }> {
@@ -292,36 +293,40 @@ test("a suspect whose claim is not answered is claimed again", async () => {
   await sound(s, worker);
 });
 
-test("a half-open connection is given up, and all resumes by itself", async () => {
-  const s = await proxied();
-  const runs: string[] = [];
-  const aborted = signal<string>();
-  const job = task("job", { input: type<{ long: boolean }>(), concurrency: 5 });
-  const handler = job.handle(async ({ long }, ctx) => {
-    runs.push(ctx.id);
-    if (!long || runs.length > 1) return;
-    await new Promise<void>((resolve) => ctx.signal.addEventListener("abort", () => resolve()));
-    aborted.resolve((ctx.signal.reason as { code: string }).code);
-  });
-  const worker = await work(s, [handler]);
-  const long = await s.sluice.enqueue(job, { long: true });
-  await until("it to run", () => runs.length === 1);
-  s.proxy.freeze();
-  expect(await aborted.promise).toBe("lease_lost");
-  const more = await s.sluice.enqueueMany(
-    job,
-    Array.from({ length: 20 }, () => ({ long: false })),
-  );
-  s.proxy.thaw();
-  const backAt = performance.now();
-  await long.result({ timeoutMs: 10_000 });
-  for (const id of more) await s.sluice.task(id).result({ timeoutMs: 10_000 });
-  expect(performance.now() - backAt).toBeLessThan(10_000);
-  await sound(s, worker);
-  // Nor does the way out hang on connections that nobody answers.
-  s.proxy.freeze();
-  await worker.stop({ graceMs: 0 });
-});
+test(
+  "a half-open connection is given up, and all resumes by itself",
+  { timeout: 60_000 },
+  async () => {
+    const s = await proxied();
+    const runs: string[] = [];
+    const aborted = signal<string>();
+    const job = task("job", { input: type<{ long: boolean }>(), concurrency: 5 });
+    const handler = job.handle(async ({ long }, ctx) => {
+      runs.push(ctx.id);
+      if (!long || runs.length > 1) return;
+      await new Promise<void>((resolve) => ctx.signal.addEventListener("abort", () => resolve()));
+      aborted.resolve((ctx.signal.reason as { code: string }).code);
+    });
+    const worker = await work(s, [handler], { leaseMs: 1_500 });
+    const long = await s.sluice.enqueue(job, { long: true });
+    await until("it to run", () => runs.length === 1);
+    s.proxy.freeze();
+    expect(await aborted.promise).toBe("lease_lost");
+    const more = await s.sluice.enqueueMany(
+      job,
+      Array.from({ length: 20 }, () => ({ long: false })),
+    );
+    s.proxy.thaw();
+    const backAt = performance.now();
+    await long.result({ timeoutMs: 10_000 });
+    for (const id of more) await s.sluice.task(id).result({ timeoutMs: 10_000 });
+    expect(performance.now() - backAt).toBeLessThan(10_000);
+    await sound(s, worker);
+    // Nor does the way out hang on connections that nobody answers.
+    s.proxy.freeze();
+    await worker.stop({ graceMs: 0 });
+  },
+);
 
 test("a producer whose connection is half-open is told so, and then gets through", async () => {
   const s = await proxied();

@@ -5,6 +5,7 @@ import pg from "pg";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import type { Copy, Recipe } from "../../../bench/src/databases.js";
 import { BATCH, callsOf } from "../../../bench/src/plans/calls.js";
+import type { Finding } from "../../../bench/src/plans/findings.js";
 import { loadAutoExplain } from "../../../bench/src/plans/explain.js";
 import { savePlans } from "../../../bench/src/plans/save.js";
 import { scenarios, recipeOf, type Scenario } from "../../../bench/src/plans/scenario.js";
@@ -63,21 +64,35 @@ const hasAutoExplain = async (): Promise<boolean> => {
   }
 };
 
-// Up to four backlogs are filled and looked at.
-const TIMEOUT_MS = 120_000;
+// Up to four backlogs are filled and looked at, up to three times.
+const TIMEOUT_MS = 300_000;
+const TRIES = 3;
+
+/**
+ * Saves the plans, and finds what is found every time. What a plan reads too much it always does. But when others change
+ * many tables at once, in whatever database, a session forgets all that it knows of its own: its next call reads the
+ * catalogs anew, which may be two thousand pages.
+ */
+async function savedPlans(): Promise<Awaited<ReturnType<typeof savePlans>>> {
+  const options = { pending: PENDING, tell: () => {} };
+  for (let tries = 1, before: readonly Finding[] | null = null; ; tries++) {
+    const { findings, ...saved } = await savePlans(databases("select"), folder, options);
+    const again = (x: Finding): boolean =>
+      before === null || before.some((y) => x.scenario === y.scenario && x.call === y.call);
+    // Times depend on the machine.
+    before = findings.filter((x) => !x.call.endsWith("a slot") && again(x));
+    if (before.length === 0 || tries === TRIES) return { ...saved, findings: before };
+  }
+}
 
 test(
   "plans of every scenario are saved, and nothing in them grows with the backlog",
   { timeout: TIMEOUT_MS },
   async () => {
-    const { findings, summary } = await savePlans(databases("select"), folder, {
-      pending: PENDING,
-      tell: () => {},
-    });
+    const { findings, summary } = await savedPlans();
     const files = readdirSync(join(folder, "plans")).toSorted();
     expect(files).toEqual([...scenarios.map(({ name }) => `${name}.txt`), "summary.md"].toSorted());
-    // Times depend on the machine.
-    expect(findings.filter(({ call }) => !call.endsWith("a slot"))).toEqual([]);
+    expect(findings).toEqual([]);
     const text = readFileSync(join(folder, "plans", "one-limited.txt"), "utf8");
     if (await hasAutoExplain()) {
       expect(text).toContain("-- the call itself");
