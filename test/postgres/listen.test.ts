@@ -17,9 +17,8 @@ afterAll(() => database.drop());
 async function listening() {
   const db = new Database({ url: database.url });
   const listener = new Listener(db, { log: silentLogger });
-  listener.need();
-  await listener.start();
   listener.need({ lingers: false });
+  await listener.start();
   await expect.poll(() => listener.hears).toBe(true);
   const client = new pg.Client(database.url);
   await client.connect();
@@ -83,7 +82,7 @@ test("a connection that does not answer to listen is given up", async () => {
     });
   };
   const listener = new Listener({ schema: "sluice", client } as never, { log: silentLogger });
-  listener.need();
+  listener.need({ lingers: false });
   let started = false;
   void listener.start().then(() => (started = true));
   await vi.advanceTimersByTimeAsync(9_000);
