@@ -35,6 +35,8 @@ export interface Task extends Place {
   due: boolean;
   /** Its place among the ready of its priority: see ownTurn. */
   turn: number;
+  /** The turn that it had when it gave its slots back; it gets it again. */
+  hadTurn: number | null;
 }
 
 /** What a tick of the one schedule enqueues. */

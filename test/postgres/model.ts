@@ -75,6 +75,7 @@ export class Model {
       failed: false,
       due: false,
       turn: ownTurn(id),
+      hadTurn: null,
     };
     this.tasks.push(task);
     if (place.later) return;
@@ -326,6 +327,7 @@ export class Model {
   #leave(t: Task, keep: number, state: State): string[] {
     const freed = t.lanes.slice(keep, t.held);
     if (state === "over") t.failed = true;
+    t.hadTurn = state === "parked" ? t.turn : null;
     t.held = keep;
     t.state = state;
     return freed;
@@ -358,8 +360,8 @@ export class Model {
       for (const t of moved.toSorted((a, b) => a.id - b.id)) {
         const next = t.lanes[t.held];
         // Keys take turns: it comes after all that is there, before all that is enqueued later.
-        if (next === undefined) t.turn = ownTurn(this.#ids) + ++this.#turns;
-        else touched.add(next);
+        if (next !== undefined) touched.add(next);
+        else t.turn = t.hadTurn ?? ownTurn(this.#ids) + ++this.#turns;
       }
     }
   }
