@@ -70,6 +70,7 @@ import {
 import {
   quiet,
   rolledBackBeside,
+  stuckKeys,
   backlogOfNotes,
   cancelIsCommitted,
   freshNotesKeepComing,
@@ -776,6 +777,13 @@ const mutants: readonly Mutant[] = [
     ],
     schedule: rolledBackBeside,
     seen: { claimed: [] },
+  },
+  {
+    guard: "a key waits for the kinds that are stuck there",
+    in: "postpone",
+    edits: [["order by s.n limit 1) end as blocker", "order by s.n limit 0) end as blocker"]],
+    schedule: stuckKeys,
+    seen: { looked: false },
   },
   {
     guard: "a look can be left out too",

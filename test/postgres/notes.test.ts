@@ -4,6 +4,7 @@ import {
   cancelIsCommitted,
   freshNotesKeepComing,
   joinedBehindLockedHead,
+  oneOfTwoKinds,
   quiet,
   rolledBackBeside,
   stuckKeys,
@@ -44,3 +45,5 @@ test("a waiter of a rolled-back cancel is admitted beside thousands of keys whos
   holds(rolledBackBeside));
 
 test("with sluice.ring = off an enqueue notifies nobody, delayed or not", () => holds(quiet));
+
+test("a key is looked at again when one of its stuck kinds can run", () => holds(oneOfTwoKinds));

@@ -204,9 +204,10 @@ create index park_kind on sluice.park (stream, gate, rank, id);
 
 -- Kinds of tasks (a stream and a gate, 0 for the whole stream) that cannot run now, and were found to keep slots of keys
 -- from others: not served, paused, or at a total that is full; with a lane only those that need this key next, which is
--- full. While a kind is here, keys pass it over. at: since when.
+-- full. While a kind is here, keys pass it over. at: since when. n: what lanes are postponed for.
 create table sluice.stuck (
   stream int not null, gate int not null, lane bigint not null default 0, at timestamptz not null default sluice.clock(),
+  n bigint generated always as identity unique,
   primary key (stream, gate, lane)
 );
 
@@ -302,8 +303,8 @@ create index dirty_next on sluice.dirty (n);
 
 -- Lanes with room whose waiters an open transaction has locked (a cancel that is not committed), and the id of that
 -- transaction. The keeper turns these into notes once it has ended; until then nobody looks, however long it stays
--- open. A lane has a row for every transaction that it waits for; 0 stands for one that could not be found out, and a
--- stream's id with a minus for a kind of that stream that is stuck.
+-- open. A lane has a row for every transaction that it waits for; 0 stands for one that could not be found out, and the
+-- number of a row in `stuck`, with a minus, for a kind that is.
 create table sluice.postponed (
   blocker bigint not null, lane bigint not null, limit_id int not null
 );

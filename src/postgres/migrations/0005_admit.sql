@@ -41,9 +41,14 @@ begin
   insert into sluice.postponed (blocker, lane, limit_id)
   select distinct coalesce(w.blocker, 0), l.lane, l.limit_id from unnest(p_lanes, p_limits) l(lane, limit_id)
   left join lateral (
-    select case when x.xmax = 0 and l.lane >> 60 = 3 then -x.stream else x.xmax::text::bigint end as blocker
-    from sluice.wait x where x.lane = l.lane
-    order by x.place, x.id limit case when l.lane >> 60 = 1 then 1 else 1000 end) w on true
+    select case when k.xmax <> 0 or l.lane >> 60 <> 3 then k.xmax else (
+      -- guard: a key waits for the kinds that are stuck there -> test/postgres/notes.test.ts: "a key is looked at again when one of its stuck kinds can run"
+      select -s.n from sluice.stuck s where s.stream = k.stream and s.gate = any (array[0, k.gate])
+        and (s.lane = 0 or s.lane = any (k.later)) order by s.n limit 1) end as blocker
+    from (
+      select distinct x.xmax::text::bigint as xmax, x.stream, x.gate, x.lanes[x.held + 2:] as later from (
+        select w.xmax, w.stream, w.gate, w.lanes, w.held from sluice.wait w where w.lane = l.lane
+        order by w.place, w.id limit case when l.lane >> 60 = 1 then 1 else 1000 end) x) k) w on true
   where not exists (select from sluice.postponed p where p.blocker = coalesce(w.blocker, 0) and p.lane = l.lane);
 end $$;
 
@@ -78,7 +83,7 @@ begin
     where b.id is not null
   ), judged as (
     select b.id, case when b.id >= 0 then sluice.has_ended(b.id)
-      else not exists (select from sluice.stuck s where s.stream = -b.id) end as ended from blocker b where b.id is not null
+      else not exists (select from sluice.stuck s where s.n = -b.id) end as ended from blocker b where b.id is not null
   )
   select coalesce(array_agg(j.id) filter (where j.ended), '{}'), coalesce(array_agg(j.id) filter (where not j.ended and j.id < 0), '{}')
   into v_ended, v_stuck from judged j;

@@ -210,3 +210,19 @@ export const quiet = schedule({ heard: [] as string[] }, async (scene) => {
   await a.commit();
   return { heard: await ear() };
 });
+
+/** Two kinds of a stream are stuck at a key, and one of them can run again. */
+export const oneOfTwoKinds = schedule({ before: [] as number[], after: [2] }, async (scene) => {
+  const [a] = await scene.sessions(1);
+  const tenant = await a.limit("tenant", { perKey: 2 });
+  const [mail, bulk] = [await a.limit("mail", { total: 0 }), await a.limit("bulk", { total: 0 })];
+  const stream = await a.type("t", { limits: [tenant, mail, bulk] });
+  const worker = await a.register([stream]);
+  await a.keep();
+  await a.enqueue(stream, { limits: [tenant, mail], keys: ["k"] });
+  await a.enqueue(stream, { limits: [tenant, bulk], keys: ["k"] });
+  const before = idsOf(await a.claim(worker, 5));
+  await a.setLimit("bulk", { total: 1 });
+  await a.keep();
+  return { before, after: idsOf(await a.claim(worker, 5)) };
+});
