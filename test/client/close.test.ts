@@ -1,7 +1,8 @@
 import pg from "pg";
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
 import { Sluice, task, type, workflow } from "../../src/index.js";
 import { freshDatabase, type TestDatabase } from "../support/database.js";
+import { ends } from "../support/ends.js";
 import { codeOf, WAITING_FOR } from "./house.js";
 
 let database: TestDatabase;
@@ -89,6 +90,6 @@ test("close() ends waits for a result on the caller's pool", async () => {
   const ids = [handle.id, -Number(run.id)];
   await expect.poll(async () => (await pool.query(announced, ids)).rowCount).toBe(2);
   await sluice.close();
-  expect(await Promise.all(waits)).toEqual(["closed", "closed"]);
-  await pool.end();
+  onTestFinished(() => void pool.end());
+  expect(await ends(Promise.all(waits))).toEqual(["closed", "closed"]);
 });

@@ -4,6 +4,7 @@ import { silentLogger } from "../../src/core/ports.js";
 import { Database } from "../../src/postgres/database.js";
 import { inTransaction } from "../../src/postgres/transaction.js";
 import { violations } from "../support/audit.js";
+import { ends } from "../support/ends.js";
 import { scene, until } from "../flow/scene.js";
 import { Proxy, type Exchange } from "./proxy.js";
 
@@ -88,11 +89,11 @@ test("a transaction of ours on a connection that swallows a statement ends, and 
   const proxy = await Proxy.start(s.url);
   const db = new Database({ url: proxy.url });
   const pool = db.pool(1);
-  onTestFinished(async () => {
-    await pool.end();
-    await db.close();
+  onTestFinished(() => {
+    void pool.end();
+    void db.close();
   });
-  const work = (): Promise<unknown> => inTransaction(db, (tx) => tx.query(STEP), pool, 500);
+  const work = (): Promise<unknown> => ends(inTransaction(db, (tx) => tx.query(STEP), pool, 500));
   for (const after of ["begin", STEP, "commit"]) {
     const swallowed = proxy.swallowAfter(says(after));
     if (after === "commit") await work();
