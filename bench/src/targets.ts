@@ -39,7 +39,8 @@ export const targets: readonly Target[] = [
   // With nothing set, against the best of the tuned peers.
   atLeast("drain-1", DEFAULT, "bestPeer", 1.2),
   atLeast("drain-2", DEFAULT, "bestPeer", 1.0),
-  atLeast("presets", "preset throughput", "base", 1.5),
+  // Nothing set adapts to a backlog by itself.
+  atLeast("presets", "preset throughput", "base", 0.95),
   atLeast("enqueue", DEFAULT, "bestPeer", 1.3),
   atLeast("enqueue-4", DEFAULT, "bestPeer", 1.3),
   atLeast("enqueue-50", DEFAULT, "bestPostgresPeer", 2),

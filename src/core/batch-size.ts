@@ -3,6 +3,9 @@ export const BATCH_START = 50;
 // And grow to this.
 const BATCH_MAX = 500;
 
+// A claim with less than this share of what it asked for has come to the end of the backlog. One with more may have
+// met a counter that another claim had in hand.
+const SHORT_SHARE = 0.25;
 // Tasks that stay longer than this in a worker might have started sooner in another one.
 const IN_HAND_MS_MAX = 50;
 
@@ -19,7 +22,7 @@ interface Answer {
 /**
  * The most tasks of one claim. A size that is set is a hard cap. Without one, claims double while they come back full
  * and tasks are brief: a statement costs more than the tasks in it, so a backlog of brief tasks drains twice as fast in
- * large claims. A claim that comes back short, or tasks that stay long, end that: then even shares matter more.
+ * large claims. A claim that comes back with little, or tasks that stay long, end that: then even shares matter more.
  */
 export class BatchSize {
   readonly #fixed: number | undefined;
@@ -37,12 +40,11 @@ export class BatchSize {
 
   learn({ want, claimed, inHand, completed, nowMs }: Answer): void {
     if (this.#fixed !== undefined) return;
-    const full = claimed === want;
+    if (claimed < want * SHORT_SHARE) this.#max = BATCH_START;
+    if (claimed < want || want < this.#max) return;
     const [ms, done] = [nowMs - this.#sinceMs, completed - this.#completed];
-    if (!full) this.#max = BATCH_START;
-    if (full && want < this.#max) return;
     [this.#sinceMs, this.#completed] = [nowMs, completed];
-    if (!full || done === 0) return;
+    if (done === 0) return;
     // How long a task stays, by Little's law.
     const inHandMs = (inHand * ms) / done;
     this.#max = inHandMs > IN_HAND_MS_MAX ? BATCH_START : Math.min(BATCH_MAX, 2 * this.#max);

@@ -26,10 +26,13 @@ describe("without a size that is set", () => {
     expect(drain(new BatchSize(undefined), { claims: 4, stayMs: 60 })).toEqual([50, 50, 50, 50]);
   });
 
-  test("a claim that comes back short begins anew", () => {
+  test("a claim that comes back with little begins anew, one with more changes nothing", () => {
     const batch = new BatchSize(undefined);
     drain(batch, { claims: 6, stayMs: 5 });
-    batch.learn({ want: 500, claimed: 499, inHand: 499, completed: 10_000, nowMs: 1_000 });
+    const answer = { want: 500, inHand: 499, completed: 10_000, nowMs: 1_000 };
+    batch.learn({ ...answer, claimed: 125 });
+    expect(batch.max).toBe(500);
+    batch.learn({ ...answer, claimed: 124 });
     expect(batch.max).toBe(50);
   });
 
