@@ -55,7 +55,10 @@ describe("cancel", () => {
     const { hands, heard } = await working(s);
     const run = await s.sluice.start(fanOut(3), { items: numbers(5) });
     await hands.full(3);
+    // They hear of it at once, and could be over before the call is.
+    const abort = hands.holdAborts();
     expect(await run.cancel("enough")).toBe("asked");
+    abort();
     await expectCancelled(run, "enough");
     expect([hands.began.length, hands.active.size, heard]).toEqual([3, 0, []]);
     expect(await statesOf(run)).toEqual({ each: "cancelled", last: "cancelled" });

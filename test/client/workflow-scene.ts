@@ -43,6 +43,7 @@ export class Hands {
   readonly active = new Map<number, { end(): void; fail(): void }>();
   peak = 0;
   #open = false;
+  #aborts: Promise<void> = Promise.resolve();
 
   readonly handler = work.handle(
     ({ item }, ctx) =>
@@ -55,13 +56,22 @@ export class Hands {
         });
         this.peak = Math.max(this.peak, this.active.size);
         if (this.#open) this.active.get(item)!.end();
-        ctx.signal.addEventListener("abort", () => (gone(), reject(ctx.signal.reason as Error)));
+        ctx.signal.addEventListener("abort", () => {
+          void this.#aborts.then(() => (gone(), reject(ctx.signal.reason as Error)));
+        });
       }),
   ) as TaskHandler;
 
   /** Waits until exactly so many run. */
   async full(count: number): Promise<void> {
     await until(`${count} items to run`, () => this.active.size === count);
+  }
+
+  /** Items that are aborted go on until the returned function is called. */
+  holdAborts(): () => void {
+    let release = (): void => {};
+    this.#aborts = new Promise((resolve) => (release = resolve));
+    return release;
   }
 
   /** From now on all end at once. */
