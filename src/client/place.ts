@@ -30,7 +30,7 @@ const PIECE_ITEMS_MAX = 5_000;
 const PIECE_BYTES = 8 * 1024 * 1024;
 // Checking may wait for what the user's own code waits for; the server ends a transaction that stands still for long.
 const PIECE_MS = 5_000;
-// For one input. Whoever waits for it holds a node, and a connection.
+// How long one input may take: meanwhile its node and a connection are held.
 const CHECK_MS_MAX = 3_000;
 
 /**

@@ -46,12 +46,11 @@ export function fewFree(was: boolean, free: number, max: number): boolean {
  * How many tasks to ask for: as many as there are free permits, at most a batch, and what is left of that
  * under pressure, at least one. Permits of what the same statement settles count as free.
  *
- * While few permits are free, nothing is claimed on those, unless the worker fills up: a backlog takes all permits. But a task that is settled may still be
- * replaced by the next, in the same statement: its permit passes from hand to hand and was never free. So
- * a worker at full load keeps what it has in hand, more than nine tenths of its maximum, with a steady
- * exchange; if it had to let a tenth of its tasks end before it may claim again, it would go up and down
- * at full load, and lose the tenth. Under pressure the exchange is reduced like any claim, and what is in
- * hand shrinks.
+ * While few permits are free, nothing is claimed on those, unless the worker fills up: a backlog takes all permits. But
+ * a task that is settled may still be replaced by the next, in the same statement: its permit was never free. So a
+ * worker at full load keeps more than nine tenths of its maximum busy, with a steady exchange. If it had to let a tenth
+ * of its tasks end before it may claim again, it would go up and down at full load, and lose the tenth. Under pressure
+ * the exchange is reduced like any claim, and what is in hand shrinks.
  */
 export function claimSize(terms: ClaimTerms): number {
   const { permitsFree, permitsMax, settling, batchMax, payloadRoom, wasFew, filling, pressed } =

@@ -169,7 +169,7 @@ export class Keeper {
     try {
       const seen = await keepLook(this.#o.line, this.id, this.#intervals());
       this.#lookedMs = this.#o.clock.now();
-      // Who stops while it becomes the leader has something to leave.
+      // A keeper that stops while this look makes it the leader must give the lead up.
       if (this.#stopped) return void (this.#leads = seen.leads);
       this.#lead(seen.leads);
       this.#attend(seen);

@@ -34,7 +34,7 @@ export async function backend(line: Line, pid: number): Promise<Backend | null> 
   return row ?? null;
 }
 
-// Of the same role and the same transaction, and idle for longer than any reply is on its way.
+// Ends the backend only in the same role and transaction, idle for longer than any reply takes.
 const endBackendStatement = statement<{ ended: boolean }>({
   name: "end_backend",
   text: `select pg_terminate_backend(pid) as ended from pg_stat_activity

@@ -10,7 +10,7 @@ const setLimitStatement = statement<{ set_limit: string }>({
   columns: ["set_limit"],
 });
 
-// Of a limit per key 10,000 keys are looked at. The last character that there is ends the range of a prefix.
+// Looks at 10,000 keys of a limit per key at most. The last Unicode character ends the range of a prefix.
 const limitStatement = statement<LimitRow>({
   name: "limits",
   text: `select l.name, l.total_declared, l.total_override, l.per_key_declared, l.per_key_override,

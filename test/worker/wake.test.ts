@@ -117,30 +117,14 @@ test("a group that is full is refilled as its tasks end, without a poll", async 
   await until("all to end", async () => (await s.sluice.counts()).succeeded === 30, 5_000);
 });
 
-test("a slot that is freed for a type that only others serve wakes them, without a poll", async () => {
-  const s = await scene();
-  const shared = limit("shared", { total: 1 });
-  const [mine, yours] = [task("mine", { limits: [shared] }), task("yours", { limits: [shared] })];
-  const [started, go] = [signal(), signal()];
-  const handler = mine.handle(async () => {
-    started.resolve();
-    await go.promise;
-  });
-  await s.worker({ handlers: [handler], pollIntervalMs: SLOW_POLL_MS, name: "a" });
-  const handlers = [yours.handle(() => "done")];
-  await s.worker({ handlers, pollIntervalMs: SLOW_POLL_MS, name: "b" });
-  await s.sluice.enqueue(mine);
-  await started.promise;
-  const handle = await s.sluice.enqueue(yours);
-  await asleep(s, 2);
-  go.resolve();
-  expect(await handle.result({ timeoutMs: SLOW_POLL_MS / 2 })).toBe("done");
-});
+const shared = limit("shared", { total: 1 });
+const tenant = limit("tenant", { perKey: 1 });
 
-test("a key's slot that goes on to a type that only others serve wakes them, without a poll", async () => {
+test.each([
+  ["a slot that is freed for", [shared]],
+  ["a key's slot that goes on to", [{ limit: tenant, key: () => "a" }]],
+])("%s a type that only others serve wakes them, without a poll", async (_, limits) => {
   const s = await scene();
-  const tenant = limit("tenant", { perKey: 1 });
-  const limits = [{ limit: tenant, key: () => "a" }];
   const [mine, yours] = [task("mine", { limits }), task("yours", { limits })];
   const [started, go] = [signal(), signal()];
   const handler = mine.handle(async () => {

@@ -1,4 +1,5 @@
 import { idsOf } from "../../support/sql.js";
+import { twoBusyTotals } from "./kept.js";
 import { schedule } from "./schedule.js";
 
 const AHEAD_MS = 600_000;
@@ -32,22 +33,7 @@ export const yieldAfterSetBack = schedule(
 export const keptAfterSetBack = schedule({ first: [9] }, async (scene) => {
   const [a] = await scene.sessions(1);
   await scene.moveClock(AHEAD_MS);
-  const [left, right] = [await a.limit("left", { total: 1 }), await a.limit("right", { total: 1 })];
-  const one = await a.type("one", { limits: [left] });
-  const two = await a.type("two", { limits: [right] });
-  const both = await a.type("both", { limits: [left, right] });
-  const mine = await a.register([one]);
-  const other = await a.register([two]);
-  const third = await a.register([both]);
-  await a.enqueue(one, { n: 4, limits: [left] });
-  await a.enqueue(two, { n: 4, limits: [right] });
-  let lefts = await a.claim(mine, 1);
-  let rights = await a.claim(other, 1);
-  await a.enqueue(both, { limits: [left, right], priority: 5 });
-  const turn = async (): Promise<void> => {
-    lefts = (await a.step(mine, 1, lefts)).held;
-    rights = (await a.step(other, 1, rights)).held;
-  };
+  const { third, turn } = await twoBusyTotals(a);
   await turn();
   await a.keep();
   await scene.moveClock(0);

@@ -1,12 +1,12 @@
-import { idsOf, type Held } from "../../support/sql.js";
+import { idsOf, type Held, type Session } from "../../support/sql.js";
 import { schedule } from "./schedule.js";
 
 /**
  * A task needs slots of two totals of one slot each, and both are used in turn by tasks that need one. Every settle takes
- * the slot along to the next of its kind, so the two are never free at once.
+ * the slot along to the next of its kind, so the two are never free at once. turn: one such settle of both, and how many
+ * tasks it has started.
  */
-export const neverBothFree = schedule({ first: [9], others: 4 }, async (scene) => {
-  const [a] = await scene.sessions(1);
+export async function twoBusyTotals(a: Session) {
   const [left, right] = [await a.limit("left", { total: 1 }), await a.limit("right", { total: 1 })];
   const one = await a.type("one", { limits: [left] });
   const two = await a.type("two", { limits: [right] });
@@ -19,17 +19,22 @@ export const neverBothFree = schedule({ first: [9], others: 4 }, async (scene) =
   let lefts = await a.claim(mine, 1);
   let rights = await a.claim(other, 1);
   await a.enqueue(both, { limits: [left, right], priority: 5 });
-  let others = 2;
-  const turn = async (): Promise<void> => {
+  const turn = async (): Promise<number> => {
     lefts = (await a.step(mine, 1, lefts)).held;
     rights = (await a.step(other, 1, rights)).held;
-    others += lefts.length + rights.length;
+    return lefts.length + rights.length;
   };
-  await turn();
+  return { third, turn };
+}
+
+export const neverBothFree = schedule({ first: [9], others: 4 }, async (scene) => {
+  const [a] = await scene.sessions(1);
+  const { third, turn } = await twoBusyTotals(a);
+  let others = 2 + (await turn());
   await a.keep();
   await scene.moveClock(1_500);
   await a.keep();
-  await turn();
+  others += await turn();
   return { first: idsOf(await a.claim(third, 1)), others };
 });
 
