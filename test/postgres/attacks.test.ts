@@ -19,6 +19,7 @@ import {
   concurrencyAddedBesideCompletion,
   gatesThatAddUp,
   lateRollback,
+  loweredByOne,
   loweredTotalOfTwo,
   loweredWhileRunning,
   missingGate,
@@ -81,6 +82,7 @@ test("attack 7: slots re-used inside a step respect a lowered limit", () =>
     loweredWhileRunning("perKey"),
     loweredTotalOfTwo("set"),
     loweredTotalOfTwo("own"),
+    loweredByOne,
     twoClaimsOfOneGate,
   ));
 

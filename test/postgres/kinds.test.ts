@@ -16,6 +16,7 @@ import {
   rowsOfOneKind,
   sharedTotal,
   slotsLeft,
+  slotsLeftOfOneTotal,
 } from "./schedules/kinds.js";
 import { observe, wanted, type Schedule } from "./schedules/schedule.js";
 
@@ -34,6 +35,10 @@ test.each(Object.keys(returnedSlots) as (keyof typeof returnedSlots)[])(
 
 test("slots that a step gives back beside its claim start the next tasks of full groups", async () => {
   expect(await observe(slotsLeft)).toEqual(wanted(slotsLeft));
+});
+
+test("slots of one total that a step gives back start tasks of types with many groups", async () => {
+  expect(await observe(slotsLeftOfOneTotal)).toEqual(wanted(slotsLeftOfOneTotal));
 });
 
 test("a slot that comes back while a claim finds its total full is not missed", async () => {

@@ -29,6 +29,7 @@ import {
   gatesThatAddUp,
   otherTotals,
   lateRollback,
+  loweredByOne,
   loweredOneOfTwo,
   loweredPerKey,
   loweredWhileRunning,
@@ -51,6 +52,7 @@ import {
   missedSlot,
   returnedSlots,
   slotsLeft,
+  slotsLeftOfOneTotal,
 } from "./schedules/kinds.js";
 import { observe, wanted, type Schedule } from "./schedules/schedule.js";
 import {
@@ -486,6 +488,27 @@ const mutants: readonly Mutant[] = [
     edits: [["greatest(0, l.room + coalesce(c.n, 0) + u.own - l.kept)", "u.want"]],
     schedule: twoClaimsOfOneGate,
     seen: { running: 4 },
+  },
+  {
+    guard: "the counter of one total is locked",
+    in: "lock_total",
+    edits: [["kept_for is null for update skip locked", "kept_for is null"]],
+    schedule: twoClaimsOfOneGate,
+    seen: { running: 4 },
+  },
+  {
+    guard: "one total gives what it has",
+    in: "step",
+    edits: [["greatest(0, least(p_n, g.room + v_own))", "p_n"]],
+    schedule: raisedWithWaiters("total"),
+    seen: { before: 9 },
+  },
+  {
+    guard: "one total gives what it has: above a lowered number it gets back first",
+    in: "step",
+    edits: [["least(p_n, g.room + v_own)", "least(p_n, greatest(0, g.room) + v_own)"]],
+    schedule: loweredByOne,
+    seen: { claimed: 3, running: 5 },
   },
   {
     guard: "cap check where the counter is only read",
@@ -1413,6 +1436,13 @@ const mutants: readonly Mutant[] = [
     in: "step",
     edits: [["where v_many and", "where false and"]],
     schedule: slotsLeft,
+    seen: { next: 0 },
+  },
+  {
+    guard: "slots of one total that a step gives back are noted",
+    in: "step",
+    edits: [["v_claimed < v_own and v_many", "false"]],
+    schedule: slotsLeftOfOneTotal,
     seen: { next: 0 },
   },
   {

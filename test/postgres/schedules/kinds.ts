@@ -133,6 +133,27 @@ export const slotsLeft = schedule({ claimed: 1, next: 2, more: 0 }, async (scene
   return { claimed, next, more: (await a.claim(theirs.worker, 10)).length };
 });
 
+/** A step of a type with one total settles three tasks and claims one: a type with many groups waits for the other slots. */
+export const slotsLeftOfOneTotal = schedule({ claimed: 1, next: 2, more: 0 }, async (scene) => {
+  const [a] = await scene.sessions(1);
+  const c = await crowd(a);
+  const shared = c.groups.slice(0, 1);
+  await a.setLimit("group-1", { total: 3 });
+  const stream = await a.type("one");
+  await a.rows("select sluice.declare_use($1, $2::int[])", [stream, shared]);
+  const one = { stream, worker: await a.register([stream], 10), groups: shared };
+  await fill(a, one, shared, 4);
+  const first = await a.claim(one.worker, 3);
+  await fill(a, c, shared, 2);
+  await fill(a, c, c.groups.slice(1), 1);
+  await saturate(a, c);
+  // Without capacity, the other worker is not compared with.
+  await a.beat(c.worker, 0);
+  const claimed = (await a.step(one.worker, 1, first)).held.length;
+  const next = (await a.claim(c.worker, 10)).length;
+  return { claimed, next, more: (await a.claim(c.worker, 10)).length };
+});
+
 /** The slot comes back while a claim is under way that has found its total full. */
 export const missedSlot = schedule({ before: 0, after: 1 }, async (scene) => {
   const [a, b] = await scene.sessions(2);

@@ -37,6 +37,16 @@ export const loweredWhileRunning = (part: Part, others: readonly string[] = []) 
     return { claimed, running: (await scene.running()).length };
   });
 
+/** Attack 7, with a step that settles more tasks than the lowered number is exceeded by: the difference may follow. */
+export const loweredByOne = schedule({ claimed: 2, running: 4 }, async (scene) => {
+  const [a, b] = await scene.sessions(2);
+  const { worker } = await stage(a, { total: 5 }, 20);
+  const held = await a.claim(worker, 5);
+  await b.setLimit("mail", { total: 4 });
+  const { held: next } = await a.step(worker, 5, held.slice(0, 3));
+  return { claimed: next.length, running: (await scene.running()).length };
+});
+
 /** Attack 7, with two totals of which one is lowered: a set of them, or one that is the type's own. */
 export const loweredTotalOfTwo = (how: "set" | "own") =>
   schedule({ claimed: [0, 0, 0, 1, 1], running: 2 }, async (scene) => {
