@@ -71,13 +71,15 @@ const INTERVALS_MS = {
   orphans: 1_000,
   prune: 5_000,
   notes: 10_000,
+  idleNotes: 30_000,
   graphs: 60_000,
   groups: 60_000,
   sweep: 1_000,
   idleSweep: 15_000,
 } as const;
 
-type Duty = "due" | "schedules" | "runs" | Exclude<keyof typeof INTERVALS_MS, "idleSweep">;
+type Duty =
+  "due" | "schedules" | "runs" | Exclude<keyof typeof INTERVALS_MS, "idleSweep" | "idleNotes">;
 
 /**
  * What must happen without anyone asking. Every worker process runs one; any number may run at once,
@@ -214,11 +216,12 @@ export class Keeper {
     if (live) this.#every("reap", INTERVALS_MS.reap, () => this.#reap());
     if (flows) this.#every("orphans", INTERVALS_MS.orphans, () => this.#orphans());
     this.#every("prune", INTERVALS_MS.prune, () => this.#prune(ended));
-    this.#every("notes", INTERVALS_MS.notes, () => this.#notes());
     this.#every("graphs", INTERVALS_MS.graphs, () => pruneGraphs(this.#o.line));
     this.#every("groups", INTERVALS_MS.groups, () => this.#groups());
     if (live) this.#liveMs = this.#o.clock.now();
     const lately = this.#o.clock.now() - this.#liveMs < INTERVALS_MS.idleSweep;
+    const notesMs = lately ? INTERVALS_MS.notes : INTERVALS_MS.idleNotes;
+    this.#every("notes", notesMs, () => this.#notes());
     const sweepMs = lately ? INTERVALS_MS.sweep : INTERVALS_MS.idleSweep;
     this.#every("sweep", sweepMs, () => this.#broom.sweep());
   }
