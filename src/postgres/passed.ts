@@ -21,14 +21,24 @@ const LANES = 0;
 /** Reads what sluice.step tells of the tasks of one claim, of which most have passed the same. */
 export class PassedReader {
   readonly #limits = new Map<string, readonly PassedLimit[]>();
+  #last = "";
+  #lastLimits: readonly PassedLimit[] = [];
 
   read(text: string): Passed {
     const comma = text.indexOf(",");
     if (comma < 0) return { waitMs: Number(text), limits: [] };
-    const rest = text.slice(comma + 1);
+    const waitMs = Number(text.slice(0, comma));
+    // Without a substring and its hash for each of many tasks that have passed the same.
+    if (text.length - comma - 1 !== this.#last.length || !text.endsWith(this.#last))
+      this.#remember(text.slice(comma + 1));
+    return { waitMs, limits: this.#lastLimits };
+  }
+
+  #remember(rest: string): void {
     let limits = this.#limits.get(rest);
     if (limits === undefined) this.#limits.set(rest, (limits = limitsOf(rest)));
-    return { waitMs: Number(text.slice(0, comma)), limits };
+    this.#last = rest;
+    this.#lastLimits = limits;
   }
 }
 

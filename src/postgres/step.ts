@@ -19,7 +19,7 @@ export interface ClaimedTask {
   /** Random, of this task for ever: what makes its id one that is never issued again. */
   readonly nonce: string;
   /** What it passed, if it has limits and the claim asked for it. */
-  readonly passed?: Passed;
+  readonly passed?: Passed | undefined;
   /** It was in hand at three crashes, and its worker runs nothing beside it. */
   readonly alone?: true;
 }
@@ -143,10 +143,12 @@ export async function step(line: Line, call: StepCall): Promise<StepReply> {
     }
     const claim = issueClaim(id, call.token);
     const input: unknown = JSON.parse(text);
-    const task = { claim, stream, attempt, input, inputLength: text.length, holds, trace, nonce };
-    const passed = typeof told === "string" ? reader.read(told) : null;
-    if (passed !== null && passed.waitMs >= (waitMs ?? 0)) waitMs = passed.waitMs;
-    claimed.push(passed === null || passed.limits.length === 0 ? task : { ...task, passed });
+    const read = typeof told === "string" ? reader.read(told) : undefined;
+    if (read !== undefined && read.waitMs >= (waitMs ?? 0)) waitMs = read.waitMs;
+    const passed = read === undefined || read.limits.length === 0 ? undefined : read;
+    const inputLength = text.length;
+    // One literal for tasks with limits and without: objects of two shapes slow down all that reads them.
+    claimed.push({ claim, stream, attempt, input, inputLength, holds, trace, nonce, passed });
   }
   return { claimed, refused, look, waitMs, unplaced };
 }
