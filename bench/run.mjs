@@ -47,8 +47,8 @@ function compile() {
   // What tsc has to say must not get between the lines of --json.
   const { status } = spawnSync(process.execPath, args, { stdio: ["ignore", 2, 2] });
   if (status !== 0) return false;
-  const migrations = "src/postgres/migrations";
-  cpSync(join(here, "..", migrations), join(build, migrations), { recursive: true });
+  for (const sql of ["src/postgres/migrations", "src/postgres/functions"])
+    cpSync(join(here, "..", sql), join(build, sql), { recursive: true });
   return true;
 }
 

@@ -26,8 +26,8 @@ export function compile(): Programs {
     throw new Error(`the programs of the run cannot be compiled:\n${stdout}`);
   }
   writeFileSync(join(out, "package.json"), `{ "type": "module" }\n`);
-  const migrations = "src/postgres/migrations";
-  cpSync(join(repository, migrations), join(out, migrations), { recursive: true });
+  for (const sql of ["src/postgres/migrations", "src/postgres/functions"])
+    cpSync(join(repository, sql), join(out, sql), { recursive: true });
   const program = (name: string): string => join(out, "fault", "load", `${name}.js`);
   return { worker: program("worker"), producer: program("producer"), remove };
 }

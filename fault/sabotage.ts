@@ -36,6 +36,7 @@ export const sabotages: Readonly<Record<string, readonly Mutation[]>> = {
       in: "lock_gates",
       edits: [["greatest(0, l.room + coalesce(c.n, 0) + u.own - l.kept)", "u.want"]],
     },
+    { in: "step", edits: [["greatest(0, least(p_n, g.room + v_own))", "p_n"]] },
   ],
   // More items of a fan-out run at once than its window lets through.
   window: [

@@ -2,7 +2,7 @@ import { Command } from "commander";
 import { connected } from "../postgres/connected.js";
 import { Database } from "../postgres/database.js";
 import { checkEncoding } from "../postgres/encoding.js";
-import { migrate, type MigrateReport } from "../postgres/migrate.js";
+import { migrate, planMigrate, type MigratePlan, type MigrateReport } from "../postgres/migrate.js";
 import { SCHEMA_VERSION } from "../postgres/version.js";
 import { green } from "./colors.js";
 import { databaseSettings } from "./database.js";
@@ -12,6 +12,8 @@ interface MigrateFlags {
   readonly url?: string;
   readonly schema?: string;
   readonly json?: boolean;
+  readonly plan?: boolean;
+  readonly check?: boolean;
 }
 
 /** `sluice migrate`: brings a database up to date. */
@@ -27,6 +29,8 @@ export function migrateCommand(): Command {
       "--schema <name>",
       'the schema that holds everything; default: SLUICE_SCHEMA, else "sluice"',
     )
+    .option("--plan", "print the SQL that is missing, and change nothing")
+    .option("--check", "exit with 1 if something is missing, and change nothing")
     .option("--json", "print one line of JSON")
     .addHelpText(
       "after",
@@ -34,28 +38,49 @@ export function migrateCommand(): Command {
 Examples:
   $ sluice migrate --url postgres://localhost/shop
   $ DATABASE_URL=postgres://localhost/shop sluice migrate --schema jobs --json
+  $ sluice migrate --check || echo "run the migrations before this release"
 
-The JSON: {"schema":"jobs","version":${SCHEMA_VERSION},"applied":["0001_tables",...]}
+The JSON: {"schema":"jobs","version":${SCHEMA_VERSION},"applied":["0001_tables"],"installed":["admit",...]}
 or, on the error output: {"error":{"code":"database_unavailable","message":"..."}}`,
     )
     .action(runMigrate);
 }
 
-async function runMigrate({ json = false, ...flags }: MigrateFlags): Promise<void> {
+async function runMigrate({ json = false, plan, check, ...flags }: MigrateFlags): Promise<void> {
   const db = new Database(await databaseSettings(flags));
+  const { schema } = db;
   try {
-    const report = await connected(db, async (client) => {
+    await connected(db, async (client) => {
       await checkEncoding(db, client);
-      return migrate(client, { schema: db.schema });
+      if (plan === true || check === true) {
+        const missing = await planMigrate(client, { schema });
+        const isMissing = missing.applied.length + missing.installed.length > 0;
+        if (plan === true) printResult(missing, isMissing ? [missing.sql] : linesOf(missing), json);
+        else printResult(missing, missingLines(missing), json);
+        if (check === true && isMissing) process.exitCode = 1;
+        return;
+      }
+      const report = await migrate(client, { schema });
+      printResult(report, linesOf(report), json);
     });
-    printResult(report, linesOf(report), json);
   } finally {
     await db.close();
   }
 }
 
-function linesOf({ schema, applied, version }: MigrateReport): string[] {
-  if (applied.length === 0) return [`${green("up to date")}: schema ${schema} is at ${version}`];
-  const done = `${green("done")}: schema ${schema} is at ${version} now`;
-  return [...applied.map((name) => `applied ${name}`), done];
+function missingLines(missing: MigratePlan): string[] {
+  const { schema, applied, installed } = missing;
+  if (applied.length + installed.length === 0) return linesOf(missing);
+  return [
+    ...applied.map((name) => `missing: migration ${name}`),
+    `missing in schema ${schema}: ${installed.length} functions and views`,
+  ];
+}
+
+function linesOf({ schema, applied, installed, version }: MigrateReport): string[] {
+  if (applied.length + installed.length === 0)
+    return [`${green("up to date")}: schema ${schema} is at version ${version}`];
+  const lines = applied.map((name) => `applied ${name}`);
+  if (installed.length > 0) lines.push(`installed ${installed.length} functions and views`);
+  return [...lines, `${green("done")}: schema ${schema} is at version ${version} now`];
 }

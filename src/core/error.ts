@@ -47,6 +47,7 @@ export type ErrorCode =
   | "schema_missing"
   | "schema_newer"
   | "schema_older"
+  | "schema_edited"
   | "isolation_level"
   | "encoding_unsupported"
   | "not_permitted"

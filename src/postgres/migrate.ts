@@ -1,50 +1,169 @@
-import { createHash } from "node:crypto";
-import { readdir, readFile } from "node:fs/promises";
 import type pg from "pg";
 import { SluiceError } from "../core/error.js";
 import { checkSchemaName } from "../core/name.js";
-import { toSluiceError } from "./fault.js";
+import { sqlstate, toSluiceError } from "./fault.js";
+import { changedRoutines, installRoutines, retireRoutines } from "./install.js";
+import { schemaFiles, type Migration, type Routine, type SchemaFiles } from "./schema-files.js";
 import { inSchema } from "./statement.js";
 import { SCHEMA_VERSION } from "./version.js";
-
-interface Migration {
-  readonly number: number;
-  readonly name: string;
-  readonly sql: string;
-  readonly digest: string;
-}
 
 /** What a migration run found and did. */
 export interface MigrateReport {
   readonly schema: string;
-  readonly applied: readonly string[];
   readonly version: number;
+  /** The migrations that were missing. */
+  readonly applied: readonly string[];
+  /** The functions and views whose text was new. */
+  readonly installed: readonly string[];
 }
 
+interface Version {
+  readonly version: number;
+  readonly compatibleFrom: number;
+}
+
+// A migration waits for a table so long, and lets everybody who queued behind it pass before it tries again.
+const LOCK_TIMEOUT = "2s";
+const TRIES_MAX = 10;
+const PAUSE_MS = 500;
+const LOCK_NOT_AVAILABLE = "55P03";
+
 /**
- * Brings a schema up to date. Any number of processes may call it at once: one applies, the others
- * wait for its commit and find nothing left to do. A transaction-level advisory lock, so it works
- * through a pooler too.
+ * Brings a schema up to date: applies the migrations it lacks, then installs the functions whose text differs, in one
+ * transaction. Any number of processes may call it at once: one applies, the others wait for its commit and find nothing
+ * left to do. The lock belongs to the transaction, so it works through a pooler too.
  */
 export async function migrate(
   client: pg.ClientBase,
   options: { readonly schema?: string } = {},
 ): Promise<MigrateReport> {
   const schema = checkSchemaName(options.schema ?? "sluice");
-  const known = await migrations();
+  const files = await schemaFiles();
+  for (let tries = 1; ; tries++) {
+    try {
+      return await inLockedTransaction(client, schema, () => bringUpToDate(client, schema, files));
+    } catch (e) {
+      if (sqlstate(e) !== LOCK_NOT_AVAILABLE || tries >= TRIES_MAX) throw toSluiceError(e);
+      await new Promise((resolve) => setTimeout(resolve, PAUSE_MS * (0.5 + Math.random())));
+    }
+  }
+}
+
+async function inLockedTransaction<T>(
+  client: pg.ClientBase,
+  schema: string,
+  work: () => Promise<T>,
+): Promise<T> {
   await client.query("begin");
   try {
     // guard: one migrates at a time -> test/client/connect.test.ts: "ten connections at once: one applies, none fails"
     await client.query("select pg_advisory_xact_lock(hashtextextended($1, 0))", [
       `sluice migrate ${schema}`,
     ]);
-    const applied = await applyMissing(client, schema, known);
+    // After the lock above: who waits for another migrator waits as long as that takes.
+    await client.query(`set local lock_timeout = '${LOCK_TIMEOUT}'`);
+    const done = await work();
     await client.query("commit");
-    return { schema, applied, version: known.at(-1)?.number ?? 0 };
+    return done;
   } catch (e) {
     await client.query("rollback").catch(() => {});
+    throw e;
+  }
+}
+
+async function bringUpToDate(
+  client: pg.ClientBase,
+  schema: string,
+  files: SchemaFiles,
+): Promise<MigrateReport> {
+  const found = await versionOf(client, schema);
+  if (found === null) {
+    await client.query(`create schema if not exists "${schema}"`);
+    await client.query(inSchema(BOOKS, schema));
+  }
+  const { version, migrations, routines } = await outstanding(client, schema, files);
+  for (const { number, name, digest, sql } of migrations) {
+    await client.query(inSchema(sql, schema));
+    await client.query(inSchema(APPLIED, schema), [number, name, digest]);
+  }
+  if (version === SCHEMA_VERSION) {
+    await installRoutines(client, schema, routines);
+    await retireRoutines(client, schema, { routines: files.routines, version });
+    await client.query(inSchema("update sluice.compatibility set version = $1", schema), [version]);
+  }
+  const applied = migrations.map(({ name }) => name);
+  return { schema, version, applied, installed: routines.map(({ name }) => name) };
+}
+
+/** What a schema lacks. version: the version it has when that is done. */
+interface Outstanding {
+  readonly version: number;
+  readonly migrations: readonly Migration[];
+  readonly routines: readonly Routine[];
+}
+
+async function outstanding(
+  client: pg.ClientBase,
+  schema: string,
+  files: SchemaFiles,
+): Promise<Outstanding> {
+  const found = await versionOf(client, schema);
+  if (found === null) return { version: SCHEMA_VERSION, ...files };
+  refuseNewer(schema, found);
+  const migrations = await missingMigrations(client, schema, files.migrations);
+  // guard: an older library installs no functions -> test/postgres/migrate.test.ts: "an older library leaves the functions of a newer one alone"
+  if (found.version > SCHEMA_VERSION) return { version: found.version, migrations, routines: [] };
+  const routines = await changedRoutines(client, schema, files.routines);
+  return { version: SCHEMA_VERSION, migrations, routines };
+}
+
+async function missingMigrations(
+  client: pg.ClientBase,
+  schema: string,
+  known: readonly Migration[],
+): Promise<Migration[]> {
+  const { rows } = await client.query<{ number: number; digest: string }>(
+    inSchema("select number, digest from sluice.migration", schema),
+  );
+  const digests = new Map(rows.map(({ number, digest }) => [number, digest]));
+  for (const { number, name, digest } of known) {
+    // guard: an edited migration is refused -> test/postgres/migrate.test.ts: "a migration that was applied with another text is refused"
+    if ((digests.get(number) ?? digest) !== digest) throw edited(schema, name);
+  }
+  return known.filter(({ number }) => !digests.has(number));
+}
+
+/** What `migrate` would do, and the SQL it would send. Changes nothing. */
+export interface MigratePlan extends MigrateReport {
+  readonly sql: string;
+}
+
+export async function planMigrate(
+  client: pg.ClientBase,
+  options: { readonly schema?: string } = {},
+): Promise<MigratePlan> {
+  const schema = checkSchemaName(options.schema ?? "sluice");
+  const files = await schemaFiles();
+  try {
+    const isNew = (await versionOf(client, schema)) === null;
+    const { version, migrations, routines } = await outstanding(client, schema, files);
+    const make = isNew ? [`create schema if not exists "${schema}";`, BOOKS] : [];
+    const texts = [...make, ...migrations.map(({ sql }) => sql), ...routines.map(({ sql }) => sql)];
+    const applied = migrations.map(({ name }) => name);
+    const installed = routines.map(({ name }) => name);
+    return { schema, version, applied, installed, sql: inSchema(texts.join("\n"), schema) };
+  } catch (e) {
     throw toSluiceError(e);
   }
+}
+
+function edited(schema: string, name: string): SluiceError {
+  return new SluiceError(
+    "schema_edited",
+    `migration ${name} was applied to schema ${schema} with another text than this library has: ` +
+      "the schema was made by an unreleased version, or the file was edited. Restore the file, or make the schema anew",
+    { details: { migration: name } },
+  );
 }
 
 /** Refuses to work on a schema that this library does not fit. */
@@ -52,7 +171,6 @@ export async function checkVersion(
   client: Pick<pg.ClientBase, "query">,
   schema: string,
 ): Promise<void> {
-  const known = SCHEMA_VERSION;
   const found = await versionOf(client, schema).catch((e: unknown) => {
     throw toSluiceError(e);
   });
@@ -62,55 +180,13 @@ export async function checkVersion(
       `schema ${schema} is missing: run the migrations first`,
     );
   }
-  if (found.number < known) {
+  if (found.version < SCHEMA_VERSION) {
     throw new SluiceError(
       "schema_older",
-      `schema ${schema} is at ${found.number}, this library needs ${known}: run the migrations`,
+      `schema ${schema} is at version ${found.version}, this library needs ${SCHEMA_VERSION}: run the migrations`,
     );
   }
-  refuseNewer(schema, found, known);
-}
-
-async function applyMissing(
-  client: pg.ClientBase,
-  schema: string,
-  known: readonly Migration[],
-): Promise<string[]> {
-  const found = await versionOf(client, schema);
-  const last = known.at(-1)?.number ?? 0;
-  if (found !== null && found.number >= last) {
-    refuseNewer(schema, found, last);
-    return [];
-  }
-  if (found === null) {
-    await client.query(`create schema if not exists "${schema}"`);
-    await client.query(inSchema(CREATE, schema));
-  }
-  const missing = known.filter((m) => m.number > (found?.number ?? 0));
-  for (const m of missing) {
-    await client.query(inSchema(m.sql, schema));
-    await client.query(
-      inSchema("insert into sluice.migration (number, name, digest) values ($1, $2, $3)", schema),
-      [m.number, m.name, m.digest],
-    );
-  }
-  return missing.map((m) => m.name);
-}
-
-// compatible_from: the oldest library that may work on this schema. A migration that breaks older
-// libraries raises it; the others let a rolling deploy go on.
-const CREATE = `
-  create table sluice.migration (
-    number int primary key, name text not null, digest text not null, applied_at timestamptz not null default now()
-  );
-  create table sluice.compatibility (compatible_from int not null);
-  alter table sluice.compatibility replica identity full;
-  insert into sluice.compatibility values (1);
-`;
-
-interface Version {
-  readonly number: number;
-  readonly compatibleFrom: number;
+  refuseNewer(schema, found);
 }
 
 async function versionOf(
@@ -118,54 +194,36 @@ async function versionOf(
   schema: string,
 ): Promise<Version | null> {
   const there = await client.query("select to_regclass($1) is not null as there", [
-    `"${schema}".migration`,
+    `"${schema}".compatibility`,
   ]);
   if (there.rows[0]?.there !== true) return null;
-  const { rows } = await client.query(
-    inSchema(
-      'select coalesce(max(number), 0) as number, (select compatible_from from sluice.compatibility) as "compatibleFrom" from sluice.migration',
-      schema,
-    ),
-  );
+  const text =
+    'select version, compatible_from as "compatibleFrom" from sluice.compatibility limit 1';
+  const { rows } = await client.query(inSchema(text, schema));
   return rows[0] as Version;
 }
 
-function refuseNewer(schema: string, found: Version, known: number): void {
-  if (found.compatibleFrom <= known) return;
+function refuseNewer(schema: string, { version, compatibleFrom }: Version): void {
+  if (compatibleFrom <= SCHEMA_VERSION) return;
   throw new SluiceError(
     "schema_newer",
-    `schema ${schema} is at ${found.number} and needs a library of at least ${found.compatibleFrom}; this one knows ${known}`,
+    `schema ${schema} is at version ${version} and needs a library of at least ${compatibleFrom}; this one has ${SCHEMA_VERSION}`,
   );
 }
 
-async function migrations(): Promise<readonly Migration[]> {
-  const { folder, files } = await migrationFiles();
-  return Promise.all(
-    files.map(async (file) => {
-      const sql = await readFile(new URL(file, folder), "utf8");
-      const digest = createHash("sha256").update(sql).digest("hex");
-      return { number: Number(file.slice(0, 4)), name: file.slice(0, -4), sql, digest };
-    }),
+// What the schema knows of itself. version: of the newest library that has migrated it. compatible_from: of the oldest
+// library that may work on it; a migration that breaks older ones raises it, the others let a rolling deploy go on.
+// gone_since: the version that no longer has the function.
+const BOOKS = `
+  create table sluice.migration (
+    number int primary key, name text not null, digest text not null, applied_at timestamptz not null default now()
   );
-}
-
-/** Looked for only when they are needed: a bundle has none beside it, and one in CommonJS does not know where it is. */
-async function migrationFiles(): Promise<{ folder: URL; files: string[] }> {
-  try {
-    const folder = new URL("./migrations/", import.meta.url);
-    const files = (await readdir(folder)).filter((f) => /^\d{4}_.*\.sql$/.test(f)).toSorted();
-    if (files.length > 0) return { folder, files };
-  } catch (e) {
-    throw noMigrations(e);
-  }
-  throw noMigrations();
-}
-
-function noMigrations(cause?: unknown): SluiceError {
-  return new SluiceError(
-    "invalid_option",
-    "the migrations are not beside the code, as in a bundle: run `npx sluice migrate` at your " +
-      "deploy, and connect with migrate: false",
-    { ...(cause === undefined ? {} : { cause }), details: { option: "migrate" } },
+  create table sluice.compatibility (version int not null, compatible_from int not null);
+  alter table sluice.compatibility replica identity full;
+  insert into sluice.compatibility values (0, 1);
+  create table sluice.installed (
+    name text primary key, kind text not null, digest text not null, gone_since int
   );
-}
+`;
+
+const APPLIED = "insert into sluice.migration (number, name, digest) values ($1, $2, $3)";

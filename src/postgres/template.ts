@@ -1,15 +1,14 @@
 import { createHash, randomBytes } from "node:crypto";
-import { readdir, readFile } from "node:fs/promises";
 import pg from "pg";
 import { SluiceError } from "../core/error.js";
 import { toSluiceError } from "./fault.js";
 import { migrate } from "./migrate.js";
+import { schemaFiles } from "./schema-files.js";
 import { standingClock } from "./rehearse.js";
 import { inSchema } from "./statement.js";
 
 // A database per test: migrated once per server, then copied.
 
-const MIGRATIONS = new URL("./migrations/", import.meta.url);
 const TEMPLATE = "sluice_template_kit_";
 const COPY = "sluice_kit_";
 // What a killed test process left behind goes when it is this old and nobody uses it.
@@ -105,8 +104,8 @@ function bornMs(name: string): number {
 async function digestOf(schema: string, user: string): Promise<string> {
   const hash = createHash("sha256").update(`${schema}\n${user}\n`);
   hash.update(standingClock.text);
-  for (const file of (await readdir(MIGRATIONS)).toSorted())
-    hash.update(file).update(await readFile(new URL(file, MIGRATIONS)));
+  const { migrations, routines } = await schemaFiles();
+  for (const { name, digest } of [...migrations, ...routines]) hash.update(`${name} ${digest}\n`);
   return hash.digest("hex").slice(0, 16);
 }
 

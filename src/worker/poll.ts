@@ -47,7 +47,7 @@ export class Poll {
     const { pollIntervalMs } = this.#o;
     this.#dozes = this.#mayDoze();
     const waitMs = this.#dozes
-      ? Math.max(pollIntervalMs, DOZE_MS) * (0.98 + Math.random() * 0.02)
+      ? Math.max(pollIntervalMs, DOZE_MS) * (0.95 + Math.random() * 0.1)
       : pollIntervalMs * (0.9 + Math.random() * 0.2);
     // guard: a worker in reserve polls -> test/worker/on-call.test.ts: "a worker in reserve polls every second, whatever its interval"
     this.#waitMs = Math.min(waitMs, this.#msMax() * (0.75 + Math.random() * 0.25));

@@ -17,7 +17,7 @@ async function versionOf(schema: string): Promise<number> {
   const client = new pg.Client(database.url);
   await client.connect();
   const { rows } = await client.query<{ n: number }>(
-    `select max(number) as n from ${schema}.migration`,
+    `select version as n from ${schema}.compatibility`,
   );
   await client.end();
   return rows[0]!.n;
@@ -29,13 +29,29 @@ describe("sluice migrate", () => {
     expect(first).toMatchObject({ code: 0, err: "" });
     const version = await versionOf("sluice");
     expect(first.out).toMatch(/^applied 0001_tables\n/);
-    expect(first.out).toContain(`done: schema sluice is at ${version} now\n`);
+    expect(first.out).toContain(`done: schema sluice is at version ${version} now\n`);
     const again = await sluice(["migrate"], { DATABASE_URL: database.url });
     expect(again).toEqual({
       code: 0,
-      out: `up to date: schema sluice is at ${version}\n`,
+      out: `up to date: schema sluice is at version ${version}\n`,
       err: "",
     });
+  });
+
+  test("--check fails while something is missing, and --plan prints the SQL that mends it", async () => {
+    const args = ["migrate", "--url", database.url, "--schema", "planned"];
+    const before = await sluice([...args, "--check"]);
+    expect(before).toMatchObject({ code: 1, err: "" });
+    expect(before.out).toContain("missing: migration 0001_tables\n");
+    const { out: script } = await sluice([...args, "--plan"]);
+    expect(script).toContain('create table "planned".task (');
+    expect(script).toContain('create or replace function "planned".step(');
+    // Neither has made anything.
+    expect((await sluice([...args, "--check"])).code).toBe(1);
+    expect((await sluice(args)).code).toBe(0);
+    const after = await sluice([...args, "--check", "--json"]);
+    expect(after.code).toBe(0);
+    expect(JSON.parse(after.out)).toMatchObject({ applied: [], installed: [] });
   });
 
   test("in three processes at once: one applies, none fails", async () => {

@@ -3,18 +3,12 @@ import { join } from "node:path";
 import { build as esbuild } from "esbuild";
 import { build } from "vite";
 import { afterAll, expect, test } from "vitest";
-import { SCHEMA_VERSION } from "../../src/postgres/version.js";
 import { freshDatabase } from "../support/database.js";
 import { repository } from "./pack.js";
 import { run, scratch } from "./run.js";
 
 const place = scratch();
 afterAll(() => place.remove());
-
-test("the schema's version in the code is the number of the last migration", () => {
-  const last = readdirSync(join(repository, "src/postgres/migrations")).toSorted().at(-1)!;
-  expect(SCHEMA_VERSION).toBe(Number(last.slice(0, 4)));
-});
 
 const toldAndReady = {
   code: 0,

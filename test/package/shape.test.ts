@@ -28,6 +28,7 @@ describe("the tarball", () => {
     const other = files.filter((path) => !/^dist\/.+\.(js|d\.ts|sql)$/.test(path));
     expect(other.toSorted()).toEqual(["LICENSE", "README.md", "package.json"]);
     expect(files).toContain("dist/postgres/migrations/0001_tables.sql");
+    expect(files).toContain("dist/postgres/functions/claim/step.sql");
     expect(bytes).toBeLessThan(BYTES_MAX);
   });
 

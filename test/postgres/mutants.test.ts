@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { migrationText, mutate, type Mutation } from "./mutation.js";
+import { functionTexts, mutate, type Mutation } from "./mutation.js";
 import { keptAfterSetBack, yieldAfterSetBack } from "./schedules/clock.js";
 import {
   clockSetBack,
@@ -1488,8 +1488,8 @@ describe("without its guard, each goes wrong:", () => {
   });
 });
 
-test("every guard of the migrations has a mutant", () => {
-  const guards = [...migrationText().matchAll(/-- guard: (.+?) ->/g)].map((m) => m[1]!);
+test("every guard in SQL has a mutant", () => {
+  const guards = [...functionTexts().matchAll(/-- guard: (.+?) ->/g)].map((m) => m[1]!);
   const tried = new Set(mutants.map((m) => m.guard));
   expect(guards.filter((guard) => !tried.has(guard))).toEqual([]);
   expect(guards.length).toBeGreaterThan(8);

@@ -1,4 +1,6 @@
 import { readFileSync, readdirSync } from "node:fs";
+import { basename } from "node:path";
+import { withSettings } from "../../src/postgres/schema-files.js";
 import type { Session } from "../support/sql.js";
 
 /** A guard that is taken out of one function of the schema. */
@@ -9,15 +11,18 @@ export interface Mutation {
   readonly edits: readonly (readonly [string, string])[];
 }
 
-const folder = new URL("../../src/postgres/migrations/", import.meta.url);
+const folder = new URL("../../src/postgres/functions/", import.meta.url);
 
-/** All migrations as one text. */
-export function migrationText(): string {
-  return readdirSync(folder)
-    .filter((file) => file.endsWith(".sql"))
-    .toSorted()
-    .map((file) => readFileSync(new URL(file, folder), "utf8"))
-    .join("\n");
+/** The files of all functions, by name. */
+const paths = new Map(
+  readdirSync(folder, { recursive: true, encoding: "utf8" })
+    .filter((path) => path.endsWith(".sql"))
+    .map((path) => [basename(path, ".sql"), path]),
+);
+
+/** All functions as one text. */
+export function functionTexts(): string {
+  return [...paths.keys()].map(functionText).join("\n");
 }
 
 /** Puts the mutated function in the place of the real one. Throws if the guard is not to be found. */
@@ -29,14 +34,11 @@ export function mutate({
     if (!text.includes(from)) throw new Error(`sluice.${name} does not contain: ${from}`);
     return text.replaceAll(from, () => to);
   }, functionText(name));
-  const text = mutated.replace("create function", "create or replace function");
-  return async (watcher) => void (await watcher.script(text));
+  return async (watcher) => void (await watcher.script(withSettings(mutated)));
 }
 
 function functionText(name: string): string {
-  const text = migrationText();
-  const start = text.indexOf(`create function sluice.${name}(`);
-  if (start < 0) throw new Error(`there is no function sluice.${name}`);
-  // The body is the first quoted part; what ends it is alone at the end of a line.
-  return text.slice(start, text.indexOf("$$;", start) + 3);
+  const path = paths.get(name);
+  if (path === undefined) throw new Error(`there is no function sluice.${name}`);
+  return readFileSync(new URL(path, folder), "utf8");
 }

@@ -86,10 +86,14 @@ async function buildAside(client: pg.Client, name: string): Promise<void> {
 
 /** A template of another version of the schema must not be taken for this one. */
 function schemaHash(): string {
-  const hash = createHash("sha256").update(readFileSync(new URL("migrate.ts", postgres)));
-  const migrations = new URL("migrations/", postgres);
-  for (const file of readdirSync(migrations).toSorted()) {
-    hash.update(file).update(readFileSync(new URL(file, migrations)));
+  const hash = createHash("sha256");
+  for (const file of ["migrate.ts", "install.ts", "schema-files.ts"])
+    hash.update(readFileSync(new URL(file, postgres)));
+  for (const room of ["migrations/", "functions/"]) {
+    const folder = new URL(room, postgres);
+    const files = readdirSync(folder, { recursive: true, encoding: "utf8" });
+    for (const file of files.filter((path) => path.endsWith(".sql")).toSorted())
+      hash.update(file).update(readFileSync(new URL(file, folder)));
   }
   return hash.digest("hex").slice(0, 16);
 }

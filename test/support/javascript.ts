@@ -28,7 +28,7 @@ export async function translate(): Promise<Translation> {
     target: "node20",
     logLevel: "error",
   });
-  for (const kept of ["package.json", "src/postgres/migrations"])
+  for (const kept of ["package.json", "src/postgres/migrations", "src/postgres/functions"])
     await cp(join(repository, kept), join(folder, kept), { recursive: true });
   return { folder, remove: () => rm(folder, { recursive: true, force: true }) };
 }

@@ -384,7 +384,7 @@ export const CLEAR = `do $$
   declare statement text;
   begin
     for statement in select format('delete from sluice.%I', tablename) from pg_tables
-      where schemaname = 'sluice' and tablename not in ('setting', 'migration', 'compatibility')
+      where schemaname = 'sluice' and tablename not in ('setting', 'migration', 'compatibility', 'installed')
       union all select format('alter sequence sluice.%I restart', sequencename) from pg_sequences where schemaname = 'sluice'
     loop execute statement; end loop;
   end $$`;

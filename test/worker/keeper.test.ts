@@ -127,11 +127,25 @@ test("a keeper that leads does with nothing to do what history asks for, and lea
     keep_look: 25,
     keep_leave: 1,
     prune_done: 12,
-    prune_notes: 6,
+    prune_notes: 2,
     workflow_prune_graphs: 1,
     forget_limits: 1,
     walked_rows: 4,
   });
+});
+
+test("a keeper prunes notes every 10 s while tasks are live, and every 30 s afterwards", async () => {
+  const found = { live: true, next_ms: 1_000 };
+  const { keeper, asked } = keeperOver({}, found);
+  keeper.start();
+  await vi.advanceTimersByTimeAsync(60_000);
+  const busy = asked["prune_notes"]!.length;
+  found.live = false;
+  await vi.advanceTimersByTimeAsync(120_000);
+  await keeper.stop();
+  expect(busy).toBeGreaterThanOrEqual(6);
+  expect(asked["prune_notes"]!.length - busy).toBeLessThanOrEqual(6);
+  expect(asked["prune_notes"]!.length - busy).toBeGreaterThanOrEqual(3);
 });
 
 test("a worker whose task comes back soon looks when it does, although another leads", async () => {
@@ -192,7 +206,9 @@ test("a keeper that loses and regains the lead does its rare duties all the same
   }
   await keeper.stop();
   expect(asked["workflow_prune_graphs"]).toHaveLength(1);
-  expect(asked["prune_notes"]!.length).toBeGreaterThanOrEqual(3);
+  // Every 30 s, or 10 s later while another leads.
+  expect(asked["prune_notes"]!.length).toBeGreaterThanOrEqual(2);
+  expect(asked["prune_done"]!.length).toBeGreaterThanOrEqual(6);
 });
 
 test("a keeper that stops while a look makes it the leader gives the lead up", async () => {

@@ -11,7 +11,7 @@
 -- taken when a task is claimed. Zero means "no gate"; a task of several totals has a negative gate,
 -- which stands for all of them (gate_set), so that every total is counted in one place.
 
--- One clock for every lease, schedule and time that people look at: the database's. A function, so that a test can move it.
+-- Defaults of columns call it, so it must exist before them. Its text is in functions/base/clock.sql.
 create function sluice.clock() returns timestamptz language sql volatile as $$ select clock_timestamp() $$;
 
 create table sluice.setting (
@@ -104,9 +104,6 @@ create sequence sluice.task_id;
 -- that pass meanwhile in the order in which they do. So keys take turns: that a key has a thousand older tasks is no
 -- reason for a new key to wait. A task that is handed back has its own again, which is before all that came since.
 create sequence sluice.turn maxvalue 1048575 cycle;
-create function sluice.own_turn(p_id bigint) returns bigint language sql immutable parallel safe as $$ select p_id << 20 $$;
--- p_last: the last id that was given to a task.
-create function sluice.next_turn(p_last bigint) returns bigint language sql volatile as $$ select (p_last << 20) + nextval('sluice.turn') $$;
 
 -- lanes ascend by (level, limit). lane_limits: the limit of each lane; for an order key 0, or -1
 -- when a final failure blocks the key; for a window -2. lane_keys: the names, for people. trace: who enqueued it, as W3C
@@ -155,7 +152,7 @@ create index gated_laned on sluice.gated (id) where lanes is not null;
 create index gated_holder on sluice.gated ((lanes[cardinality(lanes)]), rank, id)
   where lanes[cardinality(lanes)] >> 60 > 1;
 
--- Kinds of a stream with many totals that may have tasks in gated; see 0027_kinds.sql. blocker: a total that a claim
+-- Kinds of a stream with many totals that may have tasks in gated; see functions/kinds/note_waiting.sql. blocker: a total that a claim
 -- found full, 0 for none. fresh: the claim that found it full may have missed a slot that came back meanwhile. rank,
 -- turn: of its first task at that time.
 create table sluice.waiting_kind (
@@ -362,3 +359,295 @@ begin
     execute format('alter table sluice.%I replica identity full', name);
   end loop;
 end $$;
+
+-- The head of ready(stream), or of gated(stream, gate). room and stream_room: what its gate and its
+-- stream's gate could give.
+create type sluice.source as (stream int, gate int, stream_gate int, rank smallint, turn bigint, id bigint, room int, stream_room int);
+
+-- Where the head of a source was, some claims ago.
+create type sluice.spot as (stream int, gate int, rank smallint, turn bigint);
+
+-- Which of all workers does what this file has: the leader. A hint that saves the others the work, no fence: every verb
+-- here is safe for any number of callers. until: a leader that has not looked again by then is taken for gone.
+-- next_at: when the leader looks next. It may look earlier, but never puts this off: see look_by.
+-- Its row lock is the last that its transaction takes, and is held for no other statement.
+create table sluice.keeper (
+  one boolean primary key default true check (one),
+  leader bigint not null default 0,
+  until timestamptz not null default '-infinity',
+  next_at timestamptz not null default '-infinity'
+) with (fillfactor = 10);
+
+-- What retries by hand came to, by a token of the call: one whose reply was lost is asked for again under the same token,
+-- and is told the same. Kept for ten minutes; each retry forgets some that are older.
+create table sluice.retried (
+  token bigint primary key, answer int not null, at timestamptz not null default sluice.clock()
+);
+create index retried_at on sluice.retried (at);
+
+-- Recurring schedules. A row says what to enqueue and when next; the keeper of any worker enqueues it,
+-- also of one that does not know the task, because what only code can decide (order key, limits and
+-- their keys) was decided when the schedule was set. Limits are kept by name: their numbers are looked
+-- up when the task is claimed, as for any other task.
+--
+-- How a tick is enqueued exactly once. A keeper sees a row whose time has come and computes, from the
+-- clock of the database, which ticks to enqueue and when the next one is. Then one statement locks the
+-- row, checks that its revision is still the one seen, enqueues and moves the row on. Every change
+-- of a row gives it a revision that no row ever had: of any number of keepers one finds the revision it
+-- saw, and a statement that was sent twice, or answered into the void, finds another the second time.
+--
+-- The lock on a schedule's row guards its revision and with it next_at. It is taken before anything
+-- else, one per transaction and never inside a user's transaction. Whoever holds it takes none of the locks
+-- of the order (barrier, run rows, lanes, gates) afterwards: enqueue only inserts. So it can be part of no cycle.
+create sequence sluice.schedule_revision;
+
+-- limit_keys: for each of limit_names its key, '' for a limit without keys. input: where a text equals
+-- the mark of the client it stands for the time of the tick. digest: all that `set` was given. enabled is
+-- what the code says, paused the operator's hand. next_at: the time of the next tick; due_at: when to
+-- look at it, which is later after a refusal (trouble). Both are null while it does not tick.
+create table sluice.schedule (
+  name text primary key,
+  digest text not null,
+  stream int not null,
+  input json not null,
+  cron text,
+  time_zone text,
+  every_ms bigint check (every_ms > 0),
+  missed text not null check (missed in ('skip', 'once', 'all')),
+  priority int not null,
+  attempts int not null,
+  order_key text,
+  order_blocks boolean not null,
+  limit_names text[] not null,
+  limit_keys text[] not null,
+  enabled boolean not null,
+  paused boolean not null default false,
+  next_at timestamptz,
+  due_at timestamptz,
+  last_at timestamptz,
+  last_task bigint,
+  trouble text,
+  revision bigint not null default nextval('sluice.schedule_revision'),
+  check (num_nonnulls(cron, every_ms) = 1),
+  check ((cron is null) = (time_zone is null)),
+  check (cardinality(limit_names) = cardinality(limit_keys)),
+  check ((next_at is not null) = (enabled and not paused)),
+  check ((next_at is null) = (due_at is null))
+) with (fillfactor = 70);
+create index schedule_due on sluice.schedule (due_at, name) where due_at is not null;
+
+-- Workflows. A graph is plain data, compiled once to steps when it is declared; a run of it is rows: one per
+-- run, one per node, and one that tells for each task where it belongs. Tasks of a run are ordinary tasks.
+--
+-- What workflow_declare takes as compiled steps (CompiledStep in src/postgres/workflow/declare.ts): a JSON
+-- list, one object per node in the order of their numbers, which begin with 1, and at most 500 of them:
+--   {"name", "kind": "task"|"each"|"when"|"sleep"|"waitFor",
+--    "after": [{"node": 1, "on": "success"|"failure"|"end"|"then"|"else", "recovers": false}],
+--    task, each: "type", "queue", "priority"?, "attempts"?, "input": T; each: "items": T, "window"?, "onError"?
+--    when: "ref": T, "is", "value"?; sleep: "ms" or "until": T; waitFor: "event", "timeoutMs"?}
+-- T is a template: {"parts": [text], "nodes": [n], "paths": [[text]]}, JSON text with holes. Rendered it is the
+-- first part, the value of the first reference, the second part and so on; n is a node's number, 0 for the
+-- input of the run, -1 for the item and -2 for its index. So rendering needs no recursion and keeps every
+-- text as it was written.
+--
+-- A node's life: p (pending) -> r (running), or u (its tasks are to be placed) and then r, or h (held: the run
+-- is paused) and later r -> s, f, c (succeeded, failed, cancelled), or k (skipped, because what it needs
+-- failed) or x (skipped, because a condition said so). A run is r and then s, f or c.
+--
+-- Locks. The row of workflow_run guards everything of its run: the states and counters of nodes, `open`,
+-- windows. It is locked by a statement of its own, several in the order of their ids, after run rows and crash
+-- rows and before lanes: barrier -> run rows -> crash -> workflow_run by id -> lanes -> gates. What is read
+-- after it needs a later snapshot, so counters are read and changed by later statements. Exactly one
+-- completer sees the last count, because counters change under the lock alone; rows of workflow_again too. Rows of
+-- workflow_note, workflow_unplaced, workflow_halt and workflow_orphan are taken with SKIP LOCKED; whoever waits for a
+-- run's row while he holds one is waited for by nobody. A run that a handler made is newer than the run of its task,
+-- so its id is higher: whoever makes it locks that one first, FOR KEY SHARE, and reads whether it is paused. A pause, a
+-- resume and a prune lock the row FOR UPDATE; everything else FOR NO KEY UPDATE, which waits for no fan-out in the
+-- making, so that many of them cannot hold up a settle. Starting a run only inserts, and keeps its graph (workflow_keep_graph), before all else.
+create sequence sluice.workflow_declared;
+
+create table sluice.workflow_graph (
+  id int generated always as identity primary key,
+  name text not null,
+  digest text not null,
+  graph json not null,
+  -- The result of a run: a template, or null for the outputs of the nodes that none comes after.
+  parts text[], ref_nodes smallint[], ref_paths text[],
+  created_at timestamptz not null default sluice.clock(),
+  -- Grows with every declaration that makes this one the last of its name: a start by name takes the highest.
+  declared bigint not null default nextval('sluice.workflow_declared'),
+  unique (name, digest)
+);
+
+-- kind: t task, e each, w when, s sleep, v waitFor. dep_on: s success, f failure, e end, t then, o else.
+-- ref_paths: each the text of a text[]. over_*: of items, of what a condition looks at, or of a time.
+create table sluice.workflow_step (
+  graph int not null, node smallint not null, name text not null, kind "char" not null,
+  deps smallint[] not null, dep_on "char"[] not null, dep_recovers boolean[] not null, successors smallint[] not null,
+  stream int, rank smallint, attempts smallint,
+  parts text[], ref_nodes smallint[], ref_paths text[],
+  over_parts text[], over_nodes smallint[], over_paths text[],
+  window_size int, policy "char" not null,
+  test text, test_value json, ms bigint, event text,
+  primary key (graph, node)
+);
+
+create sequence sluice.workflow_id;
+create sequence sluice.workflow_lane;
+
+-- graph is null for a fan-out that a handler made: parent is its task, name the fan-out's, outer_run the run that this
+-- task belongs to, null if it belongs to none. open: nodes that are not over. stopping: somebody has cancelled it. pruning: it was too old, and some of its tasks are gone already.
+-- outcome: why it was cancelled.
+create table sluice.workflow_run (
+  id bigint primary key, graph int, state "char" not null default 'r', open smallint not null,
+  paused boolean not null default false, stopping boolean not null default false, pruning boolean not null default false,
+  input json not null, bytes_max int not null, parent bigint, name text, outer_run bigint,
+  created_at timestamptz not null default sluice.clock(), finished_at timestamptz, outcome json
+) with (fillfactor = 45);
+create index workflow_live on sluice.workflow_run (id) where finished_at is null;
+create index workflow_graph_runs on sluice.workflow_run (graph, id);
+-- What an operator looks for, among however many that succeeded.
+create index workflow_unlucky on sluice.workflow_run (state, graph, id) where state in ('f', 'c') and graph is not null;
+create index workflow_ended on sluice.workflow_run (state, finished_at) where finished_at is not null and parent is null;
+create index workflow_maps on sluice.workflow_run (id) where parent is not null and finished_at is null and not stopping;
+create index workflow_maps_ended on sluice.workflow_run (id) where parent is not null and finished_at is not null;
+create index workflow_inner on sluice.workflow_run (outer_run, id) where outer_run is not null and (finished_at is null or stopping);
+create unique index workflow_parent on sluice.workflow_run (parent, name) where parent is not null;
+
+-- Has a row while a run may be live; steps and settles look here whether there are runs at all. Not at workflow_run: while
+-- somebody holds a snapshot, a look for a live one walks over all that have ended since. Without a key, so that starts in
+-- two open transactions do not wait for each other; then it has a few rows.
+create table sluice.workflow_active (
+  since timestamptz not null default sluice.clock()
+);
+alter table sluice.workflow_active replica identity full;
+
+-- When it was last looked whether a run is live. Written by one at a time, see workflow_deactivate.
+create table sluice.workflow_looked (
+  at timestamptz not null
+);
+alter table sluice.workflow_looked replica identity full;
+
+-- policy: t a task, a failFast, n finish, o collect, - no tasks. task: of a node of one task. lane: of its
+-- window. failing: the rest is being cancelled. outcome: of a node that has no task, or could not make one.
+create table sluice.workflow_node (
+  run bigint not null, node smallint not null, kind "char" not null, policy "char" not null, state "char" not null,
+  blocked smallint not null, failing boolean not null default false,
+  total int not null default 0, succeeded int not null default 0, failed int not null default 0, cancelled int not null default 0,
+  window_size int, lane bigint, task bigint, stream int, outcome json, started_at timestamptz, finished_at timestamptz,
+  primary key (run, node)
+) with (fillfactor = 50);
+create unique index workflow_window on sluice.workflow_node (lane) where lane is not null;
+
+-- Where a task belongs. item: from 0, in the order of the list.
+create table sluice.workflow_task (
+  id bigint primary key, run bigint not null, node smallint not null, item int not null
+);
+create unique index workflow_item on sluice.workflow_task (run, node, item);
+
+-- When a sleep is over, or nobody waits for an event any more.
+create table sluice.workflow_timer (
+  run bigint not null, node smallint not null, due_at timestamptz not null, primary key (run, node)
+);
+create index workflow_timer_next on sluice.workflow_timer (due_at);
+
+-- Events that no node has taken yet; each is taken by one, the first by the first that waits for its name.
+create table sluice.workflow_event (
+  n bigint generated always as identity primary key, run bigint not null, name text not null, payload json not null,
+  created_at timestamptz not null default sluice.clock()
+);
+create index workflow_event_run on sluice.workflow_event (run, name, n);
+
+-- Append-only notes of what happened inside users' transactions, which must not hold a run's lock: a task of a
+-- run ended (id), or an event came for a run (id null). run: always the run that it is about, so that notes of a run in
+-- another's hand can be passed over by index, however many they are.
+create table sluice.workflow_note (
+  n bigint generated always as identity, id bigint, run bigint not null
+);
+create index workflow_note_next on sluice.workflow_note (n);
+create index workflow_note_run on sluice.workflow_note (run, n);
+create index workflow_note_id on sluice.workflow_note (id) where id is not null;
+alter table sluice.workflow_note replica identity full;
+
+-- Nodes whose tasks are to be created by a transaction of its own: because only code can tell their keys
+-- (in_code), or because they are many. Kept until somebody does it. Whoever does it holds the row; one that is not
+-- wanted any more may be left behind while somebody holds it, and is deleted by the next who takes it. tries: how
+-- often it failed for a reason that may pass; due_at: not before, -infinity if it was never tried. died: workers whose
+-- process died while it ran the user's code for this node.
+create table sluice.workflow_unplaced (
+  run bigint not null, node smallint not null, stream int not null, in_code boolean not null,
+  tries smallint not null default 0, due_at timestamptz not null default '-infinity', died bigint[] not null default '{}',
+  primary key (run, node)
+);
+create index workflow_unplaced_next on sluice.workflow_unplaced (stream, due_at, run, node) where in_code;
+create index workflow_unplaced_died on sluice.workflow_unplaced (run) where died <> '{}';
+create index workflow_unplaced_long on sluice.workflow_unplaced (due_at, run, node) where not in_code;
+
+-- Nodes for which a process runs the user's code just now, a row per batch: committed before, on another connection, and
+-- deleted by the transaction that places them, which holds their rows of workflow_unplaced. So a row of which somebody
+-- else can lock a node is of a process that died. Taken with SKIP LOCKED, after the rows of workflow_unplaced.
+create table sluice.workflow_trying (
+  id bigint generated always as identity primary key, worker bigint, runs bigint[] not null, nodes smallint[] not null,
+  begun_at timestamptz not null default sluice.clock()
+);
+
+-- Nodes whose tasks are being cancelled, and up to which item that was done; null: to the last. pending: those
+-- that could not be, because they run or somebody had them in hand. They are asked again until they are over: one
+-- that was asked to stop while it ran, and was handed back at that moment, would wait at a shut window for ever.
+create table sluice.workflow_halt (
+  run bigint not null, node smallint not null, item int default -1, pending bigint[] not null default '{}', reason text, primary key (run, node)
+);
+
+-- Nodes that run again, and up to which item their tasks were brought back; null: to the last. failed, cancelled: how
+-- many are not back yet, by how they had ended. Until they are, the node counts them as not over, and cannot end. If it
+-- is to end without them, because it is cancelled or given up, they stay what they were. pending: those that could not be
+-- brought back, because what they had fanned out is being cancelled. outcome: of the node, before.
+create table sluice.workflow_again (
+  run bigint not null, node smallint not null, item int default -1, pending bigint[] not null default '{}',
+  failed int not null, cancelled int not null, outcome json, primary key (run, node)
+);
+
+-- Append-only notes: the task that made this run has failed or was cancelled. Written in users' transactions too.
+create table sluice.workflow_orphan (
+  run bigint not null
+);
+create index workflow_orphan_next on sluice.workflow_orphan (run);
+alter table sluice.workflow_orphan replica identity full;
+
+-- Runs that were paused or resumed, and what their tasks fanned out has not followed yet. root: what somebody paused.
+-- Written and read under the barrier.
+create table sluice.workflow_lead (
+  run bigint primary key, root bigint not null
+);
+create index workflow_lead_root on sluice.workflow_lead (root, run);
+
+do $$
+declare name text;
+begin
+  foreach name in array array['workflow_run', 'workflow_node', 'workflow_timer', 'workflow_note', 'workflow_unplaced', 'workflow_halt', 'workflow_again', 'workflow_orphan'] loop
+    execute format('alter table sluice.%I set (autovacuum_vacuum_scale_factor = 0.01, autovacuum_vacuum_threshold = 2000,
+      autovacuum_vacuum_cost_delay = 0, autovacuum_vacuum_insert_scale_factor = 0.2)', name);
+  end loop;
+end $$;
+
+-- What streams make of tasks: workflow_terms of each, in lists.
+create type sluice.workflow_made as (stream int, rank smallint, attempts smallint, gate int);
+
+-- What could run, runs. A task that needs several things can wait for the last of them while it keeps the first from
+-- others, or be overtaken for ever by tasks that need only one of them. The keeper sees to both, at most twice a second,
+-- one worker at a time; none of this is on the way of a claim unless there is something to see to.
+
+-- Slots kept for tasks that need several at once: from `since` on for span_ms, then not for as long, so that what others
+-- could use does not lie idle for long when one of the totals stays full; then for twice as long. gates: its totals.
+create table sluice.kept (
+  id bigint primary key, gates int[] not null, since timestamptz not null, span_ms int not null
+);
+
+-- When turns were given out: one row. The keeper moves it on twice a second, and whoever has it does what follows.
+create table sluice.pulse (
+  one boolean primary key default true check (one), at timestamptz not null default '-infinity', turn bigint not null default 0, before bigint not null default 0
+);
+
+-- A task that holds slots of keys and does not run. source: its table. waits_at: the full key that it needs, 0 for none.
+create type sluice.holder as (
+  source text, tid tid, id bigint, stream int, gate int, rank smallint, attempt smallint, lanes bigint[], waits_at bigint, turn bigint);

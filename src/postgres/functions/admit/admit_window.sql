@@ -1,0 +1,49 @@
+-- Slots of one window were freed, and nobody joined it: what almost every step of a fan-out comes to. Whoever goes is
+-- replaced, so its row mostly stays as it is. The same steps as for other lanes below. Returns what those that have keys
+-- want next.
+create or replace function sluice.admit_window(p_lane bigint, p_freed int, out onward bigint[], out onward_limits int[], out streams int[])
+language plpgsql /* settings: index plans */ as $$
+declare v_used int; v_room int; v_taken int; v_more boolean;
+begin
+  -- guard: window lock -> test/postgres/workflow/races.test.ts: "two who free slots of one window at once lose none"
+  select n.used into v_used from sluice.lane n where n.id = p_lane for update;
+  if not found then return; end if;
+  -- It may have been shut by a failure, in this very transaction too.
+  -- guard: a failure shuts the window -> test/postgres/workflow/races.test.ts: "after the first failure of a fail-fast fan-out none of the others starts"
+  v_room := greatest(0, sluice.lane_cap(p_lane, -2) - v_used + p_freed);
+  with moved as (
+    delete from sluice.wait where ctid = any (array(
+      select ctid from sluice.wait where lane = p_lane order by place, id limit least(v_room, 1000) for update skip locked))
+    returning id, stream, gate, rank, attempt, held + 1 as held, lanes, lane_limits, late, turn as had, held + 1 = cardinality(lanes) as through
+  ), passed as (
+    select *, coalesce(had, sluice.next_turn((select last_value from sluice.task_id))) as turn from (select * from moved where through order by id) m
+  ), to_ready as (
+    insert into sluice.ready (id, stream, rank, attempt, turn, lanes, late)
+    select id, stream, rank, attempt, turn, lanes, nullif(late, 0) from passed where gate = 0
+  ), to_gated as (
+    insert into sluice.gated (id, stream, gate, rank, attempt, turn, lanes, late)
+    select id, stream, gate, rank, attempt, turn, lanes, nullif(late, 0) from passed where gate <> 0
+  ), to_wait as (
+    insert into sluice.wait (id, lane, place, rank, attempt, held, stream, gate, lanes, lane_limits, late, turn)
+    select id, lanes[held + 1], sluice.lane_place(lanes[held + 1], rank), rank, attempt, held, stream, gate, lanes, lane_limits, late, had
+    from moved where not through
+  )
+  select count(*), array_agg(lanes[held + 1]) filter (where not through), array_agg(lane_limits[held + 1]) filter (where not through),
+    array_agg(distinct stream) filter (where through)
+  into v_taken, onward, onward_limits, streams from moved;
+  if v_taken = p_freed and v_taken = v_room then return; end if;
+
+  v_used := v_used + v_taken - p_freed;
+  v_more := (v_taken < v_room or v_used <= 0) and exists (select from sluice.wait where lane = p_lane);
+  -- Seen but not taken: more than we move at once, or locked by a transaction that may yet abort.
+  if v_more and v_taken < least(v_room, 1000) then
+    perform sluice.postpone(array[p_lane], array[-2]);
+  elsif v_more and v_taken < v_room then
+    insert into sluice.dirty (lane, limit_id) values (p_lane, -2);
+  end if;
+  if v_used <= 0 and not v_more then
+    delete from sluice.lane where id = p_lane;
+  else
+    update sluice.lane set used = v_used where id = p_lane;
+  end if;
+end $$;

@@ -1,0 +1,20 @@
+-- These lanes have room, and waiters that open transactions have locked, which may yet abort. Each lane gets a row for
+-- every such transaction, whose id is the xmax of the locked rows; of an order key only the head counts. The caller
+-- holds the lanes' locks. Whoever has deleted a row that is still visible here looks at the lane after us, so a row that
+-- is there already is as good as a new one, and nobody waits for anybody.
+create or replace function sluice.postpone(p_lanes bigint[], p_limits int[]) returns void
+language plpgsql /* settings: index plans */ as $$
+begin
+  insert into sluice.postponed (blocker, lane, limit_id)
+  select distinct coalesce(w.blocker, 0), l.lane, l.limit_id from unnest(p_lanes, p_limits) l(lane, limit_id)
+  left join lateral (
+    select case when k.xmax <> 0 or l.lane >> 60 <> 3 then k.xmax else (
+      -- guard: a key waits for the kinds that are stuck there -> test/postgres/notes.test.ts: "a key is looked at again when one of its stuck kinds can run"
+      select -s.n from sluice.stuck s where s.stream = k.stream and s.gate = any (array[0, k.gate])
+        and (s.lane = 0 or s.lane = any (k.later)) order by s.n limit 1) end as blocker
+    from (
+      select distinct x.xmax::text::bigint as xmax, x.stream, x.gate, x.lanes[x.held + 2:] as later from (
+        select w.xmax, w.stream, w.gate, w.lanes, w.held from sluice.wait w where w.lane = l.lane
+        order by w.place, w.id limit case when l.lane >> 60 = 1 then 1 else 1000 end) x) k) w on true
+  where not exists (select from sluice.postponed p where p.blocker = coalesce(w.blocker, 0) and p.lane = l.lane);
+end $$;

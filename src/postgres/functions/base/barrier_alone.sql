@@ -1,0 +1,16 @@
+-- Whoever waits for it has all others wait behind him, so he queues for a moment at a time.
+create or replace function sluice.barrier_alone() returns void language plpgsql set lock_timeout = '250ms' as $$
+begin
+  if current_setting('transaction_isolation') <> 'read committed' then
+    perform sluice.refuse('isolation_level', 'changing a limit needs READ COMMITTED');
+  end if;
+  for v_try in 1..20 loop
+    begin
+      perform pg_advisory_xact_lock('sluice.limits'::regclass::oid::int, 0);
+      return;
+    exception when lock_not_available then
+      if v_try = 20 then raise; end if;
+      perform pg_sleep(0.25);
+    end;
+  end loop;
+end $$;

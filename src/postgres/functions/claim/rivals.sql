@@ -1,0 +1,14 @@
+-- Streams of other live workers, that hold tasks of these gates: a slot may be worth more there (attack 11). capacity:
+-- how many tasks those workers can take. A stream that nobody serves, or only workers that claim no more, is not asked:
+-- the slot would lie idle.
+create or replace function sluice.rivals(p_gates int[], p_streams int[], out streams int[], out capacity int[]) language plpgsql as $$
+begin
+  -- The common case, a limit of one type or of types that we all serve, is told by the index alone.
+  if not exists (select from sluice.gate_stream gs where gs.gate = any (p_gates) and gs.stream <> all (p_streams)) then return; end if;
+  select array_agg(x.stream), array_agg(x.capacity) into streams, capacity from (
+    select gs.stream, w.capacity from (select distinct g.stream from sluice.gate_stream g where g.gate = any (p_gates) and g.stream <> all (p_streams)) gs
+    cross join lateral (
+      select least(coalesce(sum(w.capacity_available), 0), 2147483647)::int as capacity from sluice.worker w
+      where not w.draining and w.pressure <> 'stopped' and w.streams @> array[gs.stream] and w.expires_at > sluice.clock()) w
+    where w.capacity > 0) x;
+end $$;

@@ -1,0 +1,14 @@
+create or replace function sluice.pause_queue(p_queue text, p_paused boolean) returns void language plpgsql as $$
+begin
+  perform sluice.barrier_alone();
+  insert into sluice.queue (name) select 'default' where p_queue = 'default' on conflict do nothing;
+  update sluice.queue set paused = p_paused where name = p_queue;
+  if not found then perform sluice.refuse('unknown_queue', format('there is no queue named %L', p_queue)); end if;
+  update sluice.stream set paused = p_paused where id = any (array(
+    select s.id from sluice.stream s where s.queue = p_queue and s.paused <> p_paused order by s.id for update));
+  if not p_paused then
+    -- What had left its lines goes back at once: the keeper would look within a second.
+    perform sluice.unpark(1000);
+    perform sluice.ring(array(select id from sluice.stream where queue = p_queue), 50);
+  end if;
+end $$;

@@ -1,0 +1,4 @@
+create or replace function sluice.refuse_keys() returns json language plpgsql as $$
+begin
+  perform sluice.refuse('key_missing', 'every limit per key needs exactly one non-empty key, and no key twice');
+end $$;

@@ -1,0 +1,19 @@
+-- Lanes that nobody who claims has looked at, limits that were lowered, streams that nobody serves.
+create or replace function sluice.keep_lanes(p_max int) returns int language plpgsql as $$
+declare v_n int := 0;
+begin
+  perform sluice.barrier_shared();
+  if exists (select from sluice.changed) then v_n := sluice.follow_limit(p_max); end if;
+  if exists (select from sluice.lowered) then select v_n + s.shed + s.cleared into v_n from sluice.shed() s; end if;
+  if exists (select from sluice.stream where laned) then v_n := v_n + sluice.demote(p_max); end if;
+  if exists (select from sluice.park) or exists (select from sluice.stuck) then v_n := v_n + sluice.unpark(p_max); end if;
+  if exists (select from sluice.stream where laned) then v_n := v_n + sluice.yield(p_max); end if;
+  -- After kinds may have come unstuck: what waited for that is looked at now.
+  if exists (select from sluice.postponed) then perform sluice.recall(p_max); end if;
+  v_n := v_n + sluice.admit_dirty(p_max);
+  if exists (select from sluice.stream where many) then
+    perform sluice.note_kinds((random() * 1000000000)::bigint);
+  end if;
+  perform sluice.keep_slots();
+  return v_n;
+end $$;

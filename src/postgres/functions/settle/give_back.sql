@@ -1,0 +1,5 @@
+create or replace function sluice.give_back(p_gates int[], p_n int[]) returns void language plpgsql as $$
+begin
+  insert into sluice.credit (gate, n) select * from unnest(p_gates, p_n);
+  perform sluice.note_returned(p_gates);
+end $$;

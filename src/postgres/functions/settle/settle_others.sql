@@ -1,0 +1,58 @@
+create or replace function sluice.settle_others(p_ids bigint[], p_claims bigint[], p_kinds text[], p_delays bigint[], p_outcomes text,
+  out settled bigint[], out lanes bigint[], out gates int[], out gates_n int[], out ended bigint[], out ended_states "char"[], out slept bigint[])
+language plpgsql /* settings: index plans */ as $$
+declare v_outcomes text[] := string_to_array(p_outcomes, E'\x1e', ''); v_back int[]; v_now timestamptz := sluice.clock();
+begin
+  with outcome as materialized (
+    select distinct on (u.id) u.id, case when u.kind <> 'i' then u.kind
+        when exists (select from sluice.workflow_task w join sluice.workflow_run k on k.id = w.run and k.graph is not null where w.id = u.id) then 'f' else 'r' end as kind,
+      u.delay_ms, u.outcome::json, x.tid from unnest(p_ids, p_claims, p_kinds, p_delays, v_outcomes) u(id, claim, kind, delay_ms, outcome)
+    cross join lateral (select r.ctid as tid from sluice.run r where r.id = u.id and r.claim = u.claim limit 1) x
+  ), gone as (
+    delete from sluice.run where ctid = any (array(select tid from outcome)) returning *
+  ), fate as materialized (
+    select g.*, o.outcome as told, o.delay_ms, t.stream, t.rank, t.gate as task_gate, t.lane_limits,
+      -- Asked to stop while it ran: whatever else happened, it does not run again.
+      case when o.kind in ('r', 'z', 'b', 'w') and exists (select from sluice.stop s where s.id = g.id) then 'c'
+           when o.kind = 'r' and g.attempt >= t.attempts_max then 'f' else o.kind end as kind,
+      o.kind in ('r', 'z', 'b', 'w') and exists (select from sluice.stop s where s.id = g.id) as asked,
+      coalesce(t.lanes[1] >> 60 = 1, false) as ordered,
+      exists (select from sluice.crash c where c.id = g.id and cardinality(c.workers) >= 3) as suspect
+    from gone g join outcome o on o.id = g.id
+    cross join lateral (select * from sluice.task where id = g.id limit 1) t
+  ), to_scheduled as (
+    insert into sluice.scheduled (id, run_at, attempt, held)
+    select id, v_now + delay_ms * interval '1 millisecond', case when kind = 'r' then attempt else attempt - 1 end, ordered::int from fate where kind in ('r', 'z')
+  ), to_parent as (
+    insert into sluice.parent (id, attempt, held, runs) select id, attempt - 1, ordered::int, array(select json_array_elements_text(told)::bigint) from fate where kind = 'w'
+  ), to_ready as (
+    insert into sluice.ready (id, stream, rank, attempt, turn, lanes) select id, stream, rank, attempt - 1, sluice.own_turn(id), fate.lanes from fate where kind = 'b' and task_gate = 0 and not suspect
+  ), to_gated as (
+    insert into sluice.gated (id, stream, gate, rank, attempt, turn, lanes) select id, stream, task_gate, rank, attempt - 1, sluice.own_turn(id), fate.lanes from fate where kind = 'b' and task_gate <> 0 and not suspect
+  ), to_suspect as (
+    insert into sluice.suspect (id, stream, attempt, lanes) select id, stream, attempt - 1, fate.lanes from fate where kind = 'b' and suspect
+  ), in_doubt as (
+    -- It ran alone and did not kill its worker. Should it be in hand at one more crash, it is a suspect again and not yet guilty.
+    update sluice.crash c set workers = c.workers[:2] from fate where c.id = fate.id and suspect and kind in ('r', 'z', 'w')
+  ), blocked as (
+    insert into sluice.block (id, lane) select id, fate.lanes[1] from fate where kind = 'f' and lane_limits[1] = -1
+  ), history as (
+    insert into sluice.done (id, state, attempt, worker, started_at, finished_at, outcome)
+    select id, kind::"char", attempt, worker, started_at, v_now,
+      case when asked then json_build_object('reason', (select s.reason from sluice.stop s where s.id = fate.id limit 1)) else told end
+    from fate where kind in ('f', 'c')
+  ), held as (
+    select gate, count(*)::int as n from (select gate from gone union all select stream_gate from gone) g where gate <> 0 group by gate
+  )
+  select (select array_agg(id) from fate),
+    (select array_agg(l) from fate, unnest(case when kind = 'b' then null when kind in ('r', 'z', 'w') and ordered or kind = 'f' and lane_limits[1] = -1 then fate.lanes[2:] else fate.lanes end) l),
+    (select array_agg(gate) from held), (select array_agg(n) from held),
+    (select array_agg(id order by id) from fate where kind in ('f', 'c')), (select array_agg(kind::"char" order by id) from fate where kind in ('f', 'c')),
+    (select array_agg(id) from fate where kind = 'w'), (select array_agg(distinct stream) from fate where kind = 'b')
+  into settled, lanes, gates, gates_n, ended, ended_states, slept, v_back;
+  if gates is not null then select f.gates, f.n into gates, gates_n from sluice.slots_of(gates, gates_n) f; end if;
+  delete from sluice.stop where id = any (ended);
+  delete from sluice.crash where id = any (ended);
+  perform sluice.tell_awaited(array(select distinct id from sluice.awaited where id = any (ended)));
+  if v_back is not null then perform sluice.ring(v_back, cardinality(p_ids)); end if;
+end $$;

@@ -1,0 +1,4 @@
+create or replace function sluice.tell_awaited(p_ids bigint[]) returns void language plpgsql as $$
+begin
+  perform pg_notify('sluice', 'done:' || id) from unnest(p_ids) id;
+end $$;

@@ -1,0 +1,1 @@
+create or replace view sluice.violation as select * from sluice.violations();

@@ -1,0 +1,5 @@
+-- Volatile, so that the statement that has registered a worker can ask.
+create or replace function sluice.is_on_call(p_worker bigint) returns boolean language plpgsql volatile as $$
+begin
+  return exists (select from sluice.worker w where w.id = p_worker and w.on_call_since is not null);
+end $$;

@@ -1,0 +1,26 @@
+-- These could not reach the database for longer than their lease, and tell now that they did not die:
+-- what they had in hand is not to blame. What nobody has reaped yet goes back uncounted. Returns those of
+-- which something is in another's hand just now: to be told again.
+create or replace function sluice.survived(p_workers bigint[]) returns bigint[] language plpgsql set lock_timeout = '500ms' as $$
+declare v_ids bigint[]; v_claims bigint[]; v record; v_gone bigint[];
+begin
+  perform sluice.barrier_shared();
+  delete from sluice.worker where id = any (array(select w.id from sluice.worker w where w.id = any (p_workers) and w.expires_at <= sluice.clock() for update skip locked));
+  select array_agg(r.id), array_agg(r.claim) into v_ids, v_claims from sluice.run r
+  where r.worker = any (p_workers) and not exists (select from sluice.worker w where w.id = r.worker);
+  if v_ids is not null then
+    select * into v from sluice.settle_others(v_ids, v_claims, array_fill('b'::text, array[cardinality(v_ids)]), null, null);
+  end if;
+  v_gone := array(select w from unnest(p_workers) w
+    where not exists (select from sluice.worker x where x.id = w) and not exists (select from sluice.run r where r.worker = w));
+  perform from sluice.crash c where c.workers && v_gone order by c.id for update;
+  delete from sluice.crash where workers <@ v_gone;
+  update sluice.crash set workers = array(select w from unnest(workers) w where w <> all (v_gone)) where workers && v_gone;
+  -- Lanes come last, as in a step.
+  if v_ids is not null then
+    if v.ended is not null and exists (select from sluice.workflow_run where finished_at is null) then perform sluice.workflow_ended_elsewhere(v.ended, v.ended_states); end if;
+    if v.gates is not null then perform sluice.give_back(v.gates, v.gates_n); end if;
+    if v.lanes is not null then perform sluice.ring_streams(sluice.admit(v.lanes, null, null, null)); end if;
+  end if;
+  return array(select w from unnest(p_workers) w where w <> all (v_gone));
+end $$;

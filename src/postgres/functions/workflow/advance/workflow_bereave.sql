@@ -1,0 +1,8 @@
+-- These tasks failed or were cancelled: whoever keeps runs hears of what they had fanned out. Only inserts.
+create or replace function sluice.workflow_bereave(p_ids bigint[]) returns void
+language plpgsql /* settings: index plans */ as $$
+begin
+  if not exists (select from sluice.workflow_run r where r.parent is not null and r.finished_at is null and not r.stopping) then return; end if;
+  insert into sluice.workflow_orphan (run)
+  select r.id from unnest(p_ids) u(id) cross join lateral (select k.id, k.finished_at, k.stopping from sluice.workflow_run k where k.parent = u.id offset 0) r where r.finished_at is null and not r.stopping;
+end $$;

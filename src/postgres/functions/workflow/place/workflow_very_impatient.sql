@@ -1,0 +1,5 @@
+-- The same once runs are locked: nothing but a commit is to come.
+create or replace function sluice.workflow_very_impatient() returns void language plpgsql as $$
+begin
+  if current_setting('idle_in_transaction_session_timeout') = '30s' then perform set_config('idle_in_transaction_session_timeout', '5s', true); end if;
+end $$;

@@ -1,0 +1,17 @@
+-- A run is about to be live: called by whatever starts one or retries one, before it does. The advisory lock is held
+-- shared until the end of the transaction and guards "no row is taken away while a run that needs it is not committed".
+-- It may be asked for anywhere: whoever holds it alone waits for nobody, and lets it go at once.
+create or replace function sluice.workflow_activate() returns void language plpgsql as $$
+begin
+  -- guard: active until all starts are committed -> test/postgres/workflow/standing.test.ts: "runs stay active while a start is not committed"
+  perform pg_advisory_xact_lock_shared('sluice.workflow_active'::regclass::oid::int, 0);
+  if current_setting('transaction_isolation') <> 'read committed' then
+    -- An older snapshot may show a row that is gone: then this fails, as any write would.
+    -- guard: active for an old snapshot -> test/postgres/workflow/standing.test.ts: "a start whose snapshot shows that runs were active fails if they are not any more"
+    perform from sluice.workflow_active limit 1 for key share;
+    if found then return; end if;
+  elsif exists (select from sluice.workflow_active) then
+    return;
+  end if;
+  insert into sluice.workflow_active default values;
+end $$;

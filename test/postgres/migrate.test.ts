@@ -1,0 +1,146 @@
+import pg from "pg";
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { migrate } from "../../src/postgres/migrate.js";
+import { schemaFiles } from "../../src/postgres/schema-files.js";
+import { SCHEMA_VERSION } from "../../src/postgres/version.js";
+import { freshDatabase, type TestDatabase } from "../support/database.js";
+
+let database: TestDatabase;
+let client: pg.Client;
+const opened: pg.Client[] = [];
+
+async function open(): Promise<pg.Client> {
+  const session = new pg.Client(database.url);
+  await session.connect();
+  opened.push(session);
+  return session;
+}
+
+beforeEach(async () => {
+  database = await freshDatabase({ migrated: true });
+  client = await open();
+});
+
+afterEach(async () => {
+  await Promise.all(opened.splice(0).map((session) => session.end()));
+  await database.drop();
+});
+
+async function one<T>(text: string, values: unknown[] = []): Promise<T> {
+  const { rows } = await client.query({ text, values, rowMode: "array" });
+  return (rows as unknown[][])[0]?.[0] as T;
+}
+
+/** Makes the installed text of a function differ from the file. */
+async function makeDiffer(name: string, edit: (text: string) => string): Promise<string> {
+  const original = await one<string>("select pg_get_functiondef($1::regproc)", [`sluice.${name}`]);
+  const other = edit(original);
+  expect(other).not.toBe(original);
+  await client.query(other);
+  await client.query("update sluice.installed set digest = 'of another text' where name = $1", [
+    name,
+  ]);
+  return original;
+}
+
+const refusing = (text: string): string => text.replace("begin", "begin raise exception 'old';");
+
+test("a schema that is up to date is left as it is", async () => {
+  const report = { schema: "sluice", version: SCHEMA_VERSION, applied: [], installed: [] };
+  expect(await migrate(client)).toEqual(report);
+});
+
+test("a function whose text differs is installed, and no other", async () => {
+  const original = await makeDiffer("ring", refusing);
+  expect((await migrate(client)).installed).toEqual(["ring"]);
+  expect(await one("select pg_get_functiondef('sluice.ring'::regproc)")).toBe(original);
+  expect((await migrate(client)).installed).toEqual([]);
+});
+
+test("an older library leaves the functions of a newer one alone", async () => {
+  await client.query("update sluice.compatibility set version = $1", [SCHEMA_VERSION + 1]);
+  await makeDiffer("ring", refusing);
+  const { version, installed } = await migrate(client);
+  expect({ version, installed }).toEqual({ version: SCHEMA_VERSION + 1, installed: [] });
+  expect(await one("select pg_get_functiondef('sluice.ring'::regproc)")).toContain("'old'");
+});
+
+test("functions that run as the owner still do after they were replaced", async () => {
+  await client.query(
+    "alter function sluice.ring(int[], int) security definer set search_path = pg_catalog, pg_temp",
+  );
+  await client.query("update sluice.installed set digest = '' where name = 'ring'");
+  await migrate(client);
+  const { rows } = await client.query(
+    "select prosecdef, proconfig from pg_proc where oid = 'sluice.ring'::regproc",
+  );
+  expect(rows).toEqual([{ prosecdef: true, proconfig: ["search_path=pg_catalog, pg_temp"] }]);
+});
+
+describe("a function that the library no longer has", () => {
+  beforeEach(async () => {
+    await client.query("create function sluice.retired() returns int language sql as 'select 1'");
+    await client.query("insert into sluice.installed values ('retired', 'function', '')");
+  });
+
+  const exists = (): Promise<boolean> => one("select to_regproc('sluice.retired') is not null");
+
+  test("stays while a library that calls it may work on the schema", async () => {
+    await client.query("update sluice.compatibility set compatible_from = $1", [
+      SCHEMA_VERSION - 1,
+    ]);
+    await migrate(client);
+    expect(await exists()).toBe(true);
+    const since = "select gone_since from sluice.installed where name = 'retired'";
+    expect(await one(since)).toBe(SCHEMA_VERSION);
+  });
+
+  test("is dropped once no such library may", async () => {
+    await migrate(client);
+    expect(await exists()).toBe(false);
+    expect(await one("select count(*)::int from sluice.installed where name = 'retired'")).toBe(0);
+  });
+});
+
+test("a migration that was applied with another text is refused", async () => {
+  await client.query("update sluice.migration set digest = 'of another text' where number = 1");
+  await expect(migrate(client)).rejects.toMatchObject({
+    code: "schema_edited",
+    details: { migration: "0001_tables" },
+  });
+});
+
+test("a second function of one name is refused, and nothing is changed", async () => {
+  await client.query(
+    "create function sluice.ring(p_other text) returns void language sql as 'select'",
+  );
+  await makeDiffer("refuse", refusing);
+  await expect(migrate(client)).rejects.toMatchObject({
+    code: "schema_edited",
+    details: { functions: ["ring"] },
+  });
+  expect(await one("select pg_get_functiondef('sluice.refuse'::regproc)")).toContain("'old'");
+});
+
+test("a migration lets go of what it has locked, and tries again, while another session is in its way", async () => {
+  await makeDiffer("ring", refusing);
+  const other = await open();
+  await other.query("begin");
+  await other.query("alter function sluice.ring(int[], int) cost 200");
+  const done = migrate(await open());
+  const waits = "select count(*)::int from pg_stat_activity where wait_event_type = 'Lock'";
+  const ofThis = `${waits} and datname = current_database()`;
+  await expect.poll(() => one(ofThis), { timeout: 10_000 }).toBe(1);
+  await expect.poll(() => one(ofThis), { timeout: 10_000 }).toBe(0);
+  await other.query("commit");
+  expect((await done).installed).toEqual(["ring"]);
+});
+
+test("every file holds what its name says, and every name is there once", async () => {
+  const { routines } = await schemaFiles();
+  const wrong = routines.filter(
+    ({ name, kind, sql }) => !sql.includes(`create or replace ${kind} sluice.${name}`),
+  );
+  expect(wrong.map(({ name }) => name)).toEqual([]);
+  expect(new Set(routines.map(({ name }) => name)).size).toBe(routines.length);
+});
