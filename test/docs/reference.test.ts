@@ -1,0 +1,51 @@
+import type { Command } from "commander";
+import { expect, test } from "vitest";
+import { configCommand } from "../../src/cli/config.js";
+import { explainCommand } from "../../src/cli/explain.js";
+import { limitsCommand } from "../../src/cli/limits.js";
+import { migrateCommand } from "../../src/cli/migrate.js";
+import { planCommand } from "../../src/cli/plan.js";
+import { workflowCommand } from "../../src/cli/workflow/workflow.js";
+import { pageText } from "../support/markdown.js";
+
+/** What a door exports: its own names and those of the doors it passes on. */
+function exportsOf(door: string): string[] {
+  return [...pageText(door).matchAll(/export (?:type )?\{([^}]+)\}/g)].flatMap(([, names]) =>
+    names!
+      .split(",")
+      .map((name) => name.trim().replace(/^type /, ""))
+      .filter((name) => name !== "")
+      .map((name) => name.split(" as ").at(-1)!),
+  );
+}
+
+test("the page of the API names everything that sluice and sluice/client export", () => {
+  const page = pageText("docs/reference/api.md");
+  const exported = [...exportsOf("src/index.ts"), ...exportsOf("src/client.ts")];
+  expect(exported.length).toBeGreaterThan(80);
+  expect(exported.filter((name) => !new RegExp(`\`${name}\\b`).test(page))).toEqual([]);
+});
+
+test("the page of the CLI has every command and every option", () => {
+  const page = pageText("docs/reference/cli.md");
+  const missing = [
+    migrateCommand(),
+    configCommand(),
+    planCommand(),
+    explainCommand(),
+    limitsCommand(),
+    workflowCommand(),
+  ].flatMap((command) => {
+    const [, after] = page.split(`## sluice ${command.name()}\n`);
+    if (after === undefined) return [command.name()];
+    const section = page.split("\n## ")[0]! + after.split("\n## ")[0]!;
+    return wordsOf(command).filter((word) => !section.includes(`\`${word}`));
+  });
+  expect(missing).toEqual([]);
+});
+
+/** The options of a command, and the names and options of those below it. */
+function wordsOf(command: Command): string[] {
+  const options = command.options.map(({ long }) => long!);
+  return [...options, ...command.commands.flatMap((below) => [below.name(), ...wordsOf(below)])];
+}
