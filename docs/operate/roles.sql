@@ -23,17 +23,17 @@ declare
   v_reader text := v_prefix || '_reader';
   v_others text := format('%I, %I, %I', v_producer, v_worker, v_reader);
 
-  producer_doors text[] := '{enqueue, enqueue_many, cancel, explain, fill_limit, workflow_declare, workflow_start, workflow_send, workflow_cancel, workflow_further, workflow_cancel_maps, workflow_result,
+  producer_doors text[] := '{enqueue, enqueue_many, cancel, explain, fill_limit, task_look, make_gate, gate_of, declare_stream, declare_use, workflow_declare, workflow_start, workflow_send, workflow_cancel, workflow_further, workflow_cancel_maps, workflow_result,
     workflow_failures, workflow_item_page, workflow_list, workflow_roots, workflow_hold, workflow_inputs, workflow_place, workflow_placed, workflow_misplaced}';
   worker_doors text[] := '{register, is_on_call, go_on_call, connections, beat, retire, survived, step, settle,
     settle_in_transaction, release_unknown, claim_suspect, release_suspect, reap, due, keep_look, keep_leave,
-    keep_lanes, prune_done, prune_notes, forget_limits, set_stream_gate, limit_count, limit_slots, limit_names,
+    keep_lanes, prune_done, prune_notes, forget_limits, give_stream_gate, limit_count, limit_slots, limit_names,
     set_schedule, due_schedules, fire_schedule, workflow_take, workflow_try, workflow_tried, workflow_put_off, workflow_take_small, workflow_place_small,
     workflow_place_many, workflow_map, workflow_map_find, workflow_map_mark, workflow_keep, workflow_orphans, workflow_follow, workflow_prune, workflow_prune_graphs}';
   reader_doors text[] := '{explain_queue}';
   -- Run as whoever calls them, with the rights on tables given below.
-  declaring text[] := '{declare_limit, declare_contract, declare_use, declare_stream, gate_of, barrier_alone, refuse}';
-  looking text[] := '{clock, own_turn, lane_place, lane_cap, cap_of, gates_of, violations, explain, workflow_item_page, workflow_list}';
+  declaring text[] := '{declare_limit, declare_contract, barrier_alone, refuse}';
+  looking text[] := '{clock, own_turn, lane_place, lane_cap, cap_of, gates_of, violations, explain, task_look, workflow_item_page, workflow_list}';
 
   v_name text;
   v record;
@@ -85,22 +85,16 @@ begin
   -- What the library asks when it connects.
   execute format('grant select on %1$I.migration, %1$I.compatibility to %2$s', v_schema, v_others);
 
-  -- Declaring: types, queues and limits may be added. Of a type all may be changed but its own limit, of
-  -- a limit nothing.
-  execute format('grant select on %1$I.limits, %1$I.contract, %1$I.queue, %1$I.stream, %1$I.gate, %1$I.gate_set, %1$I.gate_stream to %2$I', v_schema, v_producer);
+  -- Declaring: types and limits may be added. Of a type all may be changed but its own limit, of a limit nothing. What
+  -- follows from them (queues, streams, counters) is made by doors.
+  execute format('grant select on %1$I.limits, %1$I.contract, %1$I.stream, %1$I.gate to %2$I', v_schema, v_producer);
   execute format('grant insert (name, total_declared, per_key_declared, transient), update (unused_since)
     on %1$I.limits to %2$I', v_schema, v_producer);
   execute format('grant insert (type, queue, priority, attempts_max, ordered, order_scope, order_blocks, limit_ids),
     update (queue, priority, attempts_max, ordered, order_scope, order_blocks, limit_ids) on %1$I.contract to %2$I', v_schema, v_producer);
-  execute format('grant insert (name) on %1$I.queue to %2$I', v_schema, v_producer);
-  execute format('grant insert (queue, type, gate, paused), update (laned, many) on %1$I.stream to %2$I', v_schema, v_producer);
-  execute format('grant insert (id, cap) on %1$I.gate to %2$I', v_schema, v_producer);
-  execute format('grant insert (gates) on %1$I.gate_set to %2$I', v_schema, v_producer);
-  execute format('grant insert (total, gate) on %1$I.gate_member to %2$I', v_schema, v_producer);
-  execute format('grant insert (gate, stream) on %1$I.gate_stream to %2$I', v_schema, v_producer);
 
   -- Waiting for a result: look at a task by its id, and say that somebody waits.
-  execute format('grant select on %1$I.task_state, %1$I.workflow_status, %1$I.workflow_progress, %1$I.workflow_graph to %2$I', v_schema, v_producer);
+  execute format('grant select on %1$I.workflow_status, %1$I.workflow_progress, %1$I.workflow_graph to %2$I', v_schema, v_producer);
   execute format('grant insert (id, until), select (id) on %1$I.awaited to %2$I', v_schema, v_producer);
 
   -- A worker's code sets its schedules, and looks at them for that.

@@ -151,6 +151,24 @@ describe("a producer", () => {
     expect(await numbers()).toEqual(before);
   });
 
+  test("cannot list tasks or their inputs, and looks at a task by its id alone", async () => {
+    const handle = await producer.enqueue(unserved, "secret");
+    await refusedTo("producer", "select input from sluice.task_state");
+    await refusedTo("worker", "select input from sluice.task_state");
+    const rows = await realm.sql("producer", "select * from sluice.task_look($1)", [handle.id]);
+    expect(rows).toMatchObject([{ type: unserved.type, state: "ready" }]);
+    expect(rows[0]).not.toHaveProperty("input");
+  });
+
+  test("cannot make counters, streams or queues past the functions that declare", async () => {
+    await refusedTo("producer", "insert into sluice.gate (id, cap) values (99, 50)");
+    await refusedTo("producer", "insert into sluice.gate_set (gates) values ('{1,2}')");
+    await refusedTo("producer", "insert into sluice.gate_stream values (1, 1)");
+    await refusedTo("producer", "insert into sluice.queue (name) values ('q')");
+    await refusedTo("producer", "insert into sluice.stream (queue, type) values ('q', 't')");
+    await refusedTo("producer", "update sluice.stream set many = true");
+  });
+
   test("cannot give a type its own limit: a worker does, or the owner by sync", async () => {
     const own = task("own", { input: type<string>(), concurrency: 1 });
     expect(await codeOf(() => producer.enqueue(own, "x"))).toBe("not_permitted");
@@ -196,6 +214,18 @@ describe("a worker", () => {
     const second = worker.worker({ handlers: [unserved.handle(() => {})] });
     await second.start();
     await second.stop();
+  });
+
+  test("gives a type its own limit, and cannot lift it", async () => {
+    const own = task("given-by-worker", { input: type<string>(), concurrency: 2 });
+    await worker.enqueue(own, "x");
+    const gate =
+      "select c.gate, l.id from sluice.contract c join sluice.limits l on l.name = c.type";
+    const given = await realm.sql("owner", `${gate} where c.type = 'given-by-worker'`);
+    expect(given).toMatchObject([{ gate: given[0]!["id"] }]);
+    await refusedTo("worker", "select sluice.set_stream_gate('given-by-worker', 0)");
+    await realm.sql("worker", "select sluice.give_stream_gate('given-by-worker')");
+    expect(await realm.sql("owner", `${gate} where c.type = 'given-by-worker'`)).toEqual(given);
   });
 
   test("cannot change a number, pause a queue or read what it does not need", async () => {

@@ -17,8 +17,10 @@ begin
     (excluded.queue, excluded.priority, excluded.attempts_max, excluded.ordered, excluded.order_scope, excluded.order_blocks, excluded.limit_ids);
   v_stream := sluice.declare_stream(p_queue, p_type);
   select gate into v_old from sluice.contract where type = p_type;
-  if v_gate is not null and v_old = 0 or p_sync and v_old <> coalesce(v_gate, 0) then
+  if p_sync and v_old <> coalesce(v_gate, 0) then
     perform sluice.set_stream_gate(p_type, coalesce(v_gate, 0));
+  elsif v_gate is not null and v_old = 0 then
+    perform sluice.give_stream_gate(p_type);
   end if;
   perform sluice.declare_use(v_stream, p_limit_ids);
   return v_stream;

@@ -23,8 +23,8 @@ begin
       'limit %L exists without a %s part: tasks already enqueued carry no slot of it. Give the new limit another name.',
       p_name, case when v.total_declared is null then 'total' else 'perKey' end));
   end if;
-  if v.total_declared is not null then
-    insert into sluice.gate (id, cap) values (v.id, coalesce(v.total_override, v.total_declared)) on conflict (id) do nothing;
+  if v.total_declared is not null and not exists (select from sluice.gate where id = v.id) then
+    perform sluice.make_gate(v.id);
   end if;
   if p_sync and (p_total, p_per_key) is distinct from (v.total_declared, v.per_key_declared) then
     perform sluice.barrier_alone();
