@@ -7,6 +7,7 @@ export const long: readonly string[] = [
   "test/cli/workflow.test.ts",
   "test/client/prepared.test.ts",
   "test/demo/**/*.test.ts",
+  "test/docs/migrate.test.ts",
   "test/embedded/start.test.ts",
   "test/examples/**/*.test.ts",
   "test/fault/**/*.test.ts",
