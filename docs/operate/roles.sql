@@ -83,7 +83,7 @@ begin
   end loop;
 
   -- What the library asks when it connects.
-  execute format('grant select on %1$I.migration, %1$I.compatibility to %2$s', v_schema, v_others);
+  execute format('grant select on %1$I.migration, %1$I.compatibility, %1$I.installed to %2$s', v_schema, v_others);
 
   -- Declaring: types and limits may be added. Of a type all may be changed but its own limit, of a limit nothing. What
   -- follows from them (queues, streams, counters) is made by doors.

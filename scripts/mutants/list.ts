@@ -323,6 +323,24 @@ export const mutants: readonly Mutant[] = [
     dies: /already exists|duplicate key|concurrently|AssertionError/,
   },
   {
+    guard: "replaced functions keep the rights of their callers",
+    from: "for (const { restore } of guarded.rows) await client.query(restore);",
+    to: "",
+    dies: /AssertionError/,
+  },
+  {
+    guard: "an older library installs no functions",
+    from: "if (found.version > SCHEMA_VERSION)",
+    to: "if (found.version < 0)",
+    dies: /AssertionError/,
+  },
+  {
+    guard: "an edited migration is refused",
+    from: "if ((digests.get(number) ?? digest) !== digest) throw edited(schema, name);",
+    to: "if (digest === \"\") throw edited(schema, name);",
+    dies: /AssertionError/,
+  },
+  {
     guard: "who was cut off did not die",
     from: "if (!this.#stoodStill(session)) this.#cutOff.push(session.id);",
     to: "",

@@ -29,8 +29,8 @@ export function migrateCommand(): Command {
       "--schema <name>",
       'the schema that holds everything; default: SLUICE_SCHEMA, else "sluice"',
     )
-    .option("--plan", "print the SQL that is missing, and change nothing")
-    .option("--check", "exit with 1 if something is missing, and change nothing")
+    .option("--plan", "print the SQL that is missing, to be read; changes nothing")
+    .option("--check", "exit with 1 if something is missing; changes nothing")
     .option("--json", "print one line of JSON")
     .addHelpText(
       "after",
@@ -54,10 +54,9 @@ async function runMigrate({ json = false, plan, check, ...flags }: MigrateFlags)
       await checkEncoding(db, client);
       if (plan === true || check === true) {
         const missing = await planMigrate(client, { schema });
-        const isMissing = missing.applied.length + missing.installed.length > 0;
-        if (plan === true) printResult(missing, isMissing ? [missing.sql] : linesOf(missing), json);
-        else printResult(missing, missingLines(missing), json);
-        if (check === true && isMissing) process.exitCode = 1;
+        const lines = plan === true ? [missing.sql] : missingLines(missing);
+        printResult(missing, missing.isMissing ? lines : linesOf(missing), json);
+        if (check === true && missing.isMissing) process.exitCode = 1;
         return;
       }
       const report = await migrate(client, { schema });
@@ -68,12 +67,11 @@ async function runMigrate({ json = false, plan, check, ...flags }: MigrateFlags)
   }
 }
 
-function missingLines(missing: MigratePlan): string[] {
-  const { schema, applied, installed } = missing;
-  if (applied.length + installed.length === 0) return linesOf(missing);
+function missingLines({ schema, version, applied, installed }: MigratePlan): string[] {
   return [
     ...applied.map((name) => `missing: migration ${name}`),
-    `missing in schema ${schema}: ${installed.length} functions and views`,
+    ...(installed.length > 0 ? [`missing: ${installed.length} functions and views`] : []),
+    `schema ${schema} is not at version ${version} yet: run sluice migrate`,
   ];
 }
 

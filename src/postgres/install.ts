@@ -1,21 +1,18 @@
 import type pg from "pg";
 import { SluiceError } from "../core/error.js";
+import { sqlstate } from "./fault.js";
 import type { Routine } from "./schema-files.js";
 import { inSchema } from "./statement.js";
 
-interface Installed {
-  readonly name: string;
-  readonly digest: string;
-}
-
-/** The functions and views whose text differs from what the database has. */
+/** The functions and views that are missing, or whose text differs from what the database has. */
 export async function changedRoutines(
   client: pg.ClientBase,
   schema: string,
   routines: readonly Routine[],
 ): Promise<Routine[]> {
-  const { rows } = await client.query<Installed>(
-    inSchema("select name, digest from sluice.installed", schema),
+  const { rows } = await client.query<{ name: string; digest: string }>(
+    inSchema(INSTALLED, schema),
+    [schema],
   );
   const digests = new Map(rows.map(({ name, digest }) => [name, digest]));
   return routines.filter(({ name, digest }) => digests.get(name) !== digest);
@@ -40,34 +37,91 @@ export async function installRoutines(
     changed.map(({ kind }) => kind),
     changed.map(({ digest }) => digest),
   ]);
-  await refuseOverloads(client, schema);
-}
-
-/** Drops the functions and views that no library that may work on the schema has. version: of this library. */
-export async function retireRoutines(
-  client: pg.ClientBase,
-  schema: string,
-  { routines, version }: { readonly routines: readonly Routine[]; readonly version: number },
-): Promise<void> {
-  await client.query(inSchema(RETIRE, schema), [routines.map(({ name }) => name), version]);
-  const { rows } = await client.query<{ name: string; kind: string }>(inSchema(RETIRED, schema));
-  for (const { name, kind } of rows) {
-    await client.query(`drop ${kind} if exists "${schema}"."${name}"`);
-    await client.query(inSchema("delete from sluice.installed where name = $1", schema), [name]);
-  }
+  await refuseOverloads(client, schema, names);
 }
 
 /** A changed parameter makes a second function beside the old one, and calls would be ambiguous. */
-async function refuseOverloads(client: pg.ClientBase, schema: string): Promise<void> {
-  const { rows } = await client.query<{ name: string }>(OVERLOADED, [schema]);
+async function refuseOverloads(client: pg.ClientBase, schema: string, names: readonly string[]) {
+  const { rows } = await client.query<{ name: string }>(OVERLOADED, [schema, names]);
   if (rows.length === 0) return;
-  const names = rows.map(({ name }) => name).join(", ");
+  const twice = rows.map(({ name }) => name);
   throw new SluiceError(
     "schema_edited",
-    `schema ${schema} has two functions of one name: ${names}. A function whose parameters change needs a new name`,
-    { details: { functions: rows.map(({ name }) => name) } },
+    `schema ${schema} has two functions of one name: ${twice.join(", ")}. A function whose parameters change needs a new name`,
+    { details: { functions: twice } },
   );
 }
+
+/** Refuses a schema that is not ours and has functions of our names, which would be replaced. */
+export async function refuseForeign(
+  client: pg.ClientBase,
+  schema: string,
+  routines: readonly Routine[],
+): Promise<void> {
+  const names = routines.map(({ name }) => name);
+  const { rows } = await client.query<{ name: string }>(OURS_BY_NAME, [schema, names]);
+  if (rows.length === 0) return;
+  const found = rows.map(({ name }) => name);
+  throw new SluiceError(
+    "invalid_option",
+    `schema ${schema} already has functions that Sluice would replace: ${found.join(", ")}. Choose another schema`,
+    { details: { option: "schema", functions: found } },
+  );
+}
+
+/** A function or view that the library no longer has. isOver: no library that may work on the schema has it. */
+export interface Retired {
+  readonly name: string;
+  readonly kind: string;
+  readonly isOver: boolean;
+}
+
+/** Those that are to be dropped, or that nobody has noted to be gone. */
+export async function retiredRoutines(
+  client: pg.ClientBase,
+  schema: string,
+  { routines, version }: { readonly routines: readonly Routine[]; readonly version: number },
+): Promise<Retired[]> {
+  const names = routines.map(({ name }) => name);
+  const { rows } = await client.query<Retired>(inSchema(RETIRED, schema), [names, version]);
+  return rows;
+}
+
+/** Notes what this version no longer has, and drops what no library that may work on the schema has. */
+export async function retireRoutines(
+  client: pg.ClientBase,
+  schema: string,
+  library: { readonly routines: readonly Routine[]; readonly version: number },
+): Promise<void> {
+  const names = library.routines.map(({ name }) => name);
+  for (const { name, kind, isOver } of await retiredRoutines(client, schema, library)) {
+    if (!isOver || !(await dropped(client, `drop ${kind} if exists "${schema}"."${name}"`)))
+      continue;
+    await client.query(inSchema("delete from sluice.installed where name = $1", schema), [name]);
+  }
+  await client.query(inSchema(RETIRE, schema), [names, library.version]);
+}
+
+const DEPENDENT_OBJECTS = "2BP01";
+
+/** False: something depends on it, such as a view of the user's. It stays, and the next migration tries again. */
+async function dropped(client: pg.ClientBase, text: string): Promise<boolean> {
+  await client.query("savepoint retire");
+  try {
+    await client.query(text);
+    return true;
+  } catch (e) {
+    if (sqlstate(e) !== DEPENDENT_OBJECTS) throw e;
+    await client.query("rollback to savepoint retire");
+    return false;
+  }
+}
+
+// What was installed and is still there: somebody may have dropped a function, or restored a part of the schema.
+const INSTALLED = `
+  select i.name, i.digest from sluice.installed i where i.gone_since is null
+    and (exists (select from pg_proc p where p.proname = i.name and p.pronamespace = (select oid from pg_namespace where nspname = $1))
+      or exists (select from pg_class c where c.relname = i.name and c.relnamespace = (select oid from pg_namespace where nspname = $1)))`;
 
 // roles.sql lets functions run as their owner with a fixed search path. To replace a function resets both.
 const GUARDED = `
@@ -77,9 +131,13 @@ const GUARDED = `
   from pg_proc p join pg_namespace n on n.oid = p.pronamespace
   where n.nspname = $1 and p.proname = any ($2::text[]) and p.prosecdef`;
 
+const OURS_BY_NAME = `
+  select distinct p.proname::text as name from pg_proc p join pg_namespace n on n.oid = p.pronamespace
+  where n.nspname = $1 and p.proname = any ($2::text[]) order by 1`;
+
 const OVERLOADED = `
   select p.proname::text as name from pg_proc p join pg_namespace n on n.oid = p.pronamespace
-  where n.nspname = $1 group by p.proname having count(*) > 1 order by 1`;
+  where n.nspname = $1 and p.proname = any ($2::text[]) group by p.proname having count(*) > 1 order by 1`;
 
 const RECORD = `
   insert into sluice.installed (name, kind, digest)
@@ -91,5 +149,7 @@ const RETIRE = `
   update sluice.installed set gone_since = $2::int where gone_since is null and name <> all ($1::text[])`;
 
 const RETIRED = `
-  select i.name, i.kind from sluice.installed i, sluice.compatibility c where i.gone_since <= c.compatible_from
+  select i.name, i.kind, coalesce(i.gone_since, $2::int) <= c.compatible_from as "isOver"
+  from sluice.installed i, sluice.compatibility c
+  where i.name <> all ($1::text[]) and (i.gone_since is null or i.gone_since <= c.compatible_from)
   order by i.kind desc, i.name`;

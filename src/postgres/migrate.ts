@@ -2,7 +2,14 @@ import type pg from "pg";
 import { SluiceError } from "../core/error.js";
 import { checkSchemaName } from "../core/name.js";
 import { sqlstate, toSluiceError } from "./fault.js";
-import { changedRoutines, installRoutines, retireRoutines } from "./install.js";
+import {
+  changedRoutines,
+  installRoutines,
+  refuseForeign,
+  retiredRoutines,
+  retireRoutines,
+  type Retired,
+} from "./install.js";
 import { schemaFiles, type Migration, type Routine, type SchemaFiles } from "./schema-files.js";
 import { inSchema } from "./statement.js";
 import { SCHEMA_VERSION } from "./version.js";
@@ -26,12 +33,14 @@ interface Version {
 const LOCK_TIMEOUT = "2s";
 const TRIES_MAX = 10;
 const PAUSE_MS = 500;
-const LOCK_NOT_AVAILABLE = "55P03";
+// Somebody holds a lock, or two wait for each other.
+const IN_THE_WAY = new Set(["55P03", "40P01"]);
 
 /**
  * Brings a schema up to date: applies the migrations it lacks, then installs the functions whose text differs, in one
  * transaction. Any number of processes may call it at once: one applies, the others wait for its commit and find nothing
- * left to do. The lock belongs to the transaction, so it works through a pooler too.
+ * left to do. The lock belongs to the transaction, so it works through a pooler too. A schema that is up to date is only
+ * looked at.
  */
 export async function migrate(
   client: pg.ClientBase,
@@ -39,13 +48,43 @@ export async function migrate(
 ): Promise<MigrateReport> {
   const schema = checkSchemaName(options.schema ?? "sluice");
   const files = await schemaFiles();
-  for (let tries = 1; ; tries++) {
-    try {
-      return await inLockedTransaction(client, schema, () => bringUpToDate(client, schema, files));
-    } catch (e) {
-      if (sqlstate(e) !== LOCK_NOT_AVAILABLE || tries >= TRIES_MAX) throw toSluiceError(e);
-      await new Promise((resolve) => setTimeout(resolve, PAUSE_MS * (0.5 + Math.random())));
-    }
+  try {
+    const missing = await outstanding(client, schema, files);
+    if (!missing.isMissing) return reportOf(schema, missing);
+    return await inLockedTransaction(client, schema, () => bringUpToDate(client, schema, files));
+  } catch (e) {
+    throw toSluiceError(e);
+  }
+}
+
+/** What `migrate` would do. Changes nothing. */
+export interface MigratePlan extends MigrateReport {
+  readonly isMissing: boolean;
+  /** The texts that would be sent, for people to read: without the rows that say what has been installed. */
+  readonly sql: string;
+}
+
+export async function planMigrate(
+  client: pg.ClientBase,
+  options: { readonly schema?: string } = {},
+): Promise<MigratePlan> {
+  const schema = checkSchemaName(options.schema ?? "sluice");
+  const files = await schemaFiles();
+  try {
+    const isNew = (await versionOf(client, schema)) === null;
+    const missing = await outstanding(client, schema, files);
+    const { migrations, routines, retired, isMissing } = missing;
+    const texts = [
+      ...(isNew ? [`create schema if not exists "${schema}";`, BOOKS] : []),
+      ...[...migrations, ...routines].map(({ sql }) => sql),
+      ...retired
+        .filter(({ isOver }) => isOver)
+        .map(({ name, kind }) => `drop ${kind} if exists "${schema}"."${name}";`),
+    ];
+    const sql = inSchema(texts.join("\n"), schema);
+    return { ...reportOf(schema, missing), isMissing, sql };
+  } catch (e) {
+    throw toSluiceError(e);
   }
 }
 
@@ -54,15 +93,16 @@ async function inLockedTransaction<T>(
   schema: string,
   work: () => Promise<T>,
 ): Promise<T> {
-  await client.query("begin");
+  // Whoever waits for the lock must see what its holder has committed.
+  await client.query("begin isolation level read committed");
   try {
+    // As long as another migrator takes.
+    await client.query("set local statement_timeout = 0; set local lock_timeout = 0");
     // guard: one migrates at a time -> test/client/connect.test.ts: "ten connections at once: one applies, none fails"
     await client.query("select pg_advisory_xact_lock(hashtextextended($1, 0))", [
       `sluice migrate ${schema}`,
     ]);
-    // After the lock above: who waits for another migrator waits as long as that takes.
-    await client.query(`set local lock_timeout = '${LOCK_TIMEOUT}'`);
-    const done = await work();
+    const done = await inTries(client, work);
     await client.query("commit");
     return done;
   } catch (e) {
@@ -71,35 +111,59 @@ async function inLockedTransaction<T>(
   }
 }
 
+/** Lets go of tables that are in use, and tries again. The lock above stays, or the next migrator would take our place. */
+async function inTries<T>(client: pg.ClientBase, work: () => Promise<T>): Promise<T> {
+  for (let tries = 1; ; tries++) {
+    await client.query("savepoint migrate");
+    try {
+      await client.query(`set local lock_timeout = '${LOCK_TIMEOUT}'`);
+      return await work();
+    } catch (e) {
+      if (!IN_THE_WAY.has(sqlstate(e) ?? "") || tries >= TRIES_MAX) throw e;
+      await client.query("rollback to savepoint migrate");
+      await new Promise((resolve) => setTimeout(resolve, PAUSE_MS * (0.5 + Math.random())));
+    }
+  }
+}
+
 async function bringUpToDate(
   client: pg.ClientBase,
   schema: string,
   files: SchemaFiles,
 ): Promise<MigrateReport> {
-  const found = await versionOf(client, schema);
-  if (found === null) {
+  if ((await versionOf(client, schema)) === null) {
+    await refuseForeign(client, schema, files.routines);
     await client.query(`create schema if not exists "${schema}"`);
     await client.query(inSchema(BOOKS, schema));
   }
-  const { version, migrations, routines } = await outstanding(client, schema, files);
-  for (const { number, name, digest, sql } of migrations) {
+  const missing = await outstanding(client, schema, files);
+  if (!missing.isMissing) return reportOf(schema, missing);
+  for (const { number, name, digest, sql } of missing.migrations) {
     await client.query(inSchema(sql, schema));
     await client.query(inSchema(APPLIED, schema), [number, name, digest]);
   }
-  if (version === SCHEMA_VERSION) {
-    await installRoutines(client, schema, routines);
-    await retireRoutines(client, schema, { routines: files.routines, version });
-    await client.query(inSchema("update sluice.compatibility set version = $1", schema), [version]);
-  }
-  const applied = migrations.map(({ name }) => name);
-  return { schema, version, applied, installed: routines.map(({ name }) => name) };
+  const { version } = missing;
+  await installRoutines(client, schema, missing.routines);
+  await retireRoutines(client, schema, { routines: files.routines, version });
+  await client.query(inSchema("update sluice.compatibility set version = $1", schema), [version]);
+  return reportOf(schema, missing);
 }
 
 /** What a schema lacks. version: the version it has when that is done. */
 interface Outstanding {
   readonly version: number;
+  readonly isMissing: boolean;
   readonly migrations: readonly Migration[];
   readonly routines: readonly Routine[];
+  readonly retired: readonly Retired[];
+}
+
+function reportOf(
+  schema: string,
+  { version, migrations, routines }: Pick<Outstanding, "version" | "migrations" | "routines">,
+): MigrateReport {
+  const applied = migrations.map(({ name }) => name);
+  return { schema, version, applied, installed: routines.map(({ name }) => name) };
 }
 
 async function outstanding(
@@ -108,13 +172,18 @@ async function outstanding(
   files: SchemaFiles,
 ): Promise<Outstanding> {
   const found = await versionOf(client, schema);
-  if (found === null) return { version: SCHEMA_VERSION, ...files };
+  const version = SCHEMA_VERSION;
+  if (found === null) return { version, isMissing: true, ...files, retired: [] };
   refuseNewer(schema, found);
   const migrations = await missingMigrations(client, schema, files.migrations);
   // guard: an older library installs no functions -> test/postgres/migrate.test.ts: "an older library leaves the functions of a newer one alone"
-  if (found.version > SCHEMA_VERSION) return { version: found.version, migrations, routines: [] };
+  if (found.version > SCHEMA_VERSION)
+    return { version: found.version, isMissing: false, migrations: [], routines: [], retired: [] };
   const routines = await changedRoutines(client, schema, files.routines);
-  return { version: SCHEMA_VERSION, migrations, routines };
+  const retired = await retiredRoutines(client, schema, { routines: files.routines, version });
+  const nothing = migrations.length + routines.length + retired.length === 0;
+  const isMissing = !nothing || found.version < version;
+  return { version, isMissing, migrations, routines, retired };
 }
 
 async function missingMigrations(
@@ -131,30 +200,6 @@ async function missingMigrations(
     if ((digests.get(number) ?? digest) !== digest) throw edited(schema, name);
   }
   return known.filter(({ number }) => !digests.has(number));
-}
-
-/** What `migrate` would do, and the SQL it would send. Changes nothing. */
-export interface MigratePlan extends MigrateReport {
-  readonly sql: string;
-}
-
-export async function planMigrate(
-  client: pg.ClientBase,
-  options: { readonly schema?: string } = {},
-): Promise<MigratePlan> {
-  const schema = checkSchemaName(options.schema ?? "sluice");
-  const files = await schemaFiles();
-  try {
-    const isNew = (await versionOf(client, schema)) === null;
-    const { version, migrations, routines } = await outstanding(client, schema, files);
-    const make = isNew ? [`create schema if not exists "${schema}";`, BOOKS] : [];
-    const texts = [...make, ...migrations.map(({ sql }) => sql), ...routines.map(({ sql }) => sql)];
-    const applied = migrations.map(({ name }) => name);
-    const installed = routines.map(({ name }) => name);
-    return { schema, version, applied, installed, sql: inSchema(texts.join("\n"), schema) };
-  } catch (e) {
-    throw toSluiceError(e);
-  }
 }
 
 function edited(schema: string, name: string): SluiceError {

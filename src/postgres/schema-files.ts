@@ -37,8 +37,16 @@ const SETTINGS = new Map([
   ["/* settings: kept plans */", KEPT_PLANS],
 ]);
 
-/** Reads the files. They are looked for only when needed, because a bundle has none beside it. */
-export async function schemaFiles(): Promise<SchemaFiles> {
+let files: Promise<SchemaFiles> | null = null;
+
+/** The files, read once. They are looked for only when needed, because a bundle has none beside it. */
+export function schemaFiles(): Promise<SchemaFiles> {
+  files ??= readFiles();
+  files.catch(() => (files = null));
+  return files;
+}
+
+async function readFiles(): Promise<SchemaFiles> {
   const [migrations, routines] = await Promise.all([readMigrations(), readRoutines()]);
   if (migrations.length === 0 || routines.length === 0) throw notFound();
   return { migrations, routines };

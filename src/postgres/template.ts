@@ -6,6 +6,7 @@ import { migrate } from "./migrate.js";
 import { schemaFiles } from "./schema-files.js";
 import { standingClock } from "./rehearse.js";
 import { inSchema } from "./statement.js";
+import { SCHEMA_VERSION } from "./version.js";
 
 // A database per test: migrated once per server, then copied.
 
@@ -102,7 +103,7 @@ function bornMs(name: string): number {
 
 /** A template of another version, schema or owner must not be taken for this one. */
 async function digestOf(schema: string, user: string): Promise<string> {
-  const hash = createHash("sha256").update(`${schema}\n${user}\n`);
+  const hash = createHash("sha256").update(`${schema}\n${user}\n${SCHEMA_VERSION}\n`);
   hash.update(standingClock.text);
   const { migrations, routines } = await schemaFiles();
   for (const { name, digest } of [...migrations, ...routines]) hash.update(`${name} ${digest}\n`);

@@ -33,9 +33,10 @@ create procedure clear() language plpgsql as $$
 declare statement text;
 begin
   for statement in select format('delete from %I.%I', schemaname, tablename) from pg_tables
-    where schemaname in ('sluice', 'public') and tablename not in ('setting', 'migration', 'compatibility')
+    where schemaname in ('sluice', 'public') and tablename not in ('setting', 'migration', 'compatibility', 'installed')
     union all select format('alter sequence %I.%I restart', schemaname, sequencename) from pg_sequences where schemaname in ('sluice', 'public')
   loop execute statement; end loop;
+  insert into sluice.pulse default values;
 end $$;
 
 create function listed(p_ids bigint[]) returns text language sql as

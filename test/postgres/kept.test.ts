@@ -1,5 +1,11 @@
 import { expect, test } from "vitest";
-import { freedForIt, neverBothFree, oldestSet, suspectAtABusyTotal } from "./schedules/kept.js";
+import {
+  besideThePulse,
+  freedForIt,
+  neverBothFree,
+  oldestSet,
+  suspectAtABusyTotal,
+} from "./schedules/kept.js";
 import { observe, wanted } from "./schedules/schedule.js";
 
 test("a freed slot is kept for the task that is first at all its totals", async () => {
@@ -16,4 +22,8 @@ test("a step gives the slot it has freed to the task it is kept for", async () =
 
 test("a slot is kept for the first task of all, however many sets of totals there are", async () => {
   expect(await observe(oldestSet)).toEqual(wanted(oldestSet));
+});
+
+test("a keeper that holds lanes does not wait for one that has the pulse", async () => {
+  expect(await observe(besideThePulse)).toEqual(wanted(besideThePulse));
 });

@@ -1,6 +1,6 @@
 import pg from "pg";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { migrate } from "../../src/postgres/migrate.js";
+import { migrate, planMigrate } from "../../src/postgres/migrate.js";
 import { schemaFiles } from "../../src/postgres/schema-files.js";
 import { SCHEMA_VERSION } from "../../src/postgres/version.js";
 import { freshDatabase, type TestDatabase } from "../support/database.js";
@@ -102,6 +102,60 @@ describe("a function that the library no longer has", () => {
   });
 });
 
+test("a function that comes back with its old text is not dropped", async () => {
+  await client.query("update sluice.installed set gone_since = 1 where name = 'ring'");
+  expect((await migrate(client)).installed).toEqual(["ring"]);
+  expect(await one("select to_regproc('sluice.ring') is not null")).toBe(true);
+  const since = "select gone_since from sluice.installed where name = 'ring'";
+  expect(await one(since)).toBeNull();
+});
+
+test("a function that somebody dropped is installed again", async () => {
+  await client.query("drop function sluice.ring");
+  expect((await migrate(client)).installed).toEqual(["ring"]);
+});
+
+test("a function that something depends on stays when it is retired, and the migration goes on", async () => {
+  await client.query("create function sluice.retired() returns int language sql as 'select 1'");
+  await client.query("create view public.of_a_user as select sluice.retired() as n");
+  await client.query("insert into sluice.installed values ('retired', 'function', '')");
+  await makeDiffer("ring", refusing);
+  expect((await migrate(client)).installed).toEqual(["ring"]);
+  expect(await one("select n from public.of_a_user")).toBe(1);
+  await client.query("drop view public.of_a_user");
+  await migrate(client);
+  expect(await one("select to_regproc('sluice.retired') is null")).toBe(true);
+});
+
+test("a schema of somebody else with functions of our names is left alone", async () => {
+  await client.query("create schema shop");
+  await client.query("create function shop.ring() returns int language sql as 'select 7'");
+  await expect(migrate(client, { schema: "shop" })).rejects.toMatchObject({
+    code: "invalid_option",
+    details: { functions: ["ring"] },
+  });
+  expect(await one("select shop.ring()")).toBe(7);
+});
+
+test("functions of others with two forms are no reason to refuse a schema", async () => {
+  await client.query("create function sluice.theirs(int) returns int language sql as 'select 1'");
+  await client.query("create function sluice.theirs(text) returns int language sql as 'select 2'");
+  await makeDiffer("ring", refusing);
+  expect((await migrate(client)).installed).toEqual(["ring"]);
+});
+
+test("a schema whose version alone is behind counts as missing something", async () => {
+  await client.query("update sluice.compatibility set version = $1", [SCHEMA_VERSION - 1]);
+  expect(await planMigrate(client)).toMatchObject({ isMissing: true, applied: [], installed: [] });
+  await migrate(client);
+  expect(await planMigrate(client)).toMatchObject({ isMissing: false });
+});
+
+test("a schema that is up to date is only looked at, in a read-only session too", async () => {
+  await client.query("set default_transaction_read_only = on");
+  expect((await migrate(client)).version).toBe(SCHEMA_VERSION);
+});
+
 test("a migration that was applied with another text is refused", async () => {
   await client.query("update sluice.migration set digest = 'of another text' where number = 1");
   await expect(migrate(client)).rejects.toMatchObject({
@@ -112,14 +166,15 @@ test("a migration that was applied with another text is refused", async () => {
 
 test("a second function of one name is refused, and nothing is changed", async () => {
   await client.query(
-    "create function sluice.ring(p_other text) returns void language sql as 'select'",
+    "create function sluice.refuse(p_other text) returns void language sql as 'select'",
   );
-  await makeDiffer("refuse", refusing);
+  await makeDiffer("ring", refusing);
+  await client.query("update sluice.installed set digest = '' where name = 'refuse'");
   await expect(migrate(client)).rejects.toMatchObject({
     code: "schema_edited",
-    details: { functions: ["ring"] },
+    details: { functions: ["refuse"] },
   });
-  expect(await one("select pg_get_functiondef('sluice.refuse'::regproc)")).toContain("'old'");
+  expect(await one("select pg_get_functiondef('sluice.ring'::regproc)")).toContain("'old'");
 });
 
 test("a migration lets go of what it has locked, and tries again, while another session is in its way", async () => {

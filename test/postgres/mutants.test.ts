@@ -18,7 +18,7 @@ import {
   openEnqueue,
 } from "./schedules/forget.js";
 import { dueBeforeTheLook, earlyLook } from "./schedules/keeper.js";
-import { freedForIt, neverBothFree } from "./schedules/kept.js";
+import { besideThePulse, freedForIt, neverBothFree } from "./schedules/kept.js";
 import { badLanes, craftedKeys, imitatedKeys } from "./schedules/keys.js";
 import {
   backAboveTheNumber,
@@ -781,6 +781,18 @@ const mutants: readonly Mutant[] = [
     edits: [["where not sluice.has_room(m.lane) order by", "order by"]],
     schedule: onItsWay,
     seen: { first: [2] },
+  },
+  {
+    guard: "a keeper waits for no other",
+    in: "keep_slots",
+    edits: [
+      [
+        "perform from sluice.pulse for update skip locked",
+        "insert into sluice.pulse default values on conflict do nothing; perform from sluice.pulse for update skip locked",
+      ],
+    ],
+    schedule: besideThePulse,
+    seen: { waited: true },
   },
   {
     guard: "a slot kept for a task is found by the step that freed it",

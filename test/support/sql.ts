@@ -387,6 +387,7 @@ export const CLEAR = `do $$
       where schemaname = 'sluice' and tablename not in ('setting', 'migration', 'compatibility', 'installed')
       union all select format('alter sequence sluice.%I restart', sequencename) from pg_sequences where schemaname = 'sluice'
     loop execute statement; end loop;
+    insert into sluice.pulse default values;
   end $$`;
 
 // To make a database takes ten times as long as to clear one, and there are a hundred schedules.

@@ -367,8 +367,8 @@ create type sluice.source as (stream int, gate int, stream_gate int, rank smalli
 -- Where the head of a source was, some claims ago.
 create type sluice.spot as (stream int, gate int, rank smallint, turn bigint);
 
--- Which of all workers does what this file has: the leader. A hint that saves the others the work, no fence: every verb
--- here is safe for any number of callers. until: a leader that has not looked again by then is taken for gone.
+-- Which of all workers does the duties of functions/keep: the leader. A hint that saves the others the work, no fence:
+-- each of them is safe for any number of callers. until: a leader that has not looked again by then is taken for gone.
 -- next_at: when the leader looks next. It may look earlier, but never puts this off: see look_by.
 -- Its row lock is the last that its transaction takes, and is held for no other statement.
 create table sluice.keeper (
@@ -643,10 +643,12 @@ create table sluice.kept (
   id bigint primary key, gates int[] not null, since timestamptz not null, span_ms int not null
 );
 
--- When turns were given out: one row. The keeper moves it on twice a second, and whoever has it does what follows.
+-- When turns were given out: one row, which is made here and never deleted. (An insert that finds it updated by an open
+-- transaction would wait for that, even with ON CONFLICT DO NOTHING: a keeper that holds lanes could deadlock.) The keeper moves it on twice a second, and whoever has it does what follows.
 create table sluice.pulse (
   one boolean primary key default true check (one), at timestamptz not null default '-infinity', turn bigint not null default 0, before bigint not null default 0
 );
+insert into sluice.pulse default values;
 
 -- A task that holds slots of keys and does not run. source: its table. waits_at: the full key that it needs, 0 for none.
 create type sluice.holder as (

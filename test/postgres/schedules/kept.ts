@@ -110,3 +110,18 @@ export const oldestSet = schedule({ kept: [2] }, async (scene) => {
   }
   return { kept };
 });
+
+/** A keeper that has moved lanes comes to the pulse, which another keeper has changed and not committed. */
+export const besideThePulse = schedule({ waited: false }, async (scene) => {
+  const [a, b] = await scene.sessions(2);
+  const total = await a.limit("total", { total: 1 });
+  const stream = await a.type("one", { limits: [total] });
+  await a.enqueue(stream, { limits: [total] });
+  await a.begin();
+  await a.rows("update sluice.pulse set turn = turn + 1");
+  const kept = b.rows("select sluice.keep_slots()");
+  const waited = await scene.blocked(kept);
+  await a.commit();
+  await kept;
+  return { waited };
+});

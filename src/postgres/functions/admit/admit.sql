@@ -1,3 +1,10 @@
+-- Admission: the only place that moves tasks through lanes.
+--
+-- Lock order of every transaction here: barrier (shared) -> run rows -> lanes by (level, id) ->
+-- gates by id. A lane row is locked by whoever changes what it holds: it guards `used` and the
+-- decision who of `wait` is next. One pass per transaction, ascending: a second pass would have to
+-- lock below what it holds, and two such transactions wait for each other (attack 4).
+
 -- p_freed: lanes with freed slots, p_freed_n of each (null: one each, a lane may repeat).
 -- p_joined: lanes that somebody joined, with the limit of each. The caller holds the barrier. Returns the streams of tasks
 -- that passed their last lane: a worker that serves them may sleep, and no enqueue rings for these.

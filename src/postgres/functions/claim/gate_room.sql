@@ -1,9 +1,3 @@
--- Step: settle these, admit once, claim n more. One round trip, one transaction.
---
--- A claim takes the heads of the sources its worker serves, merged by (rank, turn). A source is
--- ready(stream), or gated(stream, gate) for each gate with room; the stream's own limit applies to
--- both. At most 16 sources per claim; the caller turns p_from so that every stream gets its turn.
-
 -- Slots a gate could give us: an unlocked read, a hint. The truth is read under the counter's lock. A slot that is
 -- kept for a task counts only for that task, p_head.
 -- (plpgsql, like all that a step calls: its plan is kept, a SQL function that cannot be inlined is

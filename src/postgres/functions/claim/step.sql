@@ -1,3 +1,9 @@
+-- Step: settle these, admit once, claim n more. One round trip, one transaction.
+--
+-- A claim takes the heads of the sources its worker serves, merged by (rank, turn). A source is
+-- ready(stream), or gated(stream, gate) for each gate with room; the stream's own limit applies to
+-- both. At most 16 sources per claim; the caller turns p_from so that every stream gets its turn.
+
 -- p_claim: the token of what this call claims, random and chosen by the caller, who therefore knows
 -- it even when the reply is lost. p_from: the stream to begin with. p_tells: note that the worker
 -- sleeps, if it got fewer than it asked for, or that it is awake.

@@ -1,3 +1,10 @@
+-- Why a task does not run: what it meets on its way to a worker, in that order; the first is what holds it now.
+--
+-- A look, without a lock. All functions here are stable: they share the snapshot of whoever asks, so a task is found
+-- in one place, and what it waits for is what it waited for at that moment. Who holds a slot of a lane is in no index,
+-- for every claim would pay for it: the holders are looked for where they mostly are first, and no further than needed.
+-- Lines are counted up to 10,000. The numbers in JSON are few and small, but for ids, which are text.
+
 -- p_deep: also why those do not run who hold what it waits for.
 create or replace function sluice.explain(p_id bigint, p_deep boolean default true) returns json language plpgsql stable set enable_seqscan = off set enable_bitmapscan = off set jit = off as $$
 declare

@@ -1,3 +1,8 @@
+-- What holds the tasks of a queue: how many by each reason, and one of them to ask more about. Everybody is counted once, by
+-- what explain would name first; who is due, or about to join its line again, as next.
+-- Of each type, or where tables do not know types of the queue, at most 100,000 rows are counted; `more` tells where
+-- there may be more. The order of scans is kept, so that one who asks again hears the same.
+
 create or replace function sluice.explain_queue(p_queue text) returns json language plpgsql stable set jit = off set max_parallel_workers_per_gather = 0 set synchronize_seqscans = off as $$
 declare
   v_streams int[] := array(select s.id from sluice.stream s where s.queue = p_queue order by s.id); v_most int := 100000; v_now timestamptz := sluice.clock();

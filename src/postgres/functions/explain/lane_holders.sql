@@ -1,9 +1,3 @@
--- Why a task does not run: what it meets on its way to a worker, in that order; the first is what holds it now.
---
--- A look, without a lock. All functions here are stable: they share the snapshot of whoever asks, so a task is found
--- in one place, and what it waits for is what it waited for at that moment. Who holds a slot of a lane is in no index,
--- for every claim would pay for it: the holders are looked for where they mostly are first, and no further than needed.
--- Lines are counted up to 10,000. The numbers in JSON are few and small, but for ids, which are text.
 create or replace function sluice.lane_holders(p_lane bigint, p_max int) returns table (id bigint, state text, since timestamptz, worker bigint)
 language sql stable set enable_seqscan = on set jit = off set max_parallel_workers_per_gather = 0 as $$
   select * from (

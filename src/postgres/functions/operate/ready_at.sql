@@ -1,5 +1,3 @@
--- Cancel, retry, look.
-
 -- Where a task stands in ready: without lanes by its place, else by the index of those that have some.
 create or replace function sluice.ready_at(p_id bigint, p_stream int, p_rank smallint, p_lanes bigint[]) returns tid language plpgsql stable
 set enable_seqscan = off set enable_bitmapscan = off as $$

@@ -1,5 +1,3 @@
--- Settle: record an outcome. Every one deletes the run row by (id, claim) and by nothing less:
--- whoever lost the claim deletes nothing and so records nothing.
 create or replace function sluice.require_lease(p_worker bigint) returns void language plpgsql as $$
 begin
   -- guard: lease -> test/postgres/attacks.test.ts: "attack 10: an unregistered or expired worker can neither claim nor settle"

@@ -1,3 +1,6 @@
+-- Settle: record an outcome. Every one deletes the run row by (id, claim) and by nothing less:
+-- whoever lost the claim deletes nothing and so records nothing.
+
 -- Succeeded. Returns what was freed; who owns the transaction decides what becomes of it.
 -- p_results: JSON texts split by U+001E, '' for none; null: none has one. Without p_keep the task
 -- leaves no trace, unless somebody waits for it. p_noted: somebody may wait for one of them, or want it to

@@ -5,7 +5,7 @@ create or replace function sluice.keep_slots() returns void language plpgsql as 
 declare v_now timestamptz := sluice.clock(); v_changed int[];
 begin
   if not exists (select from sluice.gated) and not exists (select from sluice.suspect) and not exists (select from sluice.kept) then return; end if;
-  insert into sluice.pulse default values on conflict do nothing;
+  -- guard: a keeper waits for no other -> test/postgres/kept.test.ts: "a keeper that holds lanes does not wait for one that has the pulse"
   perform from sluice.pulse for update skip locked;
   if not found then return; end if;
   -- Further ahead than it is ever written: the clock was set back, and nothing would be kept until it has caught up.

@@ -6,7 +6,6 @@ create or replace function sluice.yield(p_max int) returns int language plpgsql
 set enable_seqscan = off set enable_bitmapscan = off set jit = off as $$
 declare v sluice.pulse; v_n int := 0; v_token bigint := (random() * 1000000000)::bigint;
 begin
-  insert into sluice.pulse default values on conflict do nothing;
   select * into v from sluice.pulse for update skip locked;
   if not found then return 0; end if;
   -- Ahead of the clock: it was set back, and no task would yield until it has caught up.

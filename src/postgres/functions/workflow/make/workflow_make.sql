@@ -1,3 +1,5 @@
+-- Making: tasks of nodes, and what a node does when it begins. All of it is called with the run's row locked.
+
 -- Creates the tasks of these nodes of one task each and lets the nodes run: those with fate t, in rows that the
 -- caller has looked up. Refuses if one cannot be rendered. The value of a task that succeeded is read here and
 -- not by workflow_value: that is most of what is ever referred to, and a call for each costs more than the task.
