@@ -69,12 +69,12 @@ test(
   },
 );
 
-// The fifth completion of worker-1 waits just before the fence, under a name by which it is found.
+// The second completion of worker-1 waits just before the fence, under a name by which it is found.
 const STAGED = 7;
 const staged = `create sequence public.completion`;
 const waitBeforeTheFence: readonly [string, string] = [
   "perform sluice.require_lease(p_worker);",
-  `if current_setting('application_name') = 'worker-1' and nextval('public.completion') = 5 then
+  `if current_setting('application_name') = 'worker-1' and nextval('public.completion') = 2 then
     perform set_config('application_name', 'zombie of ' || p_id, true);
     perform pg_advisory_xact_lock_shared(${STAGED});
   end if;

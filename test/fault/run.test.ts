@@ -56,7 +56,7 @@ describe("npm run fault", () => {
     { timeout: PATIENCE_MS },
     async () => {
       const { code, figures } = await fault(
-        "--seconds 3 --calm 0 --only kill --sabotage order-head",
+        "--seconds 8 --calm 0 --only kill --sabotage order-head",
       );
       expect(figures.audit.findings.outOfOrder.count).toBeGreaterThan(0);
       expect(code).toBe(1);
@@ -86,7 +86,7 @@ describe("npm run fault", () => {
   );
 
   test("is red when claims pass over tasks that could run", { timeout: PATIENCE_MS }, async () => {
-    const { code, figures } = await fault("--seconds 3 --only pause --sabotage pass-over");
+    const { code, figures } = await fault("--seconds 8 --only pause --sabotage pass-over");
     const found = Object.entries(figures.audit.findings).filter(([, { count }]) => count > 0);
     expect(found.map(([kind]) => kind)).toEqual(["starved"]);
     expect(code).toBe(1);
