@@ -1,7 +1,7 @@
 -- Admission: the only place that moves tasks through lanes.
 --
 -- Lock order of every transaction here: barrier (shared) -> run rows -> lanes by (level, id) ->
--- gates by id. A lane row is locked by whoever changes what it holds: it guards `used` and the
+-- gates by id. A transaction that changes what a lane holds locks its row, which guards `used` and the
 -- decision who of `wait` is next. One pass per transaction, ascending: a second pass would have to
 -- lock below what it holds, and two such transactions wait for each other (attack 4).
 

@@ -1,4 +1,4 @@
--- For whoever has nothing to settle or claim: looks at the notes.
+-- Looks at the notes, for callers that have nothing to settle or claim.
 create or replace function sluice.admit_dirty(p_max int) returns int language plpgsql as $$
 declare v record;
 begin

@@ -1,4 +1,4 @@
--- Order keys: lanes of one slot. Whoever leaves one frees it, so the head of its line is next or nobody,
+-- Order keys: lanes of one slot. A task that leaves one frees it, so the head of its line is next or nobody,
 -- and the row of a lane changes only when nobody comes after. Returns what those who got theirs want next.
 -- The same steps as for other lanes below, each in a statement of its own for the same reason.
 create or replace function sluice.admit_order(p_freed bigint[], p_joined bigint[], out onward bigint[], out onward_limits int[], out streams int[])

@@ -1,6 +1,6 @@
 -- These lanes have room, and waiters that open transactions have locked, which may yet abort. Each lane gets a row for
 -- every such transaction, whose id is the xmax of the locked rows; of an order key only the head counts. The caller
--- holds the lanes' locks. Whoever has deleted a row that is still visible here looks at the lane after us, so a row that
+-- holds the lanes' locks. A transaction that has deleted a row still visible here looks at the lane after us, so a row that
 -- is there already is as good as a new one, and nobody waits for anybody.
 create or replace function sluice.postpone(p_lanes bigint[], p_limits int[]) returns void
 language plpgsql /* settings: index plans */ as $$

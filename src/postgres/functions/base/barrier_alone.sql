@@ -1,4 +1,4 @@
--- Whoever waits for it has all others wait behind him, so he queues for a moment at a time.
+-- All others queue behind a caller that waits for it, so a caller queues for a moment at a time.
 create or replace function sluice.barrier_alone() returns void language plpgsql set lock_timeout = '250ms' as $$
 begin
   if current_setting('transaction_isolation') <> 'read committed' then
