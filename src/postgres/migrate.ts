@@ -238,10 +238,8 @@ async function versionOf(
   client: Pick<pg.ClientBase, "query">,
   schema: string,
 ): Promise<Version | null> {
-  const there = await client.query("select to_regclass($1) is not null as there", [
-    `"${schema}".compatibility`,
-  ]);
-  if (there.rows[0]?.there !== true) return null;
+  const there = await client.query(HAS_BOOKS, [schema]);
+  if (there.rowCount === 0) return null;
   const text =
     'select version, compatible_from as "compatibleFrom" from sluice.compatibility limit 1';
   const { rows } = await client.query(inSchema(text, schema));
@@ -270,5 +268,11 @@ const BOOKS = `
     name text primary key, kind text not null, digest text not null, gone_since int
   );
 `;
+
+// Reads the catalog's tables. to_regclass() would ask the session's cache, which does not learn of a commit that the
+// session waited for while it stood at an advisory lock.
+const HAS_BOOKS = `
+  select from pg_class c join pg_namespace n on n.oid = c.relnamespace
+  where n.nspname = $1 and c.relname = 'compatibility'`;
 
 const APPLIED = "insert into sluice.migration (number, name, digest) values ($1, $2, $3)";

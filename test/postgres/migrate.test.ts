@@ -177,16 +177,30 @@ test("a second function of one name is refused, and nothing is changed", async (
   expect(await one("select pg_get_functiondef('sluice.ring'::regproc)")).toContain("'old'");
 });
 
+test("a migrator that waited for another one sees the schema that the other has made", async () => {
+  const [first, second] = [await open(), await open()];
+  const lock = "hashtextextended('sluice migrate other', 0)";
+  // A server that makes a whole schema forgets what it has cached. A rename leaves the second session's cache as it is.
+  await migrate(first, { schema: "prepared" });
+  await first.query(`select pg_advisory_lock(${lock})`);
+  const waiting = migrate(second, { schema: "other" });
+  await expect.poll(() => one(LOCK_WAITS), { timeout: 10_000 }).toBe(1);
+  await first.query("alter schema prepared rename to other");
+  await first.query(`select pg_advisory_unlock(${lock})`);
+  expect(await waiting).toMatchObject({ applied: [], installed: [] });
+});
+
+const LOCK_WAITS = `select count(*)::int from pg_stat_activity
+  where wait_event_type = 'Lock' and datname = current_database()`;
+
 test("a migration lets go of what it has locked, and tries again, while another session is in its way", async () => {
   await makeDiffer("ring", refusing);
   const other = await open();
   await other.query("begin");
   await other.query("alter function sluice.ring(int[], int) cost 200");
   const done = migrate(await open());
-  const waits = "select count(*)::int from pg_stat_activity where wait_event_type = 'Lock'";
-  const ofThis = `${waits} and datname = current_database()`;
-  await expect.poll(() => one(ofThis), { timeout: 10_000 }).toBe(1);
-  await expect.poll(() => one(ofThis), { timeout: 10_000 }).toBe(0);
+  await expect.poll(() => one(LOCK_WAITS), { timeout: 10_000 }).toBe(1);
+  await expect.poll(() => one(LOCK_WAITS), { timeout: 10_000 }).toBe(0);
   await other.query("rollback");
   expect((await done).installed).toEqual(["ring"]);
 });
