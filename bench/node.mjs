@@ -33,15 +33,11 @@ function fetchNode(home, wanted, version) {
   mkdirSync(home, { recursive: true });
   writeFileSync(join(home, "package.json"), '{ "private": true }\n');
   const flags = ["--silent", "--no-audit", "--no-fund", "--prefer-offline", "--no-workspaces"];
-  const { status, error, stderr } = spawnSync(
-    "npm",
-    ["install", ...flags, "--prefix", home, wanted],
-    {
-      cwd: home,
-      env: cleanEnvironment(),
-      stdio: ["ignore", "ignore", "pipe"],
-    },
-  );
+  const { status, error, stderr } = spawnSync("npm", ["install", ...flags, "--prefix", home, wanted], {
+    cwd: home,
+    env: cleanEnvironment(),
+    stdio: ["ignore", "ignore", "pipe"],
+  });
   if (status === 0) return;
   const why = error?.message ?? stderr.toString().trim();
   throw new Error(

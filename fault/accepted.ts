@@ -39,9 +39,7 @@ export async function readAccepted(sql: pg.Pool): Promise<Line[]> {
 
 /** Effects of transactions that do not fit what was recorded, in words. */
 export async function wrongEffects(sql: pg.Pool): Promise<string[]> {
-  const { rows } = await sql.query<{ task: string; effects: number; successes: number }>(EFFECTS, [
-    transactional,
-  ]);
+  const { rows } = await sql.query<{ task: string; effects: number; successes: number }>(EFFECTS, [transactional]);
   return rows.map(
     ({ task, effects, successes }) =>
       `task ${task} succeeded ${successes} times, and its effect happened ${effects} times`,

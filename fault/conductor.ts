@@ -48,12 +48,7 @@ export class Conductor {
   #serverDisturbed = 0;
   #serverRestoredMs = Number.NEGATIVE_INFINITY;
 
-  constructor(
-    stage: Stage,
-    faults: readonly Fault[],
-    random: Random,
-    onWrong: (what: string) => void,
-  ) {
+  constructor(stage: Stage, faults: readonly Fault[], random: Random, onWrong: (what: string) => void) {
     this.#stage = stage;
     this.#random = random;
     this.#onWrong = onWrong;
@@ -147,8 +142,7 @@ export class Conductor {
 
   /** Whether a fault may fail like this because another one had taken the server away. */
   #explains(e: unknown): boolean {
-    const disturbed =
-      this.#serverDisturbed > 0 || performance.now() - this.#serverRestoredMs < AFTERMATH_MS;
+    const disturbed = this.#serverDisturbed > 0 || performance.now() - this.#serverRestoredMs < AFTERMATH_MS;
     return disturbed && isAway(e);
   }
 }

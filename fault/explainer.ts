@@ -10,10 +10,8 @@ const EACH = 4;
 /** Those that could run by the last sample are asked about again, so many at most. */
 const AGAIN_MAX = 40;
 
-const oldest = (table: string): string =>
-  `(select id from sluice.${table} order by id limit ${EACH})`;
-const some = (table: string): string =>
-  `(select id from sluice.${table} order by random() limit ${EACH})`;
+const oldest = (table: string): string => `(select id from sluice.${table} order by id limit ${EACH})`;
+const some = (table: string): string => `(select id from sluice.${table} order by random() limit ${EACH})`;
 
 // One statement, so that all of it is one snapshot. `kinds`: tasks that only wait for totals.
 const ASK = `

@@ -90,10 +90,7 @@ export class WorkerFleet implements Fleet {
     }
   }
 
-  async guest<T>(
-    env: Readonly<Record<string, string>>,
-    withMember: (member: Member) => Promise<T>,
-  ): Promise<T> {
+  async guest<T>(env: Readonly<Record<string, string>>, withMember: (member: Member) => Promise<T>): Promise<T> {
     const guest = await this.#launch(`guest-${++this.#guestsSoFar}`, env, []);
     this.#guests.add(guest);
     try {

@@ -107,8 +107,7 @@ export async function readLog(url: string): Promise<Line[]> {
       const { rows } = await client.query<{ at: number; process: string; said: string }>(
         `fetch ${PAGE_LINES} from log`,
       );
-      for (const { at, process, said } of rows)
-        lines.push({ at, process, ...(JSON.parse(said) as object) } as Line);
+      for (const { at, process, said } of rows) lines.push({ at, process, ...(JSON.parse(said) as object) } as Line);
       if (rows.length < PAGE_LINES) return lines;
     }
   } finally {
@@ -139,8 +138,7 @@ export function corrected(said: readonly Line[], accepted: readonly Line[]): Lin
   for (const line of beforeDeath(said)) {
     const first = book.firstOf(line, kept.length);
     if (first === undefined) kept.push(line);
-    else if (!book.committed(line))
-      kept[first] = { ...line, at: Math.min(line.at, kept[first]!.at) };
+    else if (!book.committed(line)) kept[first] = { ...line, at: Math.min(line.at, kept[first]!.at) };
   }
   return [...kept, ...accepted].toSorted((a, b) => a.at - b.at);
 }
@@ -151,8 +149,7 @@ class Corrections {
 
   constructor(accepted: readonly Line[]) {
     for (const line of accepted)
-      if (line.kind === "accepted" && line.state === "succeeded")
-        this.#succeeded.add(`${line.task} ${line.claim}`);
+      if (line.kind === "accepted" && line.state === "succeeded") this.#succeeded.add(`${line.task} ${line.claim}`);
   }
 
   /** Where the same run has said before that it ended; else this is noted as that place. */

@@ -60,11 +60,7 @@ export function readOptions(args: readonly string[]): Options {
       CALM_SECONDS,
     )
     .option("--only <names>", "these faults alone, separated by commas", named)
-    .option(
-      "--tasks <n>",
-      "so many tasks, at an even rate; default: about 300 a second",
-      integer(1),
-    )
+    .option("--tasks <n>", "so many tasks, at an even rate; default: about 300 a second", integer(1))
     .option("--workers <n>", "worker processes", integer(1, 16), 4)
     .option(
       "--types <names>",

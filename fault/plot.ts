@@ -78,9 +78,7 @@ export function plot(played: Played, options: Options): string {
     `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${WIDTH} ${height}" font-family="sans-serif" font-size="11" fill="#24292f">`,
     `<rect width="${WIDTH}" height="${height}" fill="white"/>`,
     text(LEFT, 24, `seed ${options.seed}, ${played.produced} tasks`, 'font-size="15"'),
-    ...PANELS.flatMap((panel, i) =>
-      panelOf(panel, samples, TOP + i * (PANEL_HEIGHT + PANEL_GAP), x),
-    ),
+    ...PANELS.flatMap((panel, i) => panelOf(panel, samples, TOP + i * (PANEL_HEIGHT + PANEL_GAP), x)),
     text(LEFT, lanesTop - 8, "Faults", 'font-weight="bold"'),
     ...labels,
     ...bars,
@@ -114,12 +112,7 @@ function panelOf(
     });
     return `<polyline points="${points.join(" ")}" fill="none" stroke="${color}" stroke-width="1.5"/>`;
   });
-  return [
-    text(LEFT, top + 12, `${title} (${unit})`, 'font-weight="bold"'),
-    ...grid,
-    ...legend,
-    ...lines,
-  ];
+  return [text(LEFT, top + 12, `${title} (${unit})`, 'font-weight="bold"'), ...grid, ...legend, ...lines];
 }
 
 function timeAxis(seconds: number, top: number, x: (second: number) => number): string[] {

@@ -97,12 +97,7 @@ export class WireProxy implements Proxy {
   }
 
   /** Does something with the next exchange that fits. False if the signal came first. */
-  protected once(
-    on: Side,
-    fits: Fits,
-    act: (link: Link) => void,
-    signal?: AbortSignal,
-  ): Promise<boolean> {
+  protected once(on: Side, fits: Fits, act: (link: Link) => void, signal?: AbortSignal): Promise<boolean> {
     return new Promise((resolve) => {
       const end = (sprung: boolean): void => {
         remove();

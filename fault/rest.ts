@@ -24,8 +24,7 @@ export async function putBack({ sluice, sql, log, clock }: Theatre): Promise<voi
     if (found.get(name)?.overridden === false) continue;
     await log.write([{ kind: "changing", limit, slots }]);
     // One that was removed is declared again.
-    if (!found.has(name))
-      await sluice.sync([...groups, ...Object.values(contracts), ...Object.values(parts)]);
+    if (!found.has(name)) await sluice.sync([...groups, ...Object.values(contracts), ...Object.values(parts)]);
     await sluice.limits.set(name, { [keyed === undefined ? "total" : "perKey"]: "declared" });
     await log.write([{ kind: "changed", limit, slots }]);
   }
@@ -74,9 +73,7 @@ export async function lookAtRest({ sluice, sql, log, server }: Theatre): Promise
   const limits = await sluice.limits.list();
   const held = limits.flatMap(({ name, total, perKey, used, usedMax }): Unstamped[] => [
     ...(total === undefined ? [] : [{ kind: "held", limit: name, slots: used } as const]),
-    ...(perKey === undefined
-      ? []
-      : [{ kind: "held", limit: `${name}/*`, slots: usedMax ?? 0 } as const]),
+    ...(perKey === undefined ? [] : [{ kind: "held", limit: `${name}/*`, slots: usedMax ?? 0 } as const]),
   ]);
   const wrong = [
     ...(await rowsOf(sql, "select v::text as what from sluice.violation v")),

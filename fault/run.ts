@@ -178,8 +178,7 @@ class Performance {
     producers.restore();
     await server.freeDisk();
     await server.ensureUp();
-    if (!this.#made())
-      this.#tellWrong("the producers did not make as many tasks as were asked for");
+    if (!this.#made()) this.#tellWrong("the producers did not make as many tasks as were asked for");
     await this.#crowd!.stop();
     await putBack(this.#theatre);
     let left = 0;

@@ -6,71 +6,62 @@ const fence: readonly Mutation[] = [
   {
     in: "settle_succeeded",
     edits: [
-      [" and r.claim = u.claim", ""],
-      [" and r.claim = v.claim", ""],
-      [" and r.claim = p_claims[i]", ""],
+      ["fence", ""],
+      ["fence-brief", ""],
+      ["fence-few", ""],
     ],
   },
-  { in: "settle_others", edits: [[" and r.claim = u.claim", ""]] },
+  { in: "settle_others", edits: [["fence", ""]] },
   // A zombie that completes in a transaction is also held up by its lease, and by having to settle something.
   {
     in: "settle_in_transaction",
     edits: [
-      ["perform sluice.require_lease(p_worker);\n  select", "select"],
-      ["if v.settled is null then perform sluice.refuse", "if false then perform sluice.refuse"],
+      ["lease", ""],
+      ["settled", "false"],
     ],
   },
 ];
 
 export const sabotages: Readonly<Record<string, readonly Mutation[]>> = {
   fence,
-  "lane-lock": [{ in: "admit", edits: [["order by id for update", "order by id"]] }],
+  "lane-lock": [{ in: "admit", edits: [["lane-lock", ""]] }],
   "order-head": [
     {
       in: "admit_order",
-      edits: [["order by place, id limit", "order by place desc, id desc limit"]],
+      edits: [["place", "desc, id desc"]],
     },
   ],
   "gate-cap": [
     {
       in: "lock_gates",
-      edits: [["greatest(0, l.room + coalesce(c.n, 0) + u.own - l.kept)", "u.want"]],
+      edits: [["cap", "u.want"]],
     },
-    { in: "step", edits: [["greatest(0, least(p_n, g.room + v_own))", "p_n"]] },
+    { in: "step", edits: [["total", "p_n"]] },
   ],
   // More items of a fan-out run at once than its window lets through.
-  window: [
-    { in: "lane_cap", edits: [["0 else n.window_size end", "0 else 2 * n.window_size end"]] },
-  ],
+  window: [{ in: "lane_cap", edits: [["cap", "2 * n.window_size"]] }],
   // Tasks that wait for a total are passed over, 10 of every 12 seconds: all of them run in the end.
   "pass-over": [
     {
       in: "sources",
-      edits: [
-        [
-          "    where v.room > 0\n    limit 16",
-          "    where v.room > 0 and (h.gate = 0 or extract(epoch from clock_timestamp())::int % 12 < 2)\n    limit 16",
-        ],
-      ],
+      edits: [["every-gate", "and (h.gate = 0 or extract(epoch from clock_timestamp())::int % 12 < 2)\n    limit"]],
     },
   ],
   // After the clock was set back a dead worker's lease lasts until the clock has caught up.
   "set-back": [
     {
       in: "reap",
-      edits: [["where expires_at > v_now + (lease", "where false and expires_at > v_now + (lease"]],
+      edits: [["clock", "false and expires_at"]],
     },
   ],
   // Two who complete the last items of a fan-out at once do not know of each other.
-  "run-lock": [
-    { in: "workflow_ended", edits: [["order by r.id for no key update", "order by r.id"]] },
-  ],
+  "run-lock": [{ in: "workflow_ended", edits: [["run-lock", ""]] }],
   // The database gives tasks away long before their worker believes that its lease is over.
   lease: [
-    { in: "require_lease", edits: [["if not exists", "if false and not exists"]] },
+    { in: "require_lease", edits: [["lease", "false and not"]] },
     {
       in: "beat",
-      edits: [["lease_ms * interval '1 millisecond'", "lease_ms * interval '0.2 millisecond'"]],
+      edits: [["lease", "'0.2 millisecond'"]],
     },
   ],
 };

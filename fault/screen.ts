@@ -14,10 +14,7 @@ export interface Screen {
 }
 
 /** Progress goes to standard error, so that standard output has the report alone. */
-export function openScreen(
-  { json }: Pick<Options, "json">,
-  out: NodeJS.WriteStream = process.stderr,
-): Screen {
+export function openScreen({ json }: Pick<Options, "json">, out: NodeJS.WriteStream = process.stderr): Screen {
   const live = out.isTTY && !json;
   let timer: NodeJS.Timeout | undefined;
   const clear = live ? CLEAR_LINE : "";
@@ -26,8 +23,7 @@ export function openScreen(
     follow: (look) => {
       clearInterval(timer);
       const width = (): number => (out.columns ?? 100) - 1;
-      const show = (): void =>
-        void out.write(live ? `${clear}${look().slice(0, width())}` : `${look()}\n`);
+      const show = (): void => void out.write(live ? `${clear}${look().slice(0, width())}` : `${look()}\n`);
       timer = setInterval(show, live ? LIVE_EVERY_MS : PLAIN_EVERY_MS);
     },
     close: () => {

@@ -70,10 +70,7 @@ export interface Fleet {
   /** A worker at random that no other fault has, waiting for one if need be. It is replaced if it has died when `with` ends. */
   borrow<T>(random: Random, withMember: (member: Member) => Promise<T>): Promise<T>;
   /** One more worker until `with` ends, started with these extra environment variables (libfaketime). */
-  guest<T>(
-    env: Readonly<Record<string, string>>,
-    withMember: (member: Member) => Promise<T>,
-  ): Promise<T>;
+  guest<T>(env: Readonly<Record<string, string>>, withMember: (member: Member) => Promise<T>): Promise<T>;
 }
 
 export interface QueueServer {

@@ -37,9 +37,7 @@ const QUESTIONS: Readonly<Record<string, string>> = {
 export async function whyStuck({ sql }: Pick<Theatre, "sql">): Promise<string[]> {
   const lines: string[] = [];
   for (const [title, text] of Object.entries(QUESTIONS)) {
-    const { rows } = await sql.query<{ what: string }>(
-      `select to_jsonb(q)::text as what from (${text}) q`,
-    );
+    const { rows } = await sql.query<{ what: string }>(`select to_jsonb(q)::text as what from (${text}) q`);
     lines.push(`${title}:`, ...rows.map(({ what }) => `  ${what}`));
   }
   return lines;

@@ -60,10 +60,7 @@ export async function openTheatre(options: Options): Promise<Theatre> {
   }
 }
 
-async function build(
-  options: Options,
-  closers: (() => unknown)[],
-): Promise<Omit<Theatre, "close">> {
+async function build(options: Options, closers: (() => unknown)[]): Promise<Omit<Theatre, "close">> {
   const programs = compile();
   closers.push(() => programs.remove());
   const folder = mkdtempSync(join(tmpdir(), "sluice-fault-"));

@@ -80,9 +80,7 @@ export function figuresOf(options: Options, played: Played): Figures {
     ...limits.flatMap(({ limit, slots, peak }) =>
       peak >= slots ? [] : [`limit ${limit} was never full: ${peak} of ${slots}`],
     ),
-    ...(crowd.full * 2 >= crowd.used
-      ? []
-      : [`only ${crowd.full} of ${crowd.used} groups were ever full`]),
+    ...(crowd.full * 2 >= crowd.used ? [] : [`only ${crowd.full} of ${crowd.used} groups were ever full`]),
     ...faults.flatMap(({ fault, bites }) => (bites > 0 ? [] : [`${fault} never bit`])),
   ];
   const tasks = report.acknowledged + report.flows.parts;
@@ -175,12 +173,7 @@ export function table(figures: Figures): string {
     row("runs", figures.runs),
     row("tasks/s", figures.tasksPerSecond),
     row("deaths", audit.deaths),
-    row(
-      "scrapes, workers, ended",
-      audit.counted.scrapes,
-      audit.counted.workers,
-      audit.counted.ended,
-    ),
+    row("scrapes, workers, ended", audit.counted.scrapes, audit.counted.workers, audit.counted.ended),
     row("samples, calm, tasks", audit.watched.samples, audit.watched.calm, audit.watched.tasks),
     row("could have run, ms, max", audit.watched.longestMs),
     row("counted, unconfirmed", audit.counted.completed, audit.counted.unconfirmed),

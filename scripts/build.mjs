@@ -7,13 +7,9 @@ import { fileURLToPath } from "node:url";
 process.chdir(fileURLToPath(new URL("..", import.meta.url)));
 rmSync("dist", { recursive: true, force: true });
 
-const tsc = spawnSync(
-  process.execPath,
-  ["node_modules/typescript/bin/tsc", "-p", "tsconfig.build.json"],
-  {
-    stdio: "inherit",
-  },
-);
+const tsc = spawnSync(process.execPath, ["node_modules/typescript/bin/tsc", "-p", "tsconfig.build.json"], {
+  stdio: "inherit",
+});
 if (tsc.status !== 0) process.exit(tsc.status ?? 1);
 
 for (const room of ["migrations", "functions"])

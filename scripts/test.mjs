@@ -72,8 +72,7 @@ function counted(ok, report) {
     if (file.status === "failed" && file.assertionResults.length === 0)
       failures.push(`${name}: ${firstLine(file.message)}`);
     for (const test of file.assertionResults)
-      if (test.status === "failed")
-        failures.push(`${name} > ${test.fullName}: ${firstLine(test.failureMessages[0])}`);
+      if (test.status === "failed") failures.push(`${name} > ${test.fullName}: ${firstLine(test.failureMessages[0])}`);
   }
   // An unhandled error belongs to no test.
   if (failures.length === before && !ok) failures.push("vitest: an error outside of all tests");

@@ -7,12 +7,7 @@ export type { EnqueuedMany, EnqueueManyOptions } from "./client/many.js";
 export type { Limits } from "./limits/limits.js";
 export type { LimitListOptions } from "./limits/limits.js";
 export type { LimitChange, LimitStatus } from "./postgres/limits.js";
-export type {
-  ScheduleListOptions,
-  ScheduleOptions,
-  Schedules,
-  ScheduleTiming,
-} from "./client/schedules.js";
+export type { ScheduleListOptions, ScheduleOptions, Schedules, ScheduleTiming } from "./client/schedules.js";
 export type { ScheduleStatus } from "./postgres/schedule.js";
 export { tickTime } from "./core/schedule.js";
 export type {
@@ -28,13 +23,7 @@ export type { TaskStatus } from "./postgres/inspect.js";
 export type { CancelAnswer } from "./postgres/cancel.js";
 
 export { task } from "./core/task.js";
-export type {
-  HandlerFunction,
-  OrderOptions,
-  TaskContract,
-  TaskHandler,
-  TaskOptions,
-} from "./core/task.js";
+export type { HandlerFunction, OrderOptions, TaskContract, TaskHandler, TaskOptions } from "./core/task.js";
 export { limit } from "./core/limit.js";
 export type { KeyedLimit, Limit, LimitUse, TotalLimit } from "./core/limit.js";
 export { type } from "./core/schema.js";
@@ -43,14 +32,7 @@ export type { Backoff, ExponentialOptions, RetryPolicy } from "./core/retry.js";
 export { isSluiceError, SluiceError } from "./core/error.js";
 export type { ErrorCode } from "./core/error.js";
 export type { TaskContext } from "./core/context.js";
-export type {
-  MapCollected,
-  MapError,
-  MapFunction,
-  MapItems,
-  MapOptions,
-  MapPolicy,
-} from "./core/map.js";
+export type { MapCollected, MapError, MapFunction, MapItems, MapOptions, MapPolicy } from "./core/map.js";
 export type { EnqueueOptions } from "./core/enqueue.js";
 export type { Logger, Queryable } from "./core/ports.js";
 export type { TaskState } from "./core/state.js";
@@ -66,11 +48,7 @@ export type { NodeFailure } from "./postgres/workflow/failures.js";
 export type { RunState } from "./postgres/workflow/inspect.js";
 export { workflow } from "./workflow/workflow.js";
 export type { Workflow, WorkflowOptions } from "./workflow/workflow.js";
-export type {
-  EachOptions,
-  Node as WorkflowNode,
-  Scope as WorkflowScope,
-} from "./workflow/scope.js";
+export type { EachOptions, Node as WorkflowNode, Scope as WorkflowScope } from "./workflow/scope.js";
 export type { Ref, Reference } from "./workflow/ref.js";
 export type { Template } from "./workflow/template.js";
 export { readGraph } from "./workflow/read.js";

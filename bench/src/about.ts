@@ -8,13 +8,7 @@ import type { Stores } from "./stores.js";
 const MB = 1024 * 1024;
 
 /** What a reader must know about a run. */
-export function aboutOf(
-  options: Options,
-  at: Date,
-  server: Server,
-  stores: Stores,
-  results: readonly Result[],
-): About {
+export function aboutOf(options: Options, at: Date, server: Server, stores: Stores, results: readonly Result[]): About {
   const { repetitions, seconds, quick, url } = options;
   const versions = results.map(({ subject }) => [subject.library, subject.version] as const);
   return {

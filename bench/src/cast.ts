@@ -23,15 +23,12 @@ const OURS = ["sluice", "pure-sql"];
 const WORKER_LIKE = "two connections";
 
 export function castOf(libraries: readonly Library[]): Cast {
-  const all = libraries.flatMap((library) =>
-    library.variants.map((variant) => ({ library, variant })),
-  );
+  const all = libraries.flatMap((library) => library.variants.map((variant) => ({ library, variant })));
   const of = (name: string): Entrant[] => all.filter(({ library }) => library.name === name);
   const peers = all.filter(({ library }) => !OURS.includes(library.name));
   return {
     sluice: (name) => of("sluice").find(({ variant }) => variant.name === name)!,
-    pureSql: (which) =>
-      of("pure-sql").filter(({ variant }) => which === "all" || variant.name === WORKER_LIKE),
+    pureSql: (which) => of("pure-sql").filter(({ variant }) => which === "all" || variant.name === WORKER_LIKE),
     peers: (which, further) =>
       peers.filter(({ variant }) => which === "all" || ["tuned", further].includes(variant.name)),
   };

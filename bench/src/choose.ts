@@ -16,9 +16,7 @@ export function choose(
   }
   const chosen = workloads
     .filter((w) => only.length === 0 || namesOf(w).some((name) => only.includes(name)))
-    .filter(
-      (w) => command === "run" || targets.some(({ workload }) => namesOf(w).includes(workload)),
-    )
+    .filter((w) => command === "run" || targets.some(({ workload }) => namesOf(w).includes(workload)))
     .map((w) => withSubjects(w, subjects))
     .filter((w) => w.subjects.length > 0);
   if (chosen.length === 0) throw new UsageError("nothing is left to measure");

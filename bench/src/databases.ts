@@ -72,8 +72,7 @@ export class Databases {
       "select datname from pg_database where starts_with(datname, $1)",
       [`${PREFIX}_`],
     );
-    for (const { datname } of rows)
-      await this.#admin.query(`drop database ${datname} with (force)`);
+    for (const { datname } of rows) await this.#admin.query(`drop database ${datname} with (force)`);
   }
 
   async #make(recipe: Recipe): Promise<string> {

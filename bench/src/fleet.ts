@@ -28,9 +28,7 @@ export class Fleet {
   }
 
   static async launch(spec: WorkSpec, processes: number, profile: string | null): Promise<Fleet> {
-    const fleet = new Fleet(
-      Array.from({ length: processes }, () => new Member("work", spec, profile)),
-    );
+    const fleet = new Fleet(Array.from({ length: processes }, () => new Member("work", spec, profile)));
     try {
       await fleet.#until((members) => members.every((m) => m.ready));
     } catch (e) {

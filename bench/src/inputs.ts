@@ -11,7 +11,6 @@ export interface Keys {
 export function inputsOf(count: number, keys: Keys | null): Input[] {
   if (keys === null) return Array.from({ length: count }, (_, n) => ({ n }));
   const each = Math.ceil(count / keys.count);
-  const keyOf = (n: number): number =>
-    keys.arrangement === "interleaved" ? n % keys.count : Math.floor(n / each);
+  const keyOf = (n: number): number => (keys.arrangement === "interleaved" ? n % keys.count : Math.floor(n / each));
   return Array.from({ length: count }, (_, n) => ({ n, key: `key-${keyOf(n)}` }));
 }

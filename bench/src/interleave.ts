@@ -1,12 +1,5 @@
 import { availableParallelism, loadavg } from "node:os";
-import {
-  deadlineMs,
-  fixedSize,
-  isTooShort,
-  PROBE_TASKS,
-  probeDeadlineMs,
-  tasksFor,
-} from "./calibrate.js";
+import { deadlineMs, fixedSize, isTooShort, PROBE_TASKS, probeDeadlineMs, tasksFor } from "./calibrate.js";
 import { CannotError } from "./once.js";
 import type { Progress } from "./progress.js";
 import { resultsOf } from "./results.js";
@@ -35,8 +28,7 @@ export async function interleave(
 ): Promise<Result[]> {
   say(`\n${workload.name}: ${workload.about}${busyness()}`);
   const entries = workload.subjects.map(entryOf);
-  for (const { subject, cannot } of entries)
-    if (cannot !== null) say(`  ${subject.who.name}: cannot, ${cannot}`);
+  for (const { subject, cannot } of entries) if (cannot !== null) say(`  ${subject.who.name}: cannot, ${cannot}`);
   await calibrate(bench, workload, entries, progress);
   for (let rep = 1; rep <= repetitions; rep++) {
     for (const entry of rep % 2 === 1 ? entries : entries.toReversed())
@@ -82,9 +74,7 @@ async function probe(
   entry: Entry,
 ): Promise<number | null> {
   const measured = (tasks: number): Promise<Sample | null> =>
-    attempt(bench, entry, () =>
-      entry.subject.measure(bench, tasks, probeDeadlineMs(bench.seconds)),
-    );
+    attempt(bench, entry, () => entry.subject.measure(bench, tasks, probeDeadlineMs(bench.seconds)));
   const first = await measured(Math.max(PROBE_TASKS, multipleOf));
   if (first === null || !isTooShort(first, bench.seconds)) return first?.value ?? null;
   const second = await measured(tasksFor(first.value, bench.seconds / 2, { multipleOf }));
@@ -110,17 +100,11 @@ async function measure(
   if (sample === null) return;
   entry.samples.push(sample);
   const facts = factsOf(sample);
-  say(
-    `  ${progress.text()}  ${turn}  ${entry.subject.who.name}: ${pretty(sample.value)} ${unit}${facts}`,
-  );
+  say(`  ${progress.text()}  ${turn}  ${entry.subject.who.name}: ${pretty(sample.value)} ${unit}${facts}`);
 }
 
 /** One subject that fails must not take the whole run with it; what it has so far is void. */
-async function attempt(
-  { interrupted }: Bench,
-  entry: Entry,
-  work: () => Promise<Sample>,
-): Promise<Sample | null> {
+async function attempt({ interrupted }: Bench, entry: Entry, work: () => Promise<Sample>): Promise<Sample | null> {
   try {
     return await work();
   } catch (e) {

@@ -76,11 +76,7 @@ async function onServer(options: Options, chosen: readonly Workload[]): Promise<
   }
 }
 
-async function measureAll(
-  options: Options,
-  stores: Stores,
-  chosen: readonly Workload[],
-): Promise<Result[]> {
+async function measureAll(options: Options, stores: Stores, chosen: readonly Workload[]): Promise<Result[]> {
   const bench = benchOf(options, stores);
   const measurements = measurementsOf(chosen, options.repetitions);
   say(`${chosen.length} workloads, ${measurements} measurements with their probes`);
@@ -117,9 +113,7 @@ function announce(options: Options, server: Server, { version }: Databases): voi
   const settings = Object.entries(SETTINGS).map(([name, value]) => `${name} ${value}`);
   say(`${server.about}, version ${version}`);
   if (options.url === null) say(settings.join(", "));
-  say(
-    `Node ${process.version}, compiled JavaScript, ${options.repetitions} repetitions of about ${options.seconds} s`,
-  );
+  say(`Node ${process.version}, compiled JavaScript, ${options.repetitions} repetitions of about ${options.seconds} s`);
   if (options.quick) say("--quick: shows that it works; its numbers prove nothing");
 }
 

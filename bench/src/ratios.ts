@@ -62,8 +62,6 @@ function subjectOf(base: Base): Base {
 }
 
 function medianOf({ samples }: Row, baseAt: (rep: number) => number): number | undefined {
-  const ratios = samples
-    .map(({ value }, rep) => value / baseAt(rep))
-    .filter((ratio) => Number.isFinite(ratio));
+  const ratios = samples.map(({ value }, rep) => value / baseAt(rep)).filter((ratio) => Number.isFinite(ratio));
   return ratios.length === 0 ? undefined : median(ratios);
 }

@@ -24,17 +24,11 @@ export function resultsOf(workload: Workload, entries: readonly Entry[]): Result
   }));
   return [
     ...viewed(main, entries, (sample) => sample.value),
-    ...views.flatMap(({ view, fact }) =>
-      viewed(view, entries, (sample) => sample.facts[fact] ?? Number.NaN),
-    ),
+    ...views.flatMap(({ view, fact }) => viewed(view, entries, (sample) => sample.facts[fact] ?? Number.NaN)),
   ];
 }
 
-function viewed(
-  view: View,
-  entries: readonly Entry[],
-  valueOf: (sample: Sample) => number,
-): Result[] {
+function viewed(view: View, entries: readonly Entry[], valueOf: (sample: Sample) => number): Result[] {
   const rows = entries.map((entry) => rowOf(entry, valueOf));
   return entries.map((entry, i) => resultOf(view, entry, rows[i]!, rows));
 }

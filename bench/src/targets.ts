@@ -6,13 +6,7 @@ export interface Target {
   readonly subject: string;
   /** A ratio, the value itself, or the name of a fact. */
   readonly of:
-    | keyof Ratios
-    | "value"
-    | "inversions"
-    | "overlaps"
-    | "handOverMs"
-    | "shareMinPercent"
-    | "shareMaxPercent";
+    keyof Ratios | "value" | "inversions" | "overlaps" | "handOverMs" | "shareMinPercent" | "shareMaxPercent";
   readonly atLeast?: number;
   readonly atMost?: number;
 }

@@ -48,8 +48,7 @@ export type Sizing =
   | { readonly by: "rate"; readonly perSecond: number };
 
 /** A subject of the same workload, or a number that theory gives. */
-export type Base =
-  { readonly subject: string } | { readonly ideal: number; readonly words: string } | null;
+export type Base = { readonly subject: string } | { readonly ideal: number; readonly words: string } | null;
 
 /** One more result from the same measurements. */
 export interface Reading {

@@ -8,10 +8,7 @@ export function acceptedTwice({ history, findings, clock }: Case): void {
     task.accepted.forEach(({ at, state }, i) => {
       while ((task.retrying[retried] ?? Infinity) <= at) retried++;
       if (i > retried)
-        findings.add(
-          "acceptedTwice",
-          () => `${named(task)} got outcome number ${i + 1} (${state}) at ${clock(at)}`,
-        );
+        findings.add("acceptedTwice", () => `${named(task)} got outcome number ${i + 1} (${state}) at ${clock(at)}`);
     });
   }
 }

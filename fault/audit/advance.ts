@@ -27,8 +27,7 @@ function there({ findings }: Case, flow: Flow): boolean {
   if (atRest.length > 1 || (withdrawn && atRest.length > 0))
     findings.add(
       "neverEnqueued",
-      () =>
-        `flow ${name} was ${withdrawn ? "withdrawn" : "started once"}, and there are ${atRest.length}`,
+      () => `flow ${name} was ${withdrawn ? "withdrawn" : "started once"}, and there are ${atRest.length}`,
     );
   // A fan-out of a handler is not there before its handler has asked for it.
   if (acknowledged && parent === null && atRest.length === 0)
@@ -46,10 +45,7 @@ function once({ findings }: Case, flow: Flow, { policy }: FlowNode, tasks: reado
     const retries = flow.retrying.filter((asked) => asked <= at(task)).length;
     const before = outcomeOf([byTime[i]!])?.at ?? Infinity;
     if (retries <= i || before > at(task))
-      findings.add(
-        kind,
-        () => `${flow.name}: ${named(task)} was made beside task ${byTime[i]!.id}`,
-      );
+      findings.add(kind, () => `${flow.name}: ${named(task)} was made beside task ${byTime[i]!.id}`);
   });
 }
 
@@ -114,24 +110,18 @@ function hears(on: Case, flow: Flow, task: Task, heard: Heard, at: number): void
     if (JSON.stringify(told) !== expected)
       on.findings.add(
         "heardWrong",
-        () =>
-          `${named(task)} was told that ${name} came to ${JSON.stringify(told)}, not ${expected}`,
+        () => `${named(task)} was told that ${name} came to ${JSON.stringify(told)}, not ${expected}`,
       );
   }
 }
 
 /** A handler that fanned out goes on when all its items are over, and with what they came to. */
 function resumed(on: Case, flow: Flow): void {
-  for (const { task, end, ...run } of tasksOf(on.history, flow.parent!).flatMap(
-    ({ runs }) => runs,
-  )) {
+  for (const { task, end, ...run } of tasksOf(on.history, flow.parent!).flatMap(({ runs }) => runs)) {
     if (end?.heard === undefined || on.trial.judged[run.n]!.zombie) continue;
     const early = flow.nodes.find((node) => !isOver(on, flow, node, "end", end.at));
     if (early !== undefined)
-      on.findings.add(
-        "startedTooSoon",
-        () => `${named(task)} went on before ${early.name} was over`,
-      );
+      on.findings.add("startedTooSoon", () => `${named(task)} went on before ${early.name} was over`);
     hears(on, flow, task, end.heard, end.at);
   }
 }

@@ -13,9 +13,7 @@ export function attemptsBurnt(on: Case): void {
 }
 
 function burnt({ trial, findings, clock }: Case, task: Task): void {
-  const failures = task.runs
-    .flatMap((run) => failureAt(run, trial.of(run).stop) ?? [])
-    .toSorted((a, b) => a - b);
+  const failures = task.runs.flatMap((run) => failureAt(run, trial.of(run).stop) ?? []).toSorted((a, b) => a - b);
   let [failed, accepted, used] = [0, 0, 0];
   for (const run of task.runs) {
     const { start, doubtfulStart } = trial.of(run);
@@ -30,8 +28,7 @@ function burnt({ trial, findings, clock }: Case, task: Task): void {
     if (attempt > most && !doubtfulStart)
       findings.add(
         "attemptsBurnt",
-        () =>
-          `${named(task)} started attempt ${attempt} at ${clock(start)}, after ${most - 1} failed ones`,
+        () => `${named(task)} started attempt ${attempt} at ${clock(start)}, after ${most - 1} failed ones`,
       );
   }
 }

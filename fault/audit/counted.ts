@@ -23,10 +23,8 @@ export function miscounted({ history, findings, clock }: Case): Counted {
     let last: Numbers = { completed: 0, unconfirmed: 0 };
     for (const scrape of past.scrapes) {
       const now = numbersOf(scrape.text);
-      const wrong =
-        now === null ? `told ${scrape.text || "nothing"}` : complaint(now, last, times, scrape);
-      if (wrong !== null)
-        findings.add("miscounted", () => `${past.name} ${wrong}, at ${clock(scrape.at)}`);
+      const wrong = now === null ? `told ${scrape.text || "nothing"}` : complaint(now, last, times, scrape);
+      if (wrong !== null) findings.add("miscounted", () => `${past.name} ${wrong}, at ${clock(scrape.at)}`);
       last = now ?? last;
     }
     counted.scrapes += past.scrapes.length;

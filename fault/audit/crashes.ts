@@ -28,15 +28,9 @@ export function unseenCrashes(on: Case, task: Task, after: number, until: number
   const { trial, history, terms } = on;
   const known = new Set(task.runs.map(({ past }) => past));
   const mayHave = (past: Past): boolean =>
-    past.deaths.some(
-      (at) => at > after && at < until && trial.announced(past, at - terms.leaseMs, at),
-    ) ||
+    past.deaths.some((at) => at > after && at < until && trial.announced(past, at - terms.leaseMs, at)) ||
     past.windows.some(
-      (window) =>
-        STOOD_STILL.has(window.what) &&
-        trial.isLong(window) &&
-        window.to > after &&
-        window.from < until,
+      (window) => STOOD_STILL.has(window.what) && trial.isLong(window) && window.to > after && window.from < until,
     );
   const workers = new Set(history.runs.map(({ past }) => past));
   return [...workers].filter((past) => !known.has(past) && mayHave(past)).length;
@@ -65,11 +59,7 @@ function stoodStill({ trial }: Case, run: Run, until: number): boolean {
   const first = start - (doubtfulStart ? trial.lateMs : 0);
   const inHand = ({ from, to }: Window): boolean => first <= to && stop >= from - trial.lateMs;
   return run.past.windows.some(
-    (window) =>
-      STOOD_STILL.has(window.what) &&
-      window.from <= until &&
-      trial.isLong(window) &&
-      inHand(window),
+    (window) => STOOD_STILL.has(window.what) && window.from <= until && trial.isLong(window) && inHand(window),
   );
 }
 

@@ -39,8 +39,7 @@ function doubled(on: Case, task: Task, again: Tally): void {
 function after({ findings, clock }: Case, { run, start }: Judged): void {
   findings.add(
     "ranTwiceWithoutCause",
-    () =>
-      `${named(run.task)} started at ${clock(start)} on ${run.line.process}, after its outcome was recorded`,
+    () => `${named(run.task)} started at ${clock(start)} on ${run.line.process}, after its outcome was recorded`,
   );
 }
 

@@ -18,10 +18,7 @@ export function early(on: Case): void {
     // Once it was due it may start, also when the clock was set back since.
     const now = latestReading(history.jumps, Math.min(offered, line.at), line.at);
     if (now < runAt)
-      findings.add(
-        "early",
-        () => `${named(task)} started at ${clock(line.at)}, ${Math.ceil(runAt - now)} ms early`,
-      );
+      findings.add("early", () => `${named(task)} started at ${clock(line.at)}, ${Math.ceil(runAt - now)} ms early`);
   }
   for (const task of history.tasks.values()) {
     const runs = task.runs.map((run) => trial.of(run)).filter((one) => !one.doubtfulStart);
@@ -35,10 +32,6 @@ function snoozed({ trial, findings, clock }: Case, before: Judged, one: Judged):
   // A snooze that was never recorded, because its process died or could not say it, binds nobody.
   const gone = run.past.deaths.some((at) => at >= stop && at <= one.start);
   const retried = run.task.retrying.some((at) => at >= stop && at <= one.start);
-  if (gone || retried || before.sureUntil < stop || trial.disturbed(run.past, stop, one.start))
-    return;
-  findings.add(
-    "early",
-    () => `${named(run.task)} started at ${clock(one.start)}, before its snooze was over`,
-  );
+  if (gone || retried || before.sureUntil < stop || trial.disturbed(run.past, stop, one.start)) return;
+  findings.add("early", () => `${named(run.task)} started at ${clock(one.start)}, before its snooze was over`);
 }

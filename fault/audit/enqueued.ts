@@ -14,10 +14,7 @@ export function neverEnqueued({ history, findings }: Case): void {
     // Of a part of a flow there may be another task when the flow was retried: see advance.
     if (parts.has(tag)) continue;
     if (lines.length > 0 && tasks.size > Math.max(1, lines.length - withdrawn))
-      findings.add(
-        "neverEnqueued",
-        () => `${tag} was offered once, but became ${[...tasks].join(", ")}`,
-      );
+      findings.add("neverEnqueued", () => `${tag} was offered once, but became ${[...tasks].join(", ")}`);
   }
 }
 

@@ -16,8 +16,7 @@ export function tasksOf({ offers, tasks }: History, tag: string): Task[] {
 export function outcomeOf(tasks: readonly Task[], until = Infinity): Outcome | null {
   let last: Outcome | null = null;
   for (const { accepted } of tasks)
-    for (const outcome of accepted)
-      if (outcome.at <= until && outcome.at >= (last?.at ?? -Infinity)) last = outcome;
+    for (const outcome of accepted) if (outcome.at <= until && outcome.at >= (last?.at ?? -Infinity)) last = outcome;
   return last;
 }
 
@@ -50,11 +49,7 @@ function spread(
 }
 
 /** For each time it was cancelled: another that had not succeeded, since the last retry. The first has none to blame. */
-function siblingsBefore(
-  task: Task,
-  tasks: readonly Task[],
-  retrying: readonly number[],
-): readonly number[] {
+function siblingsBefore(task: Task, tasks: readonly Task[], retrying: readonly number[]): readonly number[] {
   const cancelled = task.accepted.filter(({ state }) => state === "cancelled");
   if (cancelled.length === 0) return [];
   const others = tasks.filter((other) => other !== task);
@@ -78,8 +73,7 @@ function add(to: number[], times: readonly number[]): void {
 export function flowCounts({ history, trial }: Case): Flows {
   const all = [...history.flows.values()];
   const tags = new Set(all.flatMap(({ nodes }) => nodes.flatMap((node) => node.tags)));
-  const ended = (state: string): number =>
-    all.filter(({ atRest }) => atRest.includes(state as "failed")).length;
+  const ended = (state: string): number => all.filter(({ atRest }) => atRest.includes(state as "failed")).length;
   const count = (fits: (flow: Flow) => boolean): number => all.filter(fits).length;
   return {
     offered: count(({ nodes }) => nodes.length > 0),

@@ -105,12 +105,7 @@ class Limit {
   #lateUntil = Number.NEGATIVE_INFINITY;
   #since: number;
 
-  constructor(o: {
-    readonly name: string;
-    readonly first: number;
-    readonly since: number;
-    readonly lateMs: number;
-  }) {
+  constructor(o: { readonly name: string; readonly first: number; readonly since: number; readonly lateMs: number }) {
     this.#o = o;
     this.#rule = new Rule(o.first);
     this.#since = o.since;
@@ -125,8 +120,7 @@ class Limit {
     const now = this.#rule.slots;
     if (at > this.#lateUntil) this.#forget();
     // No clock tells which those are, but with what ran they fitted under the number before.
-    const more = (running: number): number =>
-      now < before ? Math.max(0, before - Math.max(now, running)) : 0;
+    const more = (running: number): number => (now < before ? Math.max(0, before - Math.max(now, running)) : 0);
     this.#lateAtFirst += more(0);
     for (const gauge of this.#gauges.values()) gauge.late += more(gauge.running);
     if (now < before) this.#lateUntil = at + this.#o.lateMs;
@@ -180,8 +174,7 @@ class Limit {
 
   #gaugeOf(slot: string): Gauge {
     let gauge = this.#gauges.get(slot);
-    if (gauge === undefined)
-      this.#gauges.set(slot, (gauge = { running: 0, late: this.#lateAtFirst }));
+    if (gauge === undefined) this.#gauges.set(slot, (gauge = { running: 0, late: this.#lateAtFirst }));
     return gauge;
   }
 }

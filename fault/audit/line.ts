@@ -133,8 +133,7 @@ export type Line = { readonly at: number; readonly process: string } & (
     }
   /** As for tasks. */
   | {
-      readonly kind:
-        "flowAcknowledged" | "flowWithdrawn" | "flowCancelling" | "flowRetrying" | "flowNotRetried";
+      readonly kind: "flowAcknowledged" | "flowWithdrawn" | "flowCancelling" | "flowRetrying" | "flowNotRetried";
       readonly flow: string;
     }
   /** At rest: what became of it. */

@@ -8,10 +8,8 @@ import type { Task } from "./history.js";
 export function lost({ history, findings }: Case): void {
   for (const task of history.tasks.values()) {
     if (task.accepted.length === 0) {
-      if (task.acknowledged)
-        findings.add("lost", () => `${named(task)} was acknowledged and has no outcome`);
-      else if (task.runs.length > 0)
-        findings.add("lost", () => `${named(task)} has run and has no outcome`);
+      if (task.acknowledged) findings.add("lost", () => `${named(task)} was acknowledged and has no outcome`);
+      else if (task.runs.length > 0) findings.add("lost", () => `${named(task)} has run and has no outcome`);
     } else if (isUnfinished(task))
       findings.add("lost", () => `${named(task)} was retried by hand and has no outcome since`);
   }

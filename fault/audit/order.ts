@@ -61,10 +61,7 @@ function held(
     if (lower.over !== null && start < lower.over.over)
       findings.add("outOfOrder", () => `${began()} ${lower.over!.place} was over`);
     else if (lower.recorded !== null && start < lower.recorded.recorded)
-      findings.add(
-        "startedBeforeRecorded",
-        () => `${began()} ${lower.recorded!.place} was recorded`,
-      );
+      findings.add("startedBeforeRecorded", () => `${began()} ${lower.recorded!.place} was recorded`);
   }
 }
 
@@ -74,9 +71,7 @@ function placeOf({ trial }: Case, task: Task): Place {
   const ends = runs.flatMap(({ run: { end } }) =>
     end?.how === "completed" || end?.how === "cancelled" ? [end.at] : [],
   );
-  const failures = runs
-    .flatMap(({ run, stop }) => failureAt(run, stop) ?? [])
-    .toSorted((a, b) => a - b);
+  const failures = runs.flatMap(({ run, stop }) => failureAt(run, stop) ?? []).toSorted((a, b) => a - b);
   const failed = failures[(task.claims?.attempts ?? 1) - 1] ?? Infinity;
   const over = Math.min(
     recorded,

@@ -79,6 +79,5 @@ function runsOf({ clock }: Case, task: Task): string {
 function cancelled({ findings }: Case, task: Task, { at }: Of<"accepted">): void {
   const asked = task.cancelling.some((asking) => asking <= at);
   const own = task.runs.some(({ end }) => end?.how === "cancelled" && end.at <= at);
-  if (!asked && !own)
-    findings.add("cancelledWithoutCause", () => `${named(task)} was cancelled, but nobody asked`);
+  if (!asked && !own) findings.add("cancelledWithoutCause", () => `${named(task)} was cancelled, but nobody asked`);
 }

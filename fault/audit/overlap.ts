@@ -17,8 +17,7 @@ export function overlapped({ trial, findings, clock }: Case): void {
     if (beside !== undefined)
       findings.add(
         "overlapped",
-        () =>
-          `${key}: ${named(one.run.task)} started at ${clock(one.start)} beside ${named(beside.run.task)}`,
+        () => `${key}: ${named(one.run.task)} started at ${clock(one.start)} beside ${named(beside.run.task)}`,
       );
     holders.add(one);
   }

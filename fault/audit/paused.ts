@@ -24,10 +24,7 @@ export function pausedStarts({ history, trial, findings, clock }: Case): number 
     if (since === null || doubtfulStart) continue;
     if (start - since <= trial.lateMs || trial.disturbed(run.past, since, start)) late++;
     else
-      findings.add(
-        "pausedStarts",
-        () => `${named(run.task)} started at ${clock(start)}, paused since ${clock(since)}`,
-      );
+      findings.add("pausedStarts", () => `${named(run.task)} started at ${clock(start)}, paused since ${clock(since)}`);
   }
   return late;
 }

@@ -55,8 +55,7 @@ function judge(on: Case, one: Judged, again: number | null, excuses: Excuses): s
   const excuse = excuses.find(one, by, limitMs);
   if (excuse !== null) return excuse;
   on.findings.add("slowRecovery", () => {
-    const late =
-      again === null ? "did not start again" : `started ${Math.round(by - one.diedAt!)} ms later`;
+    const late = again === null ? "did not start again" : `started ${Math.round(by - one.diedAt!)} ms later`;
     return `${named(one.run.task)}: ${one.run.line.process} died with it at ${on.clock(one.diedAt!)}; it ${late}`;
   });
   return null;
@@ -125,16 +124,13 @@ class Excuses {
       if (open !== undefined) open.to = change.at;
       // Open while it is being changed, and from then on if it is lower than at first.
       const lower = change.kind === "changed" && known.rule.slots < first;
-      if (lower || change.kind === "changing")
-        known.windows.push({ from: change.at, to: Infinity, what: name });
+      if (lower || change.kind === "changing") known.windows.push({ from: change.at, to: Infinity, what: name });
     }
     return new Map([...rules].map(([name, { windows }]) => [name, new Windows(windows)]));
   }
 }
 
-function pausesOf(
-  lines: readonly Of<"pausing" | "paused" | "resuming" | "resumed">[],
-): Map<string, Windows> {
+function pausesOf(lines: readonly Of<"pausing" | "paused" | "resuming" | "resumed">[]): Map<string, Windows> {
   const windows = new Map<string, Window[]>();
   for (const { kind, types, at } of lines) {
     for (const type of types) {
@@ -142,8 +138,7 @@ function pausesOf(
       windows.set(type, of);
       const open = of.at(-1)?.to === Infinity ? of.at(-1) : undefined;
       if (kind === "resumed" && open !== undefined) open.to = at;
-      else if (kind === "pausing" && open === undefined)
-        of.push({ from: at, to: Infinity, what: type });
+      else if (kind === "pausing" && open === undefined) of.push({ from: at, to: Infinity, what: type });
     }
   }
   return new Map([...windows].map(([type, of]) => [type, new Windows(of)]));

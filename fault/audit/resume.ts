@@ -32,8 +32,7 @@ export function stalledByClock({ history, trial, terms, findings, clock }: Case)
     if (away.every((windows) => windows.touching(to, first).length === 0))
       findings.add(
         "slowRecovery",
-        () =>
-          `nothing started for ${Math.round(first - to)} ms after the clock was set back at ${clock(to)}`,
+        () => `nothing started for ${Math.round(first - to)} ms after the clock was set back at ${clock(to)}`,
       );
   }
 }

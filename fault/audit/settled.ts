@@ -14,15 +14,10 @@ export function settled(on: Case, flow: Flow): void {
   const atRest = flow.atRest[0]!;
   const states = new Map<string, State>();
   const mayLeaveOut = atRest === "cancelled" || !mustRun(on, flow);
-  for (const node of flow.nodes)
-    states.set(node.name, stateOf(on, flow, node, states, mayLeaveOut));
+  for (const node of flow.nodes) states.set(node.name, stateOf(on, flow, node, states, mayLeaveOut));
   const all = [...states.values()];
   if (all.includes("lost")) return;
-  const due = all.includes("failed")
-    ? "failed"
-    : all.includes("cancelled")
-      ? "cancelled"
-      : "succeeded";
+  const due = all.includes("failed") ? "failed" : all.includes("cancelled") ? "cancelled" : "succeeded";
   const cancelled = atRest === "cancelled" && causeOfCancel(on, flow);
   if (atRest !== due && !cancelled)
     on.findings.add("wrongVerdict", () => `flow ${flow.name} ended as ${atRest}, not as ${due}`);
@@ -51,10 +46,7 @@ function stateOf(
   const ready = node.after.every((name) => isReady(before.get(name)!, node.on));
   if (!ready) {
     if (made > 0)
-      findings.add(
-        "advancedWithoutCause",
-        () => `flow ${flow.name}: ${node.name} ran, though ${toldOf(node, before)}`,
-      );
+      findings.add("advancedWithoutCause", () => `flow ${flow.name}: ${node.name} ran, though ${toldOf(node, before)}`);
     return "skipped";
   }
   if (made === 0 && mayLeaveOut) return "skipped";
@@ -65,8 +57,7 @@ function stateOf(
       node,
       outcomes.map((outcome) => outcome!.state),
     );
-  for (const tag of missing)
-    findings.add("lostItems", () => `${tag} has no outcome, and flow ${flow.name} is over`);
+  for (const tag of missing) findings.add("lostItems", () => `${tag} has no outcome, and flow ${flow.name} is over`);
   return "lost";
 }
 

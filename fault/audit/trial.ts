@@ -65,14 +65,9 @@ export class Trial {
     this.lateMs = leaseMs * LATE;
     this.everybody = new Windows(history.processes.get(EVERYBODY)?.windows ?? []);
     const forward = history.jumps.filter(({ byMs }) => byMs > 0);
-    this.#jumps = new Windows(
-      forward.map(({ from, to }) => ({ from, to: to + this.lateMs, what: "clock" })),
-    );
+    this.#jumps = new Windows(forward.map(({ from, to }) => ({ from, to: to + this.lateMs, what: "clock" })));
     for (const past of history.processes.values()) this.#troubles.set(past, this.#troublesOf(past));
-    this.leasesLost = [...this.#troubles.values()].reduce(
-      (sum, t) => sum + this.#unannounced(t),
-      0,
-    );
+    this.leasesLost = [...this.#troubles.values()].reduce((sum, t) => sum + this.#unannounced(t), 0);
     this.judged = history.runs.map((run) => this.#judge(run));
   }
 
@@ -111,8 +106,7 @@ export class Trial {
 
   #unannounced({ lost, spells }: Troubles): number {
     const shadowMs = this.#leaseMs * SHADOW;
-    return lost.all.filter(({ from, to }) => spells.touching(from - shadowMs, to).length === 0)
-      .length;
+    return lost.all.filter(({ from, to }) => spells.touching(from - shadowMs, to).length === 0).length;
   }
 
   #judge(run: Run): Judged {
@@ -150,8 +144,7 @@ export class Trial {
       // Who claims in the middle of a disturbance has a lease, if perhaps not much of it: then the
       // worker says so itself, unless it is put to sleep as well.
       ends.push(Math.max(spell.from, start) + sureMs);
-      if (spell.from < start)
-        ends.push(...own.touching(start, stop).flatMap(({ from }) => (from > start ? from : [])));
+      if (spell.from < start) ends.push(...own.touching(start, stop).flatMap(({ from }) => (from > start ? from : [])));
     }
     // A clock that is set forward ends all leases at once.
     ends.push(...this.#jumps.touching(start, stop).map(({ from }) => Math.max(from, start)));

@@ -27,10 +27,7 @@ export async function administrator(stage: Stage): Promise<pg.Client> {
 }
 
 /** Does something on a connection of its own; undefined when the server was away. */
-export async function onServer<T>(
-  stage: Stage,
-  work: (client: pg.Client) => Promise<T>,
-): Promise<T | undefined> {
+export async function onServer<T>(stage: Stage, work: (client: pg.Client) => Promise<T>): Promise<T | undefined> {
   return unlessAway(async () => {
     const client = await administrator(stage);
     try {
@@ -65,10 +62,7 @@ export async function insist<T>(work: () => Promise<T>): Promise<T> {
 }
 
 /** Does a thing that must be put back on a connection of its own, again and again while the server is away. */
-export function insistOnServer<T>(
-  stage: Stage,
-  work: (client: pg.Client) => Promise<T>,
-): Promise<T> {
+export function insistOnServer<T>(stage: Stage, work: (client: pg.Client) => Promise<T>): Promise<T> {
   return insist(async () => {
     const client = await administrator(stage);
     try {
@@ -87,8 +81,7 @@ const awayCodes = new Set(["25006", "55P03"]);
 function isAway(e: unknown): boolean {
   if (isSluiceError(e)) return e.code === "database_unavailable" || e.code === "database_busy";
   const code = (e as { code?: unknown } | null)?.code;
-  if (typeof code !== "string" || !/^[0-9A-Z]{5}$/.test(code))
-    return e instanceof Error && isOfDriver(e);
+  if (typeof code !== "string" || !/^[0-9A-Z]{5}$/.test(code)) return e instanceof Error && isOfDriver(e);
   return awayCodes.has(code) || awayClasses.has(code.slice(0, 2));
 }
 

@@ -11,8 +11,7 @@ const claimed = "select count(*)::int as n from sluice.run where claim = $1";
 
 export const freezeInClaim: Fault = {
   name: "freeze-in-claim",
-  about:
-    "SIGSTOP of a worker while its claim is with the server; it hears of it half a lease to 2 later",
+  about: "SIGSTOP of a worker while its claim is with the server; it hears of it half a lease to 2 later",
   disturbs: "worker",
   bite: (stage, random) =>
     stage.fleet.borrow(random, (member) =>
@@ -25,9 +24,7 @@ export const freezeInClaim: Fault = {
 async function freezeAtClaim(stage: Stage, member: Member, forMs: number): Promise<number> {
   let met: Exchange | undefined;
   const fits = (exchange: Exchange): boolean => asksForTasks((met = exchange));
-  const letGo = await within(stage.signal, claimWithinMs, (signal) =>
-    member.proxy.holdReply(fits, signal),
-  );
+  const letGo = await within(stage.signal, claimWithinMs, (signal) => member.proxy.holdReply(fits, signal));
   if (letGo === undefined || met === undefined) return 0;
   try {
     member.freeze();
@@ -58,11 +55,9 @@ const active = `select pid, query_start::text as since from pg_stat_activity
 
 export const freezeBackend: Fault = {
   name: "freeze-backend",
-  about:
-    "SIGSTOP of the server's process inside a worker's step, for less and for more than a lease",
+  about: "SIGSTOP of the server's process inside a worker's step, for less and for more than a lease",
   disturbs: "server",
-  bite: (stage, random) =>
-    stage.disturbing("*", "freeze-backend", async () => (await stopInside(stage, random)) ?? 0),
+  bite: (stage, random) => stage.disturbing("*", "freeze-backend", async () => (await stopInside(stage, random)) ?? 0),
 };
 
 interface Active {

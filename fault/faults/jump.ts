@@ -24,8 +24,7 @@ export const clockForward: Fault = {
 
 export const clockBack: Fault = {
   name: "clock-back",
-  about:
-    "a worker is killed, and the database's clock set back by 1 to 5 minutes before its lease ends",
+  about: "a worker is killed, and the database's clock set back by 1 to 5 minutes before its lease ends",
   disturbs: "server",
   // That is no disturbance which the audit would have to excuse: the tasks come back within a lease and some time.
   bite: (stage, random) =>

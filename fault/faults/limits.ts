@@ -43,25 +43,18 @@ export const limitZero: Fault = {
     withNumber(
       stage,
       (n) => n.used > 0,
-      (n) =>
-        changed(stage, n, 0, () =>
-          seen(stage, n, { forMs: 1_000, toTheEnd: true }, (used) => used === 0),
-        ),
+      (n) => changed(stage, n, 0, () => seen(stage, n, { forMs: 1_000, toTheEnd: true }, (used) => used === 0)),
     ),
 };
 
 export const limitLift: Fault = {
   name: "limit-lift",
-  about:
-    "a full limit is lifted (null), until more are out than it had, and then back to its number",
+  about: "a full limit is lifted (null), until more are out than it had, and then back to its number",
   disturbs: "work",
   bite: (stage) =>
     withNumber(
       stage,
       (n) => n.slots > 0 && n.used >= n.slots,
-      (n) =>
-        changed(stage, n, null, () =>
-          seen(stage, n, { forMs: 2_000, toTheEnd: false }, (used) => used > n.slots),
-        ),
+      (n) => changed(stage, n, null, () => seen(stage, n, { forMs: 2_000, toTheEnd: false }, (used) => used > n.slots)),
     ),
 };

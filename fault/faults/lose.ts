@@ -18,24 +18,18 @@ export const loseClaim: Fault = {
   name: "lose-claim",
   about: `up to ${repliesMax} replies to claims of one worker are lost after their commit`,
   disturbs: "worker",
-  bite: (stage, random) =>
-    stage.fleet.borrow(random, (member) => lose(stage, member.proxy, isClaim)),
+  bite: (stage, random) => stage.fleet.borrow(random, (member) => lose(stage, member.proxy, isClaim)),
 };
 
 export const loseSettle: Fault = {
   name: "lose-settle",
   about: `up to ${repliesMax} replies to settles of one worker are lost after their commit`,
   disturbs: "worker",
-  bite: (stage, random) =>
-    stage.fleet.borrow(random, (member) => lose(stage, member.proxy, isSettle)),
+  bite: (stage, random) => stage.fleet.borrow(random, (member) => lose(stage, member.proxy, isSettle)),
 };
 
 /** One after the other, so that whoever asked has to find out each time. Resolves with how many were lost. */
-async function lose(
-  stage: Stage,
-  proxy: Proxy,
-  fits: (exchange: Exchange) => boolean,
-): Promise<number> {
+async function lose(stage: Stage, proxy: Proxy, fits: (exchange: Exchange) => boolean): Promise<number> {
   return within(stage.signal, withinMs, async (signal) => {
     let lost = 0;
     while (lost < repliesMax && !signal.aborted && (await proxy.loseReply(fits, signal))) lost++;

@@ -22,8 +22,7 @@ const functions = `select pg_get_functiondef(p.oid) as text from pg_proc p
 
 export const migrate: Fault = {
   name: "migrate",
-  about:
-    "`sluice migrate` and two connects wait for the lock of a migration that replaces every function",
+  about: "`sluice migrate` and two connects wait for the lock of a migration that replaces every function",
   disturbs: "work",
   holdsLocks: true,
   bite: async (stage) => {
@@ -82,9 +81,7 @@ async function replaceFunctions(stage: Stage, client: pg.Client): Promise<boolea
   const waitedFor = await untilWaitedFor(stage, client);
   const { rows } = await client.query<{ text: string }>(functions);
   for (const { text } of rows) await client.query(text);
-  await client.query("update sluice.installed set digest = $1 where name = 'ring'", [
-    known[0]!.digest,
-  ]);
+  await client.query("update sluice.installed set digest = $1 where name = 'ring'", [known[0]!.digest]);
   await client.query("commit");
   return waitedFor && rows.length > 0;
 }

@@ -7,8 +7,7 @@ export const blackHole: Fault = {
   name: "black-hole",
   about: "nothing passes between a busy worker and the server, for 2 leases or for less than one",
   disturbs: "worker",
-  bite: (stage, random) =>
-    broken(stage, random, "black-hole", (member) => member.proxy.blackHole()),
+  bite: (stage, random) => broken(stage, random, "black-hole", (member) => member.proxy.blackHole()),
 };
 
 export const halfOpen: Fault = {
@@ -22,12 +21,7 @@ export const halfOpen: Fault = {
 // shows is less.
 const bittenLong = new Set<string>();
 
-function broken(
-  stage: Stage,
-  random: Random,
-  what: string,
-  breakIt: (member: Member) => void,
-): Promise<number> {
+function broken(stage: Stage, random: Random, what: string, breakIt: (member: Member) => void): Promise<number> {
   return stage.fleet.borrow(random, async (member) => {
     if ((await untilBusy(stage, member)) === 0) return 0;
     const chance = random.pick([0.3, 0.7, 2]);

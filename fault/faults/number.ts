@@ -40,10 +40,7 @@ export async function withNumber(
   return found === undefined ? 0 : holding(found.name, () => use(found));
 }
 
-async function find(
-  stage: Stage,
-  fits: (n: LimitNumber) => boolean,
-): Promise<LimitNumber | undefined> {
+async function find(stage: Stage, fits: (n: LimitNumber) => boolean): Promise<LimitNumber | undefined> {
   const end = performance.now() + foundWithinMs;
   while (!stage.signal.aborted && performance.now() < end) {
     const all = (await unlessAway(() => stage.sluice.limits.list())) ?? [];
@@ -72,8 +69,7 @@ function anyOf(fit: readonly LimitNumber[]): LimitNumber {
 function numbersOf({ name, total, perKey, used, usedMax }: LimitStatus): LimitNumber[] {
   const numbers: LimitNumber[] = [];
   if (typeof total === "number") numbers.push({ name, part: "total", slots: total, used });
-  if (typeof perKey === "number")
-    numbers.push({ name, part: "perKey", slots: perKey, used: usedMax ?? 0 });
+  if (typeof perKey === "number") numbers.push({ name, part: "perKey", slots: perKey, used: usedMax ?? 0 });
   return numbers;
 }
 
@@ -117,12 +113,7 @@ interface Looking {
 }
 
 /** 1 if slots in use that fit were seen in this time. */
-export function seen(
-  stage: Stage,
-  n: LimitNumber,
-  looking: Looking,
-  fits: (used: number) => boolean,
-): Promise<number> {
+export function seen(stage: Stage, n: LimitNumber, looking: Looking, fits: (used: number) => boolean): Promise<number> {
   return observed(stage, looking, async () => {
     const status = await stage.sluice.limits.get(n.name);
     return fits(n.part === "total" ? status.used : (status.usedMax ?? 0));

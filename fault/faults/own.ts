@@ -20,9 +20,7 @@ async function withoutLimit(stage: Stage): Promise<number> {
   const slots = terms.limits["own"]!;
   const { sluice } = stage;
   try {
-    const done = await unlessAway(() =>
-      telling(stage, "own", null, () => sluice.limits.remove("own")),
-    );
+    const done = await unlessAway(() => telling(stage, "own", null, () => sluice.limits.remove("own")));
     if (done === undefined) return 0;
     return await observed(stage, looking, async () => (await runningOf(stage, "own")) > slots);
   } finally {

@@ -4,16 +4,7 @@ import type { Claims } from "../audit/line.js";
 import { flowNames } from "../load/flows.js";
 import { offerOf, startFlow, withdrawalOf } from "../load/flow-offer.js";
 import { planFlow } from "../load/flow-plan.js";
-import {
-  contracts,
-  groups,
-  groupTypes,
-  keysOf,
-  limitsOf,
-  typeNames,
-  type TypeName,
-  type Work,
-} from "../load/terms.js";
+import { contracts, groups, groupTypes, keysOf, limitsOf, typeNames, type TypeName, type Work } from "../load/terms.js";
 import type { Random } from "../random.js";
 import type { Fault, Stage } from "../stage.js";
 import { onServer } from "./administrator.js";
@@ -35,24 +26,18 @@ export const lateRollbackEnqueue: Fault = {
   bite: async (stage, random) => {
     const bite = ++bites;
     const lines = await linesOf(stage);
-    const works = Array.from({ length: tasksMax }, (_, n) =>
-      workOf(random, `rollback/${bite}-${n}`, lines),
-    );
+    const works = Array.from({ length: tasksMax }, (_, n) => workOf(random, `rollback/${bite}-${n}`, lines));
     const flow = planFlow(random.pick(flowNames), `rollback/${bite}-f`, random);
     await stage.log.write([
       ...works.map((work) => ({ kind: "offered", ...claimsOf(work) }) as const),
       ...offerOf(flow),
     ]);
     const enqueued = await rolledBack(stage, random, async (client) => {
-      for (const work of works)
-        await stage.sluice.enqueue(contracts[work.type as TypeName], work, { tx: client });
+      for (const work of works) await stage.sluice.enqueue(contracts[work.type as TypeName], work, { tx: client });
       await startFlow(stage.sluice, flow, client);
       return works.length;
     });
-    await stage.log.write([
-      ...works.map(({ tag }) => ({ kind: "withdrawn", tag }) as const),
-      ...withdrawalOf(flow),
-    ]);
+    await stage.log.write([...works.map(({ tag }) => ({ kind: "withdrawn", tag }) as const), ...withdrawalOf(flow)]);
     return enqueued;
   },
 };
@@ -103,11 +88,7 @@ export const lateRollbackCancel: Fault = {
 };
 
 /** Does it in a transaction that is rolled back late: by us, or by a server that goes away. */
-async function rolledBack(
-  stage: Stage,
-  random: Random,
-  work: (client: pg.Client) => Promise<number>,
-): Promise<number> {
+async function rolledBack(stage: Stage, random: Random, work: (client: pg.Client) => Promise<number>): Promise<number> {
   const forMs = random.between(1_000, 2_000);
   const done = await onServer(stage, async (client) => {
     await client.query("begin");

@@ -35,9 +35,7 @@ export const restart: Fault = {
     }),
 };
 
-async function startOf(client: {
-  query(text: string): Promise<{ rows: unknown[] }>;
-}): Promise<string> {
+async function startOf(client: { query(text: string): Promise<{ rows: unknown[] }> }): Promise<string> {
   const { rows } = await client.query("select pg_postmaster_start_time()::text as at");
   return (rows[0] as { at: string }).at;
 }

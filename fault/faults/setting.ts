@@ -32,11 +32,7 @@ export const readOnly: Fault = {
   about: "default_transaction_read_only for 1 to 2 s, as on a server that is being failed over",
   disturbs: "server",
   bite: (stage, random) =>
-    during(
-      stage,
-      { name: "default_transaction_read_only", value: "on", forMs: random.between(1_000, 2_000) },
-      "25006",
-    ),
+    during(stage, { name: "default_transaction_read_only", value: "on", forMs: random.between(1_000, 2_000) }, "25006"),
 };
 
 export const statementTimeout: Fault = {
@@ -44,9 +40,5 @@ export const statementTimeout: Fault = {
   about: "statements are cancelled after 1 to 10 ms, for a second",
   disturbs: "server",
   bite: (stage, random) =>
-    during(
-      stage,
-      { name: "statement_timeout", value: `${random.between(1, 10)}`, forMs: 1_000 },
-      "57014",
-    ),
+    during(stage, { name: "statement_timeout", value: `${random.between(1, 10)}`, forMs: 1_000 }, "57014"),
 };

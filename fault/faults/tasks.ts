@@ -29,9 +29,7 @@ export const cancel: Fault = {
   bite: async (stage, random) => {
     const ids = await openTasks(stage, random.between(50, 150));
     await stage.log.write(ids.map((task) => ({ kind: "cancelling", task })));
-    const answers = await each(ids, (id) =>
-      unlessAway(() => stage.sluice.task(id).cancel({ reason: "mass cancel" })),
-    );
+    const answers = await each(ids, (id) => unlessAway(() => stage.sluice.task(id).cancel({ reason: "mass cancel" })));
     return answers.filter((answer) => answer === "cancelled" || answer === "asked").length;
   },
 };

@@ -34,11 +34,7 @@ class Stage {
   }
 
   /** Makes what is to be done, then lets a worker do it; `made` is whether making counts. */
-  async rate(
-    tasks: number,
-    make: (sluice: Sluice) => Promise<unknown>,
-    made: boolean,
-  ): Promise<number> {
+  async rate(tasks: number, make: (sluice: Sluice) => Promise<unknown>, made: boolean): Promise<number> {
     this.#ended = 0;
     const begun = performance.now();
     await make(this.#sluice);
@@ -141,17 +137,13 @@ export const flowFigures: readonly Figure[] = [
       return { ok: ratio >= 0.4, seen: words };
     },
   ),
-  figure(
-    "siblings",
-    "an item costs no more among 100,000 than among 1,000 (at most 1.25x)",
-    async (stage, tell) => {
-      const rates: number[] = [];
-      for (const items of SIBLINGS) {
-        rates.push(await stage.rate(items, startFanOut(items), true));
-        tell(`${items} items: ${perSecond(rates.at(-1)!)}`);
-      }
-      const words = SIBLINGS.map((n, i) => `${n}: ${perSecond(rates[i]!)}`).join(", ");
-      return { ok: rates[0]! / rates.at(-1)! <= 1.25, seen: words };
-    },
-  ),
+  figure("siblings", "an item costs no more among 100,000 than among 1,000 (at most 1.25x)", async (stage, tell) => {
+    const rates: number[] = [];
+    for (const items of SIBLINGS) {
+      rates.push(await stage.rate(items, startFanOut(items), true));
+      tell(`${items} items: ${perSecond(rates.at(-1)!)}`);
+    }
+    const words = SIBLINGS.map((n, i) => `${n}: ${perSecond(rates[i]!)}`).join(", ");
+    return { ok: rates[0]! / rates.at(-1)! <= 1.25, seen: words };
+  }),
 ];

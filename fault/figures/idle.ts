@@ -45,9 +45,7 @@ function processTime(pid: number): { ms: number; parent: number } {
 function familyMs(pid: number): number {
   const pids = readdirSync("/proc").filter((name) => /^\d+$/.test(name));
   const children = pids.map(Number).map(processTime);
-  const sum = children
-    .filter(({ parent }) => parent === pid)
-    .reduce((ms, child) => ms + child.ms, 0);
+  const sum = children.filter(({ parent }) => parent === pid).reduce((ms, child) => ms + child.ms, 0);
   return processTime(pid).ms + sum;
 }
 
@@ -150,8 +148,7 @@ export const idleFigures: readonly Figure[] = [
       }
       const ok = costs.every(
         (cost) =>
-          cost.statementsPerSecond <= STATEMENTS_MAX &&
-          cost.nodePercent + cost.serverPercent <= CPU_PERCENT_MAX,
+          cost.statementsPerSecond <= STATEMENTS_MAX && cost.nodePercent + cost.serverPercent <= CPU_PERCENT_MAX,
       );
       return { ok, seen: costs.map(told).join("; "), command: "npm run figures -- idle" };
     },

@@ -8,8 +8,7 @@ const P99_RATIO_MAX = 3;
 export const heavyFigures: readonly Figure[] = [
   {
     name: "snapshot",
-    target:
-      "a million tasks queued and a snapshot held for a minute: claim p99 at most 3x without it",
+    target: "a million tasks queued and a snapshot held for a minute: claim p99 at most 3x without it",
     measure: async (tell) => {
       const { calmMs, heldMs, tasksPerSecond, deadRows } = await snapshotFigures(tell);
       const rows = deadRows.toLocaleString("en-US");

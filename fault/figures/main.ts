@@ -55,8 +55,7 @@ process.exitCode = rows.every(({ ok }) => ok) ? 0 : 1;
 
 function table(of: readonly Row[]): string {
   const lines = of.map(
-    ({ target, seen, ok, command: again }) =>
-      `| ${target} | ${ok ? "" : "**missed:** "}${seen} | \`${again}\` |`,
+    ({ target, seen, ok, command: again }) => `| ${target} | ${ok ? "" : "**missed:** "}${seen} | \`${again}\` |`,
   );
   return ["| to reach | seen | command |", "|---|---|---|", ...lines, ""].join("\n");
 }

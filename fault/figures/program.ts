@@ -25,8 +25,7 @@ export function lastLineOf<T>(file: string, call: Call = {}): Promise<T> {
   return new Promise((resolve, reject) => {
     child.once("error", reject);
     child.once("close", (code, signal) => {
-      if (code !== null && codes.includes(code))
-        resolve(JSON.parse(said.trimEnd().split("\n").at(-1) ?? "") as T);
+      if (code !== null && codes.includes(code)) resolve(JSON.parse(said.trimEnd().split("\n").at(-1) ?? "") as T);
       else reject(new Error(`${file} ended with ${code ?? signal}`));
     });
   });

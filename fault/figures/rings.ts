@@ -104,10 +104,7 @@ async function costOf(workers: number): Promise<RingCost> {
   pool.on("error", () => {});
   const tally = new Tally();
   const onSettled = (tasks: number): void => tally.add(tasks);
-  const fleet = Array.from(
-    { length: workers },
-    () => new SleepingWorker(server.url, pool, onSettled),
-  );
+  const fleet = Array.from({ length: workers }, () => new SleepingWorker(server.url, pool, onSettled));
   let poll: NodeJS.Timeout | undefined;
   try {
     await sluice.sync([job]);

@@ -22,19 +22,13 @@ export function offerOf(plan: FlowPlan): Unstamped[] {
   const parent = plan.name === "map" ? parentOf(plan).work : null;
   const works = parent === null ? plan.works : [parent, ...plan.works];
   const flow = { kind: "flowOffered", flow: plan.tag, parent: parent?.tag ?? null } as const;
-  return [
-    { ...flow, nodes: plan.nodes },
-    ...works.map((work) => ({ kind: "offered", ...claimsOf(work) }) as const),
-  ];
+  return [{ ...flow, nodes: plan.nodes }, ...works.map((work) => ({ kind: "offered", ...claimsOf(work) }) as const)];
 }
 
 /** The transaction was rolled back. */
 export function withdrawalOf(plan: FlowPlan): Unstamped[] {
   const tags = [...plan.works.map(({ tag }) => tag), ...(plan.name === "map" ? [plan.tag] : [])];
-  return [
-    { kind: "flowWithdrawn", flow: plan.tag },
-    ...tags.map((tag) => ({ kind: "withdrawn", tag }) as const),
-  ];
+  return [{ kind: "flowWithdrawn", flow: plan.tag }, ...tags.map((tag) => ({ kind: "withdrawn", tag }) as const)];
 }
 
 /** Starts it, or enqueues the task that makes it. Returns the task's id. */

@@ -42,11 +42,7 @@ class Draft {
   }
 
   /** `fails`: how many of them fail for good, at most. */
-  each(
-    name: string,
-    type: PartName,
-    o: { slots: number; size: number; fails: number } & Partial<FlowNode>,
-  ): void {
+  each(name: string, type: PartName, o: { slots: number; size: number; fails: number } & Partial<FlowNode>): void {
     const { slots, size, fails, ...about } = o;
     const window = windowOf(slots, this.#tag, name);
     const failing = new Set(

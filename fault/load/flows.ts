@@ -44,8 +44,7 @@ export const LINKS = ["l1", "l2", "l3", "l4", "l5", "l6", "l7", "l8", "l9", "l10
 const chainOf = (links: number) =>
   workflow(`chain-${links}`, inputOf<(typeof LINKS)[number]>(), (w, { works }) => {
     w.sequence("chain", (s) => {
-      for (const [n, name] of LINKS.slice(0, links).entries())
-        s.task(name, parts[linkAt(n)], { work: works[name] });
+      for (const [n, name] of LINKS.slice(0, links).entries()) s.task(name, parts[linkAt(n)], { work: works[name] });
     });
   });
 

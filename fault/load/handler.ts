@@ -13,12 +13,7 @@ const REASONS: Readonly<Record<string, string>> = {
 };
 
 /** Returns its claim: what is recorded tells under which claim it ran. */
-export async function handle(
-  log: LogWriter,
-  work: Work,
-  ctx: TaskContext,
-  heard?: Heard,
-): Promise<string> {
+export async function handle(log: LogWriter, work: Work, ctx: TaskContext, heard?: Heard): Promise<string> {
   const ear = new Ear(ctx.signal);
   await begin(log, work, ctx, heard);
   if (transactional.includes(work.type)) return book(log, work, ctx, ear);

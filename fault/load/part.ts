@@ -9,9 +9,7 @@ import { partNames, parts, type Part } from "./parts.js";
 export function partHandlers(log: LogWriter, during: <T>(work: () => Promise<T>) => Promise<T>) {
   return partNames.map((name) =>
     parts[name].handle((part, ctx) =>
-      during(() =>
-        name === "parent" ? fanOut(log, part, ctx) : handle(log, part.work, ctx, part.heard),
-      ),
+      during(() => (name === "parent" ? fanOut(log, part, ctx) : handle(log, part.work, ctx, part.heard))),
     ),
   );
 }

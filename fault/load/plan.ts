@@ -1,14 +1,6 @@
 // Which tasks a producer makes. Everything comes from its seed.
 import type { Random } from "../random.js";
-import {
-  contracts,
-  groups,
-  groupTypes,
-  keysOf,
-  limitsOf,
-  type TypeName,
-  type Work,
-} from "./terms.js";
+import { contracts, groups, groupTypes, keysOf, limitsOf, type TypeName, type Work } from "./terms.js";
 
 /** Tasks of one type that are offered together. */
 export interface Batch {
@@ -72,12 +64,7 @@ export class Plan {
   #nextGroup: number;
 
   /** `now`: the time by the database's clock. */
-  constructor(
-    producer: string,
-    random: Random,
-    types: readonly TypeName[],
-    now: () => number = Date.now,
-  ) {
+  constructor(producer: string, random: Random, types: readonly TypeName[], now: () => number = Date.now) {
     this.#now = now;
     this.#producer = producer;
     this.#random = random;
@@ -92,10 +79,7 @@ export class Plan {
     if (this.#floods.length === 0 || !due) return null;
     const type = this.#floods[this.#flooded++ % this.#floods.length]!;
     // Group after group, so that all of them are seen soon.
-    const names = Array.from(
-      { length: FLOOD_GROUPS },
-      () => groups[this.#nextGroup++ % groups.length]!.name,
-    );
+    const names = Array.from({ length: FLOOD_GROUPS }, () => groups[this.#nextGroup++ % groups.length]!.name);
     const about = { orderKey: null, runAt: null };
     const works = Array.from({ length: FLOOD_TASKS_EACH }, () =>
       names.map((name) => this.#work(type, name, about)),

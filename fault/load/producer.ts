@@ -5,13 +5,7 @@ import { LogWriter } from "../log.js";
 import { randomOf } from "../random.js";
 import { FlowOffers } from "./flow-offer.js";
 import { Offers } from "./offer.js";
-import {
-  endWithHarness,
-  ordersText,
-  Reporter,
-  type ProducerOrders,
-  type ToProcess,
-} from "./orders.js";
+import { endWithHarness, ordersText, Reporter, type ProducerOrders, type ToProcess } from "./orders.js";
 import { patiently } from "./patiently.js";
 import { Plan } from "./plan.js";
 

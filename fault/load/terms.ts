@@ -110,11 +110,7 @@ export type TypeName = keyof typeof contracts;
 export const typeNames = Object.keys(contracts) as TypeName[];
 
 /** Every limit that counts a task, as the log names them. A type's own limit goes by its name: a fault may give it one. */
-export function limitsOf(
-  name: TypeName,
-  key: string | null,
-  otherKey: string | null = null,
-): string[] {
+export function limitsOf(name: TypeName, key: string | null, otherKey: string | null = null): string[] {
   if (groupTypes.includes(name)) return [...(key === null ? [] : [key]), name];
   return slotsOf(contracts[name], key, otherKey);
 }

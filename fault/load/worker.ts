@@ -2,13 +2,7 @@
 import { Sluice, type Logger, type Worker } from "../../src/index.js";
 import { LogWriter } from "../log.js";
 import { handle } from "./handler.js";
-import {
-  endWithHarness,
-  ordersText,
-  Reporter,
-  type ToProcess,
-  type WorkerOrders,
-} from "./orders.js";
+import { endWithHarness, ordersText, Reporter, type ToProcess, type WorkerOrders } from "./orders.js";
 import { counters } from "../scraper.js";
 import { partHandlers } from "./part.js";
 import { partNames } from "./parts.js";
@@ -69,16 +63,13 @@ process.on("message", (message: ToProcess) => {
   if (message.do === "block") block(message.ms);
 });
 const log = await LogWriter.open(orders.logUrl, orders.name);
-const sluice = await patiently(() =>
-  Sluice.connect({ url: orders.url, migrate: false, apiConnections: 1, logger }),
-);
+const sluice = await patiently(() => Sluice.connect({ url: orders.url, migrate: false, apiConnections: 1, logger }));
 
 process.once("SIGTERM", () => {
   reporter.tell({ stoppedWith: inHand });
   void (async () => {
     await sluice.close({ graceMs: GRACE_MS });
-    if (worker !== null)
-      await log.write([{ kind: "scraped", text: counters(await worker.metrics()), last: true }]);
+    if (worker !== null) await log.write([{ kind: "scraped", text: counters(await worker.metrics()), last: true }]);
     await log.close();
     process.exit(0);
   })();

@@ -32,8 +32,7 @@ export function openDisk(path: string, sizeMb: number): Disk {
   };
 }
 
-export const NO_SMALL_DISK =
-  "a disk can be filled only where a tmpfs can be mounted (as root on Linux)";
+export const NO_SMALL_DISK = "a disk can be filled only where a tmpfs can be mounted (as root on Linux)";
 
 function mount(path: string, sizeMb: number): boolean {
   if (process.platform !== "linux" || process.getuid?.() !== 0) return false;

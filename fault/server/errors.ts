@@ -80,8 +80,7 @@ export class ErrorCount {
       if (code !== undefined) this.#counts.set(code, (this.#counts.get(code) ?? 0) + 1);
       if (MESSAGE.test(line)) this.#closeDeadlock();
       if (code === DEADLOCK) this.#deadlock = [line];
-      else if ((this.#deadlock?.length ?? DEADLOCK_LINES_MAX) < DEADLOCK_LINES_MAX)
-        this.#deadlock!.push(line);
+      else if ((this.#deadlock?.length ?? DEADLOCK_LINES_MAX) < DEADLOCK_LINES_MAX) this.#deadlock!.push(line);
     }
   }
 

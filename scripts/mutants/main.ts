@@ -53,22 +53,17 @@ async function killAll(trees: readonly Tree[], guards: readonly Guard[]): Promis
 async function sql(tree: Tree): Promise<void> {
   const results = await tree.run(["test/postgres/mutants.test.ts"], [""], LONG_RUN_MS_MAX);
   if (results.length === 0) tell("SQL", "its test did not load, or did not end in time");
-  for (const { title, status } of results)
-    tell(`SQL: ${title}`, status === "passed" ? null : `its test has ${status}`);
+  for (const { title, status } of results) tell(`SQL: ${title}`, status === "passed" ? null : `its test has ${status}`);
 }
 
 const chosen = ({ name }: Guard): boolean => only.length === 0 || only.includes(name);
 const guards = guardsBelow(root).filter(chosen);
 const directory = mkdtempSync(join(tmpdir(), "sluice-mutants-"));
 const settings = { fsync: "off", synchronous_commit: "off", full_page_writes: "off" };
-const server =
-  process.env["DATABASE_URL"] === undefined ? await startEmbedded({ settings }) : undefined;
+const server = process.env["DATABASE_URL"] === undefined ? await startEmbedded({ settings }) : undefined;
 try {
   const url = server?.url ?? process.env["DATABASE_URL"]!;
-  const trees = Array.from(
-    { length: AT_ONCE },
-    (_, i) => new Tree(root, join(directory, String(i)), url),
-  );
+  const trees = Array.from({ length: AT_ONCE }, (_, i) => new Tree(root, join(directory, String(i)), url));
   if (only.length === 0) strangers(guards);
   await healthy(trees[0]!, guards);
   await killAll(trees, guards);

@@ -1,6 +1,7 @@
 import { spawn } from "node:child_process";
 import { cpSync, mkdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { replaceMarked } from "../../test/support/marker.js";
 import type { Guard } from "./guards.js";
 import type { Mutant } from "./list.js";
 
@@ -33,9 +34,7 @@ export class Tree {
   async kill(guard: Guard, mutant: Mutant): Promise<string | null> {
     const path = join(this.#root, guard.in);
     const text = readFileSync(path, "utf8");
-    const parts = text.split(mutant.from);
-    if (parts.length !== 2) return `${guard.in} has its text ${parts.length - 1} times`;
-    writeFileSync(path, parts.join(mutant.to));
+    writeFileSync(path, replaceMarked(text, mutant.at, mutant.to));
     try {
       const { file, name } = guard.test;
       const [result] = (await this.run([file], [name])).filter((r) => r.title === name);
@@ -46,11 +45,7 @@ export class Tree {
   }
 
   /** Runs the tests of these names and tells what became of each. */
-  async run(
-    files: readonly string[],
-    names: readonly string[],
-    msMax = RUN_MS_MAX,
-  ): Promise<Result[]> {
+  async run(files: readonly string[], names: readonly string[], msMax = RUN_MS_MAX): Promise<Result[]> {
     const report = join(this.#root, "report.json");
     rmSync(report, { force: true });
     const pattern = `(${names.map((n) => n.replaceAll(/[\\^$.*+?()[\]{}|]/g, "\\$&")).join("|")})$`;
@@ -102,8 +97,6 @@ function verdict(result: Result | undefined, { dies }: Mutant): string | null {
 
 /** Without the long list of who was scheduled when. */
 function short(said: string): string {
-  const lines = said
-    .split("\n")
-    .filter((line) => !line.startsWith("->") && !line.startsWith("Counter"));
+  const lines = said.split("\n").filter((line) => !line.startsWith("->") && !line.startsWith("Counter"));
   return lines.slice(0, 12).join("\n");
 }

@@ -115,8 +115,7 @@ function sourceText(source: Source): string {
 
 function group(section: Section, all: readonly Line[]): string[] {
   const lines = all.filter((line) => line.section === section);
-  const width = (of: (line: Line) => string): number =>
-    Math.max(...lines.map((line) => of(line).length));
+  const width = (of: (line: Line) => string): number => Math.max(...lines.map((line) => of(line).length));
   const [keys, values, sources] = [
     width(({ key }) => key),
     width(({ value }) => valueText(value)),

@@ -24,10 +24,7 @@ export function explainCommand(): Command {
     .action(runExplain);
 }
 
-async function runExplain(
-  id: string | undefined,
-  flags: Flags & { readonly queue?: string },
-): Promise<void> {
+async function runExplain(id: string | undefined, flags: Flags & { readonly queue?: string }): Promise<void> {
   const { json = false, queue } = flags;
   checkArguments(id, queue);
   await withClient(flags, async (client) => {
@@ -45,8 +42,7 @@ async function runExplain(
 
 function checkArguments(id: string | undefined, queue: string | undefined): void {
   if (id !== undefined && queue !== undefined) throw misused("a task or a queue, not both");
-  if (id === undefined && queue === undefined)
-    throw misused("which? Name a task, or a queue by --queue");
+  if (id === undefined && queue === undefined) throw misused("which? Name a task, or a queue by --queue");
   if (id !== undefined && !/^\d{1,18}$/.test(id))
     throw misused(`${quote(id)} is no id of a task; did you mean --queue ${id}?`);
 }

@@ -20,11 +20,7 @@ export function limitsCommand(): Command {
     description:
       "Lists limits, and groups that enqueues have made, by name and page by page: the numbers in force and the\n" +
       "slots that are out. A limit per key shows its fullest key.",
-    examples: [
-      "limits",
-      "limits --prefix tenant- --limit 1000 --json",
-      "limits --after tenant-0999",
-    ],
+    examples: ["limits", "limits --prefix tenant- --limit 1000 --json", "limits --after tenant-0999"],
     json: '{"limits":[{"name":"mail","total":10,"used":3,"overridden":false}],"after":"mail"}; null: the last page',
   })
     .option("--limit <n>", "at most so many, up to 1000", "100")
@@ -56,9 +52,7 @@ function linesOf(limits: readonly LimitStatus[], last: string | null): string[] 
 function lineOf({ name, total, perKey, overridden, ...at }: LimitStatus, width: number): string {
   const said = [
     ...(total === undefined ? [] : [`${at.used} of ${slots(total)}`]),
-    ...(perKey === undefined
-      ? []
-      : [`${at.keysInUse} keys, the fullest with ${at.usedMax} of ${slots(perKey)}`]),
+    ...(perKey === undefined ? [] : [`${at.keysInUse} keys, the fullest with ${at.usedMax} of ${slots(perKey)}`]),
     ...(overridden ? ["set by an operator"] : []),
   ];
   return `${name.padEnd(width)}  ${said.join(", ")}`;

@@ -14,9 +14,9 @@ const USAGE_EXIT = 2;
 // Another try with the same arguments cannot succeed.
 const USAGE: readonly ErrorCode[] = ["missing_url", "invalid_option", "invalid_name"];
 
-const { version } = JSON.parse(
-  readFileSync(new URL("../../package.json", import.meta.url), "utf8"),
-) as { version: string };
+const { version } = JSON.parse(readFileSync(new URL("../../package.json", import.meta.url), "utf8")) as {
+  version: string;
+};
 
 const program = new Command("sluice")
   .description("A durable task queue on PostgreSQL.")

@@ -8,12 +8,7 @@ import { SluiceError } from "../core/error.js";
 import { checkInteger, checkNumber, type Range } from "../core/number.js";
 import { checkOneOf } from "../core/option.js";
 import { quote } from "../core/quote.js";
-import {
-  constantDurations,
-  exponentialDurations,
-  sampledDurations,
-  type Durations,
-} from "../plan/durations.js";
+import { constantDurations, exponentialDurations, sampledDurations, type Durations } from "../plan/durations.js";
 import { planDefaults, planRanges, type PlanInput } from "../plan/input.js";
 import { linesOf } from "../plan/lines.js";
 import { planFor, secondsFor, simulationOf } from "../plan/plan.js";
@@ -55,25 +50,13 @@ export function planCommand(): Command {
       `the most tasks per claim; default: the preset's, else ${BATCH_START}, where a worker starts`,
     )
     .option("--claim-ms <ms>", "round trip of a claim", String(planDefaults.claimMs))
-    .option(
-      "--engine-ms <ms>",
-      "JavaScript per task besides its handler",
-      String(planDefaults.engineMs),
-    )
-    .option(
-      "--api-buffer <n>",
-      "connections for enqueue and queries",
-      String(table.client.apiConnections.default),
-    )
+    .option("--engine-ms <ms>", "JavaScript per task besides its handler", String(planDefaults.engineMs))
+    .option("--api-buffer <n>", "connections for enqueue and queries", String(table.client.apiConnections.default))
     .option(
       "--handler-connections <n>",
       `connections for transactions of handlers; default: ${planDefaults.handlerConnections}`,
     )
-    .option(
-      "--max-connections <n>",
-      "max_connections of the server",
-      String(planDefaults.maxConnections),
-    )
+    .option("--max-connections <n>", "max_connections of the server", String(planDefaults.maxConnections))
     .option("--preset <name>", `look at a preset: ${presetNames.join(", ")}`)
     .option("--permits <n>", "look at so many permits for each process")
     .option("--loops <n>", "look at so many claim loops for each process")
@@ -124,8 +107,7 @@ function inputOf(flags: PlanFlags): PlanInput {
   const named = flags["preset"];
   const preset = named === undefined ? null : checkOneOf("--preset", named, presetNames);
   const batch =
-    optional(flags, "batch", worker.claimBatchSize, checkInteger) ??
-    presetOf(preset ?? "default").claimBatchSize;
+    optional(flags, "batch", worker.claimBatchSize, checkInteger) ?? presetOf(preset ?? "default").claimBatchSize;
   return {
     ratePerSecond: parseRate("--rate", flags["rate"] as string),
     steady: flags["steady"] === true,
@@ -138,8 +120,7 @@ function inputOf(flags: PlanFlags): PlanInput {
     engineMs: required(flags, "engineMs", planRanges.engineMs, checkNumber),
     utilisation: required(flags, "utilisation", planRanges.utilisation, checkNumber),
     apiConnections: required(flags, "apiBuffer", client.apiConnections, checkInteger),
-    handlerConnections:
-      optional(flags, "handlerConnections", planRanges.handlerConnections, checkInteger) ?? null,
+    handlerConnections: optional(flags, "handlerConnections", planRanges.handlerConnections, checkInteger) ?? null,
     maxConnections: required(flags, "maxConnections", planRanges.maxConnections, checkInteger),
     given: Object.fromEntries(Object.entries(given).filter(([, n]) => n !== undefined)),
     preset,
@@ -152,11 +133,7 @@ function required(flags: PlanFlags, flag: string, range: Range, check: Check): n
   const text = flags[flag] as string;
   const option = `--${flag.replaceAll(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)}`;
   // What is no number is shown as it was written.
-  return check(
-    option,
-    /^(\d{1,15}(\.\d{1,9})?|\.\d{1,9})$/.test(text) ? Number(text) : text,
-    range,
-  );
+  return check(option, /^(\d{1,15}(\.\d{1,9})?|\.\d{1,9})$/.test(text) ? Number(text) : text, range);
 }
 
 function optional(flags: PlanFlags, flag: string, range: Range, check: Check): number | undefined {
@@ -178,8 +155,7 @@ function durationsOf({ duration, durationFile, spread }: PlanFlags): Durations {
 function ioShareOf(flags: PlanFlags): number {
   const { io, ioBound, cpuBound } = flags;
   const said = [io, ioBound, cpuBound].filter((flag) => flag !== undefined);
-  if (said.length !== 1)
-    throw usage("say what a task spends its time with: one of --io, --io-bound and --cpu-bound");
+  if (said.length !== 1) throw usage("say what a task spends its time with: one of --io, --io-bound and --cpu-bound");
   if (io === undefined) return ioBound === true ? 1 : 0;
   return required(flags, "io", planRanges.ioShare, checkNumber);
 }

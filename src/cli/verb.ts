@@ -28,20 +28,14 @@ export function verb(name: string, help: Help, below = ""): Command {
       // Lines are broken for the terminal that is there.
       .description(description.replaceAll("\n", " "))
       .option("--url <url>", "the database, postgres://...; default: DATABASE_URL")
-      .option(
-        "--schema <name>",
-        'the schema that holds everything; default: SLUICE_SCHEMA, else "sluice"',
-      )
+      .option("--schema <name>", 'the schema that holds everything; default: SLUICE_SCHEMA, else "sluice"')
       .option("--json", "print JSON")
       .addHelpText("after", `\nExamples:\n${shown}\n\nThe JSON: ${json}`)
   );
 }
 
 /** Connects, and closes afterwards. The schema is not migrated on the way. */
-export async function withClient<T>(
-  { url, schema }: Flags,
-  use: (client: Client) => Promise<T>,
-): Promise<T> {
+export async function withClient<T>({ url, schema }: Flags, use: (client: Client) => Promise<T>): Promise<T> {
   const settings = await databaseSettings({
     ...(url !== undefined && { url }),
     ...(schema !== undefined && { schema }),

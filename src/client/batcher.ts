@@ -48,7 +48,7 @@ const FAULT_OF_NO_CALL: readonly ErrorCode[] = [
   "closed",
   "database_busy",
   // guard: a statement whose reply is lost is not sent again -> test/client/batcher.test.ts: "every call of a statement whose reply is lost rejects, and the statement is not sent again"
-  "database_unavailable",
+  /* guard:resend */ "database_unavailable" /* end */,
   "not_permitted",
   "prepare_unsupported",
   "schema_missing",
@@ -89,12 +89,7 @@ export class Batcher {
   }
 
   /** Enqueues one task and returns its id. */
-  add(
-    terms: TaskTerms<never>,
-    common: Shared,
-    item: Prepared,
-    trace: string | null,
-  ): Promise<string> {
+  add(terms: TaskTerms<never>, common: Shared, item: Prepared, trace: string | null): Promise<string> {
     return new Promise((resolve, reject) => {
       if (this.#closed !== null) return reject(this.#closed);
       const batch = this.#batchFor(terms, common, item);
@@ -124,16 +119,11 @@ export class Batcher {
     const slot = isNextAnyway(behind, shape) ? shape : `${shape} behind`;
     const batch = this.#batchIn(slot, of, item, behind);
     // guard: order keys keep the order of calls -> test/client/batcher.test.ts: "concurrent enqueues of one order key keep the order of the calls although their priorities differ"
-    follow(batch, behind);
+    /* guard:call-order */ follow(batch, behind); /* end */
     return batch;
   }
 
-  #batchIn(
-    slot: string,
-    of: Pick<Batch, "shape" | "terms" | "common">,
-    item: Prepared,
-    behind?: Batch,
-  ): Batch {
+  #batchIn(slot: string, of: Pick<Batch, "shape" | "terms" | "common">, item: Prepared, behind?: Batch): Batch {
     const open = this.#open.get(slot);
     const isYounger = open !== undefined && open.age > (behind?.age ?? 0);
     if (isYounger && hasRoom(open, item)) return open;
@@ -199,8 +189,7 @@ export class Batcher {
 
   #end(batch: Batch): void {
     for (const { item } of batch.calls) {
-      if (item.order !== null && this.#latest.get(item.order) === batch)
-        this.#latest.delete(item.order);
+      if (item.order !== null && this.#latest.get(item.order) === batch) this.#latest.delete(item.order);
     }
     for (const follower of batch.followers) {
       follower.awaits.delete(batch);
@@ -223,7 +212,8 @@ export class Batcher {
       for (const [i, call] of calls.entries()) call.resolve(ids[i]!);
     } catch (e) {
       // guard: a refused call is refused alone -> test/client/batcher.test.ts: "a refused call rejects alone, and the calls that shared its statement succeed"
-      if (calls.length > 1 && mayBeOfOneCall(e)) return this.#deliverHalves(batch, calls);
+      if (calls.length /* guard:refuse-alone */ > /* end */ 1 && mayBeOfOneCall(e))
+        return this.#deliverHalves(batch, calls);
       for (const call of calls) call.reject(e);
     }
   }

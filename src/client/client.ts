@@ -75,9 +75,7 @@ export class Client {
   ): Promise<TaskHandle<Output>> {
     const [input, options = {}] = args as [unknown, EnqueueOptions?];
     const terms = checkTerms(task) as TaskTerms<never>;
-    const { id, existed } = await this.#ask(() =>
-      enqueueOne(this.desk, this.#batcher, terms, input, options),
-    );
+    const { id, existed } = await this.#ask(() => enqueueOne(this.desk, this.#batcher, terms, input, options));
     return new TaskHandle<Output>(this.#taskDesk, id, existed);
   }
 
@@ -213,7 +211,7 @@ export class Client {
   /** @internal */
   protected checkOpen(): void {
     // guard: what was closed refuses -> test/client/refusals.test.ts: "everything is refused as closed, also on a pool that is still open"
-    if (this.#closing !== null) throw closed();
+    /* guard:closed */ if (this.#closing !== null) throw closed(); /* end */
   }
 
   /** Asks the database. Who is still waiting for it while we close hears of that, not of a lost connection. */
@@ -229,8 +227,7 @@ export class Client {
   readonly #taskDesk: TaskDesk = {
     inspect: (id) => this.#ask(({ db }) => inspect(db, id)),
     explain: (id) => this.explain(id),
-    cancel: (id, reason, tx) =>
-      this.#ask(async ({ db }) => (await cancel(db, [id], reason, tx))[0]!),
+    cancel: (id, reason, tx) => this.#ask(async ({ db }) => (await cancel(db, [id], reason, tx))[0]!),
     ended: (id, patience) => this.#ask((post) => ended(post, id, patience)),
   };
 }
@@ -242,26 +239,18 @@ function closed(cause?: unknown): SluiceError {
 
 /** What `connect` opened. Whoever writes `new Sluice({ url })` gets here with their options instead. */
 function checkConnection(connection: unknown): Connection {
-  if ((connection as Partial<Connection> | undefined)?.db instanceof Database)
-    return connection as Connection;
-  throw new SluiceError(
-    "invalid_option",
-    "use `await Sluice.connect(options)` (or Client.connect) instead of `new`",
-  );
+  if ((connection as Partial<Connection> | undefined)?.db instanceof Database) return connection as Connection;
+  throw new SluiceError("invalid_option", "use `await Sluice.connect(options)` (or Client.connect) instead of `new`");
 }
 
 function checkTerms<T>(task: T): T {
   if (typeof (task as Partial<TaskTerms> | null)?.place === "function") return task;
-  throw new SluiceError(
-    "unknown_task",
-    "the first argument must be a task made by task(name, options)",
-  );
+  throw new SluiceError("unknown_task", "the first argument must be a task made by task(name, options)");
 }
 
 function checkWorkflow<T>(given: T): T {
   const { graph, digest, contracts } = (given ?? {}) as Partial<Workflow>;
-  if (typeof graph === "object" && typeof digest === "string" && Array.isArray(contracts))
-    return given;
+  if (typeof graph === "object" && typeof digest === "string" && Array.isArray(contracts)) return given;
   throw new SluiceError(
     "unknown_workflow",
     "a workflow must be made by workflow(name, options, definition), or be the name of one",

@@ -2,12 +2,7 @@ import type pg from "pg";
 import { apiShare } from "../config/connections.js";
 import { readConfigFile } from "../config/file.js";
 import { SluiceError } from "../core/error.js";
-import {
-  oncePerSecond,
-  standardErrorLogger,
-  type Logger,
-  type ThrottledLogger,
-} from "../core/ports.js";
+import { oncePerSecond, standardErrorLogger, type Logger, type ThrottledLogger } from "../core/ports.js";
 import { connected } from "../postgres/connected.js";
 import { Database } from "../postgres/database.js";
 import { checkEncoding } from "../postgres/encoding.js";
@@ -32,10 +27,7 @@ export interface Connection {
 type StartServer = () => Promise<{ readonly url: string; stop(): Promise<void> }>;
 
 /** Connects, brings the schema up to date and begins to listen. */
-export async function open(
-  options: ConnectOptions,
-  startServer: StartServer = refuseEmbedded,
-): Promise<Connection> {
+export async function open(options: ConnectOptions, startServer: StartServer = refuseEmbedded): Promise<Connection> {
   const layers = { env: process.env, file: await readConfigFile(options.config, process.env) };
   const settings = settingsOf(options, layers);
   if (settings.tracing) await loadApi();

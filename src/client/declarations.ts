@@ -4,12 +4,7 @@ import type { PlacedLimit } from "../core/place.js";
 import { quote } from "../core/quote.js";
 import type { TaskTerms } from "../core/terms.js";
 import type { Database } from "../postgres/database.js";
-import {
-  declareContract,
-  declareUse,
-  declareLimit,
-  type DeclareLimitOptions,
-} from "../postgres/declare.js";
+import { declareContract, declareUse, declareLimit, type DeclareLimitOptions } from "../postgres/declare.js";
 import { fillLimit } from "../postgres/fill.js";
 import { declareWorkflow } from "../postgres/workflow/declare.js";
 import { compileGraph } from "../workflow/compile.js";
@@ -67,10 +62,9 @@ export class Declarations {
   /** Declared again from time to time, so that what we use is not forgotten. */
   #transientLimit(limit: Pick<Limit, "name" | "total" | "perKey">): Promise<number> {
     // guard: groups in use are declared again -> test/client/groups.test.ts: "a client declares a group again before the database may forget it"
-    if (performance.now() - this.#transientSinceMs > TRANSIENT_MS_MAX) this.#forgetTransient();
-    return once(this.#transient, shapeOf(limit), () =>
-      this.#declareLimit(limit, { transient: true }),
-    );
+    if (performance.now() - this.#transientSinceMs /* guard:redeclare */ > TRANSIENT_MS_MAX /* end */)
+      this.#forgetTransient();
+    return once(this.#transient, shapeOf(limit), () => this.#declareLimit(limit, { transient: true }));
   }
 
   #forgetTransient(): void {
@@ -122,10 +116,7 @@ export class Declarations {
     return declareContract(this.#db, terms, limitIds, sync).catch(explained(terms.type));
   }
 
-  #declareLimit(
-    limit: Pick<Limit, "name" | "total" | "perKey">,
-    options: DeclareLimitOptions,
-  ): Promise<number> {
+  #declareLimit(limit: Pick<Limit, "name" | "total" | "perKey">, options: DeclareLimitOptions): Promise<number> {
     return declareLimit(this.#db, limit, options).catch(explained(limit.name));
   }
 }
@@ -157,8 +148,7 @@ function once<K, V>(known: Map<K, Promise<V>>, key: K, ask: () => Promise<V>): P
   let answer = known.get(key);
   if (answer === undefined) {
     answer = ask();
-    for (const oldest of known.size < KNOWN_MAX ? [] : [...known.keys()].slice(0, KNOWN_MAX / 10))
-      known.delete(oldest);
+    for (const oldest of known.size < KNOWN_MAX ? [] : [...known.keys()].slice(0, KNOWN_MAX / 10)) known.delete(oldest);
     known.set(key, answer);
     answer.catch(() => known.delete(key));
   }

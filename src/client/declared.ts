@@ -7,8 +7,7 @@ import { readGraph } from "../workflow/read.js";
 import type { Workflow } from "../workflow/workflow.js";
 
 /** What can be declared at a deploy: what limit(), task() and workflow() make, and graphs as plain data. */
-export type Declared =
-  Limit | TaskTerms | Pick<Workflow, "name" | "graph" | "digest" | "contracts"> | Graph;
+export type Declared = Limit | TaskTerms | Pick<Workflow, "name" | "graph" | "digest" | "contracts"> | Graph;
 
 type Flow = Pick<Workflow, "graph" | "contracts">;
 
@@ -21,10 +20,7 @@ interface Sorted {
 /** Tells the kinds apart, and checks all of them before anything is written. */
 export function sortDeclared(declared: unknown): Sorted {
   if (!Array.isArray(declared))
-    throw new SluiceError(
-      "invalid_option",
-      "sync takes a list of limits, tasks, workflows and graphs",
-    );
+    throw new SluiceError("invalid_option", "sync takes a list of limits, tasks, workflows and graphs");
   const numbers: (Limit | TaskTerms)[] = [];
   const workflows: Flow[] = [];
   for (const one of declared as readonly unknown[]) {
@@ -42,8 +38,7 @@ function isTask(one: unknown): one is TaskTerms {
 function flowOf(one: unknown): Flow {
   const said = (one ?? {}) as Partial<Workflow> & { readonly nodes?: unknown };
   const { graph, digest, contracts, nodes } = said;
-  if (graph !== undefined && typeof digest === "string" && Array.isArray(contracts))
-    return { graph, contracts };
+  if (graph !== undefined && typeof digest === "string" && Array.isArray(contracts)) return { graph, contracts };
   // Whatever came from JSON, whether or not it was read already.
   if (nodes !== undefined) return { graph: readGraph(one), contracts: [] };
   throw new SluiceError(

@@ -13,11 +13,7 @@ const ANNOUNCE_MS = 60_000;
  * Waits until a task has ended: announces itself, so that the outcome is told and kept for a moment,
  * then looks again at every hint and, as the truth, at a growing interval.
  */
-export async function ended(
-  { db, listener }: Post,
-  id: string,
-  patience: Patience,
-): Promise<TaskStatus | null> {
+export async function ended({ db, listener }: Post, id: string, patience: Patience): Promise<TaskStatus | null> {
   const { timeoutMs, signal } = patience;
   const wait = new Wait(db, patience, `task ${id}`);
   const found = await wait.ask(() => inspect(db, id));
@@ -34,11 +30,7 @@ export async function ended(
       const task = await wait.ask(() => inspect(db, id));
       if (task === null || terminal(task.state)) return task;
       const { leftMs } = wait;
-      if (leftMs <= 0)
-        throw new SluiceError(
-          "wait_timeout",
-          `task ${id} is still ${task.state} after ${timeoutMs} ms`,
-        );
+      if (leftMs <= 0) throw new SluiceError("wait_timeout", `task ${id} is still ${task.state} after ${timeoutMs} ms`);
       await hint.wait(Math.min(pollMs, leftMs), signal);
       pollMs = nextPollMs(pollMs, listener);
     }
@@ -63,9 +55,7 @@ export class Hint {
 
   constructor(listener: Listener | null, id: string) {
     const stops =
-      listener === null
-        ? []
-        : [listener.onPayload(`done:${id}`, () => this.wake()), listener.need({ lingers: true })];
+      listener === null ? [] : [listener.onPayload(`done:${id}`, () => this.wake()), listener.need({ lingers: true })];
     this.#stop = (): void => stops.forEach((stop) => stop());
   }
 

@@ -81,9 +81,7 @@ export function sendOne(
   item: Omit<Batch, "traces">,
   tx?: Queryable,
 ): Promise<Enqueued> {
-  return traced(desk, terms, (trace) =>
-    send(desk, terms, common, { ...item, traces: [trace] }, tx),
-  );
+  return traced(desk, terms, (trace) => send(desk, terms, common, { ...item, traces: [trace] }, tx));
 }
 
 /** Enqueues one task in a span. */

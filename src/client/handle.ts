@@ -63,9 +63,7 @@ export class TaskHandle<Output = unknown> {
    * Cancels the task in any state. `asked` means that it runs: it hears of it with its worker's next
    * heartbeat. In a transaction the cancel counts if and only if it commits.
    */
-  async cancel(
-    options: { readonly reason?: string; readonly tx?: Queryable } = {},
-  ): Promise<CancelAnswer> {
+  async cancel(options: { readonly reason?: string; readonly tx?: Queryable } = {}): Promise<CancelAnswer> {
     checkOptions("cancel", options, ["reason", "tx"]);
     const { reason } = options;
     const tx = checkTx(options.tx);
@@ -75,22 +73,14 @@ export class TaskHandle<Output = unknown> {
 
 function failed(task: TaskStatus): SluiceError {
   const error = task.outcome as { message?: string } | null;
-  return new SluiceError(
-    "task_failed",
-    `task ${task.id} failed: ${error?.message ?? "no reason given"}`,
-    {
-      details: { id: task.id, attempt: task.attempt, error },
-    },
-  );
+  return new SluiceError("task_failed", `task ${task.id} failed: ${error?.message ?? "no reason given"}`, {
+    details: { id: task.id, attempt: task.attempt, error },
+  });
 }
 
 function cancelled(task: TaskStatus): SluiceError {
   const reason = (task.outcome as { reason?: string | null } | null)?.reason ?? null;
-  return new SluiceError(
-    "task_cancelled",
-    `task ${task.id} was cancelled${reason === null ? "" : `: ${reason}`}`,
-    {
-      details: { id: task.id, reason },
-    },
-  );
+  return new SluiceError("task_cancelled", `task ${task.id} was cancelled${reason === null ? "" : `: ${reason}`}`, {
+    details: { id: task.id, reason },
+  });
 }

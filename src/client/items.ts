@@ -34,12 +34,7 @@ export interface ItemPage {
 
 const INDEX_RANGE = { min: -1, max: 2_147_483_647 };
 
-export async function itemsOf(
-  db: Database,
-  run: string,
-  node: string,
-  search: ItemSearch,
-): Promise<ItemPage> {
+export async function itemsOf(db: Database, run: string, node: string, search: ItemSearch): Promise<ItemPage> {
   checkOptions("items", search, ["state", "after", "limit"]);
   const { state, after = -1, limit = 100 } = search;
   const { items, next } = await listItems(db, run, node, {

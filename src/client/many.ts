@@ -7,14 +7,7 @@ import type { TaskTerms } from "../core/terms.js";
 import type { Enqueued } from "../postgres/enqueue.js";
 import { traceEnqueue } from "../trace/enqueue.js";
 import { send, type Desk } from "./enqueue.js";
-import {
-  ENQUEUE_OPTIONS,
-  idempotencyKeyOf,
-  prepare,
-  sameLimits,
-  shared,
-  type Prepared,
-} from "./prepare.js";
+import { ENQUEUE_OPTIONS, idempotencyKeyOf, prepare, sameLimits, shared, type Prepared } from "./prepare.js";
 import { checkTx } from "./tx.js";
 
 /** Options of a bulk enqueue; an idempotency key is read from each input. */
@@ -146,13 +139,9 @@ function checked<Input>(options: EnqueueManyOptions<Input>): EnqueueManyOptions<
 function checkInputs(inputs: unknown): void {
   const iterable = typeof inputs === "object" && inputs !== null;
   if (iterable && (Symbol.iterator in inputs || Symbol.asyncIterator in inputs)) return;
-  throw new SluiceError(
-    "invalid_option",
-    `inputs must be a list or a stream, not ${quote(inputs)}`,
-    {
-      details: { option: "inputs" },
-    },
-  );
+  throw new SluiceError("invalid_option", `inputs must be a list or a stream, not ${quote(inputs)}`, {
+    details: { option: "inputs" },
+  });
 }
 
 async function* chunks<Input>(
@@ -163,8 +152,7 @@ async function* chunks<Input>(
 ): AsyncGenerator<Chunk> {
   let chunk: Chunk = { items: [], idempotency: [], bytes: 0 };
   let index = 0;
-  const key = (input: Input): unknown =>
-    keyOf === undefined ? undefined : ask("idempotencyKey", keyOf, input);
+  const key = (input: Input): unknown => (keyOf === undefined ? undefined : ask("idempotencyKey", keyOf, input));
   const add = (item: Prepared, input: Input): Chunk | null => {
     const full = isFull(chunk) || differs(chunk, item) ? chunk : null;
     if (full !== null) chunk = { items: [], idempotency: [], bytes: 0 };

@@ -83,9 +83,7 @@ export function notFound(id: string): SluiceError {
 }
 
 function stillAt({ id, name, state }: RunStatus, timeoutMs: number | null): SluiceError {
-  return new SluiceError(
-    "wait_timeout",
-    `run ${id} of ${name} is still ${state} after ${timeoutMs} ms`,
-    { details: { id } },
-  );
+  return new SluiceError("wait_timeout", `run ${id} of ${name} is still ${state} after ${timeoutMs} ms`, {
+    details: { id },
+  });
 }

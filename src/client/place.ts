@@ -4,13 +4,7 @@ import { listTexts } from "../core/jsonlist.js";
 import type { Queryable } from "../core/ports.js";
 import type { TaskTerms } from "../core/terms.js";
 import type { Database } from "../postgres/database.js";
-import {
-  placed,
-  placeTasks,
-  renderInputs,
-  type PlacedBatch,
-  type Unplaced,
-} from "../postgres/workflow/place.js";
+import { placed, placeTasks, renderInputs, type PlacedBatch, type Unplaced } from "../postgres/workflow/place.js";
 import type { Declarations } from "./declarations.js";
 import { sameLimits, type Prepared } from "./prepare.js";
 
@@ -73,12 +67,7 @@ export function notWanted(e: unknown): boolean {
 }
 
 /** The rendered inputs of some of a node's tasks, as JSON texts. */
-export async function renderPiece(
-  { db }: PlaceDesk,
-  node: Unplaced,
-  piece: Piece,
-  tx?: Queryable,
-): Promise<string[]> {
+export async function renderPiece({ db }: PlaceDesk, node: Unplaced, piece: Piece, tx?: Queryable): Promise<string[]> {
   return listTexts(await renderInputs(db, node, piece, tx));
 }
 
@@ -90,11 +79,9 @@ export async function preparePiece(
   texts: readonly string[],
   from: number,
 ): Promise<PlacedBatch[]> {
-  if (texts.length === 0)
-    throw new SluiceError("invalid_workflow", "the items are not there any more");
+  if (texts.length === 0) throw new SluiceError("invalid_workflow", "the items are not there any more");
   const items: Prepared[] = [];
-  for (const [i, text] of texts.entries())
-    items.push(await prepareText(terms, text, node, from + i));
+  for (const [i, text] of texts.entries()) items.push(await prepareText(terms, text, node, from + i));
   return batchesOf(desk, node, terms, items, from);
 }
 
@@ -157,7 +144,7 @@ async function inTime<T>(answer: T | Promise<T>): Promise<T> {
     timer = setTimeout(() => setImmediate(() => reject(noAnswer())), CHECK_MS_MAX);
   });
   try {
-    return await Promise.race([answer, late]);
+    return await Promise.race([answer, /* guard:deadline */ late /* end */]);
   } finally {
     clearTimeout(timer);
   }

@@ -20,10 +20,7 @@ export interface Prepared {
 /** Whether two tasks pass the same limits, whatever their keys: one statement inserts both. */
 export function sameLimits(a: Prepared, b: Prepared): boolean {
   if (a.limits === b.limits) return true;
-  return (
-    a.limits.length === b.limits.length &&
-    a.limits.every((l, i) => l.limit.name === b.limits[i]!.limit.name)
-  );
+  return a.limits.length === b.limits.length && a.limits.every((l, i) => l.limit.name === b.limits[i]!.limit.name);
 }
 
 /** What every task of one call shares. */
@@ -36,15 +33,7 @@ export interface Shared {
 }
 
 /** What may be said about one task. */
-export const ENQUEUE_OPTIONS = [
-  "runAt",
-  "delayMs",
-  "priority",
-  "idempotencyKey",
-  "group",
-  "groupLimit",
-  "tx",
-];
+export const ENQUEUE_OPTIONS = ["runAt", "delayMs", "priority", "idempotencyKey", "group", "groupLimit", "tx"];
 const YEAR_MS = 365 * 24 * 3_600_000;
 
 /** Checks one input and decides its place in line. Whatever passes can be claimed. */
@@ -56,7 +45,7 @@ export function prepare(
   const text = encodeInput(input, payloadBytesMax);
   // A schema that looks must see what the worker will see; decoding for one that does not is a waste.
   // guard: the schema judges what is stored -> test/client/input.test.ts: "a Date for z.date() is refused at the door: it would be text in the worker"
-  const stored: unknown = acceptsAnything(terms.input) ? input : JSON.parse(text);
+  const stored: unknown = /* guard:stored-form */ acceptsAnything(terms.input) ? input : JSON.parse(text); /* end */
   const parsed: unknown = terms.parse(stored);
   const place = (value: unknown): Prepared => {
     const { order, limits } = terms.place(value);

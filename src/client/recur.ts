@@ -22,12 +22,7 @@ const ANOTHER_TIME_MS = 400 * 24 * 3_600_000 + 3_661_001;
  * Everything about an enqueue that code decides, decided once for all ticks: whoever enqueues a tick
  * later need not know the task.
  */
-export async function termsOf(
-  desk: Desk,
-  task: TaskTerms<never>,
-  input: unknown,
-  said: Said,
-): Promise<ScheduleTerms> {
+export async function termsOf(desk: Desk, task: TaskTerms<never>, input: unknown, said: Said): Promise<ScheduleTerms> {
   const { priority } = shared(task, said.priority === undefined ? {} : { priority: said.priority });
   const text = encodeInput(input, desk.payloadBytesMax);
   const { order, limits } = await placed(desk, task, text);

@@ -16,11 +16,7 @@ import { timetableOf, type Timing } from "../schedules/timing.js";
 const TRIES_MAX = 100;
 
 /** Makes a schedule what the terms say, for everyone. Terms that it has already change nothing. */
-export async function writeSchedule(
-  db: Database,
-  name: string,
-  terms: ScheduleTerms,
-): Promise<ScheduleStatus> {
+export async function writeSchedule(db: Database, name: string, terms: ScheduleTerms): Promise<ScheduleStatus> {
   return until(name, async () => {
     const seen = await lookAtSchedule(db, name);
     if (seen?.digest === terms.digest) return seen.status;
@@ -52,10 +48,7 @@ export function unknownSchedule(name: string): SluiceError {
 }
 
 /** Acts on what it sees until it sees what it wants. */
-async function until(
-  name: string,
-  look: () => Promise<ScheduleStatus | null>,
-): Promise<ScheduleStatus> {
+async function until(name: string, look: () => Promise<ScheduleStatus | null>): Promise<ScheduleStatus> {
   for (let tries = 0; tries < TRIES_MAX; tries++) {
     const found = await look();
     if (found !== null) return found;
@@ -64,19 +57,15 @@ async function until(
 }
 
 /** The tick with which a changed schedule goes on; null when it has to be looked at again. */
-async function nextOf(
-  db: Database,
-  seen: SeenSchedule | null,
-  terms: ScheduleTerms,
-): Promise<Date | null> {
+async function nextOf(db: Database, seen: SeenSchedule | null, terms: ScheduleTerms): Promise<Date | null> {
   if (seen === null) return nextAfterNow(db, terms, null);
   const { nextAt, lastAt, trouble } = seen.status;
   if (nextAt === null) return nextAfterNow(db, terms, lastAt);
   // A tick that is owed stays owed.
   // guard: a tick that is owed stays owed -> test/schedules/set.test.ts: "keeps a tick that is owed when its timing stays, and enqueues it with the new input"
-  if (sameTiming(seen.status, terms)) return nextAt;
+  /* guard:owed-tick */ if (sameTiming(seen.status, terms)) return nextAt; /* end */
   // guard: what was due under the old timing is enqueued first -> test/schedules/set.test.ts: "enqueues what was due under the old timing before it goes on with the new one"
-  if (trouble === null && (await fireIfDue(db, seen, nextAt))) return null;
+  /* guard:due-first */ if (trouble === null && (await fireIfDue(db, seen, nextAt))) return null; /* end */
   return nextAfterNow(db, terms, lastAt);
 }
 

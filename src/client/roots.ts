@@ -1,13 +1,7 @@
 import type { Queryable } from "../core/ports.js";
 import type { TaskTerms } from "../core/terms.js";
 import { inTransaction } from "../postgres/transaction.js";
-import {
-  misplaced,
-  placed,
-  placeTasks,
-  type PlacedBatch,
-  type Unplaced,
-} from "../postgres/workflow/place.js";
+import { misplaced, placed, placeTasks, type PlacedBatch, type Unplaced } from "../postgres/workflow/place.js";
 import { lockUnplaced, unplacedOf } from "../postgres/workflow/unplaced.js";
 import type { Workflow } from "../workflow/workflow.js";
 import type { Desk } from "./enqueue.js";
@@ -37,12 +31,7 @@ export async function placeRoots(
   });
 }
 
-async function placeAll(
-  desk: Desk,
-  run: string,
-  inCode: readonly TaskTerms<never>[],
-  tx?: Queryable,
-): Promise<void> {
+async function placeAll(desk: Desk, run: string, inCode: readonly TaskTerms<never>[], tx?: Queryable): Promise<void> {
   const terms = new Map<number, TaskTerms<never>>();
   for (const one of inCode) terms.set(await desk.declarations.stream(one), one);
   for (const node of await unplacedOf(desk.db, run, tx)) {

@@ -1,11 +1,5 @@
 import type { Database } from "../postgres/database.js";
-import {
-  cancelRun,
-  pauseRun,
-  retryRun,
-  sendEvent,
-  setWindow,
-} from "../postgres/workflow/control.js";
+import { cancelRun, pauseRun, retryRun, sendEvent, setWindow } from "../postgres/workflow/control.js";
 import { runFailures } from "../postgres/workflow/failures.js";
 import { inspectGraph, runResult } from "../postgres/workflow/inspect.js";
 import type { Graph } from "../workflow/graph.js";
@@ -24,14 +18,10 @@ type Ask = <T>(question: (post: Post) => Promise<T>) => Promise<T>;
 
 /** What handles on runs ask, all of it through one door. */
 export function runDeskOf(ask: Ask, payloadBytesMax: number): RunDesk {
-  const askDb = <T>(question: (db: Database) => Promise<T>): Promise<T> =>
-    ask(({ db }) => question(db));
+  const askDb = <T>(question: (db: Database) => Promise<T>): Promise<T> => ask(({ db }) => question(db));
   /** A question that may be asked again if its answer is lost. */
-  const askPatiently = <T>(
-    id: string,
-    patience: Patience,
-    question: (db: Database) => Promise<T>,
-  ): Promise<T> => askDb((db) => new Wait(db, patience, `run ${id}`).ask(() => question(db)));
+  const askPatiently = <T>(id: string, patience: Patience, question: (db: Database) => Promise<T>): Promise<T> =>
+    askDb((db) => new Wait(db, patience, `run ${id}`).ask(() => question(db)));
   return {
     payloadBytesMax,
     status: (id) => askDb((db) => statusOf(db, id)),
@@ -39,10 +29,8 @@ export function runDeskOf(ask: Ask, payloadBytesMax: number): RunDesk {
     items: (id, node, search) => askDb((db) => itemsOf(db, id, node, search)),
     graph: (id) => askDb(async (db) => (await inspectGraph(db, id)) as Graph | null),
     over: (id, patience) => ask((post) => runOver(post, id, patience)),
-    result: (id, patience) =>
-      askPatiently(id, patience, (db) => runResult(db, id, RESULT_BYTES_MAX)),
-    failures: (id, patience) =>
-      askPatiently(id, patience, (db) => runFailures(db, id, FAILURES_MAX)),
+    result: (id, patience) => askPatiently(id, patience, (db) => runResult(db, id, RESULT_BYTES_MAX)),
+    failures: (id, patience) => askPatiently(id, patience, (db) => runFailures(db, id, FAILURES_MAX)),
     cancel: (id, reason) => askDb((db) => cancelRun(db, id, reason)),
     retry: (id) => askDb((db) => retryRun(db, id)),
     pause: (id, paused) => askDb((db) => pauseRun(db, id, paused)),
@@ -52,11 +40,7 @@ export function runDeskOf(ask: Ask, payloadBytesMax: number): RunDesk {
 }
 
 /** Every look goes through the door, so that a client that closes ends it as `closed`. */
-async function* watchThrough(
-  ask: Ask,
-  id: string,
-  signal: AbortSignal | null,
-): ReturnType<RunDesk["watch"]> {
+async function* watchThrough(ask: Ask, id: string, signal: AbortSignal | null): ReturnType<RunDesk["watch"]> {
   const statuses = await ask(async (post) => watchRun(post, id, signal));
   try {
     for (;;) {

@@ -84,15 +84,12 @@ export class Run<Output = unknown> {
    * and their errors in `details`, `wait_timeout`, `run_not_found`, or the reason of the signal. It goes on
    * waiting while the database is away.
    */
-  async result(
-    options: { readonly timeoutMs?: number; readonly signal?: AbortSignal } = {},
-  ): Promise<Output> {
+  async result(options: { readonly timeoutMs?: number; readonly signal?: AbortSignal } = {}): Promise<Output> {
     checkOptions("result", options, ["timeoutMs", "signal"]);
     const patience = patienceOf(options);
     const run = await this.#desk.over(this.id, patience);
     this.#checkDefinition(run);
-    if (run.state === "succeeded")
-      return JSON.parse(await this.#desk.result(this.id, patience)) as Output;
+    if (run.state === "succeeded") return JSON.parse(await this.#desk.result(this.id, patience)) as Output;
     const failures = await this.#desk.failures(this.id, patience);
     throw run.state === "failed" ? failed(run, failures) : cancelled(run, failures);
   }
@@ -140,11 +137,7 @@ export class Run<Output = unknown> {
    * sent if and only if that commits. False if the run is over or not there. Throws `unknown_event` if no node of the
    * run's graph waits for it.
    */
-  async send(
-    event: string,
-    payload?: unknown,
-    options: { readonly tx?: Queryable } = {},
-  ): Promise<boolean> {
+  async send(event: string, payload?: unknown, options: { readonly tx?: Queryable } = {}): Promise<boolean> {
     checkOptions("send", options, ["tx"]);
     const tx = checkTx(options.tx);
     checkName("event", event);

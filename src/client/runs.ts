@@ -29,14 +29,7 @@ export interface RunPage {
   readonly cursor: string | null;
 }
 
-export const STATES = [
-  "running",
-  "paused",
-  "cancelling",
-  "succeeded",
-  "failed",
-  "cancelled",
-] as const;
+export const STATES = ["running", "paused", "cancelling", "succeeded", "failed", "cancelled"] as const;
 
 export async function searchRuns(db: Database, search: RunSearch): Promise<RunPage> {
   checkOptions("runs", search, ["workflow", "state", "task", "since", "limit", "cursor"]);

@@ -34,9 +34,7 @@ export type ScheduleOptions<Input> = ScheduleTiming & {
   readonly priority?: number;
   /** Default true. */
   readonly enabled?: boolean;
-} & (undefined extends Input
-    ? { readonly input?: NoInfer<Input> }
-    : { readonly input: NoInfer<Input> });
+} & (undefined extends Input ? { readonly input?: NoInfer<Input> } : { readonly input: NoInfer<Input> });
 
 /** Which schedules to list. */
 export interface ScheduleListOptions {

@@ -94,10 +94,7 @@ function foreign({ pool, embedded }: ConnectOptions, layers: Layers): Layers {
   };
 }
 
-function urlOf(
-  { url, pool, embedded }: ConnectOptions,
-  found: string | undefined,
-): string | undefined {
+function urlOf({ url, pool, embedded }: ConnectOptions, found: string | undefined): string | undefined {
   if (embedded === true) {
     if (url === undefined && pool === undefined) return undefined;
     throw new SluiceError("invalid_option", "embedded is a database of its own: no url or pool");

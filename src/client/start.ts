@@ -36,8 +36,7 @@ export async function startRun(
 ): Promise<Started> {
   const { key, tx } = checked(options);
   const text = await encodeRunInput(workflow, input, desk.payloadBytesMax);
-  const attempt = async (): Promise<Started> =>
-    insert(desk, await desk.declarations.workflow(workflow), text, key, tx);
+  const attempt = async (): Promise<Started> => insert(desk, await desk.declarations.workflow(workflow), text, key, tx);
   const started = await attempt().catch((e: unknown) => {
     if (!isSluiceError(e, "unknown_workflow")) throw e;
     // The database has forgotten it. A transaction that failed cannot go on.
@@ -50,12 +49,7 @@ export async function startRun(
 }
 
 /** Starts a run of the graph that was declared last under a name. What needs code is placed by a worker. */
-export async function startNamed(
-  desk: Desk,
-  name: string,
-  input: unknown,
-  options: StartOptions,
-): Promise<Started> {
+export async function startNamed(desk: Desk, name: string, input: unknown, options: StartOptions): Promise<Started> {
   const { key, tx } = checked(options);
   const stored = await newestGraph(desk.db, checkName("workflow", name));
   if (stored === null) {

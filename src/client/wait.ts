@@ -79,7 +79,8 @@ export class Wait {
         return await this.#inTime(question());
       } catch (e) {
         // guard: a wait outlives its connection -> test/client/wait.test.ts: "result() goes on waiting when its backend is terminated"
-        if (!isSluiceError(e, "database_unavailable") || this.#db.closed) throw e;
+        /* guard:outlive */ if (!isSluiceError(e, "database_unavailable") || this.#db.closed)
+          /* end */ throw e;
         if (this.leftMs <= 0) throw this.#late(e);
       }
       await this.#pause(pauseMs * (0.5 + Math.random() / 2));
@@ -94,8 +95,7 @@ export class Wait {
       const abort = (): void => reject(signal!.reason as Error);
       signal?.addEventListener("abort", abort, { once: true });
       const late = (): void => reject(this.#late());
-      const timer =
-        timeoutMs === null ? undefined : setTimeout(late, Math.max(this.leftMs, LAST_MS));
+      const timer = timeoutMs === null ? undefined : setTimeout(late, Math.max(this.leftMs, LAST_MS));
       const over = (): void => {
         clearTimeout(timer);
         signal?.removeEventListener("abort", abort);

@@ -106,14 +106,10 @@ const REMEDY =
   "Lower dbConnections (MAX_DB_CONNECTIONS), run fewer processes, raise max_connections, or put a pooler between";
 
 /** `may` is the most that the worker may open, `open` how many of those it has already. */
-export function fitOf(
-  { may, open }: { readonly may: number; readonly open: number },
-  s: ServerConnections,
-): Fit {
+export function fitOf({ may, open }: { readonly may: number; readonly open: number }, s: ServerConnections): Fit {
   const room = s.max - s.reserved;
   const has = `but the server has ${room} (max_connections ${s.max} - ${s.reserved} reserved). ${REMEDY}`;
-  if (may > room)
-    return { impossible: `this worker may open ${may} connections, ${has}`, tight: null };
+  if (may > room) return { impossible: `this worker may open ${may} connections, ${has}`, tight: null };
   // What others have open and what other workers may still open overlap, by how much nobody knows: the
   // larger of the two is what there is at least.
   const others = Math.max(0, s.inUse - open);

@@ -22,10 +22,7 @@ const FILE_CHARS_MAX = 1_000_000;
  * Reads the config file: the one that is named, in code or by SLUICE_CONFIG, else sluice.toml in the
  * working directory if there is one. `false` reads none.
  */
-export async function readConfigFile(
-  named: string | false | undefined,
-  env: Environment,
-): Promise<ConfigFile | null> {
+export async function readConfigFile(named: string | false | undefined, env: Environment): Promise<ConfigFile | null> {
   if (named === false) return null;
   if (named !== undefined && (typeof named !== "string" || named === ""))
     throw new SluiceError("invalid_option", `config must be a path or false, not ${quote(named)}`, {
@@ -81,19 +78,10 @@ function knownSection(path: string, key: string): Section {
   if (found !== undefined) return found;
   const known = [...sections.map((section) => `[${section}]`), "preset"].join(", ");
   const near = didYouMean(key, [...sections, "preset"]);
-  throw refusal(
-    path,
-    key,
-    `${path} has ${quote(key)} at its top, which is none of ${known}${near}`,
-  );
+  throw refusal(path, key, `${path} has ${quote(key)} at its top, which is none of ${known}${near}`);
 }
 
-function putSection(
-  values: Map<string, unknown>,
-  path: string,
-  section: Section,
-  content: unknown,
-): void {
+function putSection(values: Map<string, unknown>, path: string, section: Section, content: unknown): void {
   if (typeof content !== "object" || content === null || Array.isArray(content))
     throw refusal(path, section, `${section} in ${path} must be a section: [${section}]`);
   const names = namesOf(section);
@@ -114,13 +102,7 @@ function unknownKey(path: string, section: string, key: string, known: string[])
   );
 }
 
-function put(
-  values: Map<string, unknown>,
-  path: string,
-  key: string,
-  setting: Setting,
-  value: unknown,
-): void {
+function put(values: Map<string, unknown>, path: string, key: string, setting: Setting, value: unknown): void {
   // In the environment that is how many a shell says "not set"; in a file somebody forgot something.
   if (setting.kind === "text" && value === "")
     throw refusal(path, key, `${key} in ${path} is empty: give it a value, or leave it out`);
@@ -128,12 +110,7 @@ function put(
   values.set(key, checkValue(setting, value, place));
 }
 
-function refusal(
-  file: string,
-  option: string | undefined,
-  message: string,
-  cause?: unknown,
-): SluiceError {
+function refusal(file: string, option: string | undefined, message: string, cause?: unknown): SluiceError {
   const details = option === undefined ? { file } : { option, file };
   return new SluiceError("invalid_option", message, { details, ...(cause ? { cause } : {}) });
 }

@@ -138,9 +138,7 @@ function wanted(setting: Setting): string {
 
 function refusal(setting: Setting, value: unknown, { label, details }: Place): SluiceError {
   const range = "min" in setting ? { min: setting.min, max: setting.max } : {};
-  return new SluiceError(
-    "invalid_option",
-    `${label} must be ${wanted(setting)}, not ${quote(value)}`,
-    { details: { ...details, ...range } },
-  );
+  return new SluiceError("invalid_option", `${label} must be ${wanted(setting)}, not ${quote(value)}`, {
+    details: { ...details, ...range },
+  });
 }

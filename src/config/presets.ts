@@ -9,15 +9,7 @@ export interface PresetNumbers {
 }
 
 /** A name that stands for claim loops, permits and connections that fit together. */
-export const presetNames = [
-  "default",
-  "dev",
-  "balanced",
-  "high",
-  "cpu",
-  "io",
-  "throughput",
-] as const;
+export const presetNames = ["default", "dev", "balanced", "high", "cpu", "io", "throughput"] as const;
 export type PresetName = (typeof presetNames)[number];
 
 /** What each preset is for, as `sluice plan` and the page say it. */

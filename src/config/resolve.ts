@@ -77,10 +77,7 @@ export function resolvePreset(
   code: unknown,
   { env, file }: Layers,
 ): { readonly value: PresetName; readonly source: Source } {
-  const found =
-    fromCode(presetSetting, code, "preset") ??
-    fromEnv(presetSetting, env) ??
-    fromFile("preset", file);
+  const found = fromCode(presetSetting, code, "preset") ?? fromEnv(presetSetting, env) ?? fromFile("preset", file);
   return (found ?? { value: presetSetting.default, source: { layer: "default" } }) as {
     value: PresetName;
     source: Source;

@@ -250,9 +250,7 @@ export type Section = keyof typeof table;
 export type Name<S extends Section> = keyof (typeof table)[S] & string;
 /** The effective values of a section. */
 export type Values<S extends Section> = {
-  readonly [N in Name<S>]: (typeof table)[S][N] extends infer T extends Setting
-    ? ValueOf<T>
-    : never;
+  readonly [N in Name<S>]: (typeof table)[S][N] extends infer T extends Setting ? ValueOf<T> : never;
 };
 /** Some values of a section, as code gives them. */
 export type Some<S extends Section> = { readonly [N in Name<S>]?: Values<S>[N] | undefined };

@@ -53,8 +53,7 @@ export function fewFree(was: boolean, free: number, max: number): boolean {
  * the exchange is reduced like any claim, and what is in hand shrinks.
  */
 export function claimSize(terms: ClaimTerms): number {
-  const { permitsFree, permitsMax, settling, batchMax, payloadRoom, wasFew, filling, pressed } =
-    terms;
+  const { permitsFree, permitsMax, settling, batchMax, payloadRoom, wasFew, filling, pressed } = terms;
   const free = permitsFree + settling;
   const usable = fewFree(wasFew, free, permitsMax) && !filling ? settling : free;
   const size = Math.min(usable, batchMax, payloadRoom);

@@ -16,8 +16,7 @@ const THROWN_BYTES_MAX = 1024;
 
 /** Describes anything thrown, without throwing, so that its JSON takes at most `bytesMax` (512 or more). */
 export function describeError(e: unknown, bytesMax = 8192): ErrorDescription {
-  const part = (text: string, sixteenths: number) =>
-    clip(text, Math.floor((bytesMax * sixteenths) / 16));
+  const part = (text: string, sixteenths: number) => clip(text, Math.floor((bytesMax * sixteenths) / 16));
   const code = codeOf(e);
   const stack = framesOf(e);
   const cause = causeOf(e);

@@ -8,17 +8,7 @@ interface Loss {
 }
 
 // Their contents are not in properties, so JSON makes an empty or a strange object of them.
-const CLOSED = [
-  Map,
-  Set,
-  WeakMap,
-  WeakSet,
-  Promise,
-  RegExp,
-  Error,
-  ArrayBuffer,
-  SharedArrayBuffer,
-] as const;
+const CLOSED = [Map, Set, WeakMap, WeakSet, Promise, RegExp, Error, ArrayBuffer, SharedArrayBuffer] as const;
 
 /**
  * Finds what JSON would store as something else in silence: NaN as null, a Map as {}, a function not

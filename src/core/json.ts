@@ -18,10 +18,7 @@ export function encodeInput(value: unknown, bytesMax: number): string {
     );
   }
   if (tooDeep(text)) {
-    throw new SluiceError(
-      "input_not_storable",
-      `the input is nested more than ${NESTING_MAX} levels deep`,
-    );
+    throw new SluiceError("input_not_storable", `the input is nested more than ${NESTING_MAX} levels deep`);
   }
   checkFaithful(value);
   return text;
@@ -83,11 +80,9 @@ function refusal(value: unknown, bytesMax: number, cause: unknown): SluiceError 
   }
   const found = pathOfTrouble(value);
   if (found !== null) return notJson(found, cause);
-  return new SluiceError(
-    "input_not_serialisable",
-    "the input is not JSON: a toJSON or a getter in it threw",
-    { cause },
-  );
+  return new SluiceError("input_not_serialisable", "the input is not JSON: a toJSON or a getter in it threw", {
+    cause,
+  });
 }
 
 function isRangeError(e: unknown, message: RegExp): boolean {

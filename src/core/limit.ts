@@ -48,18 +48,9 @@ export type LimitEntry<Parsed> = TotalLimit | LimitUse<Parsed>;
 const SLOTS_RANGE = { min: 0, max: 2_000_000_000 };
 
 /** Declares a limit: `total` for everyone together, `perKey` for each key, or both. */
-export function limit(
-  name: string,
-  shape: { readonly perKey: Slots; readonly total?: Slots },
-): KeyedLimit;
-export function limit(
-  name: string,
-  shape: { readonly total: Slots; readonly perKey?: undefined },
-): TotalLimit;
-export function limit(
-  name: string,
-  shape: { readonly total?: Slots; readonly perKey?: Slots | undefined },
-): Limit {
+export function limit(name: string, shape: { readonly perKey: Slots; readonly total?: Slots }): KeyedLimit;
+export function limit(name: string, shape: { readonly total: Slots; readonly perKey?: undefined }): TotalLimit;
+export function limit(name: string, shape: { readonly total?: Slots; readonly perKey?: Slots | undefined }): Limit {
   checkOptions("limit", shape, ["total", "perKey"]);
   const total = checkSlots("total", shape.total);
   const perKey = checkSlots("perKey", shape.perKey);
@@ -116,11 +107,9 @@ class DeclaredLimit implements LimitWords {
 
   for(key: unknown): LimitUse {
     if (this.perKey === undefined) {
-      throw new SluiceError(
-        "limit_shape",
-        `limit ${this.name} has no perKey, so it cannot be used for a key`,
-        { details: { limit: this.name } },
-      );
+      throw new SluiceError("limit_shape", `limit ${this.name} has no perKey, so it cannot be used for a key`, {
+        details: { limit: this.name },
+      });
     }
     const checked = typeof key === "function" ? key : checkLimitKey(this.name, key);
     return new DeclaredUse(this as Limit, checked as LimitUse["key"]);

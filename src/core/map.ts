@@ -21,8 +21,7 @@ export interface MapOptions {
  * runs again, what was found first counts. A list must be the same in every run, else the call throws
  * `map_changed`.
  */
-export type MapItems<Input> =
-  readonly Input[] | (() => readonly Input[] | Promise<readonly Input[]>);
+export type MapItems<Input> = readonly Input[] | (() => readonly Input[] | Promise<readonly Input[]>);
 
 /** One item that did not succeed. */
 export interface MapError {

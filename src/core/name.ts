@@ -3,17 +3,7 @@ import { quote } from "./quote.js";
 
 /** What a name is the name of. */
 type NameKind =
-  | "task"
-  | "queue"
-  | "limit"
-  | "scope"
-  | "worker"
-  | "schema"
-  | "schedule"
-  | "workflow"
-  | "node"
-  | "event"
-  | "map";
+  "task" | "queue" | "limit" | "scope" | "worker" | "schema" | "schedule" | "workflow" | "node" | "event" | "map";
 /** What a key is the key of. */
 type KeyKind = "order" | "limit" | "idempotency";
 /** What callers may hand in as a key. */

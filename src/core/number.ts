@@ -9,8 +9,7 @@ export interface Range {
 
 /** Returns an integer within the range, or throws `invalid_option` naming the option. */
 export function checkInteger(option: string, value: unknown, range: Range): number {
-  if (Number.isInteger(value) && within(value as number, range))
-    return positiveZero(value as number);
+  if (Number.isInteger(value) && within(value as number, range)) return positiveZero(value as number);
   throw refusal(option, value, "an integer", range);
 }
 
@@ -29,9 +28,7 @@ function positiveZero(value: number): number {
 }
 
 function refusal(option: string, value: unknown, what: string, { min, max }: Range): SluiceError {
-  return new SluiceError(
-    "invalid_option",
-    `${option} must be ${what} from ${min} to ${max}, not ${quote(value)}`,
-    { details: { option, min, max } },
-  );
+  return new SluiceError("invalid_option", `${option} must be ${what} from ${min} to ${max}, not ${quote(value)}`, {
+    details: { option, min, max },
+  });
 }

@@ -16,11 +16,7 @@ export function checkOptions(what: string, options: unknown, known: readonly str
 }
 
 /** Returns one of the listed words, or throws `invalid_option`. */
-export function checkOneOf<const T extends string>(
-  option: string,
-  value: unknown,
-  words: readonly T[],
-): T {
+export function checkOneOf<const T extends string>(option: string, value: unknown, words: readonly T[]): T {
   const found = words.find((word) => word === value);
   if (found !== undefined) return found;
   throw refusal(option, `${option} must be ${words.map(quote).join(" or ")}, not ${quote(value)}`);

@@ -35,9 +35,7 @@ class WaitOutcome extends Error {
   override readonly name = "WaitOutcome";
 
   constructor(map: string) {
-    super(
-      `the items of map "${map}" are not over: let this pass, the handler runs again when they are`,
-    );
+    super(`the items of map "${map}" are not over: let this pass, the handler runs again when they are`);
   }
 }
 

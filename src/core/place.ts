@@ -103,10 +103,7 @@ function isSame(a: PlacedLimit, b: PlacedLimit): boolean {
 }
 
 function sameShape(a: Limit, b: Limit): boolean {
-  return (
-    (a.total === undefined) === (b.total === undefined) &&
-    (a.perKey === undefined) === (b.perKey === undefined)
-  );
+  return (a.total === undefined) === (b.total === undefined) && (a.perKey === undefined) === (b.perKey === undefined);
 }
 
 const REASON_BYTES_MAX = 2_048;
@@ -118,11 +115,7 @@ export function ask(what: string, fn: (input: never) => unknown, input: unknown)
   } catch (cause) {
     if (isSluiceError(cause)) throw cause;
     const { message } = describeError(cause, REASON_BYTES_MAX);
-    throw new SluiceError(
-      "input_invalid",
-      `${what} could not be decided for this input: ${message}`,
-      { cause },
-    );
+    throw new SluiceError("input_invalid", `${what} could not be decided for this input: ${message}`, { cause });
   }
 }
 

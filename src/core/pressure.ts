@@ -1,11 +1,5 @@
 /** Why a worker claims less than it could, or nothing: the same words in the worker's row and in metrics. */
-export const pressureReasons = [
-  "permits",
-  "payload",
-  "memory",
-  "task_duration",
-  "event_loop_delay",
-] as const;
+export const pressureReasons = ["permits", "payload", "memory", "task_duration", "event_loop_delay"] as const;
 
 /** One of the reasons. */
 export type PressureReason = (typeof pressureReasons)[number];

@@ -25,8 +25,7 @@ export function everyTimetable(everyMs: number): Timetable {
   const at = (ms: number): number => Math.floor(ms / everyMs) * everyMs;
   return {
     next: (afterMs) => at(afterMs) + everyMs,
-    last: (untilMs, max) =>
-      Array.from({ length: max }, (_, i) => at(untilMs) - (max - 1 - i) * everyMs),
+    last: (untilMs, max) => Array.from({ length: max }, (_, i) => at(untilMs) - (max - 1 - i) * everyMs),
   };
 }
 

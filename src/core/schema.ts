@@ -33,27 +33,18 @@ export function acceptsAnything(schema: Schema): boolean {
 
 /** The schema of a task that takes no input. What is stored for it is JSON's null. */
 export const noInput: Schema<undefined> = schemaOf((value) =>
-  value === undefined || value === null
-    ? { value: undefined }
-    : { issues: [{ message: "this task takes no input" }] },
+  value === undefined || value === null ? { value: undefined } : { issues: [{ message: "this task takes no input" }] },
 );
 
 /** Whether something follows the Standard Schema. */
 export function isSchema(value: unknown): value is Schema {
   if ((typeof value !== "object" && typeof value !== "function") || value === null) return false;
   const standard: unknown = Reflect.get(value, "~standard");
-  return (
-    typeof standard === "object" &&
-    standard !== null &&
-    typeof Reflect.get(standard, "validate") === "function"
-  );
+  return typeof standard === "object" && standard !== null && typeof Reflect.get(standard, "validate") === "function";
 }
 
 /** What the schema makes of a value, at once if the schema is synchronous; throws `input_invalid`. */
-export function validate<S extends Schema>(
-  schema: S,
-  value: unknown,
-): OutputOf<S> | Promise<OutputOf<S>> {
+export function validate<S extends Schema>(schema: S, value: unknown): OutputOf<S> | Promise<OutputOf<S>> {
   let result;
   try {
     result = schema["~standard"].validate(value);
@@ -68,10 +59,7 @@ export function validate<S extends Schema>(
  * schema refuses null it is asked about undefined. The door and the worker both ask here, so what
  * passes the one passes the other.
  */
-export function validateStored<S extends Schema>(
-  schema: S,
-  stored: unknown,
-): OutputOf<S> | Promise<OutputOf<S>> {
+export function validateStored<S extends Schema>(schema: S, stored: unknown): OutputOf<S> | Promise<OutputOf<S>> {
   if (stored !== null) return validate(schema, stored);
   let result;
   try {
@@ -84,10 +72,7 @@ export function validateStored<S extends Schema>(
 }
 
 /** The schema's answer to undefined; if it refuses that too, what it had against null. */
-function orUndefined<S extends Schema>(
-  schema: S,
-  refusal: unknown,
-): OutputOf<S> | Promise<OutputOf<S>> {
+function orUndefined<S extends Schema>(schema: S, refusal: unknown): OutputOf<S> | Promise<OutputOf<S>> {
   const refuse = (): never => {
     throw refusal;
   };

@@ -2,15 +2,7 @@
  * A task is in exactly one state. It is `scheduled` until its time, `waiting` at a gate, `ready`
  * to be claimed, `running` under a claim, and then for ever one of the three terminal states.
  */
-export const TASK_STATES = [
-  "scheduled",
-  "waiting",
-  "ready",
-  "running",
-  "succeeded",
-  "failed",
-  "cancelled",
-] as const;
+export const TASK_STATES = ["scheduled", "waiting", "ready", "running", "succeeded", "failed", "cancelled"] as const;
 
 export type TaskState = (typeof TASK_STATES)[number];
 

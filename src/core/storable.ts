@@ -12,11 +12,7 @@ const PREVIEW_BYTES_MAX = 1024;
  * too large becomes `{ truncated, bytes, preview }`. Its text begins with `{ "truncated"`, with a blank, which
  * is how the database knows it (sluice.workflow_cut): a handler may have a result of the same fields.
  */
-export function storable(
-  value: unknown,
-  bytesMax: number,
-  onTruncated?: (bytes: number) => void,
-): string {
+export function storable(value: unknown, bytesMax: number, onTruncated?: (bytes: number) => void): string {
   const text = mend(plain(value) ?? flattened(value, bytesMax));
   if (text.length * 3 <= bytesMax) return text;
   const bytes = Buffer.byteLength(text);

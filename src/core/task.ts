@@ -4,14 +4,7 @@ import type { LimitEntry } from "./limit.js";
 import { checkName, type Key } from "./name.js";
 import { checkInteger } from "./number.js";
 import { checkFunction, checkOneOf, checkOptions } from "./option.js";
-import {
-  placeLimits,
-  placeOrder,
-  usesOf,
-  type LimitRule,
-  type OrderRule,
-  type Placement,
-} from "./place.js";
+import { placeLimits, placeOrder, usesOf, type LimitRule, type OrderRule, type Placement } from "./place.js";
 import { resolveRetry, type RetryPolicy } from "./retry.js";
 import { isSchema, noInput, type, validateStored } from "./schema.js";
 import type { InputOf, OutputOf, Schema } from "./schema.js";
@@ -38,8 +31,7 @@ export interface TaskOptions<In extends Schema, Out extends Schema> {
   readonly concurrency?: number;
   /** A list, or a function of the parsed input that returns one. */
   readonly limits?:
-    | readonly LimitEntry<OutputOf<In>>[]
-    | ((input: OutputOf<In>) => readonly LimitEntry<OutputOf<In>>[]);
+    readonly LimitEntry<OutputOf<In>>[] | ((input: OutputOf<In>) => readonly LimitEntry<OutputOf<In>>[]);
   readonly order?: OrderKeyOf<OutputOf<In>> | OrderOptions<OutputOf<In>>;
   readonly retry?: Partial<RetryPolicy>;
   /** Default 300,000; null = none. */
@@ -50,10 +42,7 @@ export interface TaskOptions<In extends Schema, Out extends Schema> {
 }
 
 /** Does the work of a task. It returns a result, throws to fail, or throws `cancel()` or `snooze()`. */
-export type HandlerFunction<Parsed, Output> = (
-  input: Parsed,
-  ctx: TaskContext,
-) => Output | Promise<Output>;
+export type HandlerFunction<Parsed, Output> = (input: Parsed, ctx: TaskContext) => Output | Promise<Output>;
 
 /** A contract together with the function that fulfils it. */
 export interface TaskHandler<Input = unknown, Parsed = unknown, Output = unknown> {
@@ -62,26 +51,16 @@ export interface TaskHandler<Input = unknown, Parsed = unknown, Output = unknown
 }
 
 /** The terms of a task, which producers can import without its handler. */
-export interface TaskContract<
-  Input = unknown,
-  Parsed = unknown,
-  Output = unknown,
-> extends TaskTerms<Input, Parsed, Output> {
+export interface TaskContract<Input = unknown, Parsed = unknown, Output = unknown> extends TaskTerms<
+  Input,
+  Parsed,
+  Output
+> {
   /** Binds the function that does the work. */
   handle(fn: HandlerFunction<Parsed, Output>): TaskHandler<Input, Parsed, Output>;
 }
 
-const OPTIONS = [
-  "input",
-  "output",
-  "concurrency",
-  "limits",
-  "order",
-  "retry",
-  "timeoutMs",
-  "queue",
-  "priority",
-];
+const OPTIONS = ["input", "output", "concurrency", "limits", "order", "retry", "timeoutMs", "queue", "priority"];
 const CONCURRENCY_RANGE = { min: 0, max: 2_000_000_000 };
 const TIMEOUT_MS = 300_000;
 const TIMEOUT_RANGE = { min: 1, max: 2_147_483_647 };
@@ -94,16 +73,12 @@ type AnyOptions = TaskOptions<Schema, Schema>;
 export function task<
   In extends Schema<unknown, unknown> = Schema<undefined>,
   Out extends Schema<unknown, unknown> = Schema,
->(
-  name: string,
-  options: TaskOptions<In, Out> = {},
-): TaskContract<InputOf<In>, OutputOf<In>, OutputOf<Out>> {
+>(name: string, options: TaskOptions<In, Out> = {}): TaskContract<InputOf<In>, OutputOf<In>, OutputOf<Out>> {
   checkOptions("task", options, OPTIONS);
   const terms = termsOf(checkName("task", name), options as unknown as AnyOptions);
   const contract: TaskContract = Object.freeze({
     ...terms,
-    handle: (fn: HandlerFunction<unknown, unknown>) =>
-      Object.freeze({ contract, run: checkFunction("handler", fn) }),
+    handle: (fn: HandlerFunction<unknown, unknown>) => Object.freeze({ contract, run: checkFunction("handler", fn) }),
   });
   return contract;
 }

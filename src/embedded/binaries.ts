@@ -48,9 +48,7 @@ export async function runnable(
 
 function readableBy(native: string, identity: Identity | undefined): boolean {
   if (identity === undefined) return true;
-  return ["bin/postgres", "lib", "share/postgresql"].every((part) =>
-    canRead(join(native, part), identity),
-  );
+  return ["bin/postgres", "lib", "share/postgresql"].every((part) => canRead(join(native, part), identity));
 }
 
 function openToAll(path: string): void {

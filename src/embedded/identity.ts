@@ -24,9 +24,7 @@ function ownerOf(path?: string): Identity | undefined {
 function account(name: string): Identity | undefined {
   const line = passwd().find((entry) => entry.startsWith(`${name}:`));
   const [, , uid, gid] = line?.split(":") ?? [];
-  return uid === undefined || gid === undefined
-    ? undefined
-    : { uid: Number(uid), gid: Number(gid) };
+  return uid === undefined || gid === undefined ? undefined : { uid: Number(uid), gid: Number(gid) };
 }
 
 function passwd(): string[] {

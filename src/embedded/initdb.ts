@@ -44,8 +44,7 @@ async function finish(command: Command, args: string[], input: number): Promise<
     child.once("error", (cause) => reject(spawnFailure(command, "initdb", cause)));
     child.once("close", (status) => {
       if (status === 0) resolve();
-      else
-        reject(new SluiceError("embedded_failed", `initdb ended with ${status}: ${said.trim()}`));
+      else reject(new SluiceError("embedded_failed", `initdb ended with ${status}: ${said.trim()}`));
     });
   });
 }

@@ -25,11 +25,7 @@ export interface ServerOptions {
 }
 
 /** Starts the server of a root and waits until it accepts connections. */
-export async function launch(
-  site: Site,
-  root: string,
-  options: ServerOptions,
-): Promise<Postmaster> {
+export async function launch(site: Site, root: string, options: ServerOptions): Promise<Postmaster> {
   const command = { ...site, pgdata: pgdataOf(root) };
   forgetStranger(command.pgdata);
   for (let attempt = 1; ; attempt += 1) {
@@ -52,11 +48,7 @@ function forgetStranger(pgdata: string): void {
   if (pid > 0 && startedAt(pid) !== undefined) rmSync(file, { force: true });
 }
 
-async function launchOnce(
-  command: Command,
-  root: string,
-  options: ServerOptions,
-): Promise<Postmaster | string> {
+async function launchOnce(command: Command, root: string, options: ServerOptions): Promise<Postmaster | string> {
   const port = options.port ?? (await freePort());
   const path = join(root, "postgres.log");
   const grown = (statSync(path, { throwIfNoEntry: false })?.size ?? 0) > logBytesMax;
@@ -66,10 +58,7 @@ async function launchOnce(
     const child = spawnOn(command, "postgres", settingArgs(port, options), ["ignore", log, log]);
     child.unref();
     const ready = await becomesReady(child, command);
-    return (
-      ready ??
-      (readText(path)?.slice(from).trim().split("\n").slice(-20).join("\n") || "no reason given")
-    );
+    return ready ?? (readText(path)?.slice(from).trim().split("\n").slice(-20).join("\n") || "no reason given");
   } finally {
     closeSync(log);
   }
@@ -89,15 +78,11 @@ function settingArgs(port: number, { settings }: ServerOptions): string[] {
   return Object.entries(all).flatMap(([name, value]) => ["-c", `${name}=${value}`]);
 }
 
-async function becomesReady(
-  child: ChildProcess,
-  command: Command,
-): Promise<Postmaster | undefined> {
+async function becomesReady(child: ChildProcess, command: Command): Promise<Postmaster | undefined> {
   let failure: unknown;
   child.once("error", (cause) => (failure = spawnFailure(command, "postgres", cause)));
   const outcome = await until(readyWithinMs, () => {
-    if (failure !== undefined || child.exitCode !== null || child.signalCode !== null)
-      return "ended";
+    if (failure !== undefined || child.exitCode !== null || child.signalCode !== null) return "ended";
     const found = findPostmaster(command.pgdata);
     return found?.ready === true && found.pid === child.pid ? found : undefined;
   });

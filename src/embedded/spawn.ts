@@ -18,9 +18,7 @@ export function spawnOn(
   args: readonly string[],
   stdio: StdioOptions,
 ): ChildProcess {
-  const env = Object.fromEntries(
-    Object.entries(process.env).filter(([key]) => !/^(PG|LC_)/.test(key)),
-  );
+  const env = Object.fromEntries(Object.entries(process.env).filter(([key]) => !/^(PG|LC_)/.test(key)));
   return spawn(executable(bin, program), ["-D", reachable(pgdata, identity), ...args], {
     ...identity,
     cwd: pgdata,
@@ -45,8 +43,7 @@ function reachable(pgdata: string, identity: Identity | undefined): string {
 
 /** A binary that is there but whose loader is not: a system without glibc. */
 export function spawnFailure({ bin }: Command, program: string, cause: unknown): SluiceError {
-  const foreign =
-    (cause as NodeJS.ErrnoException).code === "ENOENT" && existsSync(executable(bin, program));
+  const foreign = (cause as NodeJS.ErrnoException).code === "ENOENT" && existsSync(executable(bin, program));
   return foreign
     ? new SluiceError(
         "embedded_unsupported",

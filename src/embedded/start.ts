@@ -41,11 +41,7 @@ export async function startEmbedded(options: EmbeddedOptions = {}): Promise<Embe
   } catch (cause) {
     if (isSluiceError(cause)) throw cause;
     const where = options.dataDir === undefined ? "" : ` in ${options.dataDir}`;
-    throw new SluiceError(
-      "embedded_failed",
-      `Could not start PostgreSQL${where}: ${String(cause)}`,
-      { cause },
-    );
+    throw new SluiceError("embedded_failed", `Could not start PostgreSQL${where}: ${String(cause)}`, { cause });
   }
 }
 
@@ -89,11 +85,7 @@ async function enter(
   return { postmaster, handle: { site, root, persistent, dropReference } };
 }
 
-async function joined(
-  site: Site,
-  root: string,
-  { port }: ServerOptions,
-): Promise<Postmaster | undefined> {
+async function joined(site: Site, root: string, { port }: ServerOptions): Promise<Postmaster | undefined> {
   const pgdata = pgdataOf(root);
   const running = findPostmaster(pgdata);
   if (running === undefined) return undefined;

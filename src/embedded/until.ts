@@ -1,10 +1,7 @@
 const everyMs = 10;
 
 /** Polls until `look` returns something; undefined once the time is over. */
-export async function until<T>(
-  withinMs: number,
-  look: () => T | undefined,
-): Promise<T | undefined> {
+export async function until<T>(withinMs: number, look: () => T | undefined): Promise<T | undefined> {
   const deadline = performance.now() + withinMs;
   for (;;) {
     const seen = look();

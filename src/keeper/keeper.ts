@@ -5,13 +5,7 @@ import { keepLeave, keepLook, type KeepLook, type LookIntervals } from "../postg
 import { forgetLimits, keepLanes, due, pruneDone, pruneNotes, reap } from "../postgres/keep.js";
 import type { Line } from "../postgres/line.js";
 import { pruneGraphs } from "../postgres/workflow/graph.js";
-import {
-  FIRST,
-  cancelOrphans,
-  keepRuns,
-  pruneRuns,
-  type OrphansWalk,
-} from "../postgres/workflow/keep.js";
+import { FIRST, cancelOrphans, keepRuns, pruneRuns, type OrphansWalk } from "../postgres/workflow/keep.js";
 import { followLeft } from "../postgres/workflow/follow.js";
 import { Broom } from "./broom.js";
 import { tick } from "./tick.js";
@@ -78,8 +72,7 @@ const INTERVALS_MS = {
   idleSweep: 15_000,
 } as const;
 
-type Duty =
-  "due" | "schedules" | "runs" | Exclude<keyof typeof INTERVALS_MS, "idleSweep" | "idleNotes">;
+type Duty = "due" | "schedules" | "runs" | Exclude<keyof typeof INTERVALS_MS, "idleSweep" | "idleNotes">;
 
 /**
  * What must happen without anyone asking. Every worker process runs one; any number may run at once,
@@ -180,7 +173,7 @@ export class Keeper {
       if (this.#stopped) return;
       tellTrouble(this.#o.log, "keeper: look failed", e);
       // guard: what failed once is tried again -> test/worker/properties.test.ts: "every claimed task is settled, released or lost with its lease, and none twice under one claim"
-      this.#wakeIn(RETRY_MS);
+      /* guard:retry */ this.#wakeIn(RETRY_MS); /* end */
     }
   }
 
@@ -283,7 +276,7 @@ export class Keeper {
   async #orphans(): Promise<void> {
     for (let i = 0; i < ORPHANS_MAX && !this.#stopped; i++) {
       // guard: a pause that was cut off -> test/worker/workflow-map.test.ts: "a resume that was cut off before the maps followed is ended by a keeper"
-      if (!(await followLeft(this.#o.line))) break;
+      /* guard:cut-off */ if (!(await followLeft(this.#o.line))) /* end */ break;
     }
     for (let i = 0; i < ORPHANS_MAX && !this.#stopped; i++) {
       const { cancelled, ...walk } = await cancelOrphans(this.#o.line, ORPHANS_MAX, this.#orphan);

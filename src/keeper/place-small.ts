@@ -77,12 +77,7 @@ async function work(o: PlaceCrew, left: Left, tx: Queryable): Promise<PlacedSmal
   return { count: nodes.length, others };
 }
 
-async function placeAll(
-  o: PlaceCrew,
-  nodes: readonly SmallNode[],
-  left: Left,
-  tx: Queryable,
-): Promise<void> {
+async function placeAll(o: PlaceCrew, nodes: readonly SmallNode[], left: Left, tx: Queryable): Promise<void> {
   const items = await prepareAll(o, nodes, left);
   const batches = await batchesOfAll(o, items);
   // From the first of these on runs are locked: nothing but statements comes between.
@@ -113,17 +108,13 @@ async function batchesOfAll(o: PlaceCrew, items: readonly Item[]): Promise<Small
 }
 
 /** Checked and given their keys, but for those that cannot be, or not in time. All at once: none waits for a slow one. */
-async function prepareAll(
-  { terms }: PlaceCrew,
-  nodes: readonly SmallNode[],
-  { faults, late }: Left,
-): Promise<Item[]> {
+async function prepareAll({ terms }: PlaceCrew, nodes: readonly SmallNode[], { faults, late }: Left): Promise<Item[]> {
   const prepare = async (node: SmallNode): Promise<Item | null> => {
     try {
       return { node, prepared: await prepareText(terms.get(node.stream)!, node.input) };
     } catch (e) {
       // guard: small ones fail by themselves -> test/worker/workflow-place.test.ts: "a key function that throws fails the node with a reason, once, and the worker goes on without a poll"
-      const error = faultOf(e);
+      const error = /* guard:fault */ faultOf(e); /* end */
       if (error !== null) faults.push({ node, error });
       else if (isSluiceError(e, "timeout")) late.push({ node, error: e });
       else throw e;

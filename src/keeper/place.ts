@@ -4,13 +4,7 @@ import { describeError } from "../core/json.js";
 import type { Clock, Logger, Queryable } from "../core/ports.js";
 import { isReplyLost, tellTrouble } from "../postgres/fault.js";
 import { inTransaction } from "../postgres/transaction.js";
-import {
-  misplaced,
-  placeMany,
-  putOff,
-  takeUnplaced,
-  type Unplaced,
-} from "../postgres/workflow/place.js";
+import { misplaced, placeMany, putOff, takeUnplaced, type Unplaced } from "../postgres/workflow/place.js";
 import { placeSmall, SMALL_MAX, type PlaceCrew } from "./place-small.js";
 import { trying } from "./try.js";
 
@@ -101,7 +95,7 @@ async function placeKnown(o: PlaceCrew): Promise<boolean> {
     if (isReplyLost(e) && performance.now() - began < HELD_MS_MAX) throw e;
     // guard: one by one when many fail -> test/worker/workflow-place.test.ts: "a node that cannot be placed does not stop the others, and fails after ten tries"
     let one = 0;
-    while (one < SMALL_MAX && (await placeOne(o))) one++;
+    /* guard:singly */ while (one < SMALL_MAX && (await placeOne(o))) one++; /* end */
     return { count: one, others: false };
   });
   return (others && (await placeOne(o))) || count > 0;
@@ -129,22 +123,17 @@ async function placeOne(o: PlaceCrew): Promise<boolean> {
 }
 
 /** What was placed is rolled back. Throws what is nobody's fault. */
-async function failed(
-  { db, declarations }: PlaceCrew,
-  node: Unplaced,
-  e: unknown,
-  heldMs: number,
-): Promise<void> {
+async function failed({ db, declarations }: PlaceCrew, node: Unplaced, e: unknown, heldMs: number): Promise<void> {
   if (notWanted(e)) return;
   // guard: what cannot be placed fails its node -> test/worker/workflow-place.test.ts: "an item that cannot be given its keys fails its fan-out, once, and the worker goes on without a poll"
-  const fault = faultOf(e);
+  const fault = /* guard:fault */ faultOf(e); /* end */
   if (fault !== null) return void (await misplaced(db, node, fault));
   // Unless the server ended what took too long.
   // guard: a lost connection is no try -> test/worker/workflow-place.test.ts: "a connection that is lost while a node is placed counts as no try"
-  if (isReplyLost(e) && heldMs < HELD_MS_MAX) throw e;
+  /* guard:lost-reply */ if (isReplyLost(e) && heldMs < HELD_MS_MAX) throw e; /* end */
   // guard: what fails lets others go first -> test/worker/workflow-place.test.ts: "a node that cannot be placed does not stop the others, and fails after ten tries"
   const { name, code = name, message } = describeError(e);
-  await putOff(db, node, { code, message });
+  /* guard:put-off */ await putOff(db, node, { code, message }); /* end */
   // Somebody has removed a limit that we had declared: the next try declares it again.
   if (isSluiceError(e, "unknown_limit")) declarations.forget();
   else throw e;

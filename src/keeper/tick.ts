@@ -31,12 +31,7 @@ export async function tick(runner: Runner, log: Logger): Promise<Ticked> {
 }
 
 /** How many ticks were enqueued, or null if it was not us who moved the schedule on. */
-async function attempt(
-  runner: Runner,
-  log: Logger,
-  seen: DueSchedule,
-  nowMs: number,
-): Promise<number | null> {
+async function attempt(runner: Runner, log: Logger, seen: DueSchedule, nowMs: number): Promise<number | null> {
   const schedule = seen.name;
   const refused = (error: unknown): null => {
     log.warn("a schedule's tick could not be enqueued", { schedule, error: String(error) });

@@ -1,11 +1,4 @@
-import type {
-  BareReason,
-  Explanation,
-  Holder,
-  QueueExplanation,
-  Reason,
-  RunExplained,
-} from "../core/explanation.js";
+import type { BareReason, Explanation, Holder, QueueExplanation, Reason, RunExplained } from "../core/explanation.js";
 import type { Database } from "../postgres/database.js";
 import {
   readExplanation,

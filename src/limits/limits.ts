@@ -63,8 +63,7 @@ export class Limits {
   async get(limit: string | Limit): Promise<LimitStatus> {
     const name = checkName("limit", nameOf(limit));
     const found = await this.#ask((db) => readLimit(db, name));
-    if (found === undefined)
-      throw new SluiceError("unknown_limit", `there is no limit named ${name}`);
+    if (found === undefined) throw new SluiceError("unknown_limit", `there is no limit named ${name}`);
     return found;
   }
 

@@ -1,12 +1,4 @@
-import type {
-  BareReason,
-  Explanation,
-  Holder,
-  QueueReason,
-  Reason,
-  ReasonKind,
-  Untold,
-} from "../core/explanation.js";
+import type { BareReason, Explanation, Holder, QueueReason, Reason, ReasonKind, Untold } from "../core/explanation.js";
 import { quote } from "../core/quote.js";
 
 type Of<Kind extends ReasonKind> = Untold<Extract<Reason, { kind: Kind }>>;
@@ -31,9 +23,7 @@ const WORDS: { readonly [Kind in ReasonKind]: (reason: Of<Kind>, about: About) =
   children: ({ runs }) => `it waits for the end of what it fanned out: run ${runs.join(", ")}`,
   suspect: ({ crashes, worker }) =>
     `its worker died ${times(crashes, "time")} with it in hand, so it is to run alone: ` +
-    (worker === null
-      ? "a worker will empty itself for it"
-      : `worker ${quote(worker)} empties itself for it`),
+    (worker === null ? "a worker will empty itself for it" : `worker ${quote(worker)} empties itself for it`),
   stopping: ({ run }) => `run ${run} gives up the rest of its tasks, and this is one of them`,
   paused: ({ what, name }) => `${what} ${what === "queue" ? quote(name) : name} is paused`,
   noWorker: ({ leaving, elsewhere }, { type, queue }) =>
@@ -47,9 +37,7 @@ const WORDS: { readonly [Kind in ReasonKind]: (reason: Of<Kind>, about: About) =
   busy: ({ workers, capacity, before }) =>
     `${of(workers)} that could run it ${workers === 1 ? "has" : "have"} no room for more than ${capacity} at once${beforeText(before)}`,
   next: ({ before }) =>
-    before === 0
-      ? "nothing holds it: it is the next to be claimed"
-      : `nothing holds it${beforeText(before)}`,
+    before === 0 ? "nothing holds it: it is the next to be claimed" : `nothing holds it${beforeText(before)}`,
 };
 
 export function reasonText(reason: BareReason, about: About): string {
@@ -97,8 +85,7 @@ const QUEUE_WORDS: Record<ReasonKind, string> = {
 
 export function queueReasonText(reason: Omit<QueueReason, "message">, at: Date): string {
   const { kind, type, limit, slots, used, keys, until, count, more, task } = reason;
-  const numbers =
-    slots === null ? "" : slots === 0 ? ", which is set to 0" : ` (${used} of ${slots} in use)`;
+  const numbers = slots === null ? "" : slots === 0 ? ", which is set to 0" : ` (${used} of ${slots} in use)`;
   const held = limit === null ? QUEUE_WORDS[kind] : `at limit ${quote(limit)}${numbers}`;
   const at_ = keys === null ? "" : ` (${times(keys, kind === "window" ? "window" : "key")})`;
   const due = until === null ? "" : `, the first at ${moment(until, at)}`;

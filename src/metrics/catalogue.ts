@@ -17,13 +17,9 @@ export const OTHER = "_other";
 // From a handler that does nothing to one that takes the default timeout of five minutes.
 const RUN_SECONDS = [0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300];
 // One statement: a lost reply is given up after ten seconds.
-const STATEMENT_SECONDS = [
-  0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 10,
-];
+const STATEMENT_SECONDS = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 10];
 // A backlog may be a day old.
-const WAIT_SECONDS = [
-  0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 5, 15, 60, 300, 1800, 7200, 86400,
-];
+const WAIT_SECONDS = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 5, 15, 60, 300, 1800, 7200, 86400];
 const CLAIM_TASKS = [0, 1, 2, 5, 10, 20, 50, 100, 200, 500, 1000];
 
 /** Every metric of a worker, by its name without the prefix. docs/operate/metrics.md says what each tells. */

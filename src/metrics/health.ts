@@ -18,7 +18,6 @@ export function unready(c: Condition): string[] {
   const reasons = c.suspecting ? ["it runs a suspect task alone"] : [];
   const freshMs = Math.min(FRESH_MS_MAX, c.leaseMs * FRESH_SHARE);
   if (c.heartbeatAgeMs === null) reasons.push("it has no lease");
-  else if (c.heartbeatAgeMs > freshMs)
-    reasons.push(`its last heartbeat is ${Math.round(c.heartbeatAgeMs)} ms old`);
+  else if (c.heartbeatAgeMs > freshMs) reasons.push(`its last heartbeat is ${Math.round(c.heartbeatAgeMs)} ms old`);
   return reasons;
 }

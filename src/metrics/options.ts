@@ -31,17 +31,14 @@ export interface MetricsSettings {
 }
 
 /** Decides every option at the door; throws `invalid_option`. A registry is what code alone can give. */
-export function checkMetrics(
-  options: MetricsOptions = {},
-  layers: Layers = { env: {}, file: null },
-): MetricsSettings {
+export function checkMetrics(options: MetricsOptions = {}, layers: Layers = { env: {}, file: null }): MetricsSettings {
   const { enabled, port, host, token } = resolveWithin("metrics", options, layers, ["registry"]);
   const { registry } = options;
   if (registry !== undefined && typeof registry?.registerMetric !== "function")
     throw refusal("registry", `must be a Registry of prom-client, not ${quote(registry)}`);
   const serve = port === undefined ? null : { port, host, token: token ?? null };
   // guard: nothing listens beyond loopback without a token -> test/metrics/serve.test.ts: "beyond loopback a token is wanted"
-  if (serve !== null && serve.token === null && !isLoopback(host))
+  if (serve !== null && serve.token === null && /* guard:loopback */ !isLoopback(host) /* end */)
     throw refusal("token", `is needed to listen on ${host}: only loopback goes without`);
   return { enabled, serve, registry: registry ?? null };
 }

@@ -1,11 +1,5 @@
 import { createHash, timingSafeEqual } from "node:crypto";
-import {
-  createServer,
-  type IncomingMessage,
-  type Server,
-  type ServerOptions,
-  type ServerResponse,
-} from "node:http";
+import { createServer, type IncomingMessage, type Server, type ServerOptions, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { SluiceError } from "../core/error.js";
 import { CONTENT_TYPE } from "./text.js";
@@ -54,11 +48,7 @@ export class MetricsServer {
   }
 
   /** Throws `port_unavailable` if the port is taken, or cannot be had. A request must come whole in `patienceMs`. */
-  static async open(
-    address: Address,
-    pages: Pages,
-    patienceMs = PATIENCE_MS,
-  ): Promise<MetricsServer> {
+  static async open(address: Address, pages: Pages, patienceMs = PATIENCE_MS): Promise<MetricsServer> {
     const refused = refuses(address.token);
     const server = createServer(limits(patienceMs), (req, res) => {
       void answer(req, res, refused, pages);
@@ -87,7 +77,7 @@ function limits(patienceMs: number): ServerOptions {
     headersTimeout: patienceMs,
     requestTimeout: patienceMs,
     // guard: half a request holds its connection no longer -> test/metrics/serve.test.ts: "connections that ask for nothing do not keep out those that do"
-    connectionsCheckingInterval: patienceMs / 5,
+    connectionsCheckingInterval: /* guard:slow-request */ patienceMs / 5 /* end */,
     keepAliveTimeout: KEEP_ALIVE_MS,
   };
 }
@@ -171,7 +161,12 @@ function json(status: number, value: object): Page {
  */
 function refuses(token: string | null): (req: IncomingMessage) => 401 | 403 | null {
   // guard: without a token only loopback is answered -> test/metrics/serve.test.ts: "without a token only requests to a loopback host are answered"
-  if (token === null) return ({ headers }) => (LOOPBACK.test(headers.host ?? "") ? null : 403);
+  if (token === null) {
+    return ({ headers: { host = "" } }) => {
+      const isLocal = /* guard:loopback */ LOOPBACK.test(host); /* end */
+      return isLocal ? null : 403;
+    };
+  }
   const wanted = digest(`Bearer ${token}`);
   return ({ headers: { authorization = "" } }) => {
     const sent = digest(authorization.replace(/^bearer /i, "Bearer "));

@@ -4,16 +4,7 @@ import { Groups } from "./groups.js";
 import { Histogram, type Sample } from "./histogram.js";
 
 const MS = 1_000;
-const ENDINGS = [
-  "succeeded",
-  "retried",
-  "failed",
-  "cancelled",
-  "snoozed",
-  "waiting",
-  "released",
-  "lost",
-] as const;
+const ENDINGS = ["succeeded", "retried", "failed", "cancelled", "snoozed", "waiting", "released", "lost"] as const;
 const POOLS = ["claim", "handlers", "api"] as const;
 
 type Endings = Record<(typeof ENDINGS)[number], number>;

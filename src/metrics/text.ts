@@ -17,16 +17,13 @@ export function textOf(families: readonly Family[]): string {
 
 function familyText({ name, help, type, values }: Family): string {
   const lines = values.map(
-    ({ metricName = name, labels, value }) =>
-      `${metricName}${labelText(labels)} ${numberText(value)}\n`,
+    ({ metricName = name, labels, value }) => `${metricName}${labelText(labels)} ${numberText(value)}\n`,
   );
   return `# HELP ${name} ${escaped(help)}\n# TYPE ${name} ${type}\n${lines.join("")}`;
 }
 
 function labelText(labels: Readonly<Record<string, string>>): string {
-  const pairs = Object.entries(labels).map(
-    ([name, value]) => `${name}="${escaped(value).replaceAll('"', '\\"')}"`,
-  );
+  const pairs = Object.entries(labels).map(([name, value]) => `${name}="${escaped(value).replaceAll('"', '\\"')}"`);
   return pairs.length === 0 ? "" : `{${pairs.join(",")}}`;
 }
 

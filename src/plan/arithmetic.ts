@@ -18,11 +18,7 @@ const TURN_MS_MIN = 0.05;
 
 /** How the recommended setting comes about, line by line. */
 export function arithmeticOf(input: PlanInput, setting: Setting): Sum[] {
-  return [
-    ...tasksAndCores(input, setting),
-    ...permits(input, setting),
-    ...database(input, setting),
-  ];
+  return [...tasksAndCores(input, setting), ...permits(input, setting), ...database(input, setting)];
 }
 
 function tasksAndCores(input: PlanInput, { processes }: Setting): Sum[] {

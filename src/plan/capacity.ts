@@ -24,8 +24,8 @@ export function capacityOf(input: PlanInput, setting: Setting): Capacity {
     cpu: perSecond(Math.min(setting.processes, input.cores), demandOf(input).scriptMs),
     claims: perSecond(setting.processes * linesOf(setting.claimLoops) * input.batch, input.claimMs),
   };
-  const [bottleneck, least] = (Object.entries(by) as [keyof typeof by, number][]).reduce(
-    (least, one) => (one[1] < least[1] ? one : least),
+  const [bottleneck, least] = (Object.entries(by) as [keyof typeof by, number][]).reduce((least, one) =>
+    one[1] < least[1] ? one : least,
   );
   return {
     byPermits: by.permits,

@@ -38,9 +38,7 @@ function workload({ ratePerSecond, durations, ioShare, cores, steady }: PlanInpu
 }
 
 function arithmetic(sums: readonly Sum[]): string[] {
-  const results = sums.map(({ value, unit }) =>
-    unit === "ms" ? time(value) : `${number(value)} ${unit}`.trimEnd(),
-  );
+  const results = sums.map(({ value, unit }) => (unit === "ms" ? time(value) : `${number(value)} ${unit}`.trimEnd()));
   return columns(sums.map(({ name, formula }, at) => [`  ${name}`, results[at]!, `= ${formula}`]));
 }
 
@@ -54,20 +52,13 @@ function recommendation(input: PlanInput, plan: Plan, ink: Ink): string[] {
       ["  set", environment(input, recommendation)],
       ["  nearest preset", `${name}: ${unlike}`],
       ["  which is for", purpose],
-      [
-        "  rule of thumb",
-        "claim loops: 1/2 to 1/3 of the permits if a claim takes one task; 1 if batched",
-      ],
+      ["  rule of thumb", "claim loops: 1/2 to 1/3 of the permits if a claim takes one task; 1 if batched"],
     ]),
   ];
 }
 
 function settingWords({ processes, permits, claimLoops, connections }: Setting): string {
-  const parts = [
-    count(permits, "permit"),
-    count(claimLoops, "claim loop"),
-    count(connections, "connection"),
-  ];
+  const parts = [count(permits, "permit"), count(claimLoops, "claim loop"), count(connections, "connection")];
   const each = processes === 1 ? " with" : ", each with";
   return `${count(processes, "process", "processes")}${each} ${parts.join(", ")}`;
 }
@@ -121,7 +112,5 @@ function presetWords(name: PresetName): string {
 /** Cells under each other; the last of a row takes what it needs. */
 function columns(rows: readonly (readonly string[])[]): string[] {
   const widths = rows[0]!.map((_, at) => Math.max(...rows.map((row) => row[at]!.length)));
-  return rows.map((row) =>
-    row.map((cell, at) => (at === row.length - 1 ? cell : cell.padEnd(widths[at]!))).join("  "),
-  );
+  return rows.map((row) => row.map((cell, at) => (at === row.length - 1 ? cell : cell.padEnd(widths[at]!))).join("  "));
 }

@@ -9,8 +9,7 @@ export function parseSamples(file: string, text: string): number[] {
   const samples: number[] = [];
   for (const [at, line] of text.split("\n").entries()) {
     if (line.trim() === "") continue;
-    if (samples.length === SAMPLES_MAX)
-      throw refusal(file, at + 1, `has more than ${SAMPLES_MAX} durations`);
+    if (samples.length === SAMPLES_MAX) throw refusal(file, at + 1, `has more than ${SAMPLES_MAX} durations`);
     samples.push(durationIn(line.trim(), file, at + 1));
   }
   if (samples.length === 0) throw refusal(file, null, "has no durations");

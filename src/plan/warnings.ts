@@ -7,8 +7,7 @@ import { count, number, percent } from "./words.js";
 
 /** Something that will not work, or only just. */
 export interface Warning {
-  readonly code:
-    "too_slow" | "tight" | "cores" | "connections" | "transactions" | "server_connections";
+  readonly code: "too_slow" | "tight" | "cores" | "connections" | "transactions" | "server_connections";
   readonly message: string;
 }
 
@@ -46,8 +45,7 @@ function tooSlow(input: PlanInput, setting: Setting, capacity: Capacity): Warnin
 function holderOf(input: PlanInput, setting: Setting, { bottleneck }: Capacity): string {
   const { processes, permits, claimLoops } = setting;
   if (bottleneck === "permits") return `${number(processes * permits)} permits in all carry`;
-  if (bottleneck === "claims")
-    return `${count(processes * linesOf(claimLoops), "claim line")} in all carry`;
+  if (bottleneck === "claims") return `${count(processes * linesOf(claimLoops), "claim line")} in all carry`;
   const running = Math.min(processes, input.cores);
   return `${count(processes, "process", "processes")} on ${count(input.cores, "core")} (${number(running)} at a time) carry`;
 }
@@ -61,8 +59,7 @@ function remedy(input: PlanInput, setting: Setting, { bottleneck }: Capacity): s
     return `; a process has ${number(PERMITS_MAX)} permits at most, so it takes ${number(needed)} processes`;
   }
   // A process has two lines at least: with one claim loop a second would change nothing.
-  if (bottleneck === "claims")
-    return `; raise the batch, or the claim loops above ${linesOf(claimLoops)}`;
+  if (bottleneck === "claims") return `; raise the batch, or the claim loops above ${linesOf(claimLoops)}`;
   const needed = Math.ceil(demandOf(input).cores / input.utilisation);
   return `; ${count(needed, "process", "processes")} on as many cores would do`;
 }
@@ -92,10 +89,7 @@ function transactionsOf(input: PlanInput, setting: Setting): Warning | null {
   return { code: "transactions", message };
 }
 
-function connectionsInAll(
-  { maxConnections }: PlanInput,
-  { processes, connections }: Setting,
-): Warning | null {
+function connectionsInAll({ maxConnections }: PlanInput, { processes, connections }: Setting): Warning | null {
   const usable = Math.max(0, maxConnections - RESERVED_CONNECTIONS);
   const inAll = processes * connections;
   if (inAll <= usable) return null;

@@ -3,10 +3,7 @@ import type { Database } from "./database.js";
 import { unavailable } from "./fault.js";
 
 /** Does something over a connection of its own, which is closed afterwards. */
-export async function connected<T>(
-  db: Database,
-  use: (client: pg.Client) => Promise<T>,
-): Promise<T> {
+export async function connected<T>(db: Database, use: (client: pg.Client) => Promise<T>): Promise<T> {
   let client;
   try {
     // An address that makes no sense is refused by the constructor.

@@ -72,7 +72,7 @@ export class Database {
   /** @internal A connection for enqueue and queries. Rejects if we close before there is one. */
   lend(): Promise<pg.PoolClient> {
     // guard: nothing is asked after the close -> test/client/close.test.ts: "close() ends waits for a result on the caller's pool"
-    if (this.#closed) return Promise.reject(new Error("closed"));
+    if (/* guard:closed */ this.#closed /* end */) return Promise.reject(new Error("closed"));
     const lent = this.api.connect();
     // The end of a pool of ours answers its waiters; the caller's stays open, and they would wait on.
     if (this.#ownsPool) return lent;
@@ -156,7 +156,7 @@ export class Database {
     this.#closed = true;
     // The caller's own pool stays open.
     // guard: closing answers waiters of the caller's pool -> test/client/close.test.ts: "close() rejects calls that wait for a connection of the caller's pool, and never sends them"
-    for (const giveUp of this.#waiting) giveUp();
+    /* guard:waiters */ for (const giveUp of this.#waiting) giveUp(); /* end */
     this.#waiting.clear();
     await endPool(this.aside);
   }

@@ -64,11 +64,7 @@ const RECORD = "\u001e";
 const FIELD = "\u001f";
 
 /** Inserts a batch in one statement: in the caller's transaction, or in one of its own. */
-export async function enqueue(
-  db: Database,
-  batch: EnqueueBatch,
-  tx?: Queryable,
-): Promise<Enqueued> {
+export async function enqueue(db: Database, batch: EnqueueBatch, tx?: Queryable): Promise<Enqueued> {
   const row = await db.one(enqueueMany, valuesOf(batch), tx);
   return {
     ids: parseArray(row.ids),

@@ -1,10 +1,4 @@
-import type {
-  BareReason,
-  Explanation,
-  Holder,
-  QueueExplanation,
-  QueueReason,
-} from "../core/explanation.js";
+import type { BareReason, Explanation, Holder, QueueExplanation, QueueReason } from "../core/explanation.js";
 import type { Database } from "./database.js";
 import { statement } from "./statement.js";
 
@@ -54,10 +48,7 @@ export async function readExplanation(db: Database, id: string): Promise<SentExp
 }
 
 /** What holds the tasks of the queue; refused as `unknown_queue` if there is none. */
-export async function readQueueExplanation(
-  db: Database,
-  queue: string,
-): Promise<SentQueueExplanation> {
+export async function readQueueExplanation(db: Database, queue: string): Promise<SentQueueExplanation> {
   const [row] = await db.run(queueStatement, [queue]);
   return row!.found;
 }

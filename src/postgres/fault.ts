@@ -81,8 +81,7 @@ export function unavailable(message: string, cause: unknown, more: object = {}):
 
 /** The message is what every library passes on, so it carries the id too. */
 function refusal(code: ErrorCode, text: string, cause: unknown): SluiceError {
-  const [, id] =
-    code === "idempotency_conflict" ? (/ by (?:task|run) (\d+)$/.exec(text) ?? []) : [];
+  const [, id] = code === "idempotency_conflict" ? (/ by (?:task|run) (\d+)$/.exec(text) ?? []) : [];
   return new SluiceError(code, text, { cause, ...(id === undefined ? {} : { details: { id } }) });
 }
 
@@ -129,7 +128,7 @@ export function isReplyLost(e: unknown): boolean {
   }
   const state = sqlstate(e);
   // guard: only errors of the driver are lost replies -> test/postgres/fault.test.ts: "an error that did not come from the driver is not a lost reply"
-  return state === null ? isNetworkError(e) : isLostState(state);
+  return state === null ? /* guard:driver */ isNetworkError(e) /* end */ : isLostState(state);
 }
 
 /**
@@ -138,7 +137,8 @@ export function isReplyLost(e: unknown): boolean {
  */
 export function isUnanswered(e: unknown): boolean {
   // guard: a reply that cannot be read is a lost reply -> test/worker/claim.test.ts: "a claim whose reply cannot be read puts its session in doubt"
-  return isReplyLost(e) || (!isSluiceError(e) && sqlstate(e) === null);
+  const isUnreadable = !isSluiceError(e) && sqlstate(e) === null;
+  return isReplyLost(e) || /* guard:unreadable */ isUnreadable; /* end */
 }
 
 function isLostState(state: string): boolean {

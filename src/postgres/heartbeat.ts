@@ -150,11 +150,7 @@ const releaseUnknownStatement = statement<{ released: number }>({
 });
 
 /** Hands back what the worker holds under claims whose replies never reached it. */
-export async function releaseUnknown(
-  line: Line,
-  worker: string,
-  knownTokens: readonly string[],
-): Promise<number> {
+export async function releaseUnknown(line: Line, worker: string, knownTokens: readonly string[]): Promise<number> {
   const [row] = await line.run(releaseUnknownStatement, [worker, `{${knownTokens.join(",")}}`]);
   return row?.released ?? 0;
 }

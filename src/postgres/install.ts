@@ -10,10 +10,7 @@ export async function changedRoutines(
   schema: string,
   routines: readonly Routine[],
 ): Promise<Routine[]> {
-  const { rows } = await client.query<{ name: string; digest: string }>(
-    inSchema(INSTALLED, schema),
-    [schema],
-  );
+  const { rows } = await client.query<{ name: string; digest: string }>(inSchema(INSTALLED, schema), [schema]);
   const digests = new Map(rows.map(({ name, digest }) => [name, digest]));
   return routines.filter(({ name, digest }) => digests.get(name) !== digest);
 }
@@ -31,7 +28,7 @@ export async function installRoutines(
   await client.query("set local check_function_bodies = off");
   await client.query(inSchema(changed.map(({ sql }) => sql).join("\n"), schema));
   // guard: replaced functions keep the rights of their callers -> test/postgres/migrate.test.ts: "functions that run as the owner still do after they were replaced"
-  for (const { restore } of guarded.rows) await client.query(restore);
+  /* guard:rights */ for (const { restore } of guarded.rows) await client.query(restore); /* end */
   await client.query(inSchema(RECORD, schema), [
     names,
     changed.map(({ kind }) => kind),
@@ -95,8 +92,7 @@ export async function retireRoutines(
 ): Promise<void> {
   const names = library.routines.map(({ name }) => name);
   for (const { name, kind, isOver } of await retiredRoutines(client, schema, library)) {
-    if (!isOver || !(await dropped(client, `drop ${kind} if exists "${schema}"."${name}"`)))
-      continue;
+    if (!isOver || !(await dropped(client, `drop ${kind} if exists "${schema}"."${name}"`))) continue;
     await client.query(inSchema("delete from sluice.installed where name = $1", schema), [name]);
   }
   await client.query(inSchema(RETIRE, schema), [names, library.version]);

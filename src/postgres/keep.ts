@@ -9,10 +9,7 @@ const dueStatement = statement<{ moved: number; next_ms: string | null }>({
 });
 
 /** Lets scheduled tasks whose time has come go on. nextMs: until the next one, null if there is none. */
-export async function due(
-  line: Line,
-  max: number,
-): Promise<{ moved: number; nextMs: number | null }> {
+export async function due(line: Line, max: number): Promise<{ moved: number; nextMs: number | null }> {
   const [row] = await line.run(dueStatement, [max]);
   return { moved: row?.moved ?? 0, nextMs: row?.next_ms == null ? null : Number(row.next_ms) };
 }

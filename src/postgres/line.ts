@@ -10,8 +10,7 @@ type Query = pg.QueryConfig & { readonly rowMode?: "array" };
 const text = (value: string): string => value;
 // JSON comes as its text: who reads it wants to know how long it is.
 const types: pg.CustomTypesConfig = {
-  getTypeParser: (oid, format) =>
-    oid === pg.types.builtins.JSON ? text : pg.types.getTypeParser(oid, format),
+  getTypeParser: (oid, format) => (oid === pg.types.builtins.JSON ? text : pg.types.getTypeParser(oid, format)),
 };
 
 /**
@@ -59,7 +58,7 @@ export class Line {
   async #send(query: Query): Promise<unknown[]> {
     const client = this.#client ?? (await this.#open());
     // guard: a statement without an answer is given up -> test/worker/properties.test.ts: "every claimed task is settled, released or lost with its lease, and none twice under one claim"
-    const watchdog = setTimeout(() => this.#drop(client), this.#replyMsMax);
+    const watchdog = setTimeout(() => /* guard:give-up */ this.#drop(client) /* end */, this.#replyMsMax);
     try {
       return (await client.query(query)).rows as unknown[];
     } catch (e) {

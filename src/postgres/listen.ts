@@ -108,8 +108,7 @@ export class Listener {
     this.#closed = true;
     this.#connected = false;
     this.#state = "silent";
-    for (const timer of [this.#timer, this.#ping, this.#linger])
-      if (timer !== null) clearTimeout(timer);
+    for (const timer of [this.#timer, this.#ping, this.#linger]) if (timer !== null) clearTimeout(timer);
     if (this.#client !== null) await part(this.#client);
   }
 

@@ -88,20 +88,16 @@ export async function planMigrate(
   }
 }
 
-async function inLockedTransaction<T>(
-  client: pg.ClientBase,
-  schema: string,
-  work: () => Promise<T>,
-): Promise<T> {
+async function inLockedTransaction<T>(client: pg.ClientBase, schema: string, work: () => Promise<T>): Promise<T> {
   // Whoever waits for the lock must see what its holder has committed.
   await client.query("begin isolation level read committed");
   try {
     // As long as another migrator takes.
     await client.query("set local statement_timeout = 0; set local lock_timeout = 0");
     // guard: one migrates at a time -> test/client/connect.test.ts: "ten connections at once: one applies, none fails"
-    await client.query("select pg_advisory_xact_lock(hashtextextended($1, 0))", [
+    /* guard:one-at-a-time */ await client.query("select pg_advisory_xact_lock(hashtextextended($1, 0))", [
       `sluice migrate ${schema}`,
-    ]);
+    ]); /* end */
     const done = await inTries(client, work);
     await client.query("commit");
     return done;
@@ -126,11 +122,7 @@ async function inTries<T>(client: pg.ClientBase, work: () => Promise<T>): Promis
   }
 }
 
-async function bringUpToDate(
-  client: pg.ClientBase,
-  schema: string,
-  files: SchemaFiles,
-): Promise<MigrateReport> {
+async function bringUpToDate(client: pg.ClientBase, schema: string, files: SchemaFiles): Promise<MigrateReport> {
   if ((await versionOf(client, schema)) === null) {
     await refuseForeign(client, schema, files.routines);
     await client.query(`create schema if not exists "${schema}"`);
@@ -166,18 +158,14 @@ function reportOf(
   return { schema, version, applied, installed: routines.map(({ name }) => name) };
 }
 
-async function outstanding(
-  client: pg.ClientBase,
-  schema: string,
-  files: SchemaFiles,
-): Promise<Outstanding> {
+async function outstanding(client: pg.ClientBase, schema: string, files: SchemaFiles): Promise<Outstanding> {
   const found = await versionOf(client, schema);
   const version = SCHEMA_VERSION;
   if (found === null) return { version, isMissing: true, ...files, retired: [] };
   refuseNewer(schema, found);
   const migrations = await missingMigrations(client, schema, files.migrations);
   // guard: an older library installs no functions -> test/postgres/migrate.test.ts: "an older library leaves the functions of a newer one alone"
-  if (found.version > SCHEMA_VERSION)
+  if (found.version /* guard:older */ > SCHEMA_VERSION /* end */)
     return { version: found.version, isMissing: false, migrations: [], routines: [], retired: [] };
   const routines = await changedRoutines(client, schema, files.routines);
   const retired = await retiredRoutines(client, schema, { routines: files.routines, version });
@@ -197,7 +185,7 @@ async function missingMigrations(
   const digests = new Map(rows.map(({ number, digest }) => [number, digest]));
   for (const { number, name, digest } of known) {
     // guard: an edited migration is refused -> test/postgres/migrate.test.ts: "a migration that was applied with another text is refused"
-    if ((digests.get(number) ?? digest) !== digest) throw edited(schema, name);
+    if (/* guard:edited */ (digests.get(number) ?? digest) !== digest /* end */) throw edited(schema, name);
   }
   return known.filter(({ number }) => !digests.has(number));
 }
@@ -212,18 +200,12 @@ function edited(schema: string, name: string): SluiceError {
 }
 
 /** Refuses to work on a schema that this library does not fit. */
-export async function checkVersion(
-  client: Pick<pg.ClientBase, "query">,
-  schema: string,
-): Promise<void> {
+export async function checkVersion(client: Pick<pg.ClientBase, "query">, schema: string): Promise<void> {
   const found = await versionOf(client, schema).catch((e: unknown) => {
     throw toSluiceError(e);
   });
   if (found === null) {
-    throw new SluiceError(
-      "schema_missing",
-      `schema ${schema} is missing: run the migrations first`,
-    );
+    throw new SluiceError("schema_missing", `schema ${schema} is missing: run the migrations first`);
   }
   if (found.version < SCHEMA_VERSION) {
     throw new SluiceError(
@@ -234,14 +216,10 @@ export async function checkVersion(
   refuseNewer(schema, found);
 }
 
-async function versionOf(
-  client: Pick<pg.ClientBase, "query">,
-  schema: string,
-): Promise<Version | null> {
+async function versionOf(client: Pick<pg.ClientBase, "query">, schema: string): Promise<Version | null> {
   const there = await client.query(HAS_BOOKS, [schema]);
   if (there.rowCount === 0) return null;
-  const text =
-    'select version, compatible_from as "compatibleFrom" from sluice.compatibility limit 1';
+  const text = 'select version, compatible_from as "compatibleFrom" from sluice.compatibility limit 1';
   const { rows } = await client.query(inSchema(text, schema));
   return rows[0] as Version;
 }

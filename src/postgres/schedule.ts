@@ -106,11 +106,7 @@ export async function lookAtSchedule(db: Database, name: string): Promise<SeenSc
 }
 
 /** Schedules by name, those after this one, at most so many. */
-export async function listSchedules(
-  db: Database,
-  after: string,
-  max: number,
-): Promise<ScheduleStatus[]> {
+export async function listSchedules(db: Database, after: string, max: number): Promise<ScheduleStatus[]> {
   return (await db.run(listStatement, [after, max])).map(statusOf);
 }
 
@@ -233,12 +229,7 @@ const resumeStatement = statement<{ resumed: boolean }>({
 });
 
 /** Lets it tick again, unless it is no longer as it was seen. */
-export async function resumeSchedule(
-  db: Database,
-  name: string,
-  seen: string,
-  nextAt: Date,
-): Promise<boolean> {
+export async function resumeSchedule(db: Database, name: string, seen: string, nextAt: Date): Promise<boolean> {
   return (await db.one(resumeStatement, [name, seen, nextAt.toISOString()])).resumed;
 }
 

@@ -42,11 +42,7 @@ const settleInTransactionStatement = statement<{ settled: boolean }>({
 });
 
 /** Records outcomes. Returns how many were no longer ours to record. */
-export async function settle(
-  line: Line,
-  worker: string,
-  items: readonly Settlement[],
-): Promise<number> {
+export async function settle(line: Line, worker: string, items: readonly Settlement[]): Promise<number> {
   const list = (of: (s: Settlement) => string | number): string => `{${items.map(of).join(",")}}`;
   const [row] = await line.run(settleStatement, [
     worker,
@@ -72,9 +68,5 @@ export async function settleInTransaction(
   },
 ): Promise<void> {
   const { worker, claim, result, keep } = call;
-  await db.run(
-    settleInTransactionStatement,
-    [worker, claim.id, claim.token, result === "" ? null : result, keep],
-    tx,
-  );
+  await db.run(settleInTransactionStatement, [worker, claim.id, claim.token, result === "" ? null : result, keep], tx);
 }

@@ -38,10 +38,7 @@ const namesStatement = statement<{ id: number; name: string }>({
 });
 
 /** The names of these limits; one that was removed has none. */
-export async function readLimitNames(
-  db: Database,
-  limits: readonly number[],
-): Promise<Map<number, string>> {
+export async function readLimitNames(db: Database, limits: readonly number[]): Promise<Map<number, string>> {
   const rows = await db.run(namesStatement, [[...limits]], db.aside);
   return new Map(rows.map(({ id, name }) => [id, name]));
 }
@@ -59,11 +56,7 @@ export interface SlotsLook {
  * At most max limits: those named, then those of which most tasks run. Not on the callers' own connections: they may
  * wait for us.
  */
-export async function readSlots(
-  db: Database,
-  names: readonly string[],
-  max: number,
-): Promise<SlotsLook> {
+export async function readSlots(db: Database, names: readonly string[], max: number): Promise<SlotsLook> {
   const rows = await db.run(slotsStatement, [[...names], max], db.aside);
   const { limits } = await db.one(countStatement, [max + COUNTED_MAX], db.aside);
   return {

@@ -92,20 +92,7 @@ const stepStatement = statement<{
   name: "step",
   text: `select id::text as id, stream, attempt, input, holds, trace, passed, nonce
     from sluice.step($1, $2, $3::text::int[], $4, $5::text::bigint[], $6::text::bigint[], $7, $8, $9, $10, $11::text::sluice.spot[], $12)`,
-  params: [
-    "int8",
-    "int8",
-    "text",
-    "int4",
-    "text",
-    "text",
-    "text",
-    "bool",
-    "int4",
-    "bool",
-    "text",
-    "bool",
-  ],
+  params: ["int8", "int8", "text", "int4", "text", "text", "text", "bool", "int4", "bool", "text", "bool"],
   columns: ["id", "stream", "attempt", "input", "holds", "trace", "passed", "nonce"],
 });
 
@@ -169,8 +156,7 @@ function valuesOf({ successes, ...call }: StepCall): unknown[] {
   if (successes.length > 0) {
     ids = `{${successes.map((s) => s.claim.id).join(",")}}`;
     tokens = `{${successes.map((s) => s.claim.token).join(",")}}`;
-    if (successes.some((s) => s.result !== ""))
-      results = successes.map((s) => s.result).join(RECORD);
+    if (successes.some((s) => s.result !== "")) results = successes.map((s) => s.result).join(RECORD);
   }
   return [
     call.worker,

@@ -31,9 +31,7 @@ const built = new Map<string, Promise<string>>();
 export async function copyTemplate(options: TemplateOptions): Promise<string> {
   const template = await templateOf(options);
   const name = `${COPY}${Date.now().toString(36)}_${randomBytes(6).toString("hex")}`;
-  await admin(options.url, (client) =>
-    client.query(`create database ${name} template ${template}`),
-  );
+  await admin(options.url, (client) => client.query(`create database ${name} template ${template}`));
   return addressOf(options.url, name);
 }
 

@@ -42,7 +42,7 @@ export async function inTransaction<T>(
     // guard: a transaction of ours has a deadline per statement -> test/fault/half-open.test.ts: "a transaction of ours on a connection that swallows a statement ends, and its place comes back"
     const late = setTimeout(() => {
       broken ??= new Error(`the server did not reply within ${replyMsMax} ms`);
-      destroy(client);
+      /* guard:deadline */ destroy(client); /* end */
     }, replyMsMax);
     try {
       return await client.query(text, params);
@@ -54,7 +54,7 @@ export async function inTransaction<T>(
     query: (text, params) =>
       ask(text, params).catch((e: unknown) => {
         // guard: why the server ended it -> test/worker/workflow-place.test.ts: "a transaction that the server ended because it stood still counts as a try, not as an outage"
-        throw fromDriver(sqlstate(e) === null ? (broken ?? e) : e);
+        throw fromDriver(/* guard:cause */ sqlstate(e) === null ? (broken ?? e) : /* end */ e);
       }),
   };
   try {

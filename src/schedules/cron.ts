@@ -29,9 +29,7 @@ export function cronTimetable(expression: unknown, timeZone: unknown): Timetable
   const zone = Zone.of(timeZone);
   const fields = pattern.split(" ");
   const passes = fields[fields.length - 4]!.startsWith("*");
-  return passes
-    ? ofPassingTime(parse(pattern, timeZone as string))
-    : ofTheWall(parse(pattern, "UTC"), zone);
+  return passes ? ofPassingTime(parse(pattern, timeZone as string)) : ofTheWall(parse(pattern, "UTC"), zone);
 }
 
 function ofPassingTime(cron: Cron): Timetable {
@@ -73,8 +71,7 @@ function patternOf(expression: unknown): string {
   if (typeof expression !== "string" || expression.length > LENGTH_MAX) throw refusal(expression);
   const text = expression.trim();
   const fields = (NICKNAMES.get(text.toLowerCase()) ?? text).split(/\s+/);
-  if (fields.length < 5 || fields.length > 6 || !fields.every((field) => FIELD.test(field)))
-    throw refusal(expression);
+  if (fields.length < 5 || fields.length > 6 || !fields.every((field) => FIELD.test(field))) throw refusal(expression);
   return fields.join(" ");
 }
 

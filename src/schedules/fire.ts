@@ -1,10 +1,5 @@
 import { planTicks, type TickPlan } from "../core/schedule.js";
-import {
-  fireSchedule,
-  type DueSchedule,
-  type FireAnswer,
-  type Runner,
-} from "../postgres/schedule.js";
+import { fireSchedule, type DueSchedule, type FireAnswer, type Runner } from "../postgres/schedule.js";
 import { timetableOf } from "./timing.js";
 
 const TICKS_MAX = 100;

@@ -23,8 +23,7 @@ export function checkTiming(said: {
   readonly timeZone?: unknown;
   readonly everyMs?: unknown;
 }): Timing {
-  if ((said.cron === undefined) === (said.everyMs === undefined))
-    throw refusal("give cron or everyMs, one of them");
+  if ((said.cron === undefined) === (said.everyMs === undefined)) throw refusal("give cron or everyMs, one of them");
   if (said.everyMs === undefined) return checkCron(said.cron, said.timeZone ?? "UTC");
   if (said.timeZone !== undefined) throw refusal("an interval has no timeZone");
   return {

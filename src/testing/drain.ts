@@ -120,12 +120,7 @@ async function next(desk: DrainDesk): Promise<ClaimedTask | null> {
   return hand.claimSuspect();
 }
 
-async function runOne(
-  desk: DrainDesk,
-  task: ClaimedTask,
-  plan: FaultPlan,
-  handlerMsMax: number,
-): Promise<DrainedRun> {
+async function runOne(desk: DrainDesk, task: ClaimedTask, plan: FaultPlan, handlerMsMax: number): Promise<DrainedRun> {
   const { type, queue } = desk.handlers.get(task.stream)!.contract;
   const fault = plan.next({ type, queue });
   const about = { id: task.claim.id, type, queue, attempt: task.attempt, fault };

@@ -8,27 +8,12 @@ import { asStored, differences, partOf, show, type Like } from "./like.js";
 export interface ExpectOptions
   extends
     EnqueuedOptions,
-    Partial<
-      Pick<
-        EnqueuedTask,
-        "state" | "priority" | "attempt" | "order" | "limits" | "runAt" | "idempotencyKey"
-      >
-    > {
+    Partial<Pick<EnqueuedTask, "state" | "priority" | "attempt" | "order" | "limits" | "runAt" | "idempotencyKey">> {
   /** Exactly so many; without it, one or more. */
   readonly times?: number;
 }
 
-const OPTIONS = [
-  "state",
-  "priority",
-  "attempt",
-  "order",
-  "limits",
-  "runAt",
-  "idempotencyKey",
-  "times",
-  "tx",
-];
+const OPTIONS = ["state", "priority", "attempt", "order", "limits", "runAt", "idempotencyKey", "times", "tx"];
 const TIMES_RANGE = { min: 0, max: 10_000 };
 const NEAREST_LINES = 10;
 
@@ -67,9 +52,7 @@ function failure(type: string, findings: Findings): AssertionError {
     lines.push(`the nearest, task ${near.task.id}, differs:`);
     lines.push(...near.lines.slice(0, NEAREST_LINES).map((line) => `  ${line}`));
   } else if (alike.length > 0) {
-    lines.push(
-      ...alike.slice(0, NEAREST_LINES).map((task) => `  task ${task.id}: ${show(task.input)}`),
-    );
+    lines.push(...alike.slice(0, NEAREST_LINES).map((task) => `  task ${task.id}: ${show(task.input)}`));
   }
   return new AssertionError({
     message: lines.join("\n"),

@@ -52,11 +52,7 @@ export function loseLease(task: AnyTask, options?: FaultOptions): Fault {
  * and the worker does not hear it; a ctx.transaction rejects although it has committed. "claim": the
  * task is claimed by nobody who knows; it is handed back before its handler has run.
  */
-export function cutReply(
-  task: AnyTask,
-  of: "completion" | "claim" = "completion",
-  options?: FaultOptions,
-): Fault {
+export function cutReply(task: AnyTask, of: "completion" | "claim" = "completion", options?: FaultOptions): Fault {
   const reply = checkOneOf("cutReply", of, ["completion", "claim"]);
   return fault(`cut-${reply}`, task, options);
 }

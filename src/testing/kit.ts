@@ -34,13 +34,7 @@ export interface TestHandler {
 /** What a test brings. Everything may be left out. */
 export interface TestOptions extends Pick<
   ConnectOptions,
-  | "schema"
-  | "history"
-  | "logger"
-  | "listen"
-  | "payloadBytesMax"
-  | "resultBytesMax"
-  | "idempotencyMs"
+  "schema" | "history" | "logger" | "listen" | "payloadBytesMax" | "resultBytesMax" | "idempotencyMs"
 > {
   /** What drain() runs, made by task(...).handle(fn). */
   readonly handlers?: readonly TestHandler[];
@@ -112,8 +106,7 @@ export class TestSluice {
   async drain(options: DrainOptions = {}): Promise<Drained> {
     if (this.#handlers.size === 0)
       throw new SluiceError("invalid_option", "drain needs handlers: pass them to testSluice");
-    if (this.#draining)
-      throw new SluiceError("invalid_option", "a drain is under way: wait for it first");
+    if (this.#draining) throw new SluiceError("invalid_option", "a drain is under way: wait for it first");
     this.#draining = true;
     try {
       const { db, log, settings } = this.#parts;
@@ -127,10 +120,7 @@ export class TestSluice {
   }
 
   /** Every task of a type, oldest first, whatever its state; with `tx` as your transaction sees them. */
-  enqueued<Input>(
-    task: TaskTerms<Input>,
-    options: EnqueuedOptions = {},
-  ): Promise<readonly EnqueuedTask<Input>[]> {
+  enqueued<Input>(task: TaskTerms<Input>, options: EnqueuedOptions = {}): Promise<readonly EnqueuedTask<Input>[]> {
     return enqueued(this.#parts.db, task, options);
   }
 

@@ -17,9 +17,7 @@ export function differences(wanted: unknown, found: unknown, path: string): stri
       .slice(0, DIFFERENCES_MAX);
   }
   if (Array.isArray(wanted) && Array.isArray(found) && wanted.length === found.length) {
-    return wanted
-      .flatMap((item, i) => differences(item, found[i], `${path}[${i}]`))
-      .slice(0, DIFFERENCES_MAX);
+    return wanted.flatMap((item, i) => differences(item, found[i], `${path}[${i}]`)).slice(0, DIFFERENCES_MAX);
   }
   const [a, b] = [show(wanted), show(found)];
   return a === b ? [] : [`${path}: wanted ${a}, found ${b}`];

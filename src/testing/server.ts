@@ -69,9 +69,7 @@ function forgetOthers(cache: string, prefix: string, place: string): void {
 function checkUrl(url: unknown): string {
   if (typeof url === "string" && /^postgres(ql)?:\/\//.test(url) && URL.canParse(url)) return url;
   // Not the text itself: it may hold a password.
-  throw new SluiceError(
-    "invalid_option",
-    "the url of a test server must begin with postgres:// or postgresql://",
-    { details: { option: "url" } },
-  );
+  throw new SluiceError("invalid_option", "the url of a test server must begin with postgres:// or postgresql://", {
+    details: { option: "url" },
+  });
 }

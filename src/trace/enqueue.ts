@@ -41,10 +41,7 @@ export async function traceEnqueue<T>(on: boolean, enqueue: Enqueue<T>): Promise
 }
 
 /** For what is done later and elsewhere: it runs as if it were done here and now. */
-export function boundHere<A extends unknown[], R>(
-  on: boolean,
-  work: (...args: A) => R,
-): (...args: A) => R {
+export function boundHere<A extends unknown[], R>(on: boolean, work: (...args: A) => R): (...args: A) => R {
   const context = on ? tracingNow()?.api.context : undefined;
   if (context === undefined) return work;
   return quietly(() => context.bind(context.active(), work)) ?? work;

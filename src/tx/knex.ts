@@ -15,8 +15,7 @@ export function fromKnex(trx: KnexTransaction): Queryable {
   }
   return {
     async query(text, params = []) {
-      if (trx.isCompleted())
-        refuseTx("the transaction of Knex has ended: await the enqueue inside it");
+      if (trx.isCompleted()) refuseTx("the transaction of Knex has ended: await the enqueue inside it");
       const { sql, bindings } = positional(text, params);
       try {
         return { rows: (await trx.raw(sql, bindings as never[])).rows };
@@ -44,7 +43,6 @@ function positional(text: string, params: unknown[]): { sql: string; bindings: u
 /** Knex puts the statement before pg's message; nobody wants to read that. */
 function withoutStatement(e: unknown, text: string): unknown {
   const prefix = `${text} - `;
-  if (e instanceof Error && e.message.startsWith(prefix))
-    e.message = e.message.slice(prefix.length);
+  if (e instanceof Error && e.message.startsWith(prefix)) e.message = e.message.slice(prefix.length);
   return e;
 }

@@ -81,10 +81,7 @@ export function assemble(handlers: ReadonlyMap<number, AnyHandler>, o: AssembleO
   const payloads = new Payloads(bounded ? payloadBytesFor(bytesMax) : bytesMax);
   const replyMsMax = Math.max(1_000, Math.min(10_000, leaseMs * 0.8));
   const lines = Array.from({ length: shares.lines }, () => new Line(db, replyMsMax));
-  const [beatLine, keepLine] = [
-    new Line(db, Math.max(500, leaseMs * 0.4)),
-    new Line(db, KEEP_REPLY_MS_MAX),
-  ];
+  const [beatLine, keepLine] = [new Line(db, Math.max(500, leaseMs * 0.4)), new Line(db, KEEP_REPLY_MS_MAX)];
   const pool = db.pool(shares.handlers);
   const probe: Probe = {
     look: (pid) => backend(keepLine, pid),
@@ -135,7 +132,7 @@ export function assemble(handlers: ReadonlyMap<number, AnyHandler>, o: AssembleO
       new SluiceError("lease_lost", "the worker's lease was lost; this task runs elsewhere"),
     );
     // guard: what waits to be recorded is lost with its lease -> test/worker/properties.test.ts: "a run aborted for a lost lease records nothing, and is aborted before its lease runs out"
-    permits.give(dropped + outbox.forget(session));
+    permits.give(dropped /* guard:waiting */ + outbox.forget(session) /* end */);
   };
   const suspects = new Suspects({
     leaseMs,
@@ -162,7 +159,7 @@ export function assemble(handlers: ReadonlyMap<number, AnyHandler>, o: AssembleO
     clock,
     log,
     // guard: an outcome that waits is not unknown -> test/worker/properties.test.ts: "a lost claim reply is handed back and is no crash"
-    known: (session) => [...session.tokens(), ...outbox.tokens(session)],
+    known: (session) => /* guard:known */ [...session.tokens(), ...outbox.tokens(session)] /* end */,
     onBegan: () => claimer.sessionBegan(),
     hasReserve: () => onCall.hasReserve,
     inReserve: () => onCall.inReserve,

@@ -181,9 +181,7 @@ export class Claimer {
     const claiming = this.#accepting && session === this.#o.current();
     const errand = this.#onErrand();
     const most = this.#appetite(parcel, errand);
-    let want = claiming
-      ? Math.min(most, this.#valve.size(settling), this.#splitter.claims.size)
-      : 0;
+    let want = claiming ? Math.min(most, this.#valve.size(settling), this.#splitter.claims.size) : 0;
     const spots = want > 0 ? this.#spots.next() : [];
     if (spots === null) want = 0;
     if (settling === 0 && want === 0) return false;
@@ -241,7 +239,7 @@ export class Claimer {
     if (want === 0 || !this.#o.bell || this.#telling) return false;
     if (this.#asleep) return extra >= RISE || this.#valve.shutAfter(extra);
     // guard: who can take nothing is not asleep -> test/worker/pressure/worker.test.ts: "a worker that can take nothing more lets the bell ring for others, without a poll"
-    return this.#drowsy && !this.#valve.shutAfter(0);
+    return this.#drowsy /* guard:asleep */ && !this.#valve.shutAfter(0); /* end */
   }
 
   async #send(
@@ -319,11 +317,11 @@ export class Claimer {
     if (claimed.length === 0) return;
     // Before a handler runs, which may block the event loop: from now on standing still has somebody to blame.
     // guard: a worker is watched before its handlers run -> test/worker/claim.test.ts: "a worker is watched closely before the first handler of a claim runs"
-    this.#o.onBusy?.();
+    /* guard:watched */ this.#o.onBusy?.(); /* end */
     for (const task of claimed) {
       // The lease may have run out while the reply was on its way; then these are not ours.
       // guard: a claim that is answered after the lease was lost is not run -> test/worker/properties.test.ts: "a run aborted for a lost lease records nothing, and is aborted before its lease runs out"
-      if (!this.#o.holds(session)) permits.give(1);
+      if (/* guard:lost */ !this.#o.holds(session) /* end */) permits.give(1);
       else crew.start(task, session);
     }
     this.poll.changed();
@@ -341,9 +339,7 @@ export class Claimer {
     });
     if (!sent.errand || short) {
       this.#feast = !short;
-      this.#pace = short
-        ? Math.max(1, claimed)
-        : Math.min(this.#batch.max, 4 * Math.max(claimed, this.#pace));
+      this.#pace = short ? Math.max(1, claimed) : Math.min(this.#batch.max, 4 * Math.max(claimed, this.#pace));
     }
     if (sent.tells) {
       // Look once more: an enqueue that committed in between did not see us asleep and rang no bell.
@@ -373,16 +369,17 @@ export class Claimer {
     const unanswered = isUnanswered(e);
     if (parcel !== null && unanswered) outbox.doubt(parcel.items);
     // guard: an outcome leaves when its statement was answered -> test/worker/properties.test.ts: "every claimed task is settled, released or lost with its lease, and none twice under one claim"
-    if (parcel !== null) this.#splitter.keep(parcel, () => outbox.putBackSuccesses(parcel));
+    if (parcel !== null)
+      this.#splitter.keep(parcel, () => /* guard:answered */ outbox.putBackSuccesses(parcel) /* end */);
     if (isSluiceError(e, "lease_lost")) return this.#o.onLost(session);
     // guard: a lost reply puts its session in doubt -> test/worker/properties.test.ts: "a lost claim reply is handed back and is no crash"
-    if (want > 0 && unanswered && !this.#stopped) this.#o.onDoubt(session);
+    /* guard:doubt */ if (want > 0 && unanswered && !this.#stopped) this.#o.onDoubt(session); /* end */
     this.#troubled("the database did not take a step", e);
   }
 
   #troubled(what: string, e: unknown): void {
     // guard: one that was stopped tells of nothing -> test/worker/shutdown.test.ts: "a claimer that was stopped sends nothing more and tells of nothing more"
-    if (this.#stopped) return;
+    /* guard:stopped */ if (this.#stopped) return; /* end */
     tellTrouble(this.#o.log, what, e);
     this.#block();
   }

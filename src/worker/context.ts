@@ -17,18 +17,9 @@ export interface ContextDesk {
   readonly log: Logger;
   now(): number;
   /** Runs fn and completes the task in one transaction. */
-  transaction<R>(
-    run: Run,
-    pending: readonly PendingEnqueue[],
-    fn: (tx: Queryable) => Promise<R>,
-  ): Promise<R>;
+  transaction<R>(run: Run, pending: readonly PendingEnqueue[], fn: (tx: Queryable) => Promise<R>): Promise<R>;
   /** Checks an enqueue now; what it returns inserts the task in a transaction. */
-  prepare(
-    run: Run,
-    terms: TaskTerms<never>,
-    input: unknown,
-    options: EnqueueOptions,
-  ): Promise<PendingEnqueue>;
+  prepare(run: Run, terms: TaskTerms<never>, input: unknown, options: EnqueueOptions): Promise<PendingEnqueue>;
   /** What the items of a fan-out came to; throws a WaitOutcome while they are not over. */
   map(run: Run, call: MapCall): Promise<unknown>;
   /** A call failed that nobody looks at, and its run is over. */
@@ -105,8 +96,7 @@ export class RunContext implements TaskContext {
   }
 
   get map(): TaskContext["map"] {
-    const map = (...args: Parameters<typeof mapCallOf>): Promise<unknown> =>
-      this.#follow("map", this.#map(...args));
+    const map = (...args: Parameters<typeof mapCallOf>): Promise<unknown> => this.#follow("map", this.#map(...args));
     return map as TaskContext["map"];
   }
 
@@ -148,7 +138,7 @@ export class RunContext implements TaskContext {
   #checkGoing(): void {
     if (this.#run.finished) throw alreadySettled(this.id);
     // guard: a handler that goes on beside its map does nothing -> test/worker/workflow-map.test.ts: "a handler that swallows the wait of its map does nothing more in this run"
-    if (this.#run.waitsFor !== null) throw waits("of this run");
+    /* guard:beside-map */ if (this.#run.waitsFor !== null) throw waits("of this run"); /* end */
   }
 
   async #transact<R>(fn: (tx: Queryable) => Promise<R>): Promise<R> {

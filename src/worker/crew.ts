@@ -69,7 +69,7 @@ export class Crew {
     // No handler: cannot be, because the database gives us only streams that we asked for. Leaving: the
     // reply to a claim that was under way, perhaps with what we have just handed back.
     // guard: what arrives while leaving is handed back -> test/worker/crew.test.ts: "a task that arrives after all were handed back is handed back too"
-    if (handler === undefined || this.#leaving) {
+    if (handler === undefined /* guard:leaving */ || this.#leaving /* end */) {
       this.#o.outbox.addOther(session, {
         claim: task.claim,
         kind: "release",
@@ -107,10 +107,7 @@ export class Crew {
       if (run.deadlineMs <= now && run.aborted === null) {
         this.abort(
           run,
-          new SluiceError(
-            "timeout",
-            `the handler took longer than ${Math.round(run.deadlineMs - run.startedMs)} ms`,
-          ),
+          new SluiceError("timeout", `the handler took longer than ${Math.round(run.deadlineMs - run.startedMs)} ms`),
         );
       }
     }
@@ -131,10 +128,7 @@ export class Crew {
   cancel(session: Session, id: string, reason: string | null): void {
     const run = session.runs.get(id);
     if (run !== undefined)
-      this.abort(
-        run,
-        new SluiceError("task_cancelled", reason ?? "cancelled", { details: { reason } }),
-      );
+      this.abort(run, new SluiceError("task_cancelled", reason ?? "cancelled", { details: { reason } }));
   }
 
   /** The session's lease is gone: its runs stop and leave nothing behind. Returns how many there were. */
@@ -144,7 +138,7 @@ export class Crew {
       run.abort(reason);
       run.span?.failed(reason);
       // guard: nothing is recorded after a lost lease -> test/worker/properties.test.ts: "a run aborted for a lost lease records nothing, and is aborted before its lease runs out"
-      if (this.#leave(run, "lost")) this.#abandon(run);
+      /* guard:lost */ if (this.#leave(run, "lost")) /* end */ this.#abandon(run);
     }
     this.#tellStraysLater();
     return runs.length;
@@ -218,25 +212,21 @@ export class Crew {
 
   #settlementOf(run: Run, e: unknown): Omit<Settlement, "claim"> {
     const { aborted } = run;
-    if (aborted?.code === "task_cancelled")
-      return cancelled(aborted.details?.["reason"] as string | null);
+    if (aborted?.code === "task_cancelled") return cancelled(aborted.details?.["reason"] as string | null);
     // guard: a timeout stays a failure -> test/worker/handler.test.ts: "a handler that snoozes or cancels after its timeout has failed"
     const late = aborted?.code === "timeout";
     if (run.waitsFor !== null && !late) return waiting(run.waitsFor);
     // guard: an outage is no failure -> test/worker/outage.test.ts: "a backend that is terminated under a transaction costs no attempt, also when a library wraps the error"
-    if (!late && run.excused(e) && this.#outages.excuses(run.claim.id)) return this.#putOff(run, e);
-    const thrown = classify(late ? aborted : e);
+    if (!late && /* guard:outage */ run.excused(e) && /* end */ this.#outages.excuses(run.claim.id))
+      return this.#putOff(run, e);
+    const thrown = classify(/* guard:timeout */ late ? aborted : /* end */ e);
     if (thrown.kind === "snooze") return { kind: "snooze", delayMs: thrown.delayMs, outcome: "" };
     if (thrown.kind === "cancel") return cancelled(thrown.reason);
     this.failed++;
     const error = aborted ?? thrown.error;
     run.span?.failed(error);
     const described = describeError(error);
-    const kind = run.invalid
-      ? "invalid"
-      : run.final !== null && error === run.final
-        ? "fail"
-        : "retry";
+    const kind = run.invalid ? "invalid" : run.final !== null && error === run.final ? "fail" : "retry";
     const final = kind === "fail" || run.attempt >= run.handler.contract.attempts;
     this.#tellFailure(run, error, described, final);
     return {
@@ -257,12 +247,7 @@ export class Crew {
    * A failure that is tried again is one of many: at most a line a second. One for good is told each time,
    * but for what a lost database causes: that hits everything at once and is told as one trouble.
    */
-  #tellFailure(
-    run: Run,
-    error: unknown,
-    { message, stack }: ErrorDescription,
-    final: boolean,
-  ): void {
+  #tellFailure(run: Run, error: unknown, { message, stack }: ErrorDescription, final: boolean): void {
     const { contract } = run.handler;
     const words = final ? "a task failed for good" : "a task failed";
     if (isSluiceError(error, "database_unavailable")) return tellTrouble(this.#o.log, words, error);
@@ -299,14 +284,13 @@ export class Crew {
   /** Whoever was told just now may still heed it. */
   #tellStraysLater(): void {
     const told = [...this.#strays];
-    const tell = (): void =>
-      told.filter((run) => this.#strays.has(run)).forEach((run) => this.#tellStray(run));
+    const tell = (): void => told.filter((run) => this.#strays.has(run)).forEach((run) => this.#tellStray(run));
     if (told.length > 0) setTimeout(tell, ABORT_GRACE_MS).unref();
   }
 
   #tellStray(run: Run): void {
     // guard: a transaction of a run that was given up is cut off -> test/worker/transaction.test.ts: "a transaction that never ends gives its place back when its lease is lost"
-    run.giveUp();
+    /* guard:give-up */ run.giveUp(); /* end */
     this.#o.log.warn("a handler was told to stop and still runs; its task goes on without it", {
       task: run.claim.id,
       type: run.handler.contract.type,
@@ -351,9 +335,5 @@ function waiting(runs: readonly string[]): Omit<Settlement, "claim"> {
 }
 
 function isThenable(value: unknown): value is PromiseLike<unknown> {
-  return (
-    typeof value === "object" &&
-    value !== null &&
-    typeof (value as { then?: unknown }).then === "function"
-  );
+  return typeof value === "object" && value !== null && typeof (value as { then?: unknown }).then === "function";
 }

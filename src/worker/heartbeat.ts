@@ -123,7 +123,7 @@ export class Heart {
   #watchLater(): void {
     if (this.#watchTimer !== null) clearTimeout(this.#watchTimer);
     // guard: a worker with nothing in hand wakes rarely -> test/worker/heartbeat.test.ts: "a worker with nothing in hand looks at its lease rarely, and closely as soon as it has something"
-    this.#watchWaitMs = this.#o.idle?.() === true ? this.#idleWatchMs() : this.#watchMs();
+    this.#watchWaitMs = /* guard:idle */ this.#o.idle?.() === true /* end */ ? this.#idleWatchMs() : this.#watchMs();
     this.#watchTimer = setTimeout(() => {
       this.watch();
       if (this.#watchTimer !== null) this.#watchLater();
@@ -161,9 +161,9 @@ export class Heart {
     for (const session of this.#sessions) {
       if (lateMs > LATE_MS_MIN) session.stalledMs += lateMs;
       // guard: aborted before the lease runs out -> test/worker/heartbeat.test.ts: "a session that hears nothing is lost before its lease runs out, and another begins"
-      if (now < session.leaseUntilMs - this.#marginMs()) continue;
+      if (now < session.leaseUntilMs /* guard:margin */ - this.#marginMs() /* end */) continue;
       // guard: who was cut off did not die -> test/worker/heartbeat.test.ts: "a session that was cut off is told not to have died, one that stood still is not"
-      if (!this.#stoodStill(session)) this.#cutOff.push(session.id);
+      /* guard:cut-off */ if (!this.#stoodStill(session)) this.#cutOff.push(session.id); /* end */
       this.lose(session);
     }
     this.#news(now);
@@ -175,7 +175,7 @@ export class Heart {
    */
   holds(session: Session): boolean {
     // guard: the clock is asked before a handler starts -> test/worker/handler.test.ts: "no handler starts under a claim whose lease ran out while the event loop was blocked"
-    if (this.#o.clock.now() >= session.leaseUntilMs - this.#marginMs()) this.watch();
+    /* guard:clock */ if (this.#o.clock.now() >= session.leaseUntilMs - this.#marginMs()) this.watch(); /* end */
     return !session.lost;
   }
 
@@ -202,9 +202,7 @@ export class Heart {
     // One that is under way signs off by itself, while there is still a line to do it on.
     await this.#registration?.catch(() => {});
     for (const session of this.#sessions) {
-      await retire(this.#o.line, session.id).catch((e: unknown) =>
-        tellTrouble(this.#o.log, "could not sign off", e),
-      );
+      await retire(this.#o.line, session.id).catch((e: unknown) => tellTrouble(this.#o.log, "could not sign off", e));
     }
     this.#sessions.clear();
     this.#current = null;
@@ -323,13 +321,13 @@ export class Heart {
       return true;
     }
     // guard: a lease counts from when its heartbeat was sent -> test/worker/heartbeat.test.ts: "a lease counts from when its heartbeat was sent, not from when the answer came"
-    session.leaseUntilMs = sentMs + this.#o.registration.leaseMs;
+    session.leaseUntilMs = /* guard:sent */ sentMs /* end */ + this.#o.registration.leaseMs;
     session.stalledMs = 0;
     this.#heard(session, reply);
     // guard: who is told to have room again looks -> test/worker/heartbeat.test.ts: "who was told to be full looks when it is told that there is room again"
     if (free > 0 && session.toldFull) {
       session.toldFull = false;
-      this.#o.onRoom();
+      /* guard:room */ this.#o.onRoom(); /* end */
     }
     if (session.doubtful) await this.#settleDoubt(session);
     return true;
@@ -338,20 +336,22 @@ export class Heart {
   #heard(session: Session, reply: BeatReply): void {
     if (session === this.#current) this.#o.onDuty?.(reply);
     for (const { id, reason } of reply.stops) this.#o.onStop(session, id, reason);
-    if (reply.suspect !== null && session === this.#current)
-      this.#o.onSuspect(session, reply.suspect);
+    if (reply.suspect !== null && session === this.#current) this.#o.onSuspect(session, reply.suspect);
   }
 
   /** Hands back what was claimed unseen, again with every heartbeat: a cut-off claim may commit late. */
   async #settleDoubt(session: Session): Promise<void> {
     // guard: unknown claims are handed back -> test/worker/properties.test.ts: "a lost claim reply is handed back and is no crash"
-    const released = await releaseUnknown(this.#o.line, session.id, this.#o.known(session));
-    if (released > 0)
-      this.#o.log.info("tasks of a lost reply were handed back", { tasks: released });
+    const released = /* guard:unknown */ await releaseUnknown(
+      this.#o.line,
+      session.id,
+      this.#o.known(session),
+    ); /* end */
+    if (released > 0) this.#o.log.info("tasks of a lost reply were handed back", { tasks: released });
     // Without its registration, what a cut-off claim still commits would count as a crash.
     const early = this.#o.clock.now() - session.doubtfulSinceMs < this.#beatMs(BUSY_BEAT_MS_MAX);
     // guard: a session in doubt signs off late -> test/worker/heartbeat.test.ts: "a session in doubt beats at once, and signs off with a later beat"
-    if (early || !session.idle) return;
+    if (/* guard:doubt */ early || /* end */ !session.idle) return;
     await retire(this.#o.line, session.id);
     this.#sessions.delete(session);
   }
@@ -388,7 +388,7 @@ export class Heart {
   #beatMs(reserveMs = RESERVE_BEAT_MS_MAX): number {
     const busy = this.#o.hasReserve?.() === true && this.#o.idle?.() === false;
     // guard: a worker in reserve hears of a cancel in time -> test/worker/heartbeat.test.ts: "a worker in reserve with tasks in hand beats every 350 ms"
-    const busyMs = this.#o.inReserve?.() === true ? reserveMs : BUSY_BEAT_MS_MAX;
+    const busyMs = /* guard:reserve */ this.#o.inReserve?.() === true ? reserveMs : BUSY_BEAT_MS_MAX; /* end */
     return Math.min(this.#o.registration.leaseMs / BEATS_PER_LEASE, busy ? busyMs : BEAT_MS_MAX);
   }
 

@@ -119,7 +119,7 @@ export class HeldConnection {
     // After the end the connection is somebody else's: a handler that kept its tx must not write into it.
     if (this.#over) throw new SluiceError("not_claimed", "this transaction has ended");
     // guard: a handler's statement that needs too much has failed -> test/worker/outage.test.ts: "errors of the handler's own count as failures, whatever they look like"
-    const asked = this.#ask(text, params, (e) => !isShortage(e));
+    const asked = this.#ask(text, params /* guard:shortage */, (e) => !isShortage(e) /* end */);
     const settled = asked.catch(() => {});
     this.#underWay.add(settled);
     return asked.finally(() => this.#underWay.delete(settled));
@@ -129,7 +129,7 @@ export class HeldConnection {
     // What the handler did not wait for stands before it on the connection, and has no deadline.
     if (this.#underWay.size > 0) await Promise.all(this.#underWay);
     // guard: our own statements have a deadline -> test/fault/half-open.test.ts: "a connection that swallows the commit costs no attempt, and its place comes back"
-    const late = setTimeout(() => this.cut(noReply(this.#replyMsMax)), this.#replyMsMax);
+    const late = setTimeout(() => /* guard:deadline */ this.cut(noReply(this.#replyMsMax)) /* end */, this.#replyMsMax);
     try {
       return await this.#ask(text, params);
     } catch (e) {
@@ -167,7 +167,8 @@ export class HeldConnection {
     if (found === undefined || this.#over || !this.#underWay.has(asked!)) return;
     const seen = found === null ? "gone" : found.idle ? `${found.since} ${this.#bytesRead}` : "";
     // guard: a connection that the server does not work for is cut -> test/fault/half-open.test.ts: "a connection that swallows a statement of the handler costs no attempt, and its place comes back"
-    if (seen !== "" && seen === this.#seen) this.cut(new Error("the connection is half-open"));
+    if (seen !== "" && seen === /* guard:working */ this.#seen /* end */)
+      this.cut(new Error("the connection is half-open"));
     this.#seen = seen;
   }
 

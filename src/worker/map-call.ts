@@ -20,12 +20,7 @@ const POLICIES = ["failFast", "finish", "collect"] as const;
 const WINDOW_RANGE = { min: 1, max: 2_000_000_000 };
 
 /** The arguments of ctx.map, checked. */
-export function mapCallOf(
-  name: unknown,
-  items: unknown,
-  terms: unknown,
-  options: MapOptions = {},
-): MapCall {
+export function mapCallOf(name: unknown, items: unknown, terms: unknown, options: MapOptions = {}): MapCall {
   checkOptions("map", options, ["window", "onError", "hold"]);
   const { window, onError = "failFast", hold = false } = options;
   if (!Array.isArray(items) && typeof items !== "function") throw noList(items);

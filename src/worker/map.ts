@@ -44,7 +44,7 @@ const FOR_ANOTHER = "another item failed or was cancelled";
 export async function mapItems(o: MapDesk, run: Run, call: MapCall): Promise<unknown> {
   let found = await open(o, run, call);
   // guard: who runs alone does not hold -> test/worker/workflow-map.test.ts: "a suspect does not hold: its worker runs nothing else, so its items would never begin"
-  if (found.state === "running" && call.hold && !run.alone) {
+  if (found.state === "running" && call.hold /* guard:alone */ && !run.alone /* end */) {
     const { db } = o.desk;
     const patience = { timeoutMs: null, signal: run.signal };
     await excusing(run, runOver({ db, listener: o.listener }, found.run, patience));
@@ -65,12 +65,12 @@ async function open(o: MapDesk, run: Run, call: MapCall): Promise<FoundMap> {
   const { name } = call;
   const names = (run.maps ??= new Set());
   // guard: a name is used once in a run -> test/worker/workflow-map.test.ts: "a name that is used a second time in one run is refused, whether the first map is over or not"
-  if (names.has(name)) throw usedTwice(name);
+  /* guard:once */ if (names.has(name)) throw usedTwice(name); /* end */
   names.add(name);
   try {
     let found = (await known(o, run, call)) ?? (await make(o, run, call));
     // guard: a map that another has just made is found -> test/worker/workflow-map.test.ts: "a map that a zombie makes at the same moment is found, not made twice"
-    found ??= await known(o, run, call);
+    /* guard:found */ found ??= await known(o, run, call); /* end */
     if (found === null) throw new SluiceError("database_busy", `map ${quote(name)} is gone`);
     return found;
   } catch (e) {
@@ -90,7 +90,7 @@ async function known({ desk }: MapDesk, run: Run, call: MapCall): Promise<FoundM
   if (typeof items === "function") return found;
   const hash = createHash("sha256");
   for (const item of items) add(hash, encodeInput(item, desk.payloadBytesMax));
-  if (hash.digest("hex") !== found.digest) throw changed(call.name, "of other items");
+  if (/* guard:changed */ hash.digest("hex") !== found.digest /* end */) throw changed(call.name, "of other items");
   return found;
 }
 
@@ -161,12 +161,7 @@ async function place(
   return hash.digest("hex");
 }
 
-async function prepareItem(
-  desk: Desk,
-  terms: TaskTerms<never>,
-  input: unknown,
-  index: number,
-): Promise<Prepared> {
+async function prepareItem(desk: Desk, terms: TaskTerms<never>, input: unknown, index: number): Promise<Prepared> {
   try {
     return await prepare(terms, input, desk.payloadBytesMax);
   } catch (e) {
@@ -191,15 +186,8 @@ function add(hash: Hash, text: string): void {
   hash.update("\u001e");
 }
 
-async function outcomeOf(
-  { desk }: MapDesk,
-  run: Run,
-  call: MapCall,
-  { run: id, state }: FoundMap,
-): Promise<unknown> {
-  const collected = JSON.parse(
-    await excusing(run, runResult(desk.db, id, RESULTS_BYTES_MAX)),
-  ) as MapCollected<unknown>;
+async function outcomeOf({ desk }: MapDesk, run: Run, call: MapCall, { run: id, state }: FoundMap): Promise<unknown> {
+  const collected = JSON.parse(await excusing(run, runResult(desk.db, id, RESULTS_BYTES_MAX))) as MapCollected<unknown>;
   if (state !== "succeeded") {
     run.final = failure(call.name, state, collected);
     throw run.final;

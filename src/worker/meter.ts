@@ -2,8 +2,7 @@ import type { Passed } from "../postgres/passed.js";
 import type { StepReply } from "../postgres/step.js";
 
 /** How a run came to its end, as far as the worker knows: what of it the database took is told apart. */
-export type Ending =
-  "succeeded" | "retried" | "failed" | "cancelled" | "snoozed" | "waiting" | "released" | "lost";
+export type Ending = "succeeded" | "retried" | "failed" | "cancelled" | "snoozed" | "waiting" | "released" | "lost";
 
 /** Whose connections: claims and settles, transactions of handlers, enqueue and queries. */
 type Pool = "claim" | "handlers" | "api";
@@ -55,7 +54,7 @@ export function tellReply(
   const { want, parcel, sentMs, nowMs } = step;
   if (parcel !== null) {
     // guard: what was refused is not completed -> test/metrics/counts.test.ts: "what the database refused is not completed"
-    meter.completed(parcel.items.length - refused);
+    meter.completed(parcel.items.length /* guard:refused */ - refused /* end */);
     if (refused > 0) meter.refused(refused);
     meter.answered(parcel.items, nowMs);
   }

@@ -86,12 +86,10 @@ export class WorkerMetrics {
   /** Throws `port_unavailable`, or `invalid_option` if the registry is another worker's. */
   async open(handlers: ReadonlyMap<number, AnyHandler>): Promise<void> {
     const { settings, db } = this.#o;
-    for (const [stream, { contract }] of handlers)
-      this.#tally.serve(stream, contract.type, groupsOf(contract));
+    for (const [stream, { contract }] of handlers) this.#tally.serve(stream, contract.type, groupsOf(contract));
     if (settings.enabled && settings.registry !== null) this.#exposition.join(settings.registry);
     // A pool of the caller's is left as it is: then there is another one for ourselves.
-    if (settings.enabled && db.aside === db.api)
-      this.#hush = onWait(db.api, (ms) => this.#tally.waited("api", ms));
+    if (settings.enabled && db.aside === db.api) this.#hush = onWait(db.api, (ms) => this.#tally.waited("api", ms));
     if (settings.serve === null) return;
     this.#server = await MetricsServer.open(settings.serve, {
       metrics: () => this.text(),
@@ -141,9 +139,7 @@ export class WorkerMetrics {
     const [tally, { permits, outbox, clock }] = [this.#tally, this.#o];
     const parts = (): Parts | null => this.#o.parts();
     return {
-      build_info: () => [
-        { labels: { version: packageVersion(), node: process.versions.node }, value: 1 },
-      ],
+      build_info: () => [{ labels: { version: packageVersion(), node: process.versions.node }, value: 1 }],
       worker_ready: () => (this.#unready().length === 0 ? 1 : 0),
       worker_heartbeat_age_seconds: () => (this.#heartbeatAgeMs() ?? Infinity) / 1_000,
       worker_in_flight_tasks: () => parts()?.crew.size ?? 0,
@@ -174,8 +170,7 @@ export class WorkerMetrics {
       concurrency_slots_limit: () => this.#slots(({ slots }) => slots ?? Infinity),
       concurrency_waiting: () => this.#slots(({ waiting }) => waiting),
       concurrency_limits_omitted: async () => (await this.#looks.seen()).omitted,
-      concurrency_acquisition_total: () =>
-        this.#names.known().then(() => tally.groups.acquisitions()),
+      concurrency_acquisition_total: () => this.#names.known().then(() => tally.groups.acquisitions()),
       concurrency_wait_seconds: (name) => this.#names.known().then(() => tally.groups.waits(name)),
     };
   }

@@ -28,7 +28,7 @@ export class Outages {
   /** Whether one more uses no attempt. */
   excuses(task: string): boolean {
     // guard: outages of a task in a row are bounded -> test/worker/crew.test.ts: "a task that meets 50 outages in a row uses an attempt"
-    return (this.#met.get(task) ?? 0) < OUTAGES_MAX;
+    return /* guard:bounded */ (this.#met.get(task) ?? 0) < OUTAGES_MAX; /* end */
   }
 
   delayMs(task: string): number {
@@ -39,7 +39,7 @@ export class Outages {
     if (oldest !== undefined) this.#met.delete(oldest);
     this.#met.set(task, met + 1);
     // guard: an outage is tried again ever more slowly -> test/worker/outage.test.ts: "the delay after an outage doubles per task up to 8 s and begins anew after its end"
-    const full = Math.min(DELAY_MS_MAX, DELAY_MS_MIN * 2 ** Math.min(met, 10));
+    const full = Math.min(DELAY_MS_MAX, DELAY_MS_MIN /* guard:back-off */ * 2 ** Math.min(met, 10) /* end */);
     return full * (0.5 + Math.random() / 2);
   }
 

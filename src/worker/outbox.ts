@@ -123,7 +123,7 @@ export class Outbox {
   /** No answer came to the statement of these: they are sent again, or lost. */
   doubt(items: readonly Completion[]): void {
     // guard: a completion whose reply was lost is in doubt -> test/metrics/counts.test.ts: "completed is at most what the database took, and that at most completed and unconfirmed"
-    for (const item of items) this.#doubted.add(item);
+    /* guard:doubt */ for (const item of items) this.#doubted.add(item); /* end */
   }
 
   /** The commit of a transaction that completes a task got no answer. */

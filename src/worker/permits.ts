@@ -20,7 +20,7 @@ export class Permits {
 
   take(n: number): void {
     // guard: permit before claim -> test/worker/permits.test.ts: "no more tasks are ever in flight than there are permits"
-    if (n > this.free) throw new Error(`${n} permits wanted, ${this.free} free`);
+    if (n /* guard:permit */ > this.free /* end */) throw new Error(`${n} permits wanted, ${this.free} free`);
     this.#inUse += n;
   }
 

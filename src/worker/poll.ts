@@ -50,7 +50,7 @@ export class Poll {
       ? Math.max(pollIntervalMs, DOZE_MS) * (0.95 + Math.random() * 0.1)
       : pollIntervalMs * (0.9 + Math.random() * 0.2);
     // guard: a worker in reserve polls -> test/worker/on-call.test.ts: "a worker in reserve polls every second, whatever its interval"
-    this.#waitMs = Math.min(waitMs, this.#msMax() * (0.75 + Math.random() * 0.25));
+    this.#waitMs = /* guard:reserve */ Math.min(waitMs, this.#msMax() * (0.75 + Math.random() * 0.25)); /* end */
     this.#timer = setTimeout(() => this.start(), this.#waitMs);
     if (this.#dozes) this.#o.onDoze?.();
   }
@@ -62,6 +62,6 @@ export class Poll {
   #mayDoze(): boolean {
     const { asleep, permits, listening } = this.#o;
     // guard: who may miss the bell polls as it was told -> test/worker/idle.test.ts: "a worker whose listening connection is lost polls at its interval"
-    return asleep() && permits.inUse === 0 && listening?.() === true;
+    return asleep() && permits.inUse === 0 && listening /* guard:told */?.() === true; /* end */
   }
 }

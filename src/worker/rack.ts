@@ -33,8 +33,7 @@ export class Rack {
   }
 
   take(): Line | undefined {
-    if (this.#wantedMs !== null)
-      this.#o.meter.waited("claim", this.#o.clock.now() - this.#wantedMs);
+    if (this.#wantedMs !== null) this.#o.meter.waited("claim", this.#o.clock.now() - this.#wantedMs);
     this.#wantedMs = null;
     return this.#idle.pop();
   }

@@ -24,7 +24,7 @@ const OF_ALL = new Set([
 
 const TRANSACTION_TIMEOUT = "25P04";
 // Data exceptions, and what exceeds a limit of the server.
-const OF_DATA = /^(22|54)/;
+const OF_DATA = /* guard:data */ /^(22|54)/; /* end */
 
 /** Null: it is away, has given our lease to others, or takes nothing from us at all. */
 export function refusalOf(e: unknown): Refusal | null {
@@ -66,7 +66,7 @@ export function piecesOf<T>(parcel: Parcel<T> | Piece<T>, terms: Terms<T>): Piec
   const { session, items } = parcel;
   const fresh = { session, tries: 0, mended: false, dueMs: 0 };
   // guard: what is refused is split -> test/worker/refused.test.ts: "one result that the database refuses is recorded as a note, and all others beside it as they are"
-  if (items.length > 1) {
+  if (items.length > /* guard:split */ 1 /* end */) {
     const half = Math.ceil(items.length / 2);
     return [
       { ...fresh, items: items.slice(0, half) },
@@ -78,7 +78,7 @@ export function piecesOf<T>(parcel: Parcel<T> | Piece<T>, terms: Terms<T>): Piec
   const { refusal, nowMs, mend } = terms;
   const toBlame = refusal === "data" || (refusal === "timeout" && tries >= TIMEOUTS_MAX);
   // guard: a refused result becomes a note -> test/worker/refused.test.ts: "one result that the database refuses is recorded as a note, and all others beside it as they are"
-  const mended = toBlame && !already ? mend(items[0]!) : null;
+  const mended = toBlame && /* guard:note */ !already /* end */ ? mend(items[0]!) : null;
   if (mended !== null) return [{ ...fresh, items: [mended], tries, mended: true }];
   const delayMs = Math.min(DELAY_MS_MAX, DELAY_MS_MIN * 2 ** Math.min(tries, 10));
   return [{ ...fresh, items, tries, mended: already, dueMs: nowMs + delayMs }];
@@ -100,7 +100,7 @@ export function mendedOther(other: Settlement, e: unknown): Settlement | null {
 /** Whether a timeout has another reason than what was to be stored. */
 function isInnocent(text: string, e: unknown): boolean {
   // guard: a timeout costs no small result -> test/worker/refused.test.ts: "a small result outlasts timeouts, a large one becomes a note"
-  return refusalOf(e) === "timeout" && text.length < LARGE_LENGTH_MIN;
+  return /* guard:small */ refusalOf(e) === "timeout" && text.length < LARGE_LENGTH_MIN; /* end */
 }
 
 const WORDS_MAX = 200;

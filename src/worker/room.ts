@@ -28,11 +28,7 @@ export function mayOpen(desk: WorkerDesk, { needed, api }: ConnectionShares): nu
  * Looks whether the server has room for all that the worker may open. What it opens only later, under
  * load, would else be refused when it is needed most.
  */
-export async function checkRoom(
-  line: Line,
-  desk: WorkerDesk,
-  shares: ConnectionShares,
-): Promise<void> {
+export async function checkRoom(line: Line, desk: WorkerDesk, shares: ConnectionShares): Promise<void> {
   const { db, listener, first, logger } = desk;
   // Behind a pooler it is the pooler who opens connections; how many it lets in nobody can ask it here.
   if (!db.prepared) return;

@@ -104,7 +104,7 @@ export class Run {
   finish(): boolean {
     if (this.#finished) return false;
     // guard: a run ends once -> test/worker/properties.test.ts: "every claimed task is settled, released or lost with its lease, and none twice under one claim"
-    this.#finished = true;
+    /* guard:once */ this.#finished = true; /* end */
     return true;
   }
 }

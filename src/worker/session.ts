@@ -37,11 +37,9 @@ export class Session {
    * and waits to be recorded is not here: the outbox knows.
    */
   tokens(): string[] {
-    const claims = [...this.runs.values(), ...[...this.sent].flat()].map(
-      ({ claim }) => claim.token,
-    );
+    const claims = [...this.runs.values(), ...[...this.sent].flat()].map(({ claim }) => claim.token);
     // guard: a claim under way is not unknown -> test/worker/properties.test.ts: "a lost claim reply is handed back and is no crash"
-    return [...new Set([...claims, ...this.asking])];
+    return [...new Set(/* guard:asking */ [...claims, ...this.asking] /* end */)];
   }
 
   get idle(): boolean {

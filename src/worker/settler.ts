@@ -42,8 +42,7 @@ export class Settler {
   pump(): void {
     const { outbox, rack, clock, splitter } = this.#o;
     if (this.#busy || rack.idle === 0) return;
-    const parcel =
-      outbox.takeRefusedOthers(clock.now()) ?? outbox.takeOthers(splitter.settles.size);
+    const parcel = outbox.takeRefusedOthers(clock.now()) ?? outbox.takeOthers(splitter.settles.size);
     if (parcel === null) return;
     const line = rack.take()!;
     this.#busy = true;
@@ -74,7 +73,7 @@ export class Settler {
       meter.stepFailed();
       if (splitter.others(parcel, e)) return false;
       // guard: any other outcome leaves when its statement was answered -> test/worker/properties.test.ts: "every claimed task is settled, released or lost with its lease, and none twice under one claim"
-      splitter.keep(parcel, () => outbox.putBackOthers(parcel));
+      splitter.keep(parcel, () => /* guard:answered */ outbox.putBackOthers(parcel) /* end */);
       if (isSluiceError(e, "lease_lost")) this.#o.onLost(session);
       else this.#o.onTrouble(e);
       return false;

@@ -43,7 +43,7 @@ export class Splitter {
   /** Puts outcomes back. Those of a session that is lost cannot be recorded any more; their permits come back. */
   keep(parcel: Parcel<unknown>, putBack: () => void): void {
     // guard: what was being recorded is lost with its lease -> test/worker/properties.test.ts: "a run aborted for a lost lease records nothing, and is aborted before its lease runs out"
-    if (!parcel.session.lost) return putBack();
+    if (/* guard:lost */ !parcel.session.lost /* end */) return putBack();
     this.#o.outbox.answered(parcel.items, parcel.items.length);
     parcel.session.settling -= parcel.items.length;
     this.#o.permits.give(parcel.items.length);
@@ -54,9 +54,7 @@ export class Splitter {
     if (want > 0 && refusalOf(e) === "timeout") this.claims.tooMuch(want);
     if (parcel === null) return false;
     const { outbox } = this.#o;
-    return this.#split(parcel, e, (refusal, now) =>
-      outbox.refuseSuccesses(parcel, refusal, e, now),
-    );
+    return this.#split(parcel, e, (refusal, now) => outbox.refuseSuccesses(parcel, refusal, e, now));
   }
 
   others(parcel: Parcel<Settlement>, e: unknown): boolean {
@@ -69,11 +67,7 @@ export class Splitter {
     this.#busyInARow = 0;
   }
 
-  #split(
-    parcel: Parcel<unknown>,
-    e: unknown,
-    put: (refusal: Refusal, nowMs: number) => number,
-  ): boolean {
+  #split(parcel: Parcel<unknown>, e: unknown, put: (refusal: Refusal, nowMs: number) => number): boolean {
     const refusal = this.#refusal(parcel, e);
     if (refusal === null) return false;
     const nowMs = this.#o.clock.now();
@@ -90,7 +84,7 @@ export class Splitter {
     const tasks = parcel.items.length;
     if (refusal === "timeout" && tasks > 1) this.settles.tooMuch(tasks);
     // guard: a locked row does not stop claims -> test/worker/refused.test.ts: "a task whose row another transaction holds delays the claims of its worker by one lock timeout only"
-    if (refusal !== "busy" || "tries" in parcel || isLockTimeout(e)) return refusal;
+    if (refusal !== "busy" || "tries" in parcel /* guard:lock-timeout */ || isLockTimeout(e) /* end */) return refusal;
     return ++this.#busyInARow < BUSY_MAX ? null : refusal;
   }
 
@@ -107,8 +101,7 @@ export class Splitter {
 
 const ONE_REFUSED: Record<Refusal, string> = {
   data: "the database refused an outcome; if that stays so, its result or error is replaced by a note",
-  timeout:
-    "the database stopped an outcome; if that stays so and it is large, it is replaced by a note",
+  timeout: "the database stopped an outcome; if that stays so and it is large, it is replaced by a note",
   busy: "the database was too busy for an outcome, which is tried again",
   unknown: "the database refused an outcome, which is tried again",
 };

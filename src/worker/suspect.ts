@@ -51,7 +51,7 @@ export class Suspects {
     if (clock.now() < this.#notBeforeMs) return parts.heart.releaseSuspect(session);
     // guard: nothing is claimed beside a suspect -> test/worker/properties.test.ts: "a suspect runs alone, and others go on after it"
     this.#busy = true;
-    parts.claimer.pause();
+    /* guard:alone */ parts.claimer.pause(); /* end */
     try {
       if (!(await within(parts.claimer.settled(), EMPTYING_LEASES * leaseMs))) {
         this.#notBeforeMs = clock.now() + NO_SUSPECTS_LEASES * leaseMs;

@@ -12,8 +12,7 @@ export class Turn {
   }
 
   next(): number {
-    if (++this.#steps % STEPS_PER_TURN === 0)
-      this.#from = 1 + Math.floor(Math.random() * this.#streams);
+    if (++this.#steps % STEPS_PER_TURN === 0) this.#from = 1 + Math.floor(Math.random() * this.#streams);
     return this.#from;
   }
 }

@@ -15,11 +15,7 @@ import { assemble, type Parts } from "./assemble.js";
 import { WorkerMetrics } from "./metrics.js";
 import { Outbox } from "./outbox.js";
 import { Permits } from "./permits.js";
-import {
-  resolvePressure,
-  type PressureOptions,
-  type PressureThresholds,
-} from "./pressure/options.js";
+import { resolvePressure, type PressureOptions, type PressureThresholds } from "./pressure/options.js";
 import type { AnyHandler } from "./run.js";
 import { within } from "./within.js";
 import type { WorkerDesk } from "./worker-desk.js";
@@ -109,8 +105,7 @@ export class Worker {
 
   /** Registers and begins to claim. Throws if the database cannot be reached. */
   async start(): Promise<void> {
-    if (this.#state === "running")
-      throw new SluiceError("invalid_option", "this worker was started already");
+    if (this.#state === "running") throw new SluiceError("invalid_option", "this worker was started already");
     if (this.#state !== "new") throw this.#over();
     this.#state = "running";
     this.#starting = this.#start();
@@ -118,8 +113,7 @@ export class Worker {
   }
 
   #over(): SluiceError {
-    if (this.#failure === null)
-      return new SluiceError("stopped", `this worker is ${this.#state}: make a new one`);
+    if (this.#failure === null) return new SluiceError("stopped", `this worker is ${this.#state}: make a new one`);
     const message = `this worker could not start, make a new one: ${this.#failure.message}`;
     return new SluiceError("stopped", message, { cause: this.#failure });
   }
@@ -127,8 +121,7 @@ export class Worker {
   async #start(): Promise<void> {
     const streams = new Map<number, AnyHandler>();
     try {
-      for (const h of this.#handlers)
-        streams.set(await this.#desk.declarations.stream(h.contract), h);
+      for (const h of this.#handlers) streams.set(await this.#desk.declarations.stream(h.contract), h);
       await this.#metrics.open(streams);
       this.#parts = assemble(streams, {
         desk: this.#desk,
@@ -207,7 +200,7 @@ export class Worker {
       parts.crew.release(new SluiceError("stopped", "the worker is shutting down"));
       parts.claimer.pump();
       // guard: stop() waits until what it hands back is recorded -> test/worker/properties.test.ts: "where the store can be reached, it hands back everything and every permit"
-      await within(parts.claimer.settled(), FLUSH_MS_MAX);
+      /* guard:flush */ await within(parts.claimer.settled(), FLUSH_MS_MAX); /* end */
       parts.claimer.stop();
       await within(Promise.all([parts.keeper.stop(), parts.heart.stop()]), FLUSH_MS_MAX);
       this.#desk.logger.info("the worker has stopped", { name: this.#name, handedBack });
@@ -240,8 +233,7 @@ function checkHandlers(handlers: unknown): readonly AnyHandler[] {
       throw new SluiceError("invalid_option", "handlers are made by task(...).handle(fn)");
     }
     const of = `${h.contract.queue}\u001f${h.contract.type}`;
-    if (seen.has(of))
-      throw new SluiceError("invalid_option", `two handlers for task ${h.contract.type}`);
+    if (seen.has(of)) throw new SluiceError("invalid_option", `two handlers for task ${h.contract.type}`);
     seen.add(of);
   }
   return handlers as AnyHandler[];

@@ -46,10 +46,7 @@ interface Known {
 }
 
 /** What is known by these edges to a node, the nearest first, and those of them that say something new. */
-function learn(
-  edges: readonly EdgeSaid[],
-  known: ReadonlyMap<string, Known>,
-): { known: Known; news: EdgeSaid[] } {
+function learn(edges: readonly EdgeSaid[], known: ReadonlyMap<string, Known>): { known: Known; news: EdgeSaid[] } {
   const [conditional, plain] = [edges.filter(isCondition), edges.filter((e) => !isCondition(e))];
   const own = conditional.map(({ node, on }) => `${on} ${node}`);
   const met = new Set([...own, ...conditional.flatMap(({ node }) => [...known.get(node)!.met])]);

@@ -21,8 +21,7 @@ export function compileGraph(graph: Graph): CompiledWorkflow {
     ...graph.nodes.map((node, i) => [node.name, i + 1] as const),
   ]);
   const numberOf = (name: string): number => numbers.get(name)!;
-  const compile = (template: TemplateData): CompiledTemplate =>
-    compileTemplate(graph.name, template, numberOf);
+  const compile = (template: TemplateData): CompiledTemplate => compileTemplate(graph.name, template, numberOf);
   return {
     name: graph.name,
     digest: digestOf(graph),
@@ -50,18 +49,12 @@ function compileTemplate(
   };
 }
 
-function edgeFor(
-  edge: GraphNode["after"][number],
-  numberOf: (name: string) => number,
-): CompiledEdge {
+function edgeFor(edge: GraphNode["after"][number], numberOf: (name: string) => number): CompiledEdge {
   const { node, on, recover } = edgeOf(edge);
   return { node: numberOf(node), on, ...(recover === true ? { recovers: true } : {}) };
 }
 
-function stepOf(
-  node: GraphNode,
-  compile: (template: TemplateData) => CompiledTemplate,
-): Omit<CompiledStep, "after"> {
+function stepOf(node: GraphNode, compile: (template: TemplateData) => CompiledTemplate): Omit<CompiledStep, "after"> {
   const { after: _after, part: _part, ...said } = node;
   switch (said.kind) {
     case "task":

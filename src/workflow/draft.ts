@@ -82,10 +82,7 @@ export class Draft {
       const out = write();
       if (out instanceof Promise) {
         out.catch(() => {});
-        throw this.fault(
-          "a callback must not be async: it only writes down what is to be done",
-          node,
-        );
+        throw this.fault("a callback must not be async: it only writes down what is to be done", node);
       }
       return out;
     } finally {

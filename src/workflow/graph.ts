@@ -14,8 +14,7 @@ export const GRAPH_BYTES_MAX = 1_048_576;
 export const ROOTS = ["input", "item", "index"] as const;
 
 /** Anything that JSON can say. */
-export type Json =
-  string | number | boolean | null | readonly Json[] | { readonly [key: string]: Json };
+export type Json = string | number | boolean | null | readonly Json[] | { readonly [key: string]: Json };
 
 /**
  * JSON in which `{"$ref": [root, ...path]}` stands for a value of the run: of its input, of a node's output

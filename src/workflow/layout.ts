@@ -82,9 +82,7 @@ function arrange(columns: readonly Spot[][]): void {
   for (let sweep = 0; sweep < SWEEPS; sweep++) {
     const toRight = sweep % 2 === 0;
     for (const column of toRight ? columns : columns.toReversed()) {
-      const wanted = new Map(
-        column.map((spot) => [spot, middle(toRight ? spot.before : spot.behind) ?? spot.y]),
-      );
+      const wanted = new Map(column.map((spot) => [spot, middle(toRight ? spot.before : spot.behind) ?? spot.y]));
       column.sort((a, b) => wanted.get(a)! - wanted.get(b)!);
       settle(column, wanted);
     }

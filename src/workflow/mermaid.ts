@@ -10,13 +10,7 @@ export function graphToMermaid(graph: Graph, status: GraphStatus = {}): string {
     const line = on === "failure" || on === "end" ? "-.->" : "-->";
     return `  ${ids.get(from)} ${line}${word === undefined ? "" : `|${word}|`} ${ids.get(to)}`;
   });
-  return [
-    "flowchart LR",
-    ...nodeLines(graph, ids, status),
-    ...edges,
-    ...classLines(graph, ids, status),
-    "",
-  ].join("\n");
+  return ["flowchart LR", ...nodeLines(graph, ids, status), ...edges, ...classLines(graph, ids, status), ""].join("\n");
 }
 
 /** Nodes of a sequence stand together in a frame of its name. */

@@ -77,12 +77,8 @@ function workOf(data: Data): object {
     type: checkName("task", data["type"]),
     queue: checkName("queue", queue),
     input,
-    ...(priority === undefined
-      ? {}
-      : { priority: checkInteger("priority", priority, PRIORITY_RANGE) }),
-    ...(attempts === undefined
-      ? {}
-      : { attempts: checkInteger("attempts", attempts, ATTEMPTS_RANGE) }),
+    ...(priority === undefined ? {} : { priority: checkInteger("priority", priority, PRIORITY_RANGE) }),
+    ...(attempts === undefined ? {} : { attempts: checkInteger("attempts", attempts, ATTEMPTS_RANGE) }),
   };
 }
 
@@ -92,11 +88,7 @@ function eachOf(data: Data): object {
   return {
     items: listIn(oneOfTwo(data, "items", "with_items")),
     window: checkInteger("window", oneOfTwo(data, "window", "concurrency"), WINDOW_RANGE),
-    onError: checkOneOf("onError", data["onError"] ?? "failFast", [
-      "failFast",
-      "finish",
-      "collect",
-    ]),
+    onError: checkOneOf("onError", data["onError"] ?? "failFast", ["failFast", "finish", "collect"]),
   };
 }
 
@@ -113,19 +105,14 @@ function conditionOf(data: Data): Pick<WhenData, "ref" | "is" | "value"> {
   need(ref !== undefined, "ref is missing");
   const is = checkOneOf("is", word, ["truthy", "equals", "differs", "above", "below", "exists"]);
   const compares = is !== "truthy" && is !== "exists";
-  need(
-    (value !== undefined) === compares,
-    "value belongs to equals, differs, above and below, and only to them",
-  );
+  need((value !== undefined) === compares, "value belongs to equals, differs, above and below, and only to them");
   if (is === "above" || is === "below") checkNumber("value", value, FINITE);
   return { ref: ref!, is, ...(value === undefined ? {} : { value }) };
 }
 
 function sleepOf({ ms, until }: Data): object {
   need((ms === undefined) !== (until === undefined), "a sleep has either ms or until");
-  return until === undefined
-    ? { ms: checkInteger("ms", ms, SLEEP_RANGE) }
-    : { until: timeIn(until) };
+  return until === undefined ? { ms: checkInteger("ms", ms, SLEEP_RANGE) } : { until: timeIn(until) };
 }
 
 /** A time, or what may turn out to be one: as `sluice.workflow_time` reads it. */
@@ -146,9 +133,7 @@ function isTime(text: string): boolean {
 function waitOf({ event, timeoutMs }: Data): object {
   return {
     event: checkName("event", event),
-    ...(timeoutMs === undefined
-      ? {}
-      : { timeoutMs: checkInteger("timeoutMs", timeoutMs, TIMEOUT_RANGE) }),
+    ...(timeoutMs === undefined ? {} : { timeoutMs: checkInteger("timeoutMs", timeoutMs, TIMEOUT_RANGE) }),
   };
 }
 
@@ -167,10 +152,7 @@ function edgeIn(edge: Json): Edge {
   need(typeof node === "string", "node in after must be a name");
   const on = checkOneOf("on", word, ON);
   if (recover !== undefined) {
-    need(
-      typeof recover === "boolean" && on === "failure",
-      "recover belongs to a failure: true or false",
-    );
+    need(typeof recover === "boolean" && on === "failure", "recover belongs to a failure: true or false");
   }
   if (on === "success") return node as string;
   return { node: node as string, on, ...(recover === true ? { recover } : {}) };

@@ -10,8 +10,7 @@ export interface NodeStatus {
 }
 
 /** The states of a node, as the database tells them. */
-export type NodeState =
-  "pending" | "held" | "placing" | "running" | "succeeded" | "failed" | "cancelled" | "skipped";
+export type NodeState = "pending" | "held" | "placing" | "running" | "succeeded" | "failed" | "cancelled" | "skipped";
 
 /** How a run stands, by the names of its nodes. */
 export type GraphStatus = Readonly<Record<string, NodeStatus>>;

@@ -11,9 +11,7 @@ const COMPARES = ["equals", "differs", "above", "below"];
 /** The nodes among these that none of them comes after. */
 export function endsOf(draft: Draft, names: readonly string[]): string[] {
   const inside = draft.nodes.filter((node) => names.includes(node.name));
-  const followed = new Set(
-    inside.flatMap((node) => [...node.uses.keys(), ...node.after.map((edge) => edge.node)]),
-  );
+  const followed = new Set(inside.flatMap((node) => [...node.uses.keys(), ...node.after.map((edge) => edge.node)]));
   return names.filter((name) => !followed.has(name));
 }
 

@@ -121,11 +121,7 @@ interface When<Yes, No> extends Node {
 
 /** References seen from outside the branch that they were made in. */
 type Outside<R> =
-  R extends Reference<infer T>
-    ? Ref<T | null>
-    : R extends object
-      ? { readonly [K in keyof R]: Outside<R[K]> }
-      : R;
+  R extends Reference<infer T> ? Ref<T | null> : R extends object ? { readonly [K in keyof R]: Outside<R[K]> } : R;
 
 /** What a when asks of a value, if not whether it is truthy as in JavaScript. */
 type Condition<T> =
@@ -199,18 +195,10 @@ export interface Scope {
   ended(node: SingleNode): EndedNode;
 
   /** Waits so many ms, or until a time: ISO text, which means UTC unless it names an offset, or ms since 1970. */
-  sleep(
-    name: string,
-    time: number | { readonly until: Reference<string | number> },
-    options?: NodeOptions,
-  ): SingleNode;
+  sleep(name: string, time: number | { readonly until: Reference<string | number> }, options?: NodeOptions): SingleNode;
 
   /** Waits for an event that is sent to the run, and refers to its payload. Fails when the time is over. */
-  waitFor<Payload = unknown>(
-    name: string,
-    event: string,
-    options?: WaitOptions<Payload>,
-  ): OutputNode<Stored<Payload>>;
+  waitFor<Payload = unknown>(name: string, event: string, options?: WaitOptions<Payload>): OutputNode<Stored<Payload>>;
 }
 
 /** What can be said about waiting for an event. */

@@ -128,9 +128,7 @@ interface TextOptions {
 function text(said: string, { y, max, more }: TextOptions): string[] {
   const letters = Array.from(said);
   const shown = letters.length <= max ? said : `${letters.slice(0, max - 1).join("")}…`;
-  return [
-    `<text x="${BOX.width / 2}" y="${y}" text-anchor="middle"${more}>${escaped(shown)}</text>`,
-  ];
+  return [`<text x="${BOX.width / 2}" y="${y}" text-anchor="middle"${more}>${escaped(shown)}</text>`];
 }
 
 /** How much of an each is done. */
@@ -154,9 +152,5 @@ function round(y: number): number {
 /** Names may hold anything but controls; what a condition compares with may hold those, too. */
 function escaped(said: string): string {
   const visible = said.replaceAll(/\p{Cc}/gu, "\ufffd");
-  return visible
-    .replaceAll("&", "&amp;")
-    .replaceAll("<", "&lt;")
-    .replaceAll(">", "&gt;")
-    .replaceAll('"', "&quot;");
+  return visible.replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll(">", "&gt;").replaceAll('"', "&quot;");
 }

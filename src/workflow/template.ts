@@ -82,10 +82,7 @@ function writeObject(value: object, place: TemplatePlace, below: readonly object
 /** An object that has our marks as keys of its own stands as it is. */
 function literal(value: object, place: TemplatePlace): object {
   const refuse = (): never => {
-    throw invalidWorkflow(
-      'an object with a key "$ref" or "$literal" cannot hold references',
-      place,
-    );
+    throw invalidWorkflow('an object with a key "$ref" or "$literal" cannot hold references', place);
   };
   writeObject(value, { ...place, use: refuse }, [value]);
   return { $literal: value };

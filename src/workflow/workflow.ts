@@ -1,13 +1,6 @@
 import { checkName } from "../core/name.js";
 import { checkFunction, checkOptions } from "../core/option.js";
-import {
-  isSchema,
-  noInput,
-  type,
-  type InputOf,
-  type OutputOf,
-  type Schema,
-} from "../core/schema.js";
+import { isSchema, noInput, type, type InputOf, type OutputOf, type Schema } from "../core/schema.js";
 import type { TaskTerms } from "../core/terms.js";
 import { digestOf } from "./digest.js";
 import { Draft } from "./draft.js";

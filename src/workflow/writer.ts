@@ -57,13 +57,7 @@ export class Writer {
     return this.#draft.handle(this.#draft.ref(name), [name], true);
   }
 
-  each(
-    name: string,
-    contract: unknown,
-    items: unknown,
-    input: unknown,
-    options: Said = {},
-  ): object {
+  each(name: string, contract: unknown, items: unknown, input: unknown, options: Said = {}): object {
     this.#check(name, "each", options, [...WORK_OPTIONS, "window", "onError"]);
     const work = this.#work(name, contract, options);
     const list = this.#template(name, items);
@@ -203,9 +197,7 @@ export class Writer {
   }
 
   #itemInput(name: string, input: unknown): ReturnType<Draft["template"]> {
-    const make = inPlace(this.#place(name), () => checkFunction("input", input)) as (
-      ...refs: object[]
-    ) => unknown;
+    const make = inPlace(this.#place(name), () => checkFunction("input", input)) as (...refs: object[]) => unknown;
     const home: Home = Object.freeze({ workflow: this.#draft.workflow, each: name });
     const refs = ["item", "index"].map((root) => this.#draft.ref(root, [], home));
     const made = this.#draft.writing(null, () => make(...refs), name);

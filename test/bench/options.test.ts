@@ -71,9 +71,7 @@ test("every target names a subject that is measured, and every base one beside i
       subjects.map(({ who }) => `${workload}: ${who.name}`),
     ),
   );
-  expect(
-    targets.map((t) => `${t.workload}: ${t.subject}`).filter((t) => !known.includes(t)),
-  ).toEqual([]);
+  expect(targets.map((t) => `${t.workload}: ${t.subject}`).filter((t) => !known.includes(t))).toEqual([]);
   const bases = workloads.flatMap(({ name, base }) =>
     base !== null && "subject" in base ? [`${name}: ${base.subject}`] : [],
   );

@@ -47,11 +47,7 @@ describe("sluice config", () => {
     expect(all.file).toBeNull();
     expect(all.settings.map(({ section, key, env }) => [section, key, env])).toEqual(
       sections.flatMap((section) =>
-        namesOf<Section>(section).map((name) => [
-          section,
-          snakeCase(name),
-          settingOf<Section>(section, name).env,
-        ]),
+        namesOf<Section>(section).map((name) => [section, snakeCase(name), settingOf<Section>(section, name).env]),
       ),
     );
     expect(new Set(all.settings.map(({ source }) => source))).toEqual(new Set(["default"]));
@@ -115,9 +111,7 @@ describe("sluice config", () => {
     ]);
     expect(open.code).toBe(2);
     expect(open.out).toMatch(/host +0\.0\.0\.0 /);
-    expect(open.err).toContain(
-      "error invalid_option: metrics.token is needed to listen on 0.0.0.0",
-    );
+    expect(open.err).toContain("error invalid_option: metrics.token is needed to listen on 0.0.0.0");
     expect(closed).toMatchObject({ code: 0, err: "" });
   });
 
@@ -135,7 +129,6 @@ describe("sluice config", () => {
   test("helps, with examples", async () => {
     const { code, out } = await run(["config", "--help"]);
     expect(code).toBe(0);
-    for (const word of ["--config", "--preset", "--json", "SLUICE_CONFIG", "Examples:"])
-      expect(out).toContain(word);
+    for (const word of ["--config", "--preset", "--json", "SLUICE_CONFIG", "Examples:"]) expect(out).toContain(word);
   });
 });

@@ -16,9 +16,7 @@ afterAll(() => database.drop());
 async function versionOf(schema: string): Promise<number> {
   const client = new pg.Client(database.url);
   await client.connect();
-  const { rows } = await client.query<{ n: number }>(
-    `select version as n from ${schema}.compatibility`,
-  );
+  const { rows } = await client.query<{ n: number }>(`select version as n from ${schema}.compatibility`);
   await client.end();
   return rows[0]!.n;
 }

@@ -85,49 +85,25 @@ describe("sluice plan", () => {
 
   test("the help and a plan with a preset say what the preset is for", async () => {
     const purpose = "10 tasks at once, however many wait: heavy tasks, not many short ones";
-    const [help, high] = await Promise.all([
-      plan(["--help"]),
-      plan([...web, "--preset", "high", "--seconds", "1"]),
-    ]);
+    const [help, high] = await Promise.all([plan(["--help"]), plan([...web, "--preset", "high", "--seconds", "1"])]);
     expect(help.out).toContain(`  high        ${purpose}`);
     expect(high.out).toContain(`  preset       high is for ${purpose}`);
   });
 
   const usual = ["--rate", "1", "--io-bound"];
   test.each<[string, string[]]>([
-    [
-      "--rate must be a number of tasks per s, min or h",
-      ["--rate", "fast", "--duration", "1s", "--io-bound"],
-    ],
-    [
-      "--duration must be a duration with its unit (us, ms, s, min or m, h)",
-      [...usual, "--duration", "80"],
-    ],
+    ["--rate must be a number of tasks per s, min or h", ["--rate", "fast", "--duration", "1s", "--io-bound"]],
+    ["--duration must be a duration with its unit (us, ms, s, min or m, h)", [...usual, "--duration", "80"]],
     ["either by --duration or by --duration-file", usual],
-    [
-      "either by --duration or by --duration-file",
-      [...usual, "--duration", "1s", "--duration-file", "x"],
-    ],
+    ["either by --duration or by --duration-file", [...usual, "--duration", "1s", "--duration-file", "x"]],
     ["one of --io, --io-bound and --cpu-bound", ["--rate", "1", "--duration", "1s"]],
     ["one of --io, --io-bound and --cpu-bound", [...usual, "--duration", "1s", "--cpu-bound"]],
-    [
-      '--permits must be an integer from 1 to 100000, not "many"',
-      [...usual, "--duration", "1s", "--permits", "many"],
-    ],
-    [
-      "--max-connections must be an integer from 1",
-      [...usual, "--duration", "1s", "--max-connections", "0"],
-    ],
+    ['--permits must be an integer from 1 to 100000, not "many"', [...usual, "--duration", "1s", "--permits", "many"]],
+    ["--max-connections must be an integer from 1", [...usual, "--duration", "1s", "--max-connections", "0"]],
     ["--preset must be", [...usual, "--duration", "1s", "--preset", "huge"]],
-    [
-      "--spread goes with --duration",
-      [...usual, "--duration-file", "x", "--spread", "exponential"],
-    ],
+    ["--spread goes with --duration", [...usual, "--duration-file", "x", "--spread", "exponential"]],
     ["cannot be read: ENOENT", [...usual, "--duration-file", join(folder, "none.txt")]],
-    [
-      "bad.txt, line 2, must be a duration in ms",
-      [...usual, "--duration-file", fileOf("bad.txt", "1\nsoon\n")],
-    ],
+    ["bad.txt, line 2, must be a duration in ms", [...usual, "--duration-file", fileOf("bad.txt", "1\nsoon\n")]],
   ])("says %j and exits with 2", async (words, args) => {
     const said = await plan(args);
     expect(said).toMatchObject({ code: 2, out: "" });
@@ -138,8 +114,7 @@ describe("sluice plan", () => {
   test("helps, and wants a rate", async () => {
     const [help, none] = await Promise.all([plan(["--help"]), plan([])]);
     expect(help).toMatchObject({ code: 0, err: "" });
-    for (const word of ["--rate", "--duration-file", "--json", "Examples:"])
-      expect(help.out).toContain(word);
+    for (const word of ["--rate", "--duration-file", "--json", "Examples:"]) expect(help.out).toContain(word);
     expect(none).toMatchObject({ code: 2, out: "" });
     expect(none.err).toContain("--rate");
   });

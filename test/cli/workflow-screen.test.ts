@@ -70,11 +70,7 @@ test("on a terminal a view is drawn over the one before, also if it is shorter",
   const show = showOn(terminal);
   show(status([node("a"), node("b"), node("c")]));
   show(status([node("a", { state: "succeeded" }), node("b")], 0.5));
-  expect(bare(terminal.lines)).toEqual([
-    "run 7 of nightly: running, 50 %",
-    "  ✓ a  t  succeeded",
-    "  ● b  t  running",
-  ]);
+  expect(bare(terminal.lines)).toEqual(["run 7 of nightly: running, 50 %", "  ✓ a  t  succeeded", "  ● b  t  running"]);
 });
 
 test("a view larger than the terminal is cut to it", () => {
@@ -145,9 +141,7 @@ test("an each has a bar, its counts, how many run in its window, and how many wa
   const show = showOn({ write: (text) => (out += text) });
   const counts = { total: 20, succeeded: 9, failed: 1, cancelled: 0 };
   show(status([node("sync", { kind: "each", counts, started: 3, waiting: 7, window: 3 })]));
-  expect(bare([out])[0]).toContain(
-    "██████████░░░░░░░░░░ 10/20, 1 failed, 3 of 3 at once, 7 waiting",
-  );
+  expect(bare([out])[0]).toContain("██████████░░░░░░░░░░ 10/20, 1 failed, 3 of 3 at once, 7 waiting");
 });
 
 test("without a terminal only what has changed is told", () => {

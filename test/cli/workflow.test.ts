@@ -26,9 +26,7 @@ function helpOf(verb: string): string {
   const main = new Command("sluice").addCommand(workflowCommand());
   const command = main.commands[0]!.commands.find((one) => one.name() === verb)!;
   let help = "";
-  command
-    .configureOutput({ writeOut: (text) => (help += text), getOutHelpWidth: () => 80 })
-    .outputHelp();
+  command.configureOutput({ writeOut: (text) => (help += text), getOutHelpWidth: () => 80 }).outputHelp();
   return help;
 }
 
@@ -73,9 +71,7 @@ describe("sluice workflow", () => {
     const lines = out.split("\n");
     expect(lines[0]).toBe("started run 2");
     expect(lines).toContain("run 2 of fan-out: failed, 100 %");
-    expect(out).toMatch(
-      /✗ each {2}work {2}█{20} 4\/4, 1 failed, failed, [\d.]+ m?s: 1 of 4 items failed: no 2\n/,
-    );
+    expect(out).toMatch(/✗ each {2}work {2}█{20} 4\/4, 1 failed, failed, [\d.]+ m?s: 1 of 4 items failed: no 2\n/);
     expect(await s.sluice.runs({ state: "failed" })).toMatchObject({ runs: [{ id: "2" }] });
   });
 
@@ -111,9 +107,7 @@ describe("sluice workflow", () => {
     });
     const run = await s.sluice.start(many);
     const cli = on(s);
-    expect((await cli(`status ${run.id}`)).out).toContain(
-      "● lone  nothing  running, no worker serves it\n",
-    );
+    expect((await cli(`status ${run.id}`)).out).toContain("● lone  nothing  running, no worker serves it\n");
     const handler = nothing.handle(async () => {
       throw new Error("no\nluck");
     });
@@ -168,10 +162,7 @@ describe("sluice workflow", () => {
     await s.sluice.sync([task("nothing")]);
     expect((await cli("definitions")).out).toBe("no workflows were declared\n");
     expect((await cli(`declare ${file}`)).out).toBe("declared data, 2 nodes\n");
-    expect((await s.sluice.workflowGraph("data"))!.nodes.map(({ name }) => name)).toEqual([
-      "one",
-      "said",
-    ]);
+    expect((await s.sluice.workflowGraph("data"))!.nodes.map(({ name }) => name)).toEqual(["one", "said"]);
     expect((await (await s.sluice.start("data")).status())!.state).toBe("running");
     expect(parsed(await cli(`declare ${file} --json`))).toEqual({ workflow: "data", nodes: 2 });
     expect((await cli("definitions")).out).toMatch(/^data  2 nodes    1 live  since 20\S+Z\n$/);
@@ -238,9 +229,7 @@ describe("sluice workflow", () => {
     for (let i = 0; i < 3; i++) await s.sluice.start(waits);
     await s.sluice.run("2").cancel("no");
     const cli = on(s);
-    expect((await cli("list --state cancelled")).out).toMatch(
-      /^ {5}2 {2}waits {2}cancelled {3}20\S+Z {2}no\n$/,
-    );
+    expect((await cli("list --state cancelled")).out).toMatch(/^ {5}2 {2}waits {2}cancelled {3}20\S+Z {2}no\n$/);
     const page = parsed(await cli("list --workflow waits --limit 2 --json"));
     expect(page).toMatchObject({ runs: [{ id: "3" }, { id: "2" }], cursor: "2" });
     expect((await cli("list --cursor 2")).out).toMatch(/^ {5}1 {2}waits {2}running/);

@@ -73,8 +73,7 @@ async function settled(): Promise<void> {
   for (let i = 0; i < 20; i++) await Promise.resolve();
 }
 
-const upTo = (count: number, from = 0): number[] =>
-  Array.from({ length: count }, (_, i) => from + i);
+const upTo = (count: number, from = 0): number[] => Array.from({ length: count }, (_, i) => from + i);
 
 afterEach(() => void vi.useRealTimers());
 
@@ -246,9 +245,7 @@ describe("order keys", () => {
   test("two order keys whose calls alternate between two shapes do not wait for each other in a circle", async () => {
     const { sent, call } = desk();
     const numbers = upTo(200);
-    const outcomes = numbers.map((n) =>
-      call(ordered, { n, key: n % 3 === 0 ? "a" : "b" }, { priority: (n >> 1) % 2 }),
-    );
+    const outcomes = numbers.map((n) => call(ordered, { n, key: n % 3 === 0 ? "a" : "b" }, { priority: (n >> 1) % 2 }));
     await settled();
     for (let i = 0; i < sent.length; i++) await sent[i]!.commit();
     expect(await Promise.all(outcomes)).toEqual(numbers.map(String));

@@ -52,9 +52,7 @@ test("close() rejects calls that wait for a connection as closed", async () => {
   await sluice.start(flow, {});
   const { lock, free } = await stuck();
   const blocked = codeOf(() => sluice.enqueue(echo, 1));
-  await expect
-    .poll(async () => (await lock.query(WAITING_FOR, ["sluice.stream"])).rowCount)
-    .toBe(1);
+  await expect.poll(async () => (await lock.query(WAITING_FOR, ["sluice.stream"])).rowCount).toBe(1);
   const waiting = calls(sluice, id).map((call) => codeOf(call));
   await sluice.close();
   expect(await Promise.all(waiting)).toEqual(waiting.map(() => "closed"));

@@ -2,14 +2,7 @@ import dns from "node:dns";
 import { createServer, type AddressInfo } from "node:net";
 import pg from "pg";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from "vitest";
-import {
-  limit,
-  Sluice,
-  task,
-  type,
-  type ConnectOptions,
-  type SluiceError,
-} from "../../src/index.js";
+import { limit, Sluice, task, type, type ConnectOptions, type SluiceError } from "../../src/index.js";
 import { freshDatabase, type TestDatabase } from "../support/database.js";
 import { codeOf } from "./house.js";
 
@@ -63,9 +56,7 @@ async function roundTrip(sluice: Sluice, text = "hello"): Promise<unknown> {
 describe("the address", () => {
   test("is missing: an error, never a guess", async () => {
     expect(await codeOf(() => Sluice.connect())).toBe("missing_url");
-    expect(await codeOf(() => Sluice.connect({ embedded: false, listen: false }))).toBe(
-      "missing_url",
-    );
+    expect(await codeOf(() => Sluice.connect({ embedded: false, listen: false }))).toBe("missing_url");
     vi.stubEnv("DATABASE_URL", "");
     expect(await codeOf(() => Sluice.connect())).toBe("missing_url");
     expect(await codeOf(() => Sluice.connect({ url: "" }))).toBe("missing_url");
@@ -189,9 +180,7 @@ test("a database whose transactions begin at another isolation level is refused"
   const strict = await freshDatabase();
   const client = new pg.Client(strict.url);
   await client.connect();
-  await client.query(
-    `alter database ${strict.name} set default_transaction_isolation = 'repeatable read'`,
-  );
+  await client.query(`alter database ${strict.name} set default_transaction_isolation = 'repeatable read'`);
   await client.end();
   const refusal = Sluice.connect({ url: strict.url });
   await expect(refusal).rejects.toMatchObject({
@@ -219,9 +208,7 @@ describe("closing", () => {
     await sluice.close();
     const others = "datname = current_database() and pid <> pg_backend_pid()";
     const client = "backend_type = 'client backend'";
-    await expect
-      .poll(() => sql(`select query from pg_stat_activity where ${others} and ${client}`))
-      .toEqual([]);
+    await expect.poll(() => sql(`select query from pg_stat_activity where ${others} and ${client}`)).toEqual([]);
   });
 
   test("stops the workers that still run", async () => {

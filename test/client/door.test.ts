@@ -64,10 +64,7 @@ const inputs: fc.Arbitrary<Input> = fc.record({
     maxLength: 4,
     selector: (use) => use.name,
   }),
-  body: fc.oneof(
-    { weight: 10, arbitrary: fc.jsonValue() },
-    { weight: 1, arbitrary: fc.anything() },
-  ),
+  body: fc.oneof({ weight: 10, arbitrary: fc.jsonValue() }, { weight: 1, arbitrary: fc.anything() }),
 });
 const group = fc.oneof(fc.constantFrom("g1", "one", "total", "constructor", "blocking"), oddText);
 const options: fc.Arbitrary<EnqueueOptions> = fc

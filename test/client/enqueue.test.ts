@@ -121,9 +121,7 @@ describe("an idempotency key", () => {
   test("with another payload is an error, also within one list", async () => {
     await house.sluice.enqueue(once, 1, { idempotencyKey: "k2" });
     const idempotencyKey = "k2";
-    await refused(house, "idempotency_conflict", () =>
-      house.sluice.enqueue(once, 2, { idempotencyKey }),
-    );
+    await refused(house, "idempotency_conflict", () => house.sluice.enqueue(once, 2, { idempotencyKey }));
     await refused(house, "idempotency_conflict", () =>
       house.sluice.enqueueMany(once, [1, 2], { idempotencyKey: () => "k3" }),
     );
@@ -194,10 +192,7 @@ describe("a group at enqueue", () => {
   });
 
   test("that is per key is refused: there is no key", async () => {
-    await house.sluice.sync([
-      limit("keyed", { perKey: 1 }),
-      limit("both", { perKey: 1, total: 1 }),
-    ]);
+    await house.sluice.sync([limit("keyed", { perKey: 1 }), limit("both", { perKey: 1, total: 1 })]);
     await refused(house, "limit_shape", () => house.sluice.enqueue(grouped, 1, { group: "keyed" }));
     await refused(house, "key_missing", () => house.sluice.enqueue(grouped, 1, { group: "both" }));
   });
@@ -306,9 +301,7 @@ describe("time and priority", () => {
 test("a worker of an unknown type is told apart from a missing task", async () => {
   expect(await codeOf(() => house.sluice.worker({ handlers: [] }))).toBe("invalid_option");
   const twice = task("twice").handle(() => 1);
-  expect(await codeOf(() => house.sluice.worker({ handlers: [twice, twice] }))).toBe(
-    "invalid_option",
-  );
+  expect(await codeOf(() => house.sluice.worker({ handlers: [twice, twice] }))).toBe("invalid_option");
 });
 
 test.each(["40001", "40P01", "55P03", "57014"])("SQLSTATE %s means: try again", async (code) => {

@@ -55,9 +55,7 @@ test("a queue is explained by type and reason, those that hold the most first", 
     ).rows[0]!.id;
   const none = { limit: null, slots: null, used: null, keys: null, until: null, more: false };
   expect(
-    reasons
-      .filter(({ kind }) => kind !== "scheduled")
-      .map(({ message: _message, task: _task, ...reason }) => reason),
+    reasons.filter(({ kind }) => kind !== "scheduled").map(({ message: _message, task: _task, ...reason }) => reason),
   ).toEqual([
     { ...none, kind: "next", type: "plain", count: 5 },
     { ...none, kind: "limit", type: "shut", limit: "shut", slots: 0, used: 0, count: 4 },
@@ -69,13 +67,10 @@ test("a queue is explained by type and reason, those that hold the most first", 
   expect(reasons.filter(({ kind }) => kind === "scheduled")).toHaveLength(4);
   const [plainest, , atKeys] = reasons;
   expect(plainest!.message).toBe(`5 "plain" next in line; one is task ${await first("plain")}`);
-  expect(atKeys!.message).toBe(
-    `3 "keyed" at limit "keys" (1 key); one is task ${await first("keyed")}`,
-  );
+  expect(atKeys!.message).toBe(`3 "keyed" at limit "keys" (1 key); one is task ${await first("keyed")}`);
 
   // One who knows its reason tells the same of itself.
-  for (const { kind, task: id } of reasons)
-    expect((await sluice.explain(id))!.reasons[0]!.kind).toBe(kind);
+  for (const { kind, task: id } of reasons) expect((await sluice.explain(id))!.reasons[0]!.kind).toBe(kind);
 
   await sluice.pause("q");
   expect(await sluice.explainQueue("q")).toMatchObject({ paused: true });
@@ -86,9 +81,7 @@ test("a queue is explained by type and reason, those that hold the most first", 
   ]);
   await sluice.resume("q");
   await sql.query("delete from sluice.worker");
-  expect(
-    (await sluice.explainQueue("q")).reasons.filter(({ kind }) => kind === "noWorker"),
-  ).toMatchObject([
+  expect((await sluice.explainQueue("q")).reasons.filter(({ kind }) => kind === "noWorker")).toMatchObject([
     { type: "plain", count: 5 },
     { type: "ordered", count: 1 },
   ]);
@@ -151,8 +144,7 @@ test("in whatever state, a task is counted by what explain says of it", async ()
       seen.add(reason!.kind);
     }
     expect(counted).toEqual(told);
-    for (const { kind, task: id } of reasons)
-      expect((await sluice.explain(id))!.reasons[0]!.kind).toBe(kind);
+    for (const { kind, task: id } of reasons) expect((await sluice.explain(id))!.reasons[0]!.kind).toBe(kind);
   };
 
   await agree();

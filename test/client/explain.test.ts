@@ -42,9 +42,7 @@ const NOBODY = { kind: "noWorker", leaving: 0, elsewhere: [] };
 async function hold(contract: TaskContract<Keyed, Keyed>, more: Partial<WorkerOptions> = {}) {
   const handler = contract.handle(
     (_input, { signal }) =>
-      new Promise<void>((_resolve, reject) =>
-        signal.addEventListener("abort", () => reject(signal.reason as Error)),
-      ),
+      new Promise<void>((_resolve, reject) => signal.addEventListener("abort", () => reject(signal.reason as Error))),
   );
   const worker = await house.work([handler], { name: "w1", ...more });
   workers.push(worker);
@@ -156,16 +154,12 @@ describe("a task that", () => {
     const runAt = new Date(Date.now() + 5_000_000);
     const later = await house.sluice.enqueue(t, a, { runAt });
     expect(await reasons(later)).toEqual([{ kind: "scheduled", until: runAt }, NOBODY]);
-    expect((await later.explain())!.message).toBe(
-      `it is to run at ${runAt.toISOString()} (in 1 h)`,
-    );
+    expect((await later.explain())!.message).toBe(`it is to run at ${runAt.toISOString()} (in 1 h)`);
 
     workers.push(await house.work([t.handle(() => Promise.reject(new Error("no")))]));
     const [retried] = await enqueue(t, "a");
     await until("its failure", async () => (await retried!.explain())!.state === "scheduled");
-    expect(await reasons(retried)).toEqual([
-      { kind: "scheduled", until: expect.any(Date) as Date },
-    ]);
+    expect(await reasons(retried)).toEqual([{ kind: "scheduled", until: expect.any(Date) as Date }]);
     expect((await retried!.explain())!.message).toMatch(/, after 1 of 3 attempts$/);
   });
 
@@ -281,27 +275,20 @@ describe("a task that", () => {
     const holders = [runs(one, "totals"), runs(two, "totals")];
     const found = await reasons(three);
     expect(found).toHaveLength(3);
-    for (const name of ["vendor", "api", "totals"])
-      expect(found).toContainEqual({ ...full, limit: name, holders });
+    for (const name of ["vendor", "api", "totals"]) expect(found).toContainEqual({ ...full, limit: name, holders });
     expect(await reasons(late)).toEqual([{ ...full, limit: "api", before: 1, holders }, NOBODY]);
   });
 
   test("stands in line for the type's own limit with those that have totals too", async () => {
     const t = task("both", { input, concurrency: 0, limits: [limit("both-total", { total: 0 })] });
     const [, , third] = await enqueue(t, "a", "a", "a");
-    expect(await reasons(third)).toMatchObject([
-      { kind: "limit", before: 2 },
-      { kind: "limit", before: 2 },
-      NOBODY,
-    ]);
+    expect(await reasons(third)).toMatchObject([{ kind: "limit", before: 2 }, { kind: "limit", before: 2 }, NOBODY]);
   });
 
   test("is due, or whose children are over, and nobody is there to move it", async () => {
     const t = task("due", { input });
     const handle = await house.sluice.enqueue(t, a, { runAt: new Date(Date.now() + 3_600_000) });
-    await house.sql("update sluice.scheduled set run_at = sluice.clock() where id = $1", [
-      handle.id,
-    ]);
+    await house.sql("update sluice.scheduled set run_at = sluice.clock() where id = $1", [handle.id]);
     expect(await reasons(handle)).toEqual([NOBODY]);
     await house.sql(
       `with gone as (delete from sluice.scheduled where id = $1 returning id, attempt)
@@ -354,9 +341,7 @@ describe("a task that", () => {
     const t = task("nobody", { input, queue: "empty" });
     const [handle] = await enqueue(t, "a");
     expect(await reasons(handle)).toEqual([NOBODY]);
-    expect((await handle!.explain())!.message).toBe(
-      'no live worker serves "nobody" in queue "empty"',
-    );
+    expect((await handle!.explain())!.message).toBe('no live worker serves "nobody" in queue "empty"');
     await house.sluice.enqueue(task("nobody", { input, queue: "there" }), a);
     await idleWorker("streams", "(select array_agg(id) from sluice.stream where queue = 'there')");
     expect(await reasons(handle)).toEqual([{ ...NOBODY, elsewhere: ["there"] }]);
@@ -400,9 +385,7 @@ describe("a task that", () => {
       house.sql(`update sluice.worker set pressure = 'stopped', pressure_reasons = '{${of}}'`);
     await pressure("memory");
     expect(await reasons(one)).toEqual([{ kind: "pressure", workers: 1, reasons: ["memory"] }]);
-    expect((await one!.explain())!.message).toBe(
-      "the worker that could run it claims nothing just now: memory",
-    );
+    expect((await one!.explain())!.message).toBe("the worker that could run it claims nothing just now: memory");
     // Some of its places are free, but too few for it to claim.
     await pressure("permits");
     expect(await reasons(one)).toEqual([{ kind: "busy", workers: 1, capacity: 5, before: 0 }]);
@@ -417,14 +400,10 @@ describe("a task that", () => {
     await house.sql("update sluice.worker set expires_at = sluice.clock() + interval '52 seconds'");
     const { at, message, reasons: all } = (await handle!.explain())!;
     const { heardAt } = all[0] as { heardAt: Date };
-    expect(all).toEqual([
-      { kind: "silent", workers: 1, heardAt: expect.any(Date) as Date, message },
-    ]);
+    expect(all).toEqual([{ kind: "silent", workers: 1, heardAt: expect.any(Date) as Date, message }]);
     const seconds = Math.round((at.getTime() - heardAt.getTime()) / 1_000);
     expect(seconds).toBeGreaterThanOrEqual(8);
-    expect(message).toMatch(
-      /^the worker that could run it was last heard of at .*: dead, cut off, or/,
-    );
+    expect(message).toMatch(/^the worker that could run it was last heard of at .*: dead, cut off, or/);
     expect(message).toContain(`${heardAt.toISOString()} (${seconds} s ago)`);
   });
 
@@ -490,9 +469,7 @@ describe("a task that", () => {
   test("waits for what it fanned out", async () => {
     const item = task("inner", { input });
     const outer = task("outer", { input });
-    workers.push(
-      await house.work([outer.handle(async (_in, ctx) => void (await ctx.map("m", [a], item)))]),
-    );
+    workers.push(await house.work([outer.handle(async (_in, ctx) => void (await ctx.map("m", [a], item)))]));
     const [handle] = await enqueue(outer, "a");
     const explained = await until("it to sleep", async () => {
       const found = (await handle!.explain())!;
@@ -526,10 +503,7 @@ describe("a task that", () => {
     );
     const [x, y] = await enqueue(crossed, "x", "y");
     for (const one of [x!, y!])
-      await until(
-        "it to sleep",
-        async () => (await one.explain())!.reasons[0]?.kind === "children",
-      );
+      await until("it to sleep", async () => (await one.explain())!.reasons[0]?.kind === "children");
     const [map] = (await house.sluice.runs({ task: x!.id })).runs;
     const [first] = (await house.sluice.run(map!.id).items("m")).items;
     expect((await house.sluice.explain(first!.task))!.reasons).toMatchObject([

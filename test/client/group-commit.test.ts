@@ -32,9 +32,7 @@ test("fifty concurrent enqueues are one transaction, and their ids follow the or
   expect(await transactions(handles)).toBe(1);
   expect(ascends(handles)).toBe(true);
   const { id } = handles[7]!;
-  expect(await house.sql("select input from sluice.task where id = $1", [id])).toEqual([
-    { input: 7 },
-  ]);
+  expect(await house.sql("select input from sluice.task where id = $1", [id])).toEqual([{ input: 7 }]);
 });
 
 test("concurrent enqueues of one type share a transaction also where they have limits and keys", async () => {
@@ -51,17 +49,13 @@ test("concurrent enqueues of one type share a transaction also where they have l
     "select lane_keys from sluice.task where id = any ($1::bigint[]) order by id",
     [handles.map(({ id }) => id)],
   );
-  expect(keys.map((row) => row.lane_keys)).toEqual(
-    upTo(30).map((n) => [`order ${n % 5}`, `tenant ${n % 3}`]),
-  );
+  expect(keys.map((row) => row.lane_keys)).toEqual(upTo(30).map((n) => [`order ${n % 5}`, `tenant ${n % 3}`]));
 });
 
 test("concurrent enqueues of one order key run in the order of the calls, whatever their options", async () => {
   const seen: number[] = [];
   const step = task("gc-ordered", { input: type<number>(), order: () => "one" });
-  const handles = await Promise.all(
-    upTo(40).map((n) => house.sluice.enqueue(step, n, { priority: n % 4 })),
-  );
+  const handles = await Promise.all(upTo(40).map((n) => house.sluice.enqueue(step, n, { priority: n % 4 })));
   const worker = await house.work([step.handle((n) => void seen.push(n))]);
   await Promise.all(handles.map((handle) => handle.result({ timeoutMs: 20_000 })));
   await worker.stop();
@@ -92,9 +86,7 @@ test("an idempotency key that an open transaction holds delays only the call tha
   const tx = await house.begin();
   await house.sluice.enqueue(note, 0, { tx, idempotencyKey: "held" });
   let isDone = false;
-  const held = house.sluice
-    .enqueue(note, 0, { idempotencyKey: "held" })
-    .finally(() => (isDone = true));
+  const held = house.sluice.enqueue(note, 0, { idempotencyKey: "held" }).finally(() => (isDone = true));
   const others = await Promise.all([
     house.sluice.enqueue(note, 1, { idempotencyKey: "free" }),
     house.sluice.enqueue(note, 2),
@@ -109,10 +101,7 @@ test("an idempotency key that an open transaction holds delays only the call tha
 test("an enqueue in a caller's transaction shares no statement with concurrent ones", async () => {
   const note = task("gc-tx", { input: type<number>() });
   const tx = await house.begin();
-  const [inside, outside] = await Promise.all([
-    house.sluice.enqueue(note, 1, { tx }),
-    house.sluice.enqueue(note, 2),
-  ]);
+  const [inside, outside] = await Promise.all([house.sluice.enqueue(note, 1, { tx }), house.sluice.enqueue(note, 2)]);
   await tx.query("rollback");
   tx.release();
   expect(await inside.status()).toBeNull();
@@ -131,9 +120,7 @@ test("close() rejects calls that wait for another statement as closed, and never
   const lock = await house.begin();
   await lock.query("lock table sluice.stream in access exclusive mode");
   const first = sluice.enqueue(note, 1);
-  await expect
-    .poll(async () => (await lock.query(WAITING_FOR, ["sluice.stream"])).rowCount)
-    .toBe(1);
+  await expect.poll(async () => (await lock.query(WAITING_FOR, ["sluice.stream"])).rowCount).toBe(1);
   const codes = upTo(20).map((n) => codeOf(() => sluice.enqueue(note, n)));
   await turn();
   await sluice.close();

@@ -49,8 +49,7 @@ test("a client declares a group again before the database may forget it", async 
 });
 
 test("limits are listed in pages by name, and by prefix", async () => {
-  for (const name of ["p-1", "p-2", "p-3", "q-1"])
-    await house.sluice.enqueue(job, undefined, { group: name });
+  for (const name of ["p-1", "p-2", "p-3", "q-1"]) await house.sluice.enqueue(job, undefined, { group: name });
   const names = async (options?: object): Promise<string[]> =>
     (await house.sluice.limits.list(options)).map(({ name }) => name);
   expect(await names({ prefix: "p-" })).toEqual(["p-1", "p-2", "p-3"]);

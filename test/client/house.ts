@@ -1,12 +1,6 @@
 import pg from "pg";
 import { expect } from "vitest";
-import {
-  Sluice,
-  type ConnectOptions,
-  type ErrorCode,
-  type TaskHandler,
-  type Worker,
-} from "../../src/index.js";
+import { Sluice, type ConnectOptions, type ErrorCode, type TaskHandler, type Worker } from "../../src/index.js";
 import { freshDatabase } from "../support/database.js";
 
 /** A Sluice on a database of its own, and a way to look into that database. */
@@ -18,10 +12,7 @@ export interface House {
   /** How many tasks there are in all. */
   tasks(): Promise<number>;
   /** A worker that runs and is stopped with the house. */
-  work(
-    handlers: readonly TaskHandler[],
-    options?: Partial<Parameters<Sluice["worker"]>[0]>,
-  ): Promise<Worker>;
+  work(handlers: readonly TaskHandler[], options?: Partial<Parameters<Sluice["worker"]>[0]>): Promise<Worker>;
   /** A client with a transaction of its own, begun. */
   begin(): Promise<pg.PoolClient>;
   close(): Promise<void>;

@@ -70,9 +70,7 @@ describe("a payload is refused", () => {
 
   test("within enqueueMany and within a transaction, which goes on", async () => {
     const tx = await house.begin();
-    await refused(house, "input_not_storable", () =>
-      house.sluice.enqueueMany(echo, ["a", nul, "b"]),
-    );
+    await refused(house, "input_not_storable", () => house.sluice.enqueueMany(echo, ["a", nul, "b"]));
     await refused(house, "input_not_storable", () => house.sluice.enqueue(echo, nul, { tx }));
     const kept = await house.sluice.enqueue(echo, "kept", { tx });
     await tx.query("commit");
@@ -135,11 +133,7 @@ describe("the schema judges what was stored, not what was given", () => {
 
   test("a value that JSON drops is missing, and one that JSON adds is there", async () => {
     const strict = task("strict", { input: z.strictObject({ n: z.number() }) });
-    const bad: unknown[] = [
-      { n: undefined },
-      { n: 1, toJSON: () => ({ n: "1" }) },
-      { n: 1, more: 2 },
-    ];
+    const bad: unknown[] = [{ n: undefined }, { n: 1, toJSON: () => ({ n: "1" }) }, { n: 1, more: 2 }];
     for (const input of bad) {
       await refused(house, "input_invalid", () => house.sluice.enqueue(strict, input as never));
     }

@@ -84,9 +84,7 @@ describe("a number that was set", () => {
     expect(await codeOf(() => set.set("flat", {}))).toBe("invalid_option");
     expect(await codeOf(() => set.set("flat", { total: -1 }))).toBe("invalid_option");
     expect(await codeOf(() => set.set("flat", { total: "none" as never }))).toBe("invalid_option");
-    expect(await codeOf(() => set.set({ name: "flat" } as never, { total: 1 }))).toBe(
-      "invalid_name",
-    );
+    expect(await codeOf(() => set.set({ name: "flat" } as never, { total: 1 }))).toBe("invalid_name");
     expect(await inForce("flat")).toMatchObject({ total: 1, overridden: false });
   });
 
@@ -180,9 +178,7 @@ describe("a limit of 0 pauses", () => {
     expect(await codeOf(() => limit("x", { perKey: -1 }))).toBe("invalid_option");
     expect(await codeOf(() => task("x", { concurrency: -1 }))).toBe("invalid_option");
     const bare = task("bare");
-    await refused(house, "invalid_option", () =>
-      house.sluice.enqueue(bare, undefined, { group: "x", groupLimit: -1 }),
-    );
+    await refused(house, "invalid_option", () => house.sluice.enqueue(bare, undefined, { group: "x", groupLimit: -1 }));
   });
 });
 
@@ -241,8 +237,7 @@ test("slots of one limit are not taken for those of two others whose numbers add
   await own.work([both.handle(() => {}), third.handle(() => {})], { maxConcurrentTasks: 1 });
   for (const handle of handles) await handle.result({ timeoutMs: 10_000 });
   expect(await own.sql("select * from sluice.violation")).toEqual([]);
-  for (const { name, used } of await own.sluice.limits.list())
-    expect([name, used]).toEqual([name, 0]);
+  for (const { name, used } of await own.sluice.limits.list()) expect([name, used]).toEqual([name, 0]);
   await own.close();
 });
 

@@ -11,10 +11,9 @@ afterAll(() => house.close());
 
 const inputsOf = async (ids: readonly string[]): Promise<unknown[]> =>
   (
-    await house.sql<{ input: unknown }>(
-      "select input from sluice.task where id = any ($1::bigint[]) order by id",
-      [ids],
-    )
+    await house.sql<{ input: unknown }>("select input from sluice.task where id = any ($1::bigint[]) order by id", [
+      ids,
+    ])
   ).map((row) => row.input);
 
 async function* slowly<T>(items: Iterable<T>): AsyncGenerator<T> {

@@ -32,19 +32,7 @@ async function expectIntact(): Promise<void> {
 
 const control = ["a\u0000b", "a\nb", "a\tb", "\u001e", "\u001f", "a\u007fb", "a\u0085b"];
 const surrogates = ["a\ud800", "\udc00a"];
-const notText = [
-  undefined,
-  null,
-  true,
-  {},
-  [],
-  ["a"],
-  () => "a",
-  Symbol("a"),
-  NaN,
-  1.5,
-  new Date(),
-];
+const notText = [undefined, null, true, {}, [], ["a"], () => "a", Symbol("a"), NaN, 1.5, new Date()];
 const injections = [
   "'; drop schema sluice cascade; --",
   '"; drop schema sluice cascade; --',
@@ -78,10 +66,7 @@ describe("names", () => {
     ["a queue to resume", (queue) => house.sluice.resume(queue)],
     ["a limit to set", (name) => house.sluice.limits.set(name, { total: 1 })],
     ["a limit to read", (name) => house.sluice.limits.get(name)],
-    [
-      "a worker",
-      (name) => house.sluice.worker({ handlers: [good.handle(() => 1)], name: name ?? "" }),
-    ],
+    ["a worker", (name) => house.sluice.worker({ handlers: [good.handle(() => 1)], name: name ?? "" })],
   ])("of %s: empty, too long, not text, control characters", async (_, use) => {
     for (const name of bad) await refused(house, "invalid_name", () => use(name as never));
     await expectIntact();
@@ -117,9 +102,7 @@ describe("names", () => {
         limits: [limit(`${name} per key`, { perKey: 1 }).for((key: string) => key)],
       }),
     );
-    const worker = await house.work(
-      odd.map((one) => one.handle((input, ctx) => [input, ctx.type, ctx.queue])),
-    );
+    const worker = await house.work(odd.map((one) => one.handle((input, ctx) => [input, ctx.type, ctx.queue])));
     for (const one of odd) {
       const name = one.type;
       const options = { group: `${name} group`, groupLimit: 3, idempotencyKey: name };
@@ -163,16 +146,8 @@ describe("keys", () => {
     ["a limit decided in code", (key) => house.sluice.enqueue(limited, { key }), "key_missing"],
     ["a limit in a list", (key) => house.sluice.enqueue(listed, { key }), "key_missing"],
     ["an order", (key) => house.sluice.enqueue(ordered, { key }), "accepted"],
-    [
-      "idempotency",
-      (idempotencyKey) => house.sluice.enqueue(good, 1, { idempotencyKey }),
-      "accepted",
-    ],
-    [
-      "idempotency of many",
-      (key) => house.sluice.enqueueMany(good, [1], { idempotencyKey: () => key }),
-      "accepted",
-    ],
+    ["idempotency", (idempotencyKey) => house.sluice.enqueue(good, 1, { idempotencyKey }), "accepted"],
+    ["idempotency of many", (key) => house.sluice.enqueueMany(good, [1], { idempotencyKey: () => key }), "accepted"],
   ];
   // These cannot be stored in an input, but a function may well return them.
   const bad = [true, {}, ["a"], NaN, 1.5, 2 ** 53, Infinity, "", "a".repeat(513), ...control];
@@ -254,8 +229,7 @@ test("an enormous name is cut in the error about it, whoever refuses it", async 
     () => sluice.limits.set(enormous, { total: 1 }),
     () => sql("select sluice.enqueue($1)", [enormous]),
     () => sql("select sluice.enqueue('known', queue => $1)", [enormous]),
-    () =>
-      sql("select sluice.enqueue('known', keys => jsonb_build_object($1::text, 1))", [enormous]),
+    () => sql("select sluice.enqueue('known', keys => jsonb_build_object($1::text, 1))", [enormous]),
     () => sql("select sluice.set_limit($1, 1, null)", [enormous]),
     () => sql("select sluice.pause_queue($1, true)", [enormous]),
   ];
@@ -266,8 +240,6 @@ test("an enormous name is cut in the error about it, whoever refuses it", async 
     );
     expect(error, String(attempt)).not.toBeNull();
     const { message, details } = error!;
-    expect(message.length + JSON.stringify(details ?? {}).length, String(attempt)).toBeLessThan(
-      2_000,
-    );
+    expect(message.length + JSON.stringify(details ?? {}).length, String(attempt)).toBeLessThan(2_000);
   }
 });

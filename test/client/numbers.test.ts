@@ -1,14 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import {
-  exponential,
-  fixed,
-  limit,
-  Sluice,
-  snooze,
-  task,
-  type,
-  type SluiceError,
-} from "../../src/index.js";
+import { exponential, fixed, limit, Sluice, snooze, task, type, type SluiceError } from "../../src/index.js";
 import { codeOf, openHouse, type House } from "./house.js";
 
 const good = task("good", { input: type<number>() });
@@ -40,14 +31,12 @@ describe("negative, fractional, NaN and huge numbers are refused", () => {
     ["idempotencyMs", []],
     ["apiConnections", [0]],
   ])("in connect's %s, before anything is opened", async (option, more) => {
-    const connect = (n: number) =>
-      Sluice.connect({ url: "postgres://nobody.invalid", [option]: n });
+    const connect = (n: number) => Sluice.connect({ url: "postgres://nobody.invalid", [option]: n });
     await expectRefused(connect, [...bad, ...more]);
   });
 
   test.each(["succeededMs", "failedMs", "cancelledMs"])("in connect's history.%s", async (age) => {
-    const connect = (n: number) =>
-      Sluice.connect({ url: "postgres://nobody.invalid", history: { [age]: n } });
+    const connect = (n: number) => Sluice.connect({ url: "postgres://nobody.invalid", history: { [age]: n } });
     await expectRefused(connect, bad);
   });
 
@@ -61,11 +50,7 @@ describe("negative, fractional, NaN and huge numbers are refused", () => {
     ["exponential's minMs", (n) => exponential({ minMs: n, maxMs: 2_000_000_000 }), bad],
     ["exponential's maxMs", (n) => exponential({ minMs: 0, maxMs: n }), bad],
     ["exponential's factor", (n) => exponential({ minMs: 0, maxMs: 1, factor: n }), bad],
-    [
-      "exponential's jitter",
-      (n) => exponential({ minMs: 0, maxMs: 1, jitter: n }),
-      bad.filter((n) => n !== 0.5),
-    ],
+    ["exponential's jitter", (n) => exponential({ minMs: 0, maxMs: 1, jitter: n }), bad.filter((n) => n !== 0.5)],
     ["a fixed backoff", (n) => fixed(n), bad],
     ["snooze", (n) => snooze(n), bad],
   ])("in %s", (_, use, numbers) => expectRefused(use, numbers));
@@ -82,16 +67,12 @@ describe("negative, fractional, NaN and huge numbers are refused", () => {
     await expectRefused((n) => house.sluice.enqueueMany(good, [1], options(n) as never), numbers);
   });
 
-  test.each([
-    "maxConcurrentTasks",
-    "claimBatchSize",
-    "pollIntervalMs",
-    "claimLoops",
-    "dbConnections",
-    "leaseMs",
-  ])("in a worker's %s", async (option) => {
-    await expectRefused((n) => house.sluice.worker({ handlers, [option]: n }), bad);
-  });
+  test.each(["maxConcurrentTasks", "claimBatchSize", "pollIntervalMs", "claimLoops", "dbConnections", "leaseMs"])(
+    "in a worker's %s",
+    async (option) => {
+      await expectRefused((n) => house.sluice.worker({ handlers, [option]: n }), bad);
+    },
+  );
 
   test("in stop, result and limits.set", async () => {
     const mail = limit("mail", { total: 1 });
@@ -164,9 +145,7 @@ describe("options that do not exist, or are no options, are refused", () => {
   });
 
   test("embedded beside another database", async () => {
-    expect(await codeOf(() => Sluice.connect({ embedded: true, url: house.url }))).toBe(
-      "invalid_option",
-    );
+    expect(await codeOf(() => Sluice.connect({ embedded: true, url: house.url }))).toBe("invalid_option");
   });
 });
 

@@ -151,8 +151,7 @@ test("an idempotency key with another input is named, and so is the task that ha
   const { id } = await house.sluice.enqueue(echo, 1, { idempotencyKey: "order-7" });
   for (const attempt of [
     () => house.sluice.enqueue(echo, 2, { idempotencyKey: "order-7" }),
-    () =>
-      house.sluice.enqueueMany(echo, [1, 2], { idempotencyKey: (n) => `order-${Number(n) + 5}` }),
+    () => house.sluice.enqueueMany(echo, [1, 2], { idempotencyKey: (n) => `order-${Number(n) + 5}` }),
   ]) {
     const error = await refusal(attempt);
     expect(error).toMatchObject({ code: "idempotency_conflict", details: { id } });
@@ -172,9 +171,7 @@ test("a type's concurrency and a limit per key of one name: both are named", asy
   ] as const) {
     const error = await refusal(attempt);
     expect(error).toMatchObject({ code: "limit_shape", details: { limit: name } });
-    expect(error.message).toContain(
-      `limit("${name}") and the concurrency of a task "${name}" are one limit`,
-    );
+    expect(error.message).toContain(`limit("${name}") and the concurrency of a task "${name}" are one limit`);
   }
 });
 

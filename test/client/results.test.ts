@@ -84,11 +84,7 @@ describe("what a handler throws is described, never lost", () => {
   test.each<[string, unknown, Partial<Thrown>]>([
     ["an Error", new TypeError("wrong"), { name: "TypeError", message: "wrong" }],
     ["an Error with a code", Object.assign(new Error("gone"), { code: "E5" }), { code: "E5" }],
-    [
-      "a NUL and half a pair in the message",
-      new Error(nul + loneHigh),
-      { message: "a\ufffdba\ufffdb" },
-    ],
+    ["a NUL and half a pair in the message", new Error(nul + loneHigh), { message: "a\ufffdba\ufffdb" }],
     ["text", "just text", { name: "NonError", message: "just text" }],
     ["a number", 42, { name: "NonError", message: "42" }],
     ["undefined", undefined, { name: "NonError", message: "undefined" }],
@@ -279,10 +275,7 @@ describe("an order key that blocks", () => {
         if (broken) throw new Error("broken");
       }),
     ]);
-    const [a, b] = [
-      await house.sluice.enqueue(strict, "a"),
-      await house.sluice.enqueue(strict, "b"),
-    ];
+    const [a, b] = [await house.sluice.enqueue(strict, "a"), await house.sluice.enqueue(strict, "b")];
     await expect(a.result({ timeoutMs: 10_000 })).rejects.toMatchObject({ code: "task_failed" });
     expect(await b.status()).toMatchObject({ state: "waiting" });
     expect(await house.sluice.unblock(b.id)).toBe(false);

@@ -21,8 +21,7 @@ async function serializable(n: number): Promise<pg.PoolClient[]> {
 test("serializable transactions with idempotency keys of their own all commit", async () => {
   const all = await serializable(4);
   for (const round of [1, 2])
-    for (const [i, tx] of all.entries())
-      await house.sluice.enqueue(echo, i, { idempotencyKey: `${i}/${round}`, tx });
+    for (const [i, tx] of all.entries()) await house.sluice.enqueue(echo, i, { idempotencyKey: `${i}/${round}`, tx });
   for (const tx of all) {
     await tx.query("commit");
     tx.release();

@@ -113,16 +113,7 @@ describe("sluice.enqueue in SQL refuses", () => {
   });
 
   test("keys with control characters, empty or too long", async () => {
-    const bad = [
-      "\u0001",
-      "a\nb",
-      "a\u001eb",
-      "a\u001fb",
-      "a\u007f",
-      "a\u009f",
-      "",
-      "x".repeat(513),
-    ];
+    const bad = ["\u0001", "a\nb", "a\u001eb", "a\u001fb", "a\u007f", "a\u009f", "", "x".repeat(513)];
     for (const key of bad) {
       await refuses("invalid_key", "'plain', '1', idempotency_key => $1", [key]);
       if (key !== "") await refuses("invalid_key", "'ordered', '1', order_key => $1", [key]);
@@ -161,9 +152,7 @@ describe("a trigger", () => {
           keys => jsonb_build_object('tenant', new.tenant, 'region', new.region));
         return new;
       end $$`);
-    await house.sql(
-      "create trigger welcome after insert on account for each row execute function on_account()",
-    );
+    await house.sql("create trigger welcome after insert on account for each row execute function on_account()");
   });
 
   test("enqueues with the row, if and only if it commits", async () => {
@@ -175,9 +164,7 @@ describe("a trigger", () => {
     expect(await house.tasks()).toBe(before);
     const seen: unknown[] = [];
     const worker = await house.work([keyed.handle((i) => void seen.push(i.tenant))]);
-    await house.sql(
-      "insert into account select n, 't' || n % 3, 'eu' from generate_series(1, 50) n",
-    );
+    await house.sql("insert into account select n, 't' || n % 3, 'eu' from generate_series(1, 50) n");
     await expect.poll(() => seen.filter((t) => t !== "acme").length, { timeout: 10_000 }).toBe(50);
     await worker.stop();
   });

@@ -19,8 +19,7 @@ const flow = workflow("flow", { input: type<object>() }, (w) => ({
 async function terminateLooks(table: string, waiters: number): Promise<void> {
   const client = await house.begin();
   await client.query(`lock table ${table} in access exclusive mode`);
-  const looks = async (): Promise<number | null> =>
-    (await client.query(WAITING_FOR, [table])).rowCount;
+  const looks = async (): Promise<number | null> => (await client.query(WAITING_FOR, [table])).rowCount;
   await expect.poll(looks).toBe(waiters);
   await client.query(`select pg_terminate_backend(pid) from (${WAITING_FOR}) l`, [table]);
   await expect.poll(looks).toBe(0);
@@ -61,9 +60,7 @@ test("result() goes on waiting while the database cannot be reached", async () =
   const result = handle.result();
   // The task ends meanwhile, which nobody who was cut off could hear of.
   const worker = await house.work([answer.handle(() => 42)]);
-  await expect
-    .poll(async () => (await house.sluice.task(handle.id).status())?.state)
-    .toBe("succeeded");
+  await expect.poll(async () => (await house.sluice.task(handle.id).status())?.state).toBe("succeeded");
   cut.end();
   expect(await result).toBe(42);
   await behind.close();

@@ -196,9 +196,7 @@ describe("an event", () => {
     expect(await s.sluice.run("424242").send("anything")).toBe(false);
     const again = s.sluice.run(run.id, approval);
     expect(await codeOf(() => again.send("approved", {}))).toBe("input_invalid");
-    await expect(again.send("approved", {})).rejects.toThrow(
-      'the payload of event "approved" is not valid: by: ',
-    );
+    await expect(again.send("approved", {})).rejects.toThrow('the payload of event "approved" is not valid: by: ');
   });
 
   test("that the run does not wait for is refused, also where no definition is at hand", async () => {

@@ -3,16 +3,7 @@ import { Client, isSluiceError, task, type, workflow } from "../../src/index.js"
 import type { MapError, Run, RunItem, RunNode, SluiceError } from "../../src/index.js";
 import { signal, until, type Scene } from "../flow/scene.js";
 import { codeOf } from "./house.js";
-import {
-  after,
-  fanOut,
-  Hands,
-  listener,
-  numbers,
-  rowsOf,
-  work,
-  workflowScene,
-} from "./workflow-scene.js";
+import { after, fanOut, Hands, listener, numbers, rowsOf, work, workflowScene } from "./workflow-scene.js";
 
 const PATIENCE = { timeoutMs: 30_000 };
 const waits = workflow("waits", {}, (w) => ({ said: w.waitFor("said", "said") }));
@@ -165,9 +156,7 @@ describe("the status of a node", () => {
     );
     const run = await s.sluice.start("flow");
     const look = async () =>
-      Object.fromEntries(
-        (await run.status())!.nodes.map(({ name, state, unserved }) => [name, [state, unserved]]),
-      );
+      Object.fromEntries((await run.status())!.nodes.map(({ name, state, unserved }) => [name, [state, unserved]]));
     expect(await look()).toEqual({
       plain: ["running", true],
       first: ["placing", true],
@@ -179,10 +168,7 @@ describe("the status of a node", () => {
     expect(await look()).toMatchObject({ plain: ["running", true], first: ["succeeded", false] });
     await worker.stop();
     const other = await s.worker({ handlers: [listener().handler], pollIntervalMs: 20 });
-    await until(
-      "the plain one to be over",
-      async () => (await look())["plain"]![0] === "succeeded",
-    );
+    await until("the plain one to be over", async () => (await look())["plain"]![0] === "succeeded");
     await other.stop();
   });
 });
@@ -217,9 +203,7 @@ describe("items", () => {
       const error = (i: number) => ({ name: "Error", message: `no ${i}`, code: null });
       for (const limit of [1, 2, 100]) {
         const failed = await every(run, "each", { state: "failed", limit });
-        expect(failed.map((item) => [item.index, item.error])).toEqual(
-          [2, 5, 9].map((i) => [i, error(i)]),
-        );
+        expect(failed.map((item) => [item.index, item.error])).toEqual([2, 5, 9].map((i) => [i, error(i)]));
       }
       const all = await every(run, "each", { limit: 3 });
       expect(all.map(({ index }) => index)).toEqual(numbers(10));

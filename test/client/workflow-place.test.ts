@@ -17,8 +17,7 @@ const roots = workflow("roots", { input: z.object({ items: z.array(z.any()) }) }
   w.each("all", keyed, input.items, (one) => one as never, { window: 4, onError: "collect" });
   w.task("one", keyed, { tenant: "one", n: 1 });
 });
-const unplaced = (s: Scene) =>
-  rowsOf<{ node: number }>(s, "select node from sluice.workflow_unplaced order by node");
+const unplaced = (s: Scene) => rowsOf<{ node: number }>(s, "select node from sluice.workflow_unplaced order by node");
 const lanes = (s: Scene) =>
   rowsOf<{ keys: string[] | null; item: number; node: number }>(
     s,
@@ -102,9 +101,7 @@ describe("what only code can place, at the start of a run", () => {
 
   test("many starts at once do not wait for each other's connections", async () => {
     const s = await workflowScene();
-    const runs = await Promise.all(
-      Array.from({ length: 30 }, () => s.sluice.start(roots, { items })),
-    );
+    const runs = await Promise.all(Array.from({ length: 30 }, () => s.sluice.start(roots, { items })));
     expect(new Set(runs.map(({ id }) => id)).size).toBe(30);
     expect(await unplaced(s)).toEqual([]);
   });
@@ -121,10 +118,7 @@ test("a number that JavaScript cannot hold goes through a placing unchanged", as
   await s.sql.query("select sluice.workflow_start($1, $2)", [graph!.id, huge]);
   await s.worker({ handlers: [exact.handle(async () => undefined)], pollIntervalMs: 20 });
   const inputs = await until("both to be placed", async () => {
-    const rows = await rowsOf<{ input: string }>(
-      s,
-      "select input::text from sluice.task order by id",
-    );
+    const rows = await rowsOf<{ input: string }>(s, "select input::text from sluice.task order by id");
     return rows.length === 2 ? rows.map(({ input }) => input) : null;
   });
   expect(inputs[1]).toContain("12345678901234567890123");

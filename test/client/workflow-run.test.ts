@@ -4,17 +4,7 @@ import { task, type, workflow, type RunStatus } from "../../src/index.js";
 import { RunVigil } from "../../src/client/over.js";
 import { watchRun } from "../../src/client/watch.js";
 import { ended, signal, until } from "../flow/scene.js";
-import {
-  after,
-  fanOut,
-  Hands,
-  listener,
-  numbers,
-  rowsOf,
-  sorted,
-  work,
-  workflowScene,
-} from "./workflow-scene.js";
+import { after, fanOut, Hands, listener, numbers, rowsOf, sorted, work, workflowScene } from "./workflow-scene.js";
 import { codeOf } from "./house.js";
 
 const PATIENCE = { timeoutMs: 30_000 };
@@ -29,9 +19,7 @@ describe("start", () => {
     const { heard, handler } = listener();
     await s.worker({ handlers: [handler] });
     expect(await codeOf(() => s.sluice.start(one, { n: "x" } as never))).toBe("input_invalid");
-    expect(await codeOf(() => s.sluice.start(one, {}, { key: "x" } as never))).toBe(
-      "invalid_option",
-    );
+    expect(await codeOf(() => s.sluice.start(one, {}, { key: "x" } as never))).toBe("invalid_option");
     expect(await codeOf(() => s.sluice.start({} as never))).toBe("unknown_workflow");
     expect(await rowsOf(s, runsIn)).toEqual([{ n: 0 }]);
     const run = await s.sluice.start(one, {});
@@ -291,9 +279,7 @@ describe("runs", () => {
       { id: ids[1], workflow: "one", state: "cancelled", reason: "not needed" },
     ]);
     const { createdAt } = (await other.status())!;
-    expect((await s.sluice.runs({ since: createdAt })).runs.map(({ id }) => id)).toEqual([
-      other.id,
-    ]);
+    expect((await s.sluice.runs({ since: createdAt })).runs.map(({ id }) => id)).toEqual([other.id]);
     for (const wrong of [{ state: "x" }, { limit: 0 }, { cursor: "x" }, { since: 1 }, { all: 1 }])
       expect(await codeOf(() => s.sluice.runs(wrong as never))).toBe("invalid_option");
   });

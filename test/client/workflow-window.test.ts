@@ -1,15 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { isSluiceError, limit, task, type, workflow } from "../../src/index.js";
 import { ended, signal, until, type Scene } from "../flow/scene.js";
-import {
-  fanOut,
-  Hands,
-  listener,
-  numbers,
-  rowsOf,
-  sorted,
-  workflowScene,
-} from "./workflow-scene.js";
+import { fanOut, Hands, listener, numbers, rowsOf, sorted, workflowScene } from "./workflow-scene.js";
 
 const PATIENCE = { timeoutMs: 30_000 };
 
@@ -125,9 +117,7 @@ describe("an item that fails for good", () => {
     const { hands, last, run } = await begun("finish");
     hands.active.get(1)!.fail();
     hands.letGo();
-    await expect(run.result(PATIENCE)).rejects.toSatisfy((e) =>
-      isSluiceError(e, "workflow_failed"),
-    );
+    await expect(run.result(PATIENCE)).rejects.toSatisfy((e) => isSluiceError(e, "workflow_failed"));
     expect(sorted(hands.began)).toEqual(numbers(8));
     expect((await run.status())!.nodes[0]!.counts).toEqual({
       total: 8,
@@ -180,10 +170,7 @@ test("items that wait at a window keep no slot of their key from other tasks, al
   const s = await workflowScene();
   const tenant = limit("tenant", { perKey: 2 });
   const limits = [{ limit: tenant, key: () => "t" }];
-  const [item, other] = [
-    task("item", { limits, input: type<number>() }),
-    task("other", { limits }),
-  ];
+  const [item, other] = [task("item", { limits, input: type<number>() }), task("other", { limits })];
   const started = signal();
   const go = signal();
   const fan = workflow("fan", { input: type<{ items: number[] }>() }, (w, input) => {

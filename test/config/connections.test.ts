@@ -20,11 +20,8 @@ describe("who gets which connections", () => {
     [1, 17, 7, 6, 2, 6, 17],
     [64, 10_000, 1000, undefined, 64, 8934, 10_000],
   ])("%i loops, %i in all, %i for the API, %s for handlers", (...row) => {
-    const [claimLoops, dbConnections, apiConnections, handlerConnections, lines, handlers, sum] =
-      row;
-    expect(
-      connectionsOf({ claimLoops, dbConnections, apiConnections, handlerConnections }),
-    ).toEqual({
+    const [claimLoops, dbConnections, apiConnections, handlerConnections, lines, handlers, sum] = row;
+    expect(connectionsOf({ claimLoops, dbConnections, apiConnections, handlerConnections })).toEqual({
       lines,
       beat: 1,
       keep: 1,
@@ -93,8 +90,7 @@ describe("whether the server has room", () => {
     const { impossible, tight } = fitOf(mine, { ...server, ...more });
     const found = impossible !== null ? "impossible" : tight !== null ? "tight" : "fits";
     expect(found).toBe(expected);
-    if (found !== "fits")
-      expect(impossible ?? tight).toContain("97 (max_connections 100 - 3 reserved)");
+    if (found !== "fits") expect(impossible ?? tight).toContain("97 (max_connections 100 - 3 reserved)");
   });
 
   const words = (more: Partial<typeof server>): string | null =>

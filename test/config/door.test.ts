@@ -33,8 +33,7 @@ describe("settings reach what they are for", () => {
   test("a worker's: code before environment before file before preset", async () => {
     const h = await house('preset = "io"\n[worker]\nmax_concurrent_tasks = 30');
     const sluice = await connect(h);
-    const permits = (options = {}): number =>
-      sluice.worker({ handlers, ...options }).status().permitsMax;
+    const permits = (options = {}): number => sluice.worker({ handlers, ...options }).status().permitsMax;
     expect(permits()).toBe(30);
     setEnv("MAX_CONCURRENT_TASKS", "40");
     expect(permits()).toBe(40);
@@ -85,9 +84,10 @@ describe("what is wrong is told before anything is opened", () => {
     ["[history]\nfailed_ms = true", "history.failed_ms"],
   ])("%j, also to a client that has no worker", async (text, option) => {
     const { config } = await house(text);
-    await expect(
-      Client.connect({ url: "postgres://nobody.invalid", config }),
-    ).rejects.toMatchObject({ code: "invalid_option", details: { option, file: config } });
+    await expect(Client.connect({ url: "postgres://nobody.invalid", config })).rejects.toMatchObject({
+      code: "invalid_option",
+      details: { option, file: config },
+    });
   });
 
   test.each([
@@ -120,9 +120,10 @@ describe("what is wrong is told before anything is opened", () => {
     ["prepare", null],
     ["config", 5],
   ])("%s: %j in code", async (name, value) => {
-    await expect(
-      Client.connect({ url: "postgres://nobody.invalid", [name]: value }),
-    ).rejects.toMatchObject({ code: "invalid_option", details: { option: name } });
+    await expect(Client.connect({ url: "postgres://nobody.invalid", [name]: value })).rejects.toMatchObject({
+      code: "invalid_option",
+      details: { option: name },
+    });
   });
 });
 

@@ -102,11 +102,7 @@ describe("an error names file and key", () => {
     ['[client]\nurl = ""', "client.url", "is empty: give it a value, or leave it out"],
     ['[metrics]\nhost = ""', "metrics.host", "is empty"],
     ["[history]\nfailed_ms = -1", "history.failed_ms", "must be an integer from 0"],
-    [
-      "[pressure]\nmemory_percent_max = true",
-      "pressure.memory_percent_max",
-      ", or false, not true",
-    ],
+    ["[pressure]\nmemory_percent_max = true", "pressure.memory_percent_max", ", or false, not true"],
     ['preset = "fast"', "preset", 'must be "default" or "dev"'],
     ["[worker.lease_ms]", "worker.lease_ms", "must be an integer"],
     ["[worker.__proto__]\na = 1", "worker.__proto__", "has no key"],

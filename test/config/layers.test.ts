@@ -28,18 +28,16 @@ async function waiting({ sql }: Scene, like: string): Promise<number> {
 }
 
 const put = async (client: pg.Client, n: number): Promise<string> => {
-  const { rows } = await client.query<{ id: string }>(
-    "select sluice.enqueue('probe', to_json($1::int))::text as id",
-    [n],
-  );
+  const { rows } = await client.query<{ id: string }>("select sluice.enqueue('probe', to_json($1::int))::text as id", [
+    n,
+  ]);
   return rows[0]!.id;
 };
 
 const endedWith = async ({ sql }: Scene, ids: readonly string[]): Promise<string[]> => {
-  const { rows } = await sql.query<{ state: string }>(
-    "select state from sluice.done where id = any ($1::bigint[])",
-    [ids],
-  );
+  const { rows } = await sql.query<{ state: string }>("select state from sluice.done where id = any ($1::bigint[])", [
+    ids,
+  ]);
   return rows.map(({ state }) => state);
 };
 
@@ -51,13 +49,8 @@ describe("no layer can take the connections of another", () => {
     await held.query("begin");
     await s.sluice.enqueue(other, 0, { tx: held, idempotencyKey: "one" });
     // Each of them waits for what becomes of the open transaction, many more for a connection.
-    const blocked = Array.from({ length: 3 * API }, () =>
-      s.sluice.enqueue(other, 0, { idempotencyKey: "one" }),
-    );
-    await until(
-      "every connection to be held",
-      async () => (await waiting(s, "enqueue_many")) === API,
-    );
+    const blocked = Array.from({ length: 3 * API }, () => s.sluice.enqueue(other, 0, { idempotencyKey: "one" }));
+    await until("every connection to be held", async () => (await waiting(s, "enqueue_many")) === API);
     const ids = [await put(mine, 1), await put(mine, 2)];
     await until("the tasks to end", async () => (await endedWith(s, ids)).length === 2);
     expect(await waiting(s, "enqueue_many")).toBe(API);
@@ -116,8 +109,7 @@ const OUTSTANDING_MIN = 500;
 const TICK_MS = 10;
 const PER_TICK = 10;
 
-const median = (times: readonly number[]): number =>
-  times.toSorted((a, b) => a - b)[Math.floor(times.length / 2)]!;
+const median = (times: readonly number[]): number => times.toSorted((a, b) => a - b)[Math.floor(times.length / 2)]!;
 
 /** At least 1,000 enqueues and queries a second, and always many more than there are connections. */
 class Flood {

@@ -60,12 +60,7 @@ describe("code comes before environment before file before preset before default
     [{}, {}, null, "dev", 3, { layer: "preset", name: "dev" }],
     [{}, {}, null, "default", 1000, { layer: "default" }],
   ] as const)("%j, %j", (code, inEnv, inFile, preset, value, source) => {
-    const { values, sources } = resolveSection(
-      "worker",
-      code,
-      { env: inEnv, file: inFile },
-      preset,
-    );
+    const { values, sources } = resolveSection("worker", code, { env: inEnv, file: inFile }, preset);
     expect(values.maxConcurrentTasks).toBe(value);
     expect(sources.maxConcurrentTasks).toMatchObject(source);
     expect(sources.leaseMs).toEqual({ layer: "default" });
@@ -165,14 +160,11 @@ describe("bad values", () => {
     },
   );
 
-  test.each([0, -1, 1.5, NaN, Infinity, "5", null, 5n, false])(
-    "a number cannot be %s in code",
-    (value) => {
-      const bad = { maxConcurrentTasks: value } as never;
-      const error = caught(() => resolveSection("worker", bad, nothing));
-      expect(error.message).toMatch(/^maxConcurrentTasks must be an integer from 1 to 100000/);
-    },
-  );
+  test.each([0, -1, 1.5, NaN, Infinity, "5", null, 5n, false])("a number cannot be %s in code", (value) => {
+    const bad = { maxConcurrentTasks: value } as never;
+    const error = caught(() => resolveSection("worker", bad, nothing));
+    expect(error.message).toMatch(/^maxConcurrentTasks must be an integer from 1 to 100000/);
+  });
 
   test("a schema's name and an address are checked wherever they stand, and a password is never told", () => {
     const env = { DATABASE_URL: "localhost:secret" };

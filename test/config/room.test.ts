@@ -22,9 +22,7 @@ function listening(): { warnings: string[]; logger: Parameters<typeof scene>[0] 
 
 /** How many connections the server has for everybody. */
 async function roomOf({ sql }: Scene): Promise<number> {
-  const { rows } = await sql.query<{ n: number }>(
-    "select server_max - reserved as n from sluice.connections()",
-  );
+  const { rows } = await sql.query<{ n: number }>("select server_max - reserved as n from sluice.connections()");
   return rows[0]!.n;
 }
 

@@ -17,9 +17,7 @@ function drain(batch: BatchSize, { claims, stayMs }: { claims: number; stayMs: n
 
 describe("without a size that is set", () => {
   test("claims of brief tasks double from 50 to 500 while they come back full", () => {
-    expect(drain(new BatchSize(undefined), { claims: 6, stayMs: 5 })).toEqual([
-      50, 100, 200, 400, 500, 500,
-    ]);
+    expect(drain(new BatchSize(undefined), { claims: 6, stayMs: 5 })).toEqual([50, 100, 200, 400, 500, 500]);
   });
 
   test("claims of tasks that stay long do not grow", () => {

@@ -51,13 +51,10 @@ describe("without pressure", () => {
     { max: 1000, free: 99, asks: 50 },
     { max: 1000, free: 7, asks: 7 },
     { max: 1000, free: 0, asks: 0 },
-  ])(
-    "a worker that fills up asks for $asks on $free of $max free permits",
-    ({ max, free, asks }) => {
-      expect(size(max, free, { filling: true })).toBe(asks);
-      expect(size(max, free, { filling: true, wasFew: true })).toBe(asks);
-    },
-  );
+  ])("a worker that fills up asks for $asks on $free of $max free permits", ({ max, free, asks }) => {
+    expect(size(max, free, { filling: true })).toBe(asks);
+    expect(size(max, free, { filling: true, wasFew: true })).toBe(asks);
+  });
 
   test("a batch larger than what is free asks for what is free", () => {
     expect(size(1000, 300, { batchMax: 1000 })).toBe(300);

@@ -18,9 +18,7 @@ test("of any list, however it is spaced", () => {
   fc.assert(
     fc.property(list, fc.constantFrom(0, 1), (values, space) => {
       const texts = listTexts(JSON.stringify(values, null, space));
-      expect(texts.map((text) => JSON.parse(text) as unknown)).toEqual(
-        JSON.parse(JSON.stringify(values)),
-      );
+      expect(texts.map((text) => JSON.parse(text) as unknown)).toEqual(JSON.parse(JSON.stringify(values)));
     }),
   );
 });

@@ -14,14 +14,10 @@ function rows(values: unknown[]): [string, unknown][] {
 }
 
 describe("a name", () => {
-  test.each([
-    "a",
-    "constructor",
-    "__proto__",
-    "'; DROP TABLE task; --",
-    "ünïcödé 😀",
-    "x".repeat(128),
-  ])("may be %j", (name) => expect(checkName("task", name)).toBe(name));
+  test.each(["a", "constructor", "__proto__", "'; DROP TABLE task; --", "ünïcödé 😀", "x".repeat(128)])(
+    "may be %j",
+    (name) => expect(checkName("task", name)).toBe(name),
+  );
 
   test.each(rows([...bad, 1, 1n, "x".repeat(129)]))("is refused: %s", (_, name) => {
     const error = caught(() => checkName("queue", name));
@@ -63,8 +59,7 @@ describe("a schema name", () => {
 
   const badNames = ["", "1a", "Sluice", "a-b", 'a"b', "a;drop schema public", "a b", "a\n", "é"];
 
-  test.each(rows([...badNames, "pg_sluice", "a".repeat(49), undefined, null, 1, {}]))(
-    "is refused: %s",
-    (_, name) => expect(caught(() => checkSchemaName(name)).code).toBe("invalid_option"),
+  test.each(rows([...badNames, "pg_sluice", "a".repeat(49), undefined, null, 1, {}]))("is refused: %s", (_, name) =>
+    expect(caught(() => checkSchemaName(name)).code).toBe("invalid_option"),
   );
 });

@@ -3,29 +3,10 @@ import { checkInteger, checkNumber } from "../../src/core/number.js";
 import { caught } from "./caught.js";
 
 const range = { min: 0, max: 10 };
-const never = [
-  NaN,
-  Infinity,
-  -Infinity,
-  -1,
-  11,
-  1e300,
-  -1e300,
-  "5",
-  "",
-  null,
-  undefined,
-  5n,
-  {},
-  [],
-  [5],
-  true,
-];
+const never = [NaN, Infinity, -Infinity, -1, 11, 1e300, -1e300, "5", "", null, undefined, 5n, {}, [], [5], true];
 
 describe("an integer option", () => {
-  test.each([0, 1, 10])("may be %d", (value) =>
-    expect(checkInteger("x", value, range)).toBe(value),
-  );
+  test.each([0, 1, 10])("may be %d", (value) => expect(checkInteger("x", value, range)).toBe(value));
 
   test("turns negative zero into zero", () => {
     expect(Object.is(checkInteger("x", -0, range), 0)).toBe(true);
@@ -40,9 +21,7 @@ describe("an integer option", () => {
 });
 
 describe("a number option", () => {
-  test.each([0, 0.5, 10])("may be %d", (value) =>
-    expect(checkNumber("x", value, range)).toBe(value),
-  );
+  test.each([0, 0.5, 10])("may be %d", (value) => expect(checkNumber("x", value, range)).toBe(value));
 
   test.each(never)("is refused: %s", (value) =>
     expect(caught(() => checkNumber("x", value, range)).code).toBe("invalid_option"),

@@ -44,8 +44,7 @@ describe("an outcome", () => {
     expect(cancel({} as never).reason).toBe("an object");
   });
 
-  test.each([-1, 0.5, NaN, Infinity, 1e15, "5" as never, undefined as never])(
-    "refuses to snooze for %s",
-    (ms) => expect(caught(() => snooze(ms)).code).toBe("invalid_option"),
+  test.each([-1, 0.5, NaN, Infinity, 1e15, "5" as never, undefined as never])("refuses to snooze for %s", (ms) =>
+    expect(caught(() => snooze(ms)).code).toBe("invalid_option"),
   );
 });

@@ -77,34 +77,18 @@ describe("the limits of an input", () => {
     ["key_missing", "the code forgets the key", () => [tenant]],
     ["duplicate_limit", "one limit comes twice", () => [mail, mail]],
     ["duplicate_limit", "one key comes twice", () => [tenant.for("a"), tenant.for("a")]],
-    [
-      "duplicate_limit",
-      "one key comes twice, once as a number",
-      () => [tenant.for(1), tenant.for("1")],
-    ],
+    ["duplicate_limit", "one key comes twice, once as a number", () => [tenant.for(1), tenant.for("1")]],
     ["duplicate_limit", "a total would be passed twice", () => [both.for("a"), both.for("b")]],
     ["duplicate_limit", "two declarations share a name", () => [mail, limit("mail", { total: 1 })]],
-    [
-      "limit_shape",
-      "they share a name but not a shape",
-      () => [mail, limit("mail", { perKey: 1 }).for(1)],
-    ],
+    ["limit_shape", "they share a name but not a shape", () => [mail, limit("mail", { perKey: 1 }).for(1)]],
     ["invalid_key", "a key is empty", [tenant.for(() => "")]],
-    [
-      "invalid_option",
-      "there are more than eight",
-      () => Array.from({ length: 9 }, (_, i) => tenant.for(i)),
-    ],
+    ["invalid_option", "there are more than eight", () => Array.from({ length: 9 }, (_, i) => tenant.for(i))],
     ["invalid_option", "the code returns no list", () => mail],
     ["invalid_option", "the code returns a promise", () => Promise.resolve([mail])],
     ["invalid_option", "the code returns nothing", () => undefined],
     // oxlint-disable-next-line no-sparse-arrays -- the hole is what is tested
     ["invalid_option", "the list has a hole", () => [mail, , tenant.for("a")]],
-    [
-      "input_invalid",
-      "a key function throws",
-      [tenant.for((i: { no: { such: string } }) => i.no.such)],
-    ],
+    ["input_invalid", "a key function throws", [tenant.for((i: { no: { such: string } }) => i.no.such)]],
     ["input_invalid", "the code throws", (i: { no: { such: string } }) => [tenant.for(i.no.such)]],
   ])("are refused with %s if %s", (code, _, limits) => {
     expect(caught(() => limited(limits).place({})).code).toBe(code);

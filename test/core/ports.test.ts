@@ -5,8 +5,7 @@ type Line = [level: string, message: string, fields: unknown];
 
 function recorder() {
   const lines: Line[] = [];
-  const at = (level: string) => (message: string, fields?: unknown) =>
-    void lines.push([level, message, fields]);
+  const at = (level: string) => (message: string, fields?: unknown) => void lines.push([level, message, fields]);
   const sink: Logger = {
     debug: at("debug"),
     info: at("info"),
@@ -19,8 +18,7 @@ function recorder() {
 
 test("one line a second about the same trouble, and the next tells how many were held back", () => {
   const { lines, clock, log } = recorder();
-  for (clock.ms = 0; clock.ms <= 2000; clock.ms += 100)
-    log.warn("database gone", { try: clock.ms });
+  for (clock.ms = 0; clock.ms <= 2000; clock.ms += 100) log.warn("database gone", { try: clock.ms });
   expect(lines).toEqual([
     ["warn", "database gone", { try: 0 }],
     ["warn", "database gone", { try: 1000, suppressed: 9 }],

@@ -55,9 +55,7 @@ describe("validation", () => {
         1,
       ),
     );
-    expect(error.message).toMatch(
-      /^the input is not valid: a\.0\.Symbol\(s\): \ufffdx.*\(and 99999 more\)$/,
-    );
+    expect(error.message).toMatch(/^the input is not valid: a\.0\.Symbol\(s\): \ufffdx.*\(and 99999 more\)$/);
     expect(JSON.stringify(error.details).length).toBeLessThan(20_000);
   });
 
@@ -68,9 +66,8 @@ describe("validation", () => {
     expect(caught(() => validate(noInput, {})).code).toBe("input_invalid");
   });
 
-  test.each([undefined, null, "a", {}, { "~standard": 5 }, { "~standard": {} }])(
-    "%j is not a schema",
-    (value) => expect(isSchema(value)).toBe(false),
+  test.each([undefined, null, "a", {}, { "~standard": 5 }, { "~standard": {} }])("%j is not a schema", (value) =>
+    expect(isSchema(value)).toBe(false),
   );
 });
 

@@ -27,11 +27,7 @@ describe("a result is made storable", () => {
     ["the same object twice, which is no circle", [shared, shared, 1n], [shared, shared, "1"]],
     ["a function", () => 1, "[function]"],
     ["a symbol", Symbol("a"), "[symbol]"],
-    [
-      "what JSON leaves out",
-      { a: 1n, f: () => 1, u: undefined, l: [undefined] },
-      { a: "1", l: [null] },
-    ],
+    ["what JSON leaves out", { a: 1n, f: () => 1, u: undefined, l: [undefined] }, { a: "1", l: [null] }],
     ["a throwing getter", throwing, { ok: 1, bad: "[unserialisable]" }],
     ["a hostile proxy", { a: hostile() }, { a: "[unserialisable]" }],
     ["a toJSON that throws", { toJSON: () => fail() }, "[unserialisable]"],
@@ -41,10 +37,7 @@ describe("a result is made storable", () => {
   ])("%s", (_, value, expected) => expect(JSON.parse(storable(value, MAX))).toEqual(expected));
 
   test("__proto__ stays a key like any other", () => {
-    const text = storable(
-      Object.defineProperty({ n: 1n }, "__proto__", { value: 2n, enumerable: true }),
-      MAX,
-    );
+    const text = storable(Object.defineProperty({ n: 1n }, "__proto__", { value: 2n, enumerable: true }), MAX);
     expect(text).toBe('{"n":"1","__proto__":"2"}');
   });
 
@@ -73,10 +66,7 @@ describe("a result is made storable", () => {
 });
 
 describe("whatever the result", () => {
-  const texts = fc.oneof(
-    fc.string({ unit: "binary" }),
-    fc.constantFrom(nul, loneHigh, loneLow, "\\\0"),
-  );
+  const texts = fc.oneof(fc.string({ unit: "binary" }), fc.constantFrom(nul, loneHigh, loneLow, "\\\0"));
   const values = fc.anything({
     key: texts,
     values: [texts, fc.bigInt(), fc.double(), fc.constant(circular), fc.constant(throwing)],

@@ -77,19 +77,12 @@ test("a log in which all is well has no findings", () => {
 
 test("what was acknowledged and never came to an end is lost, whoever began it", () => {
   expect(
-    check(
-      ...acknowledged("1", "2", "3"),
-      ...run("1", { start: 1, end: 2 }),
-      ...run("2", { start: 1, left: 2 }),
-    ),
+    check(...acknowledged("1", "2", "3"), ...run("1", { start: 1, end: 2 }), ...run("2", { start: 1, left: 2 })),
   ).toMatchObject({ lost: 2, findings: ["2 was lost", "3 was lost"] });
 });
 
 test("two ends of one task are a double", () => {
-  const twice = [
-    ...run("1", { start: 1, end: 2 }),
-    ...run("1", { start: 5, end: 6, worker: "w2" }),
-  ];
+  const twice = [...run("1", { start: 1, end: 2 }), ...run("1", { start: 5, end: 6, worker: "w2" })];
   expect(check(...twice)).toMatchObject({
     doubled: 1,
     findings: ["mail 1 was completed by w1 and w2"],
@@ -121,11 +114,7 @@ test("an end that was itself the record is a double if the task runs again, also
 
 test("a task given away while its worker was alive is a double if both end", () => {
   expect(
-    check(
-      ...run("1", { start: 1, end: 8 }),
-      ...run("1", { start: 5, end: 9, worker: "w2" }),
-      dead(10, "w1"),
-    ),
+    check(...run("1", { start: 1, end: 8 }), ...run("1", { start: 5, end: 9, worker: "w2" }), dead(10, "w1")),
   ).toMatchObject({ doubled: 1, reclaimedAfterMs: [] });
 });
 
@@ -157,8 +146,7 @@ test("each key of a limit is counted for itself", () => {
 test("a dead worker's run holds its slot until the worker is known to be dead, and no longer", () => {
   const limit = set(0, "gateway", 1);
   const victim = run("1", { start: 1, limits: ["gateway"] });
-  const next = (start: number): [number, Entry][] =>
-    run("2", { start, end: 99, limits: ["gateway"], worker: "w2" });
+  const next = (start: number): [number, Entry][] => run("2", { start, end: 99, limits: ["gateway"], worker: "w2" });
   expect(check(limit, ...victim, dead(10, "w1"), ...next(9))).toMatchObject({ overLimit: 1 });
   expect(check(limit, ...victim, dead(10, "w1"), ...next(11))).toMatchObject({ overLimit: 0 });
 });
@@ -171,12 +159,7 @@ const crowd = (name: string, size: number, start: number, end: number): [number,
 
 test("a raised number may be used from when it was asked for", () => {
   expect(
-    check(
-      set(0, "gateway", 1),
-      asked(5, "gateway", 3),
-      ...crowd("r", 3, 6, 9),
-      set(8, "gateway", 3),
-    ),
+    check(set(0, "gateway", 1), asked(5, "gateway", 3), ...crowd("r", 3, 6, 9), set(8, "gateway", 3)),
   ).toMatchObject({ overLimit: 0 });
 });
 

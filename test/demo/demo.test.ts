@@ -40,44 +40,34 @@ test(
     for (const { peak } of found.peaks) expect(peak).toBeGreaterThan(0);
     // Whatever the dead worker had in hand ran again.
     expect(found.runs).toBeGreaterThanOrEqual(1000 + found.reclaimedAfterMs.length);
-    expect(out).toMatch(
-      /(began again elsewhere, .* s after its death|No task had to be reclaimed)\./,
-    );
+    expect(out).toMatch(/(began again elsewhere, .* s after its death|No task had to be reclaimed)\./);
     expect(await left(database.url)).toEqual([]);
     await database.drop();
   },
 );
 
-test(
-  "the demo needs nothing but npm install: it brings its own PostgreSQL",
-  { timeout: PATIENCE_MS },
-  async () => {
-    const { code, out, err } = await play(["--tasks", "200"], { DATABASE_URL: undefined }).end;
-    expect([code, err]).toEqual([0, ""]);
-    expect(out).toContain("embedded");
-  },
-);
+test("the demo needs nothing but npm install: it brings its own PostgreSQL", { timeout: PATIENCE_MS }, async () => {
+  const { code, out, err } = await play(["--tasks", "200"], { DATABASE_URL: undefined }).end;
+  expect([code, err]).toEqual([0, ""]);
+  expect(out).toContain("embedded");
+});
 
-test(
-  "Ctrl-C ends the demo and its workers, and leaves nothing behind",
-  { timeout: PATIENCE_MS },
-  async () => {
-    const database = await freshDatabase();
-    const { process, end } = play([], { DATABASE_URL: database.url });
-    await process.line((line) => line.includes("were enqueued"));
-    process.child.kill("SIGINT");
-    const { code, err } = await end;
-    expect([code, err]).toEqual([2, "demo: ended by SIGINT\n"]);
-    expect(await left(database.url)).toEqual([]);
-    const sql = lookAt(database.url);
-    const { rows } = await sql.query(
-      "select from pg_stat_activity where datname = current_database() and application_name like 'worker%'",
-    );
-    expect(rows).toEqual([]);
-    await sql.end();
-    await database.drop();
-  },
-);
+test("Ctrl-C ends the demo and its workers, and leaves nothing behind", { timeout: PATIENCE_MS }, async () => {
+  const database = await freshDatabase();
+  const { process, end } = play([], { DATABASE_URL: database.url });
+  await process.line((line) => line.includes("were enqueued"));
+  process.child.kill("SIGINT");
+  const { code, err } = await end;
+  expect([code, err]).toEqual([2, "demo: ended by SIGINT\n"]);
+  expect(await left(database.url)).toEqual([]);
+  const sql = lookAt(database.url);
+  const { rows } = await sql.query(
+    "select from pg_stat_activity where datname = current_database() and application_name like 'worker%'",
+  );
+  expect(rows).toEqual([]);
+  await sql.end();
+  await database.drop();
+});
 
 test("help helps, and a wrong option is answered with a sentence", async () => {
   const help = await play(["--help"]).end;

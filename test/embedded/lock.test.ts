@@ -37,9 +37,7 @@ test("the lock of a living process is waited for, that of a killed one is taken 
 });
 
 test("many processes, some killed while they hold the lock, are never inside together", async () => {
-  const honest = Array.from({ length: 3 }, () =>
-    spawnTs("test/embedded/locker.ts", [directory, "60", "end"]),
-  );
+  const honest = Array.from({ length: 3 }, () => spawnTs("test/embedded/locker.ts", [directory, "60", "end"]));
   for (let victims = 0; victims < 2; victims += 1) {
     const victim = spawnTs("test/embedded/locker.ts", [directory, "5", "hold"]);
     await victim.line((line) => line === "holding");

@@ -48,10 +48,7 @@ async function start(options?: EmbeddedOptions): Promise<Embedded> {
 
 type Described = Omit<Embedded, "stop">;
 
-async function startElsewhere(
-  dataDir: string,
-  then: "stay" | "end",
-): Promise<Described & { process: SpawnedTs }> {
+async function startElsewhere(dataDir: string, then: "stay" | "end"): Promise<Described & { process: SpawnedTs }> {
   const process = spawnTs("test/embedded/child.ts", [dataDir, then]);
   cleanups.push(() => process.kill("SIGKILL"));
   const line = await process.line((text) => text.startsWith("server "));
@@ -185,10 +182,7 @@ test("a server whose owner was killed is reused by the next one on its data dire
 
 test("servers whose owners were killed are stopped by the next start, temporary data removed", async () => {
   const dataDir = join(place, "abandoned");
-  const [named, unnamed] = await Promise.all([
-    startElsewhere(dataDir, "stay"),
-    startElsewhere("", "stay"),
-  ]);
+  const [named, unnamed] = await Promise.all([startElsewhere(dataDir, "stay"), startElsewhere("", "stay")]);
   await Promise.all([named.process.kill("SIGKILL"), unnamed.process.kill("SIGKILL")]);
   expect([isRunning(named.pid), isRunning(unnamed.pid)]).toEqual([true, true]);
   const said: unknown[] = [];
@@ -196,18 +190,12 @@ test("servers whose owners were killed are stopped by the next start, temporary 
   await start({ logger: { ...silentLogger, info } });
   expect([isRunning(named.pid), isRunning(unnamed.pid)]).toEqual([false, false]);
   expect([existsSync(named.dataDir), existsSync(unnamed.dataDir)]).toEqual([true, false]);
-  expect(said).toContainEqual([
-    "an abandoned PostgreSQL was stopped",
-    { dataDir: unnamed.dataDir },
-  ]);
+  expect(said).toContainEqual(["an abandoned PostgreSQL was stopped", { dataDir: unnamed.dataDir }]);
 });
 
 test("a process that just ends takes its server with it", async () => {
   const dataDir = join(place, "ends");
-  const [named, unnamed] = await Promise.all([
-    startElsewhere(dataDir, "end"),
-    startElsewhere("", "end"),
-  ]);
+  const [named, unnamed] = await Promise.all([startElsewhere(dataDir, "end"), startElsewhere("", "end")]);
   expect([await named.process.exit, await unnamed.process.exit]).toEqual([0, 0]);
   expect(existsSync(unnamed.dataDir)).toBe(false);
   const next = await start({ dataDir });

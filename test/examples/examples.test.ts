@@ -133,9 +133,7 @@ test("every example is run here", () => {
 test("the table of examples has every one of them, with its command", () => {
   const readme = readFileSync(new URL("README.md", folder), "utf8");
   const missing = Object.keys(shown).filter(
-    (example) =>
-      !readme.includes(`[${example}](${example})`) ||
-      !readme.includes(`npx tsx examples/${example}`),
+    (example) => !readme.includes(`[${example}](${example})`) || !readme.includes(`npx tsx examples/${example}`),
   );
   expect(missing).toEqual([]);
 });

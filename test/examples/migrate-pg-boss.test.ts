@@ -29,9 +29,7 @@ async function house(queue: string, options: Omit<Queue, "name"> = {}): Promise<
   const sql = new pg.Pool({ connectionString: database.url, max: 4 });
   sql.on("error", () => {});
   onTestFinished(() => sql.end());
-  await sql.query(
-    "create table done (n int, by text, at timestamptz default clock_timestamp(), id serial)",
-  );
+  await sql.query("create table done (n int, by text, at timestamptz default clock_timestamp(), id serial)");
   const quiet: ConstructorOptions = { supervise: false, schedule: false, max: 4 };
   const boss = new PgBoss({ connectionString: database.url, ...quiet });
   boss.on("error", () => {});
@@ -62,8 +60,7 @@ async function house(queue: string, options: Omit<Queue, "name"> = {}): Promise<
 /** What the program printed, and its exit code. */
 async function ended({ child, exit }: SpawnedTs): Promise<{ code: number | null; out: string }> {
   let out = "";
-  for (const stream of [child.stdout!, child.stderr!])
-    stream.on("data", (chunk: Buffer) => (out += chunk.toString()));
+  for (const stream of [child.stdout!, child.stderr!]) stream.on("data", (chunk: Buffer) => (out += chunk.toString()));
   const code = await exit;
   return { code, out };
 }
@@ -73,8 +70,7 @@ async function logged({ sql }: House): Promise<{ n: number; by: string }[]> {
   return rows;
 }
 
-const numbers = (from: number, to: number): number[] =>
-  Array.from({ length: to - from }, (_, i) => from + i);
+const numbers = (from: number, to: number): number[] => Array.from({ length: to - from }, (_, i) => from + i);
 
 test(
   "a live queue is moved while producers and workers of both run: no job is lost, none is done twice",
@@ -169,9 +165,7 @@ test(
     expect(out).toContain("done: 4 moved (0 were in Sluice already), 1 refused;");
     expect(await h.boss.findJobs("bill", { id: bad! })).toHaveLength(1);
 
-    const { rows } = await h.sql.query(
-      "select priority, state, run_at from sluice.task_state order by id",
-    );
+    const { rows } = await h.sql.query("select priority, state, run_at from sluice.task_state order by id");
     expect(rows).toEqual([
       { priority: 0, state: "ready", run_at: null },
       { priority: 7, state: "ready", run_at: null },
@@ -188,11 +182,7 @@ test(
     const h = await house("ship", { policy: "key_strict_fifo" });
     const keys = ["ada", "bob", "eve"];
     for (const n of numbers(0, 30))
-      await h.boss.send(
-        "ship",
-        { n },
-        { singletonKey: keys[n % 3]!, retryLimit: 2, retryDelay: 600 },
-      );
+      await h.boss.send("ship", { n }, { singletonKey: keys[n % 3]!, retryLimit: 2, retryDelay: 600 });
     // The first of "ada" fails and waits for ten minutes; the first of "bob" is active.
     const [first, second] = await h.boss.fetch<{ n: number }>("ship", { batchSize: 2 });
     await h.boss.fail("ship", first!.id);

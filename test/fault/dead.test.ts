@@ -39,9 +39,7 @@ test("a zombie can complete nothing, aborts its handlers, and its task completes
   await other.process.line((line) => line.startsWith(`started ${hung.id}`));
   expect(await late.result({ timeoutMs: 10_000 })).toEqual({ by: "other" });
   zombie.thaw();
-  expect(await zombie.process.line((line) => line.startsWith(`aborted ${hung.id}`))).toContain(
-    "lease_lost",
-  );
+  expect(await zombie.process.line((line) => line.startsWith(`aborted ${hung.id}`))).toContain("lease_lost");
   // What it held runs elsewhere and is not disturbed by it: only the one who holds it can end it.
   await until("the zombie's handlers to end", async () => {
     const { runs } = await readAudit(s.sql);
@@ -52,9 +50,7 @@ test("a zombie can complete nothing, aborts its handlers, and its task completes
   await other.process.line((line) => line.startsWith(`aborted ${hung.id} task_cancelled`));
   await ended(s, 2);
   expect(await acceptedTwice(s.sql)).toEqual([]);
-  expect((await s.sql.query("select distinct attempt from sluice.done")).rows).toEqual([
-    { attempt: 1 },
-  ]);
+  expect((await s.sql.query("select distinct attempt from sluice.done")).rows).toEqual([{ attempt: 1 }]);
   // It is a worker again, under a new registration.
   await other.end();
   const next = await s.sluice.enqueue(contractOf(types[0]!), { ms: 1 });
@@ -72,8 +68,7 @@ test("kill -9 with 200 tasks in hand loses nothing, breaks no order and exceeds 
     { name: "both", concurrency: 20, limits: [{ name: "pair", perKey: 2 }] },
   ];
   const [plain, ordered, keyed, limited, both] = types.map(contractOf);
-  const make = (count: number, of: (i: number) => Work): Work[] =>
-    Array.from({ length: count }, (_, i) => of(i));
+  const make = (count: number, of: (i: number) => Work): Work[] => Array.from({ length: count }, (_, i) => of(i));
   const many = await Promise.all([
     s.sluice.enqueueMany(
       plain!,
@@ -109,12 +104,8 @@ test("kill -9 with 200 tasks in hand loses nothing, breaks no order and exceeds 
   expect(audit.disorder()).toEqual([]);
   expect(audit.peakOf("crowd")).toBe(30);
   expect(audit.peakOf("both")).toBe(20);
-  expect(Math.max(...make(10, () => ({ ms: 0 })).map((_, i) => audit.peakOf(`tenant:k${i}`)))).toBe(
-    4,
-  );
-  expect(Math.max(...make(12, () => ({ ms: 0 })).map((_, i) => audit.peakOf(`pair:p${i}`)))).toBe(
-    2,
-  );
+  expect(Math.max(...make(10, () => ({ ms: 0 })).map((_, i) => audit.peakOf(`tenant:k${i}`)))).toBe(4);
+  expect(Math.max(...make(12, () => ({ ms: 0 })).map((_, i) => audit.peakOf(`pair:p${i}`)))).toBe(2);
   expect(await acceptedTwice(s.sql)).toEqual([]);
   expect(await violations(s.sql)).toEqual([]);
   // No attempt was used up, and what was in hand ran again in time.
@@ -122,9 +113,7 @@ test("kill -9 with 200 tasks in hand loses nothing, breaks no order and exceeds 
   const held = new Set(audit.runs.filter((run) => run.process === "victim").map((run) => run.task));
   expect(held.size).toBeGreaterThanOrEqual(200);
   const again = audit.runs.filter((run) => run.process !== "victim" && held.has(run.task));
-  expect((Math.min(...again.map((run) => run.start)) - killedAt) / 1_000).toBeLessThan(
-    LEASE_MS + 2_000,
-  );
+  expect((Math.min(...again.map((run) => run.start)) - killedAt) / 1_000).toBeLessThan(LEASE_MS + 2_000);
 });
 
 test("a lowered limit also holds for what a dead worker hands back", async () => {
@@ -170,9 +159,7 @@ test("a poison task ends as poisoned, and the innocent beside it complete withou
       Array.from({ length: 6 }, () => ({ ms: 60 })),
     )
   ).ids();
-  const members = await Promise.all(
-    Array.from({ length: 5 }, (_, i) => join(s, `w${i}`, { types, worker })),
-  );
+  const members = await Promise.all(Array.from({ length: 5 }, (_, i) => join(s, `w${i}`, { types, worker })));
   for (const member of members) void member.process.exit.then(() => noteDead(s.sql, member.name));
   await expect(handle.result({ timeoutMs: 25_000 })).rejects.toMatchObject({
     code: "task_failed",
@@ -186,15 +173,12 @@ test("a poison task ends as poisoned, and the innocent beside it complete withou
   const last = deaths.at(-1)!;
   expect(
     audit.runs.filter(
-      (run) =>
-        run !== last && run.process === last.process && (run.end === null || run.end > last.start),
+      (run) => run !== last && run.process === last.process && (run.end === null || run.end > last.start),
     ),
   ).toEqual([]);
   expect(audit.lost(ids)).toEqual([]);
   expect(new Set(audit.runs.map((run) => run.attempt))).toEqual(new Set([1]));
-  const { rows } = await s.sql.query("select state, attempt from sluice.done where id = any ($1)", [
-    ids,
-  ]);
+  const { rows } = await s.sql.query("select state, attempt from sluice.done where id = any ($1)", [ids]);
   expect(rows).toEqual(ids.map(() => ({ state: "s", attempt: 1 })));
   expect(await violations(s.sql)).toEqual([]);
 });

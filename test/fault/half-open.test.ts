@@ -19,22 +19,20 @@ const says =
     statement.startsWith(text);
 
 /** The completion goes as a statement without a name, and tells the worker and its token: long numbers. */
-const completion = ({ statement, asked }: Exchange): boolean =>
-  statement === "" && /\d{15,}/.test(asked);
+const completion = ({ statement, asked }: Exchange): boolean => statement === "" && /\d{15,}/.test(asked);
 
 const cases: Record<string, (proxy: Proxy) => Promise<void>> = {
   // The second task gets the connection that the first has used.
   "a connection that swallows begin costs no attempt, and its place comes back": (proxy) =>
     proxy.swallowAfter(says("commit")),
-  "a connection that swallows a statement of the handler costs no attempt, and its place comes back":
-    (proxy) => proxy.swallowAfter(says("begin")),
+  "a connection that swallows a statement of the handler costs no attempt, and its place comes back": (proxy) =>
+    proxy.swallowAfter(says("begin")),
   "a connection that swallows the completion costs no attempt, and its place comes back": (proxy) =>
     proxy.swallowAfter(says(LAST)),
   "a connection that swallows the commit costs no attempt, and its place comes back": (proxy) =>
     proxy.swallowAfter(completion),
-  "a connection that swallows the reply to the commit costs no attempt, and its place comes back": (
-    proxy,
-  ) => proxy.swallowReply(says("commit")),
+  "a connection that swallows the reply to the commit costs no attempt, and its place comes back": (proxy) =>
+    proxy.swallowReply(says("commit")),
 };
 
 for (const [name, swallow] of Object.entries(cases)) {

@@ -1,14 +1,6 @@
 import { expect, test } from "vitest";
 import { Plan } from "../../fault/load/plan.js";
-import {
-  contracts,
-  groups,
-  limitsOf,
-  terms,
-  typeNames,
-  unservedBy,
-  type TypeName,
-} from "../../fault/load/terms.js";
+import { contracts, groups, limitsOf, terms, typeNames, unservedBy, type TypeName } from "../../fault/load/terms.js";
 import { randomOf } from "../../fault/random.js";
 
 const floodsOf = (types: readonly TypeName[]) => {

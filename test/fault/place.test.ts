@@ -11,9 +11,7 @@ const LEASE_MS = 5_000;
 const TIMEOUT_MS = 120_000;
 const patience = { timeoutMs: 40_000 };
 const harmless = deadly(() => {});
-const one = workflow("one", { input: type<{ user: string }>() }, (w, input) =>
-  w.task("one", harmless, input),
-);
+const one = workflow("one", { input: type<{ user: string }>() }, (w, input) => w.task("one", harmless, input));
 
 /** A worker process that has the innocent task in hand. */
 async function join(s: Scene, name: string): Promise<Member> {
@@ -51,14 +49,9 @@ test(
     await s.sql.query("update sluice.workflow_unplaced set tries = 8 where run = $1", [bad!.id]);
     const second = await join(s, "second");
     for (const run of good) await run.result(patience);
-    const dueNow =
-      "update sluice.workflow_unplaced set due_at = 'epoch' where run = $1 and tries = $2";
+    const dueNow = "update sluice.workflow_unplaced set due_at = 'epoch' where run = $1 and tries = $2";
     const due = (tries: number): Promise<unknown> =>
-      until(
-        "it to be put off",
-        async () => (await s.sql.query(dueNow, [bad!.id, tries])).rowCount,
-        patience.timeoutMs,
-      );
+      until("it to be put off", async () => (await s.sql.query(dueNow, [bad!.id, tries])).rowCount, patience.timeoutMs);
     await due(9);
     await second.process.exit;
     const third = await join(s, "third");

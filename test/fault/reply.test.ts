@@ -1,13 +1,5 @@
 import { expect, onTestFinished, test, vi } from "vitest";
-import {
-  Sluice,
-  fixed,
-  task,
-  type,
-  workflow,
-  type Worker,
-  type WorkerOptions,
-} from "../../src/index.js";
+import { Sluice, fixed, task, type, workflow, type Worker, type WorkerOptions } from "../../src/index.js";
 import { violations } from "../support/audit.js";
 import { scene, signal, until, type Scene } from "../flow/scene.js";
 import { Proxy, type Exchange } from "./proxy.js";
@@ -28,11 +20,7 @@ async function proxied(): Promise<Scene & { proxy: Proxy; behind: Sluice }> {
 
 type Proxied = Awaited<ReturnType<typeof proxied>>;
 
-async function work(
-  s: Proxied,
-  handlers: WorkerOptions["handlers"],
-  more: object = {},
-): Promise<Worker> {
+async function work(s: Proxied, handlers: WorkerOptions["handlers"], more: object = {}): Promise<Worker> {
   const worker = s.behind.worker({ handlers, leaseMs: LEASE_MS, pollIntervalMs: 50, ...more });
   onTestFinished(() => worker.stop({ graceMs: 0 }));
   await worker.start();
@@ -76,12 +64,8 @@ test("concurrent enqueues whose reply is lost all reject, and each task is there
   const calls = [1, 2, 3, 4, 5].map((n) => s.behind.enqueue(note, { n }));
   const outcomes = await Promise.allSettled(calls);
   await lost;
-  expect(outcomes).toMatchObject(
-    calls.map(() => ({ status: "rejected", reason: { code: "database_unavailable" } })),
-  );
-  const { rows } = await s.sql.query(
-    "select (input ->> 'n')::int as n from sluice.task order by id",
-  );
+  expect(outcomes).toMatchObject(calls.map(() => ({ status: "rejected", reason: { code: "database_unavailable" } })));
+  const { rows } = await s.sql.query("select (input ->> 'n')::int as n from sluice.task order by id");
   expect(rows.map(({ n }: { n: number }) => n)).toEqual([0, 1, 2, 3, 4, 5]);
   expect((await s.behind.enqueue(note, { n: 6 })).existed).toBe(false);
 });
@@ -293,40 +277,36 @@ test("a suspect whose claim is not answered is claimed again", async () => {
   await sound(s, worker);
 });
 
-test(
-  "a half-open connection is given up, and all resumes by itself",
-  { timeout: 60_000 },
-  async () => {
-    const s = await proxied();
-    const runs: string[] = [];
-    const aborted = signal<string>();
-    const job = task("job", { input: type<{ long: boolean }>(), concurrency: 5 });
-    const handler = job.handle(async ({ long }, ctx) => {
-      runs.push(ctx.id);
-      if (!long || runs.length > 1) return;
-      await new Promise<void>((resolve) => ctx.signal.addEventListener("abort", () => resolve()));
-      aborted.resolve((ctx.signal.reason as { code: string }).code);
-    });
-    const worker = await work(s, [handler], { leaseMs: 1_500 });
-    const long = await s.sluice.enqueue(job, { long: true });
-    await until("it to run", () => runs.length === 1);
-    s.proxy.freeze();
-    expect(await aborted.promise).toBe("lease_lost");
-    const more = await s.sluice.enqueueMany(
-      job,
-      Array.from({ length: 20 }, () => ({ long: false })),
-    );
-    s.proxy.thaw();
-    const backAt = performance.now();
-    await long.result({ timeoutMs: 10_000 });
-    for (const id of more) await s.sluice.task(id).result({ timeoutMs: 10_000 });
-    expect(performance.now() - backAt).toBeLessThan(10_000);
-    await sound(s, worker);
-    // Nor does the way out hang on connections that nobody answers.
-    s.proxy.freeze();
-    await worker.stop({ graceMs: 0 });
-  },
-);
+test("a half-open connection is given up, and all resumes by itself", { timeout: 60_000 }, async () => {
+  const s = await proxied();
+  const runs: string[] = [];
+  const aborted = signal<string>();
+  const job = task("job", { input: type<{ long: boolean }>(), concurrency: 5 });
+  const handler = job.handle(async ({ long }, ctx) => {
+    runs.push(ctx.id);
+    if (!long || runs.length > 1) return;
+    await new Promise<void>((resolve) => ctx.signal.addEventListener("abort", () => resolve()));
+    aborted.resolve((ctx.signal.reason as { code: string }).code);
+  });
+  const worker = await work(s, [handler], { leaseMs: 1_500 });
+  const long = await s.sluice.enqueue(job, { long: true });
+  await until("it to run", () => runs.length === 1);
+  s.proxy.freeze();
+  expect(await aborted.promise).toBe("lease_lost");
+  const more = await s.sluice.enqueueMany(
+    job,
+    Array.from({ length: 20 }, () => ({ long: false })),
+  );
+  s.proxy.thaw();
+  const backAt = performance.now();
+  await long.result({ timeoutMs: 10_000 });
+  for (const id of more) await s.sluice.task(id).result({ timeoutMs: 10_000 });
+  expect(performance.now() - backAt).toBeLessThan(10_000);
+  await sound(s, worker);
+  // Nor does the way out hang on connections that nobody answers.
+  s.proxy.freeze();
+  await worker.stop({ graceMs: 0 });
+});
 
 test("a producer whose connection is half-open is told so, and then gets through", async () => {
   const s = await proxied();

@@ -38,9 +38,7 @@ describe("npm run fault", () => {
   test("is red when zombies are not fenced off", { timeout: PATIENCE_MS }, async () => {
     // Each worker has as many transactions open as it can: whoever is frozen is frozen in some.
     const load = "--types posted --workers 3";
-    const { code, figures } = await fault(
-      `--seconds 8 --calm 0 --only freeze --sabotage fence ${load}`,
-    );
+    const { code, figures } = await fault(`--seconds 8 --calm 0 --only freeze --sabotage fence ${load}`);
     expect(figures.audit.findings.wrong.first.join()).toContain("its effect happened 2 times");
     expect(code).toBe(1);
   });
@@ -51,39 +49,25 @@ describe("npm run fault", () => {
     expect(code).toBe(1);
   });
 
-  test(
-    "is red when an order key hands its turn to the youngest",
-    { timeout: PATIENCE_MS },
-    async () => {
-      const { code, figures } = await fault(
-        "--seconds 8 --calm 0 --only kill --sabotage order-head",
-      );
-      expect(figures.audit.findings.outOfOrder.count).toBeGreaterThan(0);
-      expect(code).toBe(1);
-    },
-  );
+  test("is red when an order key hands its turn to the youngest", { timeout: PATIENCE_MS }, async () => {
+    const { code, figures } = await fault("--seconds 8 --calm 0 --only kill --sabotage order-head");
+    expect(figures.audit.findings.outOfOrder.count).toBeGreaterThan(0);
+    expect(code).toBe(1);
+  });
 
   test("is red when a window lets too many through", { timeout: PATIENCE_MS }, async () => {
     const load = "--types fan-collect,fan-finish";
-    const { code, figures } = await fault(
-      `--seconds 3 --calm 0 --only kill --sabotage window ${load}`,
-    );
+    const { code, figures } = await fault(`--seconds 3 --calm 0 --only kill --sabotage window ${load}`);
     expect(figures.audit.findings.aboveWindow.count).toBeGreaterThan(0);
     expect(code).toBe(1);
   });
 
-  test(
-    "is red when two who complete at once do not know of each other",
-    { timeout: PATIENCE_MS },
-    async () => {
-      const load = "--types fan-collect,map";
-      const { code, figures } = await fault(
-        `--seconds 3 --calm 0 --only kill --sabotage run-lock ${load}`,
-      );
-      expect(figures.audit.findings.notEnded.count).toBeGreaterThan(0);
-      expect(code).toBe(1);
-    },
-  );
+  test("is red when two who complete at once do not know of each other", { timeout: PATIENCE_MS }, async () => {
+    const load = "--types fan-collect,map";
+    const { code, figures } = await fault(`--seconds 3 --calm 0 --only kill --sabotage run-lock ${load}`);
+    expect(figures.audit.findings.notEnded.count).toBeGreaterThan(0);
+    expect(code).toBe(1);
+  });
 
   test("is red when claims pass over tasks that could run", { timeout: PATIENCE_MS }, async () => {
     const { code, figures } = await fault("--seconds 8 --only pause --sabotage pass-over");
@@ -92,17 +76,11 @@ describe("npm run fault", () => {
     expect(code).toBe(1);
   });
 
-  test(
-    "is red when a lease lasts until the clock has caught up",
-    { timeout: PATIENCE_MS },
-    async () => {
-      const { code, figures } = await fault(
-        "--seconds 3 --calm 6 --only clock-back --sabotage set-back",
-      );
-      expect(figures.audit.findings.slowRecovery.count).toBeGreaterThan(0);
-      expect(code).toBe(1);
-    },
-  );
+  test("is red when a lease lasts until the clock has caught up", { timeout: PATIENCE_MS }, async () => {
+    const { code, figures } = await fault("--seconds 3 --calm 6 --only clock-back --sabotage set-back");
+    expect(figures.audit.findings.slowRecovery.count).toBeGreaterThan(0);
+    expect(code).toBe(1);
+  });
 
   test("a fault that does not exist is refused with the list of those that do", async () => {
     const run = spawnTs("fault/main.ts", ["--only", "meteor"]);

@@ -115,17 +115,10 @@ function logOf(member: Member): LogLine[] {
 /** The most lines about the database that a process logged within any one second. */
 function linesPerSecond(lines: readonly LogLine[]): number {
   const troubles = lines.filter(({ error }) => error !== undefined);
-  return Math.max(
-    0,
-    ...troubles.map(({ at }) => troubles.filter((l) => l.at >= at && l.at < at + 1_000).length),
-  );
+  return Math.max(0, ...troubles.map(({ at }) => troubles.filter((l) => l.at >= at && l.at < at + 1_000).length));
 }
 
-async function allDone(
-  s: Pick<Scene, "sluice">,
-  ids: readonly string[],
-  withinMs: number,
-): Promise<void> {
+async function allDone(s: Pick<Scene, "sluice">, ids: readonly string[], withinMs: number): Promise<void> {
   await until(
     "all that was acknowledged to end",
     async () => (await s.sluice.counts().catch(() => null))?.succeeded === ids.length,
@@ -149,20 +142,14 @@ test("a restart of PostgreSQL loses nothing, and everything resumes by itself wi
     types,
     worker: { leaseMs: LEASE_MS, pollIntervalMs: 50 },
   };
-  const members = await Promise.all(
-    ["one", "two"].map((name) => startMember(PROGRAM, name, config)),
-  );
+  const members = await Promise.all(["one", "two"].map((name) => startMember(PROGRAM, name, config)));
   const logs = members.map(logOf);
   const producer = new Producer(sluice);
   await until("work to flow", async () => (await sluice.counts()).succeeded > 50);
   await server.restart();
   const backAt = Date.now();
   const told = producer.acknowledged.length;
-  await until(
-    "the producer to get through",
-    () => producer.acknowledged.length > told + 20,
-    10_000,
-  );
+  await until("the producer to get through", () => producer.acknowledged.length > told + 20, 10_000);
   const { succeeded } = await sluice.counts();
   await until(
     "work to flow again",
@@ -177,8 +164,7 @@ test("a restart of PostgreSQL loses nothing, and everything resumes by itself wi
   expect(await acceptedTwice(sql)).toEqual([]);
   expect(await violations(sql)).toEqual([]);
   expect(producer.failures).toBeGreaterThan(0);
-  for (const lines of logs)
-    expect(linesPerSecond(lines), JSON.stringify(lines, null, 1)).toBeLessThanOrEqual(1);
+  for (const lines of logs) expect(linesPerSecond(lines), JSON.stringify(lines, null, 1)).toBeLessThanOrEqual(1);
   for (const member of members) expect(await member.end()).toBe(0);
 });
 
@@ -221,11 +207,7 @@ test("a database that is read-only for some seconds loses nothing, and all resum
   await until("the producer to be refused for longer than the lease", () => producer.failures > 40);
   await s.sql.query(`alter database ${name} reset default_transaction_read_only`);
   const told = producer.acknowledged.length;
-  await until(
-    "the producer to get through",
-    () => producer.acknowledged.length > told + 20,
-    10_000,
-  );
+  await until("the producer to get through", () => producer.acknowledged.length > told + 20, 10_000);
   const ids = await producer.stop();
   await allDone(s, ids, 10_000);
   const audit = await readAudit(s.sql);

@@ -8,8 +8,6 @@ test("what is left is told with its type and place", async () => {
   const mail = task("mail", { input: type<number>(), concurrency: 3 });
   await sluice.enqueueMany(mail, [1, 2]);
   const lines = (await whyStuck({ sql })).join("\n");
-  expect(lines).toMatch(
-    /left, by type and place:\n {2}\{"n": 2, "type": "mail", "first": \d+, "place": "ready"\}/,
-  );
+  expect(lines).toMatch(/left, by type and place:\n {2}\{"n": 2, "type": "mail", "first": \d+, "place": "ready"\}/);
   expect(lines).toMatch(/gates:\n.*"cap": 3.*"name": "mail"/);
 });

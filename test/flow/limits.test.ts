@@ -13,8 +13,7 @@ async function sound(s: Scene, ids: readonly string[]): Promise<Audit> {
   return audit;
 }
 
-const works = (count: number, of: (i: number) => Work): Work[] =>
-  Array.from({ length: count }, (_, i) => of(i));
+const works = (count: number, of: (i: number) => Work): Work[] => Array.from({ length: count }, (_, i) => of(i));
 
 test("limit 1 is serial", async () => {
   const s = await scene();
@@ -60,8 +59,7 @@ test("limit 4 is four", async () => {
   const audit = await sound(s, [...some, ...others]);
   expect(audit.peakOf("shared")).toBe(4);
   expect(audit.peakOf("slim")).toBe(2);
-  for (const tenant of [0, 1, 2])
-    expect(audit.peakOf(`tenant:tenant ${tenant}`)).toBeLessThanOrEqual(3);
+  for (const tenant of [0, 1, 2]) expect(audit.peakOf(`tenant:tenant ${tenant}`)).toBeLessThanOrEqual(3);
 });
 
 test("a limit per key is that for every key, whatever the others do", async () => {

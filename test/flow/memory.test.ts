@@ -30,9 +30,7 @@ test("10,000 tasks do not grow memory", async () => {
   // per task would show between the middle, when all code is warm, and the end.
   const spread = (some: readonly number[]): number => Math.max(...some) - Math.min(...some);
   expect(spread(samples), samples.join(" ")).toBeLessThan(15 * MIB);
-  expect(samples.at(-1)! - Math.min(...samples.slice(4)), samples.join(" ")).toBeLessThan(
-    2.5 * MIB,
-  );
+  expect(samples.at(-1)! - Math.min(...samples.slice(4)), samples.join(" ")).toBeLessThan(2.5 * MIB);
   expect(inFlightMax).toBe(100);
   expect(await member.end()).toBe(0);
 });

@@ -91,8 +91,7 @@ async function comes(s: Scene, kind: Kind, more: number): Promise<void> {
 /** All that ran has ended, and then the workers do other things while the limit is 0. */
 async function nothingComes(s: Scene, kind: Kind): Promise<void> {
   await until("the last one to end", async () => (await count(s, kind)).running === 0);
-  for (let i = 0; i < 20; i++)
-    await (await s.sluice.enqueue(contractOf(pulse), { ms: 1 })).result();
+  for (let i = 0; i < 20; i++) await (await s.sluice.enqueue(contractOf(pulse), { ms: 1 })).result();
 }
 
 interface Admission {
@@ -152,11 +151,8 @@ test("Limit moved 10 -> 2 -> 10 -> 0 -> 5 under load: never one admitted above t
 test("limit raised and lowered while running", async () => {
   const s = await underLoad([total], 6_000);
   // Handlers begin a moment after their tasks are claimed: until all 25 were seen at work, by their own word.
-  const all25 = (): Promise<unknown> =>
-    until("25 at once", async () => (await readAudit(s.sql)).peakOf("total") >= 25);
-  const moves = moveThrough(s, total, [10, 25, 4, 12], (n) =>
-    n === 25 ? all25() : Promise.resolve(),
-  );
+  const all25 = (): Promise<unknown> => until("25 at once", async () => (await readAudit(s.sql)).peakOf("total") >= 25);
+  const moves = moveThrough(s, total, [10, 25, 4, 12], (n) => (n === 25 ? all25() : Promise.resolve()));
   await judge(s, total, await moves);
   const audit = await readAudit(s.sql);
   expect(audit.peakOf("total")).toBe(25);

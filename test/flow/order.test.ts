@@ -10,8 +10,7 @@ const narrow = { types: [step], worker: { maxConcurrentTasks: 4, pollIntervalMs:
 /** How many processes had a part in the key that most had a part in. */
 function hands(audit: Audit): number {
   const byKey = new Map<string | null, Set<string>>();
-  for (const { orderKey, process } of audit.runs)
-    byKey.set(orderKey, (byKey.get(orderKey) ?? new Set()).add(process));
+  for (const { orderKey, process } of audit.runs) byKey.set(orderKey, (byKey.get(orderKey) ?? new Set()).add(process));
   return Math.max(...[...byKey.values()].map((processes) => processes.size));
 }
 

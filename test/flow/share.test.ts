@@ -18,9 +18,7 @@ test("3 workers share evenly", { timeout: 60_000 }, async () => {
 
   const audit = await readAudit(s.sql);
   expect(audit.lost(ids)).toEqual([]);
-  const shares = ["w0", "w1", "w2"].map(
-    (name) => audit.runs.filter((run) => run.process === name).length / ids.length,
-  );
+  const shares = ["w0", "w1", "w2"].map((name) => audit.runs.filter((run) => run.process === name).length / ids.length);
   expect(Math.min(...shares), shares.join(" ")).toBeGreaterThan(0.25);
   expect(Math.max(...shares), shares.join(" ")).toBeLessThan(0.42);
 });

@@ -24,10 +24,7 @@ async function drain(s: Scene): Promise<void> {
   await until("all to complete", () => worker.status().completed >= TASKS, PATIENCE_MS);
 }
 
-async function rowsOf(
-  s: Scene,
-  table: "ready" | "run",
-): Promise<{ dead: number; vacuums: number }> {
+async function rowsOf(s: Scene, table: "ready" | "run"): Promise<{ dead: number; vacuums: number }> {
   const { rows } = await s.sql.query<{ dead: number; vacuums: number }>(
     `select n_dead_tup::int as dead, vacuum_count::int as vacuums
       from pg_stat_all_tables where relid = $1::regclass`,
@@ -36,20 +33,16 @@ async function rowsOf(
   return rows[0]!;
 }
 
-test(
-  "the keeper vacuums ready and run within seconds, without autovacuum",
-  { timeout: TIMEOUT_MS },
-  async () => {
-    const s = await unswept();
-    await drain(s);
-    for (const table of ["ready", "run"] as const)
-      await until(
-        `${table} to be clean`,
-        async () => {
-          const { dead, vacuums } = await rowsOf(s, table);
-          return vacuums > 0 && dead < 10_000;
-        },
-        PATIENCE_MS,
-      );
-  },
-);
+test("the keeper vacuums ready and run within seconds, without autovacuum", { timeout: TIMEOUT_MS }, async () => {
+  const s = await unswept();
+  await drain(s);
+  for (const table of ["ready", "run"] as const)
+    await until(
+      `${table} to be clean`,
+      async () => {
+        const { dead, vacuums } = await rowsOf(s, table);
+        return vacuums > 0 && dead < 10_000;
+      },
+      PATIENCE_MS,
+    );
+});

@@ -43,9 +43,7 @@ describe("without its guard, each is seen to go wrong:", { timeout: TIMEOUT_MS }
   for (const mutant of mutants)
     test(`without ${mutant.without}`, async () => {
       const right = sectionOf(readFileSync(outOf(mutant.spec), "utf8"), mutant.permutation);
-      const seen = await play(await tester(), only(textOf(mutant.spec), mutant.permutation), [
-        mutant,
-      ]);
+      const seen = await play(await tester(), only(textOf(mutant.spec), mutant.permutation), [mutant]);
       for (const line of mutant.seen) {
         expect(seen).toContain(line);
         expect(right).not.toContain(line);

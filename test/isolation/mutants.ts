@@ -17,7 +17,7 @@ const broken: readonly Mutant[] = [
     spec: "admission-and-hand-over",
     permutation: "begin done_1 enqueue done_2 commit check drain",
     in: "admit",
-    edits: [["order by id for update", "order by id"]],
+    edits: [["lane-lock", ""]],
     seen: ["slots differ from holders: used 3, cap 3, held 4", "at most 4 at once"],
   },
   {
@@ -26,11 +26,8 @@ const broken: readonly Mutant[] = [
     permutation: "begin done_1 enqueue done_2 commit check drain",
     in: "admit",
     edits: [
-      ["order by id for update", "order by id"],
-      [
-        "continue when v_lanes is null;",
-        "continue when v_lanes is null; perform 1 from sluice.lane where id = any (v_lanes) order by id for update;",
-      ],
+      ["lane-lock", ""],
+      ["snapshot", "null; perform 1 from sluice.lane where id = any (v_lanes) order by id for update;"],
     ],
     seen: ["at most 4 at once"],
   },
@@ -39,7 +36,7 @@ const broken: readonly Mutant[] = [
     spec: "waiter-locked-by-abort",
     permutation: "begin cancel_2 done_1 recall rollback check recall claim drain",
     in: "admit",
-    edits: [["if v_stuck is not null then", "if false then"]],
+    edits: [["stuck", "false"]],
     seen: [LEFT_FOREVER, "left 2"],
   },
   {
@@ -47,12 +44,7 @@ const broken: readonly Mutant[] = [
     spec: "enqueue-and-last-completion",
     permutation: "begin enqueue done_1 commit check claim drain",
     in: "insert_laned",
-    edits: [
-      [
-        "where p_later is null and lanes is not null and not (p_unserved and lanes[1] >> 60 > 1) group by 1;",
-        "where false group by 1;",
-      ],
-    ],
+    edits: [["note", "false"]],
     seen: [LEFT_FOREVER, "left 1,2,3"],
   },
   {
@@ -60,7 +52,7 @@ const broken: readonly Mutant[] = [
     spec: "head-or-nothing",
     permutation: "begin cancel_2 done_1 claim_also recall rollback check recall claim drain",
     in: "admit_order",
-    edits: [["order by place, id limit 1)", "order by place, id limit 1 for update skip locked)"]],
+    edits: [["head", "1 for update skip locked"]],
     seen: ["settled 1 of 1, started 3"],
   },
   {
@@ -68,7 +60,7 @@ const broken: readonly Mutant[] = [
     spec: "settle-and-reap",
     permutation: "begin done_in_tx done_1_2 dies reap claim rollback check o_done_2 drain",
     in: "settle_succeeded",
-    edits: [[" and r.claim = p_claims[i]", ""]],
+    edits: [["fence-few", ""]],
     seen: ["settled 2 of 2", "settled 0 of 1"],
   },
   {
@@ -76,7 +68,7 @@ const broken: readonly Mutant[] = [
     spec: "lower-total",
     permutation: "begin reuse lower commit check reuse_one check drain",
     in: "barrier_shared",
-    edits: [["perform pg_advisory_xact_lock_shared(", "perform greatest("]],
+    edits: [["barrier", "greatest"]],
     seen: ["step lower: select set_total('mail', 1);\n"],
   },
   {
@@ -84,7 +76,7 @@ const broken: readonly Mutant[] = [
     spec: "lower-total",
     permutation: "o_begin lower reuse o_commit check reuse_one check drain",
     in: "barrier_alone",
-    edits: [["perform pg_advisory_xact_lock(", "perform greatest("]],
+    edits: [["barrier", "greatest"]],
     seen: ["settled 2 of 2, started 4,5", "running   |3,4,5"],
   },
   {
@@ -92,7 +84,7 @@ const broken: readonly Mutant[] = [
     spec: "lower-total",
     permutation: "o_begin lower reuse o_commit check reuse_one check drain",
     in: "sources",
-    edits: [["g.cap::bigint - g.used", "greatest(0, g.cap::bigint - g.used)"]],
+    edits: [["cap", "greatest(0, g.cap::bigint - g.used)"]],
     seen: ["running   |3,4,5", "running   |4,5,6"],
   },
   {
@@ -100,7 +92,7 @@ const broken: readonly Mutant[] = [
     spec: "lower-and-hand-over",
     permutation: "o_begin lower done_1 o_commit check done_2 check drain",
     in: "admit",
-    edits: [["coalesce(x.per_key_override, x.per_key_declared)", "x.per_key_declared"]],
+    edits: [["cap", "x.per_key_declared"]],
     seen: ["left 3,4,5"],
   },
   {
@@ -108,7 +100,7 @@ const broken: readonly Mutant[] = [
     spec: "two-claims-of-one-gate",
     permutation: "begin claim_1 claim_2 commit check drain",
     in: "lock_gates",
-    edits: [["greatest(0, l.room + coalesce(c.n, 0) + u.own - l.kept)", "u.want"]],
+    edits: [["cap", "u.want"]],
     seen: ["running   |1,2,3,4", "at most 4 at once"],
   },
   {
@@ -116,16 +108,15 @@ const broken: readonly Mutant[] = [
     spec: "credit-beside-busy-counter",
     permutation: "begin claim_2 done_1 commit check claim_5 check drain",
     in: "give_back",
-    edits: [["from unnest(p_gates, p_n)", "from unnest(p_gates, p_n) where false"]],
+    edits: [["credit", "unnest(p_gates, p_n) where false"]],
     seen: ["gate differs from holders: used 2, cap 2, held 1", "left 3,4,5,6"],
   },
   {
     without: "a look at lowered limits what comes back starts above the number",
     spec: "lowered-and-rollback",
-    permutation:
-      "begin cancel_3 lower claim shed admit rollback claim_more check shed admit claim_more check drain",
+    permutation: "begin cancel_3 lower claim shed admit rollback claim_more check shed admit claim_more check drain",
     in: "step",
-    edits: [["exists (select from sluice.lowered)", "false"]],
+    edits: [["lowered", "false"]],
     seen: ["running   |1,2,3", "at most 3 at once"],
   },
   {
@@ -133,9 +124,7 @@ const broken: readonly Mutant[] = [
     spec: "cancel-and-claim",
     permutation: "claim begin cancel_1 retry_1 commit due check drain",
     in: "due",
-    edits: [
-      ["exists (select from sluice.stop z where z.id = g.id) as stopped", "false as stopped"],
-    ],
+    edits: [["stop", "false"]],
     seen: ["ready        |1"],
   },
   {
@@ -143,7 +132,7 @@ const broken: readonly Mutant[] = [
     spec: "schedule-tick",
     permutation: "change fire check drain",
     in: "fire_schedule",
-    edits: [[" and s.revision = p_revision", ""]],
+    edits: [["revision", ""]],
     seen: ["fired"],
   },
   {
@@ -151,7 +140,7 @@ const broken: readonly Mutant[] = [
     spec: "type-limit",
     permutation: "u_begin done_in_tx limit_2 u_rollback claim_more check drain",
     in: "set_stream_gate",
-    edits: [["for update of r", "for update of r skip locked"]],
+    edits: [["settling", "r skip locked"]],
     seen: ["running   |1,2,3", "at most 3 at once"],
   },
   {
@@ -159,12 +148,7 @@ const broken: readonly Mutant[] = [
     spec: "lost-reply",
     permutation: "begin claim dies reap o_claim commit check reap_late check drain",
     in: "reap",
-    edits: [
-      [
-        "not exists (select from sluice.worker w where w.id = r.worker)",
-        "exists (select from sluice.worker w where w.id = r.worker and w.expires_at <= v_now)",
-      ],
-    ],
+    edits: [["gone", "exists (select from sluice.worker w where w.id = r.worker and w.expires_at <= v_now)"]],
     seen: ["took back 0"],
   },
   {
@@ -174,8 +158,8 @@ const broken: readonly Mutant[] = [
     in: "step",
     edits: [
       [
-        "-- guard: one pass",
-        "if v_lanes is not null then perform sluice.admit(v_lanes, null, null, null); v_lanes := null; end if; -- guard: one pass",
+        "one-pass",
+        "if v_lanes is not null then perform sluice.admit(v_lanes, null, null, null); v_lanes := null; end if;",
       ],
     ],
     seen: ["ERROR:  deadlock detected"],
@@ -185,7 +169,7 @@ const broken: readonly Mutant[] = [
     spec: "two-last-completers",
     permutation: "begin_1 done_1 done_2 commit_1 nodes check drain",
     in: "workflow_ended",
-    edits: [["order by r.id for no key update;", "order by r.id;"]],
+    edits: [["run-lock", ""]],
     seen: ["first |running|1 of 2 succeeded", "VIOLATION"],
   },
   {
@@ -193,7 +177,7 @@ const broken: readonly Mutant[] = [
     spec: "complete-against-cancel",
     permutation: "c_begin cancel done_1 c_commit nodes check drain",
     in: "workflow_ended",
-    edits: [["order by r.id for no key update;", "order by r.id;"]],
+    edits: [["run-lock", ""]],
     seen: ["VIOLATION"],
   },
 ];
@@ -205,7 +189,7 @@ const waiting: readonly Mutant[] = [
     spec: "cancel-and-claim",
     permutation: "begin cancel_1 claim rollback claim_more check drain",
     in: "step",
-    edits: [["for update skip locked", "for update"]],
+    edits: [["locked", ""]],
     seen: ["step claim: select claim(1, 5); <waiting ...>"],
   },
   {
@@ -213,7 +197,7 @@ const waiting: readonly Mutant[] = [
     spec: "cancel-and-claim",
     permutation: "w_begin claim cancel_1 w_commit cancel_again check drain",
     in: "cancel",
-    edits: [["for update skip locked", "for update"]],
+    edits: [["locked", ""]],
     seen: ["step cancel_1: select cancel(1); <waiting ...>"],
   },
   {
@@ -221,7 +205,7 @@ const waiting: readonly Mutant[] = [
     spec: "settle-and-reap",
     permutation: "dies r_begin reap done_1_2 r_commit check drain",
     in: "require_lease",
-    edits: [["if not exists", "if false and not exists"]],
+    edits: [["lease", "false and not"]],
     seen: ["step done_1_2: select complete(1, 1, 2); <waiting ...>"],
   },
   {
@@ -229,7 +213,7 @@ const waiting: readonly Mutant[] = [
     spec: "settle-and-reap",
     permutation: "w_begin done_1_2 dies reap w_commit reap_again check drain",
     in: "reap",
-    edits: [["for update of r skip locked", "for update of r"]],
+    edits: [["locked", ""]],
     seen: ["step reap: select reap(); <waiting ...>"],
   },
   {
@@ -237,7 +221,7 @@ const waiting: readonly Mutant[] = [
     spec: "two-keepers",
     permutation: "u_begin u_cancel due_1 u_rollback check drain",
     in: "due",
-    edits: [["for update skip locked", "for update"]],
+    edits: [["locked", ""]],
     seen: ["step due_1: select due(); <waiting ...>"],
   },
   {
@@ -245,7 +229,7 @@ const waiting: readonly Mutant[] = [
     spec: "two-keepers",
     permutation: "u_begin u_cancel shed_1 u_rollback check drain",
     in: "shed_holders",
-    edits: [["for update skip locked", "for update"]],
+    edits: [["locked", ""]],
     seen: ["step shed_1: select shed(); <waiting ...>"],
   },
   {
@@ -253,7 +237,7 @@ const waiting: readonly Mutant[] = [
     spec: "credit-beside-busy-counter",
     permutation: "begin claim_2 reuse_1 commit check claim_5 check drain",
     in: "lock_gates",
-    edits: [["for update skip locked", "for update"]],
+    edits: [["busy", ""]],
     seen: ["step reuse_1: select complete_and_claim(1, 5, 1); <waiting ...>"],
   },
   {
@@ -261,12 +245,7 @@ const waiting: readonly Mutant[] = [
     spec: "open-completion",
     permutation: "begin done_in_tx reuse_2 cancel_5 keep check commit claim check drain",
     in: "settle_in_transaction",
-    edits: [
-      [
-        "insert into sluice.dirty (lane, limit_id, freed) select l, 0, 1 from unnest(v.lanes) l;",
-        "perform sluice.admit(v.lanes, null, null, null);",
-      ],
-    ],
+    edits: [["notes", "perform sluice.admit(v.lanes, null, null, null)"]],
     seen: ["step reuse_2: select complete_and_claim(1, 5, 2); <waiting ...>"],
   },
 ];

@@ -31,11 +31,7 @@ export async function findTester(): Promise<Tester> {
 }
 
 /** What isolationtester prints for a specification, on a database of its own. */
-export async function play(
-  tester: Tester,
-  spec: string,
-  mutations: readonly Mutation[] = [],
-): Promise<string> {
+export async function play(tester: Tester, spec: string, mutations: readonly Mutation[] = []): Promise<string> {
   const database = await freshDatabase({ migrated: true });
   try {
     await prepare(database.url, mutations);

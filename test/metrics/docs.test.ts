@@ -2,23 +2,20 @@ import { readFileSync } from "node:fs";
 import { expect, test } from "vitest";
 import { catalogue, PREFIX, type Definition } from "../../src/metrics/catalogue.js";
 
-const textOf = (path: string): string =>
-  readFileSync(new URL(`../../${path}`, import.meta.url), "utf8");
+const textOf = (path: string): string => readFileSync(new URL(`../../${path}`, import.meta.url), "utf8");
 const page = textOf("docs/operate/metrics.md");
 const definitions = Object.entries(catalogue) as [string, Definition][];
 
 // As a row of a table: | `name` or `name{label}` | kind | ...
 const rows = new Map(
-  [...page.matchAll(/^\| `(sluice_\w+)(?:\{([\w, ]+)\})?` \| (\w+) \|/gm)].map(
-    ([, name, labels, kind]) => [name!, { labels: labels?.split(", ") ?? [], kind: kind! }],
-  ),
+  [...page.matchAll(/^\| `(sluice_\w+)(?:\{([\w, ]+)\})?` \| (\w+) \|/gm)].map(([, name, labels, kind]) => [
+    name!,
+    { labels: labels?.split(", ") ?? [], kind: kind! },
+  ]),
 );
 
 test("every metric of the code is on the page with its kind and labels, and every one of the page is in the code", () => {
-  const inCode = definitions.map(([name, { kind, labels = [] }]) => [
-    PREFIX + name,
-    { labels: [...labels], kind },
-  ]);
+  const inCode = definitions.map(([name, { kind, labels = [] }]) => [PREFIX + name, { labels: [...labels], kind }]);
   expect(Object.fromEntries(rows)).toEqual(Object.fromEntries(inCode));
 });
 

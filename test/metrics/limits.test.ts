@@ -12,9 +12,7 @@ async function counted(...workers: Worker[]): Promise<Counts> {
   const counts: Counts = {};
   for (const worker of workers)
     for (const [line, value] of parsed(await worker.metrics())) {
-      const found = /^sluice_concurrency_acquisition_total\{group="(.+)",result="(.+)"\}$/.exec(
-        line,
-      );
+      const found = /^sluice_concurrency_acquisition_total\{group="(.+)",result="(.+)"\}$/.exec(line);
       if (found === null) continue;
       const count = (counts[found[1]!] ??= [0, 0]);
       count[found[2] === "acquired" ? 0 : 1] += value;
@@ -62,9 +60,7 @@ describe("all but those that fit at once had to wait for a slot", () => {
   test("of a named limit that two types share", async () => {
     const s = await scene();
     const mail = limit("mail", { total: 4 });
-    const [one, two] = ["one", "two"].map((name) =>
-      task(name, { input: type<string>(), limits: [mail] }),
-    );
+    const [one, two] = ["one", "two"].map((name) => task(name, { input: type<string>(), limits: [mail] }));
     await s.sluice.enqueueMany(one!, twelve);
     await s.sluice.enqueueMany(two!, twelve);
     const finish = signal();
@@ -133,8 +129,7 @@ describe("all but those that fit at once had to wait for a slot", () => {
       input: type<string>(),
       limits: (input) => [input < "2" ? small : large],
     });
-    for (const input of ["a", "b", "c"])
-      await s.sluice.enqueue(job, input, { group: "vip", groupLimit: 2 });
+    for (const input of ["a", "b", "c"]) await s.sluice.enqueue(job, input, { group: "vip", groupLimit: 2 });
     // 0, 1, 10 and 11 are small.
     await s.sluice.enqueueMany(job, twelve);
     const worker = await drained(s, { tasks: 15, atOnce: 9 }, (work) => job.handle(work));
@@ -196,9 +191,7 @@ test("who waited at a limit that was raised had to wait, who came after it had n
 test("slots that came back and lay idle are free: who comes then does not wait, who came before did", async () => {
   const s = await scene();
   const [finish, mail] = [signal(), limit("mail", { total: 2 })];
-  const [done, waiting] = ["done", "waiting"].map((name) =>
-    task(name, { input: type<number>(), limits: [mail] }),
-  );
+  const [done, waiting] = ["done", "waiting"].map((name) => task(name, { input: type<number>(), limits: [mail] }));
   const first = await s.worker({ handlers: [done!.handle(() => finish.promise)] });
   await s.sluice.enqueueMany(done!, [1, 2]);
   await until("the limit to be full", () => first.status().inFlight === 2);

@@ -25,17 +25,13 @@ async function proxied(): Promise<{ s: Scene; proxy: Proxy; worker: Worker }> {
 async function counts(worker: Worker): Promise<(number | undefined)[]> {
   await until("the worker to be empty", () => worker.status().permitsInUse === 0);
   const values = parsed(await worker.metrics());
-  return ["completed", "unconfirmed", "refused"].map((of) =>
-    values.get(`sluice_worker_tasks_${of}_total`),
-  );
+  return ["completed", "unconfirmed", "refused"].map((of) => values.get(`sluice_worker_tasks_${of}_total`));
 }
 
 test("a completion whose reply is lost and that is refused when it is sent again is unconfirmed", async () => {
   const { s, proxy, worker } = await proxied();
   const handle = await s.sluice.enqueue(job, "plain");
-  const lost = proxy.loseReply(
-    (e) => e.statement === "sluice.step" && e.asked.includes(`{${handle.id}}`),
-  );
+  const lost = proxy.loseReply((e) => e.statement === "sluice.step" && e.asked.includes(`{${handle.id}}`));
   await worker.start();
   await lost;
   await until("it to be refused", () => worker.status().refused === 1);

@@ -60,8 +60,7 @@ test("alerts ask only for metrics that exist, and for labels and outcomes that t
   const rules = readFileSync(pathOf("docs/operate/alerts.yml"), "utf8");
   const asked = [...rules.matchAll(/\bsluice_(\w+)/g)].map(([, name]) => name!);
   const names = Object.keys(catalogue);
-  const known = (name: string): boolean =>
-    names.includes(name) || names.includes(name.replace(/_bucket$/, ""));
+  const known = (name: string): boolean => names.includes(name) || names.includes(name.replace(/_bucket$/, ""));
   expect(asked.length).toBeGreaterThan(8);
   expect(asked.filter((name) => !known(name))).toEqual([]);
 });

@@ -11,9 +11,6 @@ export function parsed(text: string): Map<string, number> {
 }
 
 /** One number of a scrape; the name without its prefix, with its labels if it has any. */
-export async function valueOf(
-  worker: { metrics(): Promise<string> },
-  name: string,
-): Promise<number | undefined> {
+export async function valueOf(worker: { metrics(): Promise<string> }, name: string): Promise<number | undefined> {
   return parsed(await worker.metrics()).get(`sluice_${name}`);
 }

@@ -10,11 +10,7 @@ import { scene, signal, until } from "../flow/scene.js";
 
 const TOKEN = "a-token-of-24-characters";
 
-async function serve(
-  options: MetricsOptions,
-  pages: Partial<Pages> = {},
-  patienceMs?: number,
-): Promise<string> {
+async function serve(options: MetricsOptions, pages: Partial<Pages> = {}, patienceMs?: number): Promise<string> {
   const all = {
     metrics: async () => "sluice_x 1\n",
     health: () => ({ state: "running" }),
@@ -43,11 +39,7 @@ test("metrics, health, live and ready are served, and nothing else", async () =>
 test("HEAD has the headers alone, and every other method is refused", async () => {
   const url = await serve({});
   const head = await fetch(`${url}/metrics`, { method: "HEAD" });
-  expect([head.status, head.headers.get("content-length"), await head.text()]).toEqual([
-    200,
-    "11",
-    "",
-  ]);
+  expect([head.status, head.headers.get("content-length"), await head.text()]).toEqual([200, "11", ""]);
   for (const method of ["POST", "PUT", "DELETE", "OPTIONS"]) {
     const refused = await fetch(`${url}/metrics`, { method });
     expect([refused.status, refused.headers.get("allow")]).toEqual([405, "GET, HEAD"]);
@@ -212,8 +204,5 @@ test("a worker whose heartbeat is old, or that has no lease, is not ready", asyn
   expect(reasons.join()).toMatch(/^(its last heartbeat is \d+ ms old|it has no lease)$/);
   await locker.query("rollback");
   locker.release();
-  await until(
-    "ready again",
-    async () => (await fetch(`${worker.metricsUrl}/ready`)).status === 200,
-  );
+  await until("ready again", async () => (await fetch(`${worker.metricsUrl}/ready`)).status === 200);
 });

@@ -18,8 +18,7 @@ function counts(groups: Groups): Record<string, number[]> {
   return all;
 }
 
-const named = (n: number): [number, string][] =>
-  Array.from({ length: n }, (_, i) => [i + 1, `g${i}`]);
+const named = (n: number): [number, string][] => Array.from({ length: n }, (_, i) => [i + 1, `g${i}`]);
 
 const definitions = Object.entries(catalogue) as [string, Definition][];
 
@@ -38,15 +37,13 @@ test("a value on a bound belongs to its bucket, and each bucket counts those bel
   const histogram = new Histogram([0.001, 0.01], 1_000);
   for (const ms of [0, 1, 1.5, 10, 11]) histogram.observe(ms);
   const samples = histogram.samples("x", { type: "a" });
-  expect(samples.map(({ metricName, labels, value }) => [metricName, labels["le"], value])).toEqual(
-    [
-      ["x_bucket", "0.001", 2],
-      ["x_bucket", "0.01", 4],
-      ["x_bucket", "+Inf", 5],
-      ["x_sum", undefined, 0.0235],
-      ["x_count", undefined, 5],
-    ],
-  );
+  expect(samples.map(({ metricName, labels, value }) => [metricName, labels["le"], value])).toEqual([
+    ["x_bucket", "0.001", 2],
+    ["x_bucket", "0.01", 4],
+    ["x_bucket", "+Inf", 5],
+    ["x_sum", undefined, 0.0235],
+    ["x_count", undefined, 5],
+  ]);
 });
 
 test("types and groups beyond the maximum are counted together", () => {
@@ -62,9 +59,7 @@ test("types and groups beyond the maximum are counted together", () => {
   const types = tally.ends().filter(({ labels }) => labels["outcome"] === "succeeded");
   expect(types).toHaveLength(LABEL_VALUES_MAX + 1);
   expect(types.at(-1)).toEqual({ labels: { type: "_other", outcome: "succeeded" }, value: 20 });
-  const groups = tally.groups
-    .acquisitions()
-    .filter(({ labels }) => labels["result"] === "acquired");
+  const groups = tally.groups.acquisitions().filter(({ labels }) => labels["result"] === "acquired");
   expect(groups.at(-1)).toEqual({ labels: { group: "_other", result: "acquired" }, value: 20 });
   expect(groups.reduce((sum, { value }) => sum + value, 0)).toBe(many);
 });

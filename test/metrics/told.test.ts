@@ -153,10 +153,10 @@ test("a task that had been in hand at three crashes tells its limits too", () =>
     await a.script(`delete from sluice.dirty; delete from sluice.wait;
       insert into sluice.lane values ((select lanes[1] from sluice.task), ${tenant}, 1, 1);
       insert into sluice.suspect select id, stream, 0, lanes, ${worker.id} from sluice.task`);
-    const [row] = await a.rows<{ passed: string }>(
-      "select passed from sluice.claim_suspect($1, 7, $2)",
-      [worker.id, id],
-    );
+    const [row] = await a.rows<{ passed: string }>("select passed from sluice.claim_suspect($1, 7, $2)", [
+      worker.id,
+      id,
+    ]);
     expect(new PassedReader().read(row!.passed)).toEqual({
       waitMs: -1,
       limits: [

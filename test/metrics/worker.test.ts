@@ -49,17 +49,14 @@ test("each way in which a run can end is counted, and completions only if the da
       }),
     ],
   });
-  for (const what of ["succeeds", "transacts", "snoozes", "fails", "cancels"])
-    await s.sluice.enqueue(job, what);
+  for (const what of ["succeeds", "transacts", "snoozes", "fails", "cancels"]) await s.sluice.enqueue(job, what);
   await s.sluice.enqueue(flaky, "fails once");
   await ended(s, 6);
   await until("all to be told", () => worker.status().permitsInUse === 0);
   const values = parsed(await worker.metrics());
   const count = (type: string, outcome: string): number | undefined =>
     values.get(`sluice_worker_tasks_ended_total{type="${type}",outcome="${outcome}"}`);
-  expect(["succeeded", "failed", "cancelled", "snoozed"].map((o) => count("job", o))).toEqual([
-    3, 1, 1, 1,
-  ]);
+  expect(["succeeded", "failed", "cancelled", "snoozed"].map((o) => count("job", o))).toEqual([3, 1, 1, 1]);
   expect(["succeeded", "retried", "failed"].map((o) => count("flaky", o))).toEqual([1, 1, 0]);
   expect(values.get("sluice_worker_tasks_completed_total")).toBe(4);
   expect(values.get("sluice_worker_tasks_unconfirmed_total")).toBe(0);
@@ -68,9 +65,7 @@ test("each way in which a run can end is counted, and completions only if the da
   expect(values.get("sluice_task_processing_latency_seconds_count")).toBe(4);
   expect(values.get("sluice_worker_tasks_acquired_total")).toBe(8);
   expect(values.get("sluice_worker_claim_size_sum")).toBe(8);
-  expect(values.get("sluice_worker_claims_total")).toBe(
-    values.get("sluice_worker_claim_size_count"),
-  );
+  expect(values.get("sluice_worker_claims_total")).toBe(values.get("sluice_worker_claim_size_count"));
   expect(values.get('sluice_db_connections_wait_seconds_count{pool="handlers"}')).toBe(1);
   expect(values.get('sluice_db_connections_wait_seconds_count{pool="api"}')).toBeGreaterThan(5);
 });
@@ -230,10 +225,7 @@ test("with metrics turned off nothing is counted, and ready still answers", asyn
   const worker = await s.worker({ handlers, metrics: { enabled: false, port: 0 } });
   expect(await worker.metrics()).toBe("");
   const page = await fetch(`${worker.metricsUrl}/metrics`);
-  expect([page.status, await page.json()]).toEqual([
-    404,
-    { error: "nothing is counted: metrics.enabled is false" },
-  ]);
+  expect([page.status, await page.json()]).toEqual([404, { error: "nothing is counted: metrics.enabled is false" }]);
   expect(await (await fetch(`${worker.metricsUrl}/ready`)).json()).toEqual({
     ready: true,
     reasons: [],

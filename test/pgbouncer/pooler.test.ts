@@ -123,10 +123,7 @@ describe.skipIf(!installed)("through PgBouncer in transaction mode", () => {
 
   test("named statements of two processes that meet on one connection: the same error", async () => {
     const url = (await pooler({ default_pool_size: 1 })).through(database.url);
-    const [one, two] = [
-      await connect(url, { listen: false }),
-      await connect(url, { listen: false }),
-    ];
+    const [one, two] = [await connect(url, { listen: false }), await connect(url, { listen: false })];
     await one.counts();
     expect(await codeOf(() => two.counts())).toBe("prepare_unsupported");
   });
@@ -140,9 +137,7 @@ describe.skipIf(!installed)("through PgBouncer in transaction mode", () => {
     await first.stop();
     expect(await codeOf(() => sluice.enqueue(echo, "meanwhile"))).toBe("database_unavailable");
     await pooler({ port: first.port });
-    const after = await until("enqueue to work again", () =>
-      sluice.enqueue(echo, "after").catch(() => null),
-    );
+    const after = await until("enqueue to work again", () => sluice.enqueue(echo, "after").catch(() => null));
     expect(await after.result({ timeoutMs: 20_000 })).toBe("after");
   });
 });

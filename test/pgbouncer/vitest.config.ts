@@ -10,12 +10,7 @@ const contract = ["client", "worker", "flow", "schedules", "examples"];
 // in, it says in its own words.
 const elsewhere = ["leaves no connection", "bear the name", "by the server's own word"];
 // About the bell, which does not ring here. Without it workers share by who happens to look first.
-const bell = [
-  "hardly ever polls",
-  "without a poll",
-  "wakes (a|one) sleeper",
-  "3 workers share evenly",
-];
+const bell = ["hardly ever polls", "without a poll", "wakes (a|one) sleeper", "3 workers share evenly"];
 const leftOut = process.env.SLUICE_TEST_POOLER === "poll" ? [...elsewhere, ...bell] : elsewhere;
 
 export default defineConfig({

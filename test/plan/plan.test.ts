@@ -114,9 +114,7 @@ describe("permits beyond what one process can have", () => {
     expect(capacity.perSecond).toBeGreaterThan(10);
     const formulas = Object.fromEntries(arithmetic.map(({ name, formula }) => [name, formula]));
     expect(formulas["processes"]).toContain("154,286 permits / 100,000 that one can have");
-    expect(formulas["each process"]).toContain(
-      "154,286 / 2, rounded up, at least 2, at most 100,000",
-    );
+    expect(formulas["each process"]).toContain("154,286 / 2, rounded up, at least 2, at most 100,000");
   });
 
   test("are never advised where the processes are given", () => {
@@ -156,10 +154,7 @@ describe("a setting that is given", () => {
     for (const [bottleneck, input] of [
       ["permits", { ...flood, ioShare: 1, given: { permits: 50, processes: 2 } }],
       ["cpu", { ...flood, ioShare: 0.5, given: { permits: 50, processes: 3 } }],
-      [
-        "claims",
-        { ...flood, ioShare: 1, batch: 1, given: { permits: 500, processes: 1, claimLoops: 3 } },
-      ],
+      ["claims", { ...flood, ioShare: 1, batch: 1, given: { permits: 500, processes: 1, claimLoops: 3 } }],
     ] as const) {
       const { capacity, setting, warnings } = planFor(input);
       expect(capacity.bottleneck).toBe(bottleneck);
@@ -230,10 +225,6 @@ test("the nearest preset is told with its differences", () => {
   expect(nearestPreset(setting, 4)).toMatchObject({
     name: "io",
     purpose: "20 tasks at once, however many wait: slow calls to others, not many short tasks",
-    differences: [
-      "permits 20 instead of 25",
-      "claim loops 5 instead of 1",
-      "connections 35 instead of 12",
-    ],
+    differences: ["permits 20 instead of 25", "claim loops 5 instead of 1", "connections 35 instead of 12"],
   });
 });

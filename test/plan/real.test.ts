@@ -1,11 +1,7 @@
 import { expect, test } from "vitest";
 import { sampledDurations } from "../../src/plan/durations.js";
 import { planDefaults } from "../../src/plan/input.js";
-import {
-  simulate,
-  type Simulation,
-  type SimulationInput,
-} from "../../src/plan/simulate/simulate.js";
+import { simulate, type Simulation, type SimulationInput } from "../../src/plan/simulate/simulate.js";
 import { observe, type Seen } from "./rig.js";
 
 const sleep = (ms: number) => () => new Promise<void>((resolve) => setTimeout(resolve, ms));
@@ -17,10 +13,7 @@ const spin = (ms: number) => () => {
 const FLOOD_PER_SECOND = 5_000;
 
 /** The same, simulated: with what tasks and steps really took on this machine. */
-function simulated(
-  seen: Seen,
-  options: Partial<SimulationInput> & { readonly permits: number },
-): Simulation {
+function simulated(seen: Seen, options: Partial<SimulationInput> & { readonly permits: number }): Simulation {
   const durations = sampledDurations(seen.durationsMs);
   return simulate({
     ratePerSecond: FLOOD_PER_SECOND,

@@ -25,9 +25,7 @@ test.each([
   const parse = (): number[] => parseSamples("s.txt", `1\n2\n${line}\n4\n`);
   expect(parse).toThrow(/^s\.txt, line 3, must be a duration in ms/);
   expect(parse).toThrow(shown);
-  expect(parse).toThrow(
-    expect.objectContaining({ code: "invalid_option", details: { file: "s.txt", line: 3 } }),
-  );
+  expect(parse).toThrow(expect.objectContaining({ code: "invalid_option", details: { file: "s.txt", line: 3 } }));
 });
 
 test("a file without durations, or with too many, is an error", () => {
@@ -54,9 +52,8 @@ test.each([
   expect(parseRate("--rate", text)).toBeCloseTo(perSecond);
 });
 
-test.each(["", "0", "-1", "1e9", "200 /s", "200/d", "many", "2000000"])(
-  "a rate of %j is refused",
-  (text) => expect(() => parseRate("--rate", text)).toThrow(/^--rate must be a number/),
+test.each(["", "0", "-1", "1e9", "200 /s", "200/d", "many", "2000000"])("a rate of %j is refused", (text) =>
+  expect(() => parseRate("--rate", text)).toThrow(/^--rate must be a number/),
 );
 
 test.each([

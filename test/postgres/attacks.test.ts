@@ -7,6 +7,7 @@ import {
   noLease,
   otherIsolation,
   replyIsLost,
+  survivedBesideSettle,
   sameIdTwice,
   suspectOfOneGate,
 } from "./schedules/fence.js";
@@ -29,12 +30,7 @@ import {
   twoClaimsOfOneGate,
 } from "./schedules/numbers.js";
 import { enqueueStaysOpen, newSetStaysOpen, serializableKeys } from "./schedules/open.js";
-import {
-  betterElsewhere,
-  betterElsewhereOnReuse,
-  nobodyForTheBetter,
-  turnsByAge,
-} from "./schedules/rivals.js";
+import { betterElsewhere, betterElsewhereOnReuse, nobodyForTheBetter, turnsByAge } from "./schedules/rivals.js";
 import { observe, wanted, type Schedule } from "./schedules/schedule.js";
 import {
   cancelBesideHandOver,
@@ -56,8 +52,7 @@ async function holds(...schedules: Schedule[]): Promise<void> {
   for (const s of schedules) expect(await observe(s)).toEqual(wanted(s));
 }
 
-test("attack 1: a waiter locked by a transaction that aborts is not forgotten", () =>
-  holds(cancelOfWaiterAborts));
+test("attack 1: a waiter locked by a transaction that aborts is not forgotten", () => holds(cancelOfWaiterAborts));
 
 test("attack 1: a completion that aborts, or is cut off, loses no slot and no waiter", () =>
   holds(completionAborts("rollback"), completionAborts("cut")));
@@ -70,8 +65,10 @@ test("attack 3: another isolation level is refused", () =>
 
 test("attack 4: a step admits in one ascending pass", () => holds(crossedLanes));
 
-test("attack 5: what was claimed in a lost reply comes back while its worker goes on", () =>
-  holds(replyIsLost));
+test("attack 5: what was claimed in a lost reply comes back while its worker goes on", () => holds(replyIsLost));
+
+test("attack 5: what a worker survived with is left to the settle that has it in hand", () =>
+  holds(survivedBesideSettle));
 
 test("attack 6: bad lanes are refused at the door", () => holds(badLanes));
 
@@ -91,14 +88,11 @@ test("attack 7: a lane that is reborn knows the number in force", () => holds(re
 test("attack 8: a locked head of an order key is not jumped", () =>
   holds(headIsLocked("rollback"), headIsLocked("commit")));
 
-test("attack 9: a completion in a user's transaction holds no lane", () =>
-  holds(completionStaysOpen));
+test("attack 9: a completion in a user's transaction holds no lane", () => holds(completionStaysOpen));
 
-test("attack 10: an unregistered or expired worker can neither claim nor settle", () =>
-  holds(noLease));
+test("attack 10: an unregistered or expired worker can neither claim nor settle", () => holds(noLease));
 
-test("attack 10: an attempt counter at its end fails its task and no claim", () =>
-  holds(attemptsAtTheirEnd));
+test("attack 10: an attempt counter at its end fails its task and no claim", () => holds(attemptsAtTheirEnd));
 
 test("attack 11: a slot goes to the better task of a stream that another worker serves", () =>
   holds(betterElsewhere, betterElsewhereOnReuse, turnsByAge));
@@ -117,8 +111,7 @@ test("attack 12: a limit added beside a completion that rolls back counts that t
 test("attack 12: a limit added beside a completion does not take the task from its worker", () =>
   holds(completionBesideNewLimit));
 
-test("a suspect that passes its type's own limit holds one slot of it", () =>
-  holds(suspectOfOneGate));
+test("a suspect that passes its type's own limit holds one slot of it", () => holds(suspectOfOneGate));
 
 test("attack 12: a gate row that is missing does not mean never", () => holds(missingGate));
 
@@ -131,19 +124,15 @@ test("the lane lock: two hand-overs at once never exceed the capacity", () => ho
 test("a lane that vanishes under a step is looked at again", () =>
   holds(laneVanishes("order"), laneVanishes("perKey")));
 
-test("a completion that is never committed does not keep its task", () =>
-  holds(completionIsNotCommitted));
+test("a completion that is never committed does not keep its task", () => holds(completionIsNotCommitted));
 
-test("the lock of an order key: two looks at once start one task", () =>
-  holds(twoLooksAtAnOrderKey));
+test("the lock of an order key: two looks at once start one task", () => holds(twoLooksAtAnOrderKey));
 
 test("a task passes two limits of one level", () => holds(twoLimitsOfOneLevel));
 
-test("a task of a type that nobody serves keeps its place in its order key", () =>
-  holds(unservedKeepsOrder));
+test("a task of a type that nobody serves keeps its place in its order key", () => holds(unservedKeepsOrder));
 
-test("a cancel beside a hand-over neither waits nor loses the task", () =>
-  holds(cancelBesideHandOver));
+test("a cancel beside a hand-over neither waits nor loses the task", () => holds(cancelBesideHandOver));
 
 test("a busy counter is not waited for by who has something to settle", () => holds(busyCounter));
 
@@ -168,8 +157,6 @@ test("a task that comes back after its limit was lowered does not start above it
 
 test("an enqueue left open in a transaction blocks nobody", () => holds(enqueueStaysOpen));
 
-test("a new set of totals in an open transaction blocks nobody who needs it", () =>
-  holds(newSetStaysOpen));
+test("a new set of totals in an open transaction blocks nobody who needs it", () => holds(newSetStaysOpen));
 
-test("serializable transactions with new idempotency keys do not conflict", () =>
-  holds(serializableKeys));
+test("serializable transactions with new idempotency keys do not conflict", () => holds(serializableKeys));

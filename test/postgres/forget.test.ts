@@ -59,9 +59,7 @@ test("limits of the code, of an operator, of a schedule and with keys are not fo
   );
   await a.value("select sluice.declare_limit('keyed', null, 1, p_transient => true)");
   await a.limit("declared", { total: 1 });
-  const used = await a.value<number>(
-    "select sluice.declare_limit('used', 1, null, p_transient => true)",
-  );
+  const used = await a.value<number>("select sluice.declare_limit('used', 1, null, p_transient => true)");
   await a.type("u", { limits: [used] });
   for (let i = 0; i < 3; i++) expect(await forget(a)).toBe(0);
 });
@@ -72,9 +70,7 @@ test("a group that is being forgotten is made anew by a declaration that waits f
   const { group } = await unusedGroup(keeper);
   await keeper.begin();
   expect(await forget(keeper)).toBe(1);
-  const again = user.value<number>(
-    "select sluice.declare_limit('group', 1, null, p_transient => true)",
-  );
+  const again = user.value<number>("select sluice.declare_limit('group', 1, null, p_transient => true)");
   expect(await scene.blocked(again)).toBe(true);
   await keeper.commit();
   expect(await again).toBeGreaterThan(group);
@@ -103,7 +99,6 @@ test("an open transaction that uses a group makes the keeper wait for nothing", 
 test("limits are walked in pieces, from where the last one ended", async () => {
   const [a] = await (await open()).sessions(1);
   for (let i = 0; i < 5; i++) await a.limit(`l${i}`, { total: 1 });
-  const after = (from: number): Promise<number> =>
-    a.value("select after from sluice.forget_limits($1, 2, 0)", [from]);
+  const after = (from: number): Promise<number> => a.value("select after from sluice.forget_limits($1, 2, 0)", [from]);
   expect([await after(0), await after(2), await after(4)]).toEqual([2, 4, 0]);
 });

@@ -112,12 +112,7 @@ const specs: readonly Spec[] = [
     what: "completions in users' transactions, one of which aborts, a cancel, a claim",
     number: 2,
     tasks: 5,
-    parties: [
-      [completeAsUser(0), commit],
-      [completeAsUser(1), rollback],
-      [cancel(3), commit],
-      [claim],
-    ],
+    parties: [[completeAsUser(0), commit], [completeAsUser(1), rollback], [cancel(3), commit], [claim]],
     most: 2,
   },
 ];
@@ -164,13 +159,13 @@ const mistakes: ({ what: string; spec: number } & Mutation)[] = [
     what: "a waiter that is locked is forgotten",
     spec: 1,
     in: "admit_order",
-    edits: [["if v_stuck is not null then", "if false then"]],
+    edits: [["stuck", "false"]],
   },
   {
     what: "a lane is not locked while its slots are handed on",
     spec: 2,
     in: "admit",
-    edits: [["order by id for update", "order by id"]],
+    edits: [["lane-lock", ""]],
   },
 ];
 
@@ -209,8 +204,7 @@ async function play(
   const waiting = new Map<number, Promise<unknown>>();
   const left = [...order];
   while (left.length > 0) {
-    for (const [party, work] of waiting)
-      if (!(await scene.blocked(work, sessions[party]))) waiting.delete(party);
+    for (const [party, work] of waiting) if (!(await scene.blocked(work, sessions[party]))) waiting.delete(party);
     const at = left.findIndex((party) => !waiting.has(party));
     if (at < 0) {
       await Promise.race(waiting.values());
@@ -243,7 +237,5 @@ async function finish(scene: Scene, a: Session, spec: Spec, stage: Stage): Promi
     }
   }
   expect(await scene.violations()).toEqual([]);
-  expect(
-    await a.value("select (select count(*) from sluice.task) - (select count(*) from sluice.done)"),
-  ).toBe("0");
+  expect(await a.value("select (select count(*) from sluice.task) - (select count(*) from sluice.done)")).toBe("0");
 }

@@ -1,11 +1,5 @@
 import { expect, test } from "vitest";
-import {
-  besideThePulse,
-  freedForIt,
-  neverBothFree,
-  oldestSet,
-  suspectAtABusyTotal,
-} from "./schedules/kept.js";
+import { besideThePulse, freedForIt, neverBothFree, oldestSet, suspectAtABusyTotal } from "./schedules/kept.js";
 import { observe, wanted } from "./schedules/schedule.js";
 
 test("a freed slot is kept for the task that is first at all its totals", async () => {

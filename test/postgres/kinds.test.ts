@@ -53,23 +53,19 @@ test("tasks that waited before their stream had many groups are claimed", async 
   expect(await observe(lateFlag)).toEqual(wanted(lateFlag));
 });
 
-test("a note of a slot is not used up while what it wakes is in another claim's hand", () =>
-  holds(kindInHand));
+test("a note of a slot is not used up while what it wakes is in another claim's hand", () => holds(kindInHand));
 
 test("a slot whose return was noted for another stream alone is found", () => holds(laterUse));
 
 test("a kind keeps its note while another claim deletes an older one", () => holds(rowsOfOneKind));
 
-test("the slot of a total that many groups share goes to the best task of all groups", () =>
-  holds(bestOfAll));
+test("the slot of a total that many groups share goes to the best task of all groups", () => holds(bestOfAll));
 
 test("a step uses the slot of a shared total that it has freed itself", () => holds(ownSharedSlot));
 
-test("a slot that is kept for a task of one of many groups is found by it", () =>
-  holds(keptShared));
+test("a slot that is kept for a task of one of many groups is found by it", () => holds(keptShared));
 
-test("of a hundred groups at a shared total the one that can run is found by one claim", () =>
-  holds(oneOfMany));
+test("of a hundred groups at a shared total the one that can run is found by one claim", () => holds(oneOfMany));
 
 test("groups that are full for long leave no notes behind", () => holds(noGrowth));
 

@@ -1,11 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { idsOf, refusal, Scene, type Held, type Session, type TestWorker } from "../support/sql.js";
-import {
-  changedForManyKeys,
-  loweredOneOfTwo,
-  loweredPerKey,
-  raisedWithWaiters,
-} from "./schedules/numbers.js";
+import { changedForManyKeys, loweredOneOfTwo, loweredPerKey, raisedWithWaiters } from "./schedules/numbers.js";
 import { observe, wanted } from "./schedules/schedule.js";
 
 const UNLIMITED = 2_147_483_647;
@@ -240,18 +235,12 @@ test("a keeper finds the holders of a lane above its number without reading the 
     const held = await a.claim(worker, 3);
     await a.setLimit("mail", { perKey: 1 });
     let shed = 0;
-    const reads = await touched(
-      a,
-      "ready",
-      async () => (shed = await a.value("select shed from sluice.shed()")),
-    );
+    const reads = await touched(a, "ready", async () => (shed = await a.value("select shed from sluice.shed()")));
     expect(shed).toBe(2);
     expect(reads.read).toBeLessThan(50);
     // Those that run keep the lane above its number: nothing more is to be found.
     await a.keep();
-    expect(
-      (await touched(a, "ready", () => a.value("select shed from sluice.shed()"))).read,
-    ).toBeLessThan(50);
+    expect((await touched(a, "ready", () => a.value("select shed from sluice.shed()"))).read).toBeLessThan(50);
     expect(held).toHaveLength(3);
   }));
 
@@ -307,9 +296,7 @@ test("a task that goes back from a limit gives up what it holds behind it, and k
 
 describe("whose number counts:", () => {
   const numberOf = (a: Session): Promise<number> =>
-    a.value(
-      "select cap from sluice.gate where id = (select id from sluice.limits where name = 'mail')",
-    );
+    a.value("select cap from sluice.gate where id = (select id from sluice.limits where name = 'mail')");
 
   test("the first declaration, until one is synced; the operator's, through every deploy", () =>
     on(async (a) => {

@@ -27,8 +27,7 @@ async function listening() {
     await listener.close();
     await db.close();
   });
-  const notify = (payload: string): Promise<unknown> =>
-    client.query("select pg_notify('sluice', $1)", [payload]);
+  const notify = (payload: string): Promise<unknown> => client.query("select pg_notify('sluice', $1)", [payload]);
   return { listener, client, notify };
 }
 

@@ -23,9 +23,7 @@ beforeAll(async () => {
     prepare: true,
     apiConnections: 1,
   });
-  await client.query(
-    "select sluice.declare_contract('t', 'default', 0, 1, false, null, false, null, 1)",
-  );
+  await client.query("select sluice.declare_contract('t', 'default', 0, 1, false, null, false, null, 1)");
   await client.query("select sluice.declare_limit('keyed', null, 5)");
   await client.query("update sluice.stream set laned = true");
 }, 60_000);
@@ -71,8 +69,7 @@ const STATEMENTS = {
   "the kinds that cannot run": "select * from sluice.closed_kinds()",
   "slots that are kept": "select sluice.keep_slots()",
   "what the keeper does for lanes": "select sluice.keep_lanes(500)",
-  "a piece of the keeper's look for unused groups":
-    "select * from sluice.forget_limits(0, 100, 3600000)",
+  "a piece of the keeper's look for unused groups": "select * from sluice.forget_limits(0, 100, 3600000)",
 } as const;
 
 test("what reads limits costs no more beside 60,000 groups than beside 10,000", async () => {

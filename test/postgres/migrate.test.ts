@@ -37,9 +37,7 @@ async function makeDiffer(name: string, edit: (text: string) => string): Promise
   const other = edit(original);
   expect(other).not.toBe(original);
   await client.query(other);
-  await client.query("update sluice.installed set digest = 'of another text' where name = $1", [
-    name,
-  ]);
+  await client.query("update sluice.installed set digest = 'of another text' where name = $1", [name]);
   return original;
 }
 
@@ -66,14 +64,10 @@ test("an older library leaves the functions of a newer one alone", async () => {
 });
 
 test("functions that run as the owner still do after they were replaced", async () => {
-  await client.query(
-    "alter function sluice.ring(int[], int) security definer set search_path = pg_catalog, pg_temp",
-  );
+  await client.query("alter function sluice.ring(int[], int) security definer set search_path = pg_catalog, pg_temp");
   await client.query("update sluice.installed set digest = '' where name = 'ring'");
   await migrate(client);
-  const { rows } = await client.query(
-    "select prosecdef, proconfig from pg_proc where oid = 'sluice.ring'::regproc",
-  );
+  const { rows } = await client.query("select prosecdef, proconfig from pg_proc where oid = 'sluice.ring'::regproc");
   expect(rows).toEqual([{ prosecdef: true, proconfig: ["search_path=pg_catalog, pg_temp"] }]);
 });
 
@@ -86,9 +80,7 @@ describe("a function that the library no longer has", () => {
   const exists = (): Promise<boolean> => one("select to_regproc('sluice.retired') is not null");
 
   test("stays while a library that calls it may work on the schema", async () => {
-    await client.query("update sluice.compatibility set compatible_from = $1", [
-      SCHEMA_VERSION - 1,
-    ]);
+    await client.query("update sluice.compatibility set compatible_from = $1", [SCHEMA_VERSION - 1]);
     await migrate(client);
     expect(await exists()).toBe(true);
     const since = "select gone_since from sluice.installed where name = 'retired'";
@@ -165,9 +157,7 @@ test("a migration that was applied with another text is refused", async () => {
 });
 
 test("a second function of one name is refused, and nothing is changed", async () => {
-  await client.query(
-    "create function sluice.refuse(p_other text) returns void language sql as 'select'",
-  );
+  await client.query("create function sluice.refuse(p_other text) returns void language sql as 'select'");
   await makeDiffer("ring", refusing);
   await client.query("update sluice.installed set digest = '' where name = 'refuse'");
   await expect(migrate(client)).rejects.toMatchObject({
@@ -207,9 +197,7 @@ test("a migration lets go of what it has locked, and tries again, while another 
 
 test("every file holds what its name says, and every name is there once", async () => {
   const { routines } = await schemaFiles();
-  const wrong = routines.filter(
-    ({ name, kind, sql }) => !sql.includes(`create or replace ${kind} sluice.${name}`),
-  );
+  const wrong = routines.filter(({ name, kind, sql }) => !sql.includes(`create or replace ${kind} sluice.${name}`));
   expect(wrong.map(({ name }) => name)).toEqual([]);
   expect(new Set(routines.map(({ name }) => name)).size).toBe(routines.length);
 });

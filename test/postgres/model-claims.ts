@@ -11,12 +11,7 @@ export interface Totals {
  * The ids of what a claim takes: the best that fit. Where tasks pass several totals at once and some are
  * full, the store may leave room unused until its next claim, or use it for another kind: right too.
  */
-export function claimed(
-  totals: Totals,
-  ready: readonly Task[],
-  n: number,
-  got: readonly number[],
-): readonly number[] {
+export function claimed(totals: Totals, ready: readonly Task[], n: number, got: readonly number[]): readonly number[] {
   const best = bestOf(totals, ready, n);
   const plain = ready.every((t) => totals.gatesOf(t).length <= 1);
   const roomy = best.every((t, i) => t === ready[i]) && best.length === Math.min(n, ready.length);
@@ -34,18 +29,11 @@ function bestOf(totals: Totals, ready: readonly Task[], n: number): Task[] {
 /** Whether these may start at once, as far as the totals of one of them say. */
 function fits({ running, gatesOf, number }: Totals, taken: readonly Task[], t: Task): boolean {
   const all = [...running, ...taken];
-  return gatesOf(t).every(
-    (gate) => all.filter((x) => gatesOf(x).includes(gate)).length <= number(gate),
-  );
+  return gatesOf(t).every((gate) => all.filter((x) => gatesOf(x).includes(gate)).length <= number(gate));
 }
 
 /** Within the totals, the first of each kind before the second, and not nothing where something fits. */
-function admissible(
-  totals: Totals,
-  ready: readonly Task[],
-  some: boolean,
-  got: readonly number[],
-): boolean {
+function admissible(totals: Totals, ready: readonly Task[], some: boolean, got: readonly number[]): boolean {
   const taken = ready.filter((t) => got.includes(t.id));
   if (taken.length !== got.length || (some && got.length === 0)) return false;
   const kind = (t: Task): string => `${t.stream} ${t.totals.join("+")}`;

@@ -36,14 +36,8 @@ export async function step(
 }
 
 /** Of what a claim has taken explain had said that nothing holds it; and whoever it says that of is taken, if there is room. */
-function toldRight(
-  model: Model,
-  told: Awaited<ReturnType<Store["explain"]>>,
-  got: readonly number[],
-  n: number,
-): void {
-  for (const id of got)
-    expect(told.get(id), `task ${id} was taken`).toMatchObject([{ kind: "next" }]);
+function toldRight(model: Model, told: Awaited<ReturnType<Store["explain"]>>, got: readonly number[], n: number): void {
+  for (const id of got) expect(told.get(id), `task ${id} was taken`).toMatchObject([{ kind: "next" }]);
   // Where tasks pass several totals, a claim may leave room unused: see model-claims.
   const ready = model.tasks.filter((t) => t.state === "ready" || got.includes(t.id));
   const exact = got.length < n && ready.every((t) => model.gates(t).length <= 1);
@@ -54,9 +48,7 @@ function toldRight(
     // with this claim, or before whom others do, may find its slots gone.
     const moved = t.state === "scheduled" || t.state === "parked";
     const joins = (x: Task): boolean => x.order !== null && x.tenant !== null;
-    const before = model.tasks.some(
-      (x) => x.tenant === t.tenant && joins(x) && (told.has(x.id) || got.includes(x.id)),
-    );
+    const before = model.tasks.some((x) => x.tenant === t.tenant && joins(x) && (told.has(x.id) || got.includes(x.id)));
     const stands = !moved && !model.full(t) && !before;
     if (exact && stands && !got.includes(id))
       expect(reasons, `task ${id} was left`).not.toEqual([{ kind: "next", before: 0 }]);
@@ -108,31 +100,25 @@ const settles = fc
     fc.constantFrom(false, false, true),
   )
   .map(([kind, i, later, stopped]): Command =>
-    named(
-      `${stopped ? "cancel, then " : ""}settle ${kind} ${i}${later ? " later" : ""}`,
-      async (model, store) => {
-        if (model.running().length === 0) await step(model, store, 3);
-        const t = one(model.running(), i);
-        if (t === undefined) return;
-        if (stopped) await store.cancel(t);
-        if (stopped) model.cancel(t);
-        await store.settle(t, kind, later);
-        model.settle(t, kind, later);
-        if (kind === "release") model.keep();
-      },
-    ),
+    named(`${stopped ? "cancel, then " : ""}settle ${kind} ${i}${later ? " later" : ""}`, async (model, store) => {
+      if (model.running().length === 0) await step(model, store, 3);
+      const t = one(model.running(), i);
+      if (t === undefined) return;
+      if (stopped) await store.cancel(t);
+      if (stopped) model.cancel(t);
+      await store.settle(t, kind, later);
+      model.settle(t, kind, later);
+      if (kind === "release") model.keep();
+    }),
   );
 
 const transactions = fc.tuple(at, fc.boolean()).map(([i, commits]): Command =>
-  named(
-    `complete ${i} in a transaction that ${commits ? "commits" : "rolls back"}`,
-    async (model, store) => {
-      const t = one(model.running(), i);
-      if (t === undefined) return;
-      await store.complete(t, commits);
-      if (commits) model.commit(t);
-    },
-  ),
+  named(`complete ${i} in a transaction that ${commits ? "commits" : "rolls back"}`, async (model, store) => {
+    const t = one(model.running(), i);
+    if (t === undefined) return;
+    await store.complete(t, commits);
+    if (commits) model.commit(t);
+  }),
 );
 
 const lostReply = fc.integer({ min: 1, max: 4 }).map((n): Command =>
@@ -156,10 +142,7 @@ const operations = fc
   );
 
 const sets = fc
-  .tuple(
-    fc.constantFrom<Limit[]>("tenant", "mail", "bulk", "bounded"),
-    fc.constantFrom(null, 0, 1, 2, 3, 4),
-  )
+  .tuple(fc.constantFrom<Limit[]>("tenant", "mail", "bulk", "bounded"), fc.constantFrom(null, 0, 1, 2, 3, 4))
   .map(([limit, n]): Command =>
     named(`set ${limit} ${n}`, async (model, store) => {
       await store.set(limit, n);
@@ -168,13 +151,10 @@ const sets = fc
   );
 
 const deploys = fc.constantFrom(null, 1, 2).map((n): Command =>
-  named(
-    `a deploy gives the free type ${n === null ? "no limit" : `a limit of ${n}`}`,
-    async (model, store) => {
-      await store.declare("free", n);
-      model.declare("free", n);
-    },
-  ),
+  named(`a deploy gives the free type ${n === null ? "no limit" : `a limit of ${n}`}`, async (model, store) => {
+    await store.declare("free", n);
+    model.declare("free", n);
+  }),
 );
 
 const fills = fc.integer({ min: 1, max: 3 }).map((n): Command =>
@@ -191,14 +171,12 @@ const dues = fc.boolean().map((hour): Command =>
   }),
 );
 
-const ticks = fc
-  .constantFrom("new" as const, "new" as const, "again" as const, "stale" as const)
-  .map((how): Command =>
-    named(`a tick: ${how}`, async (model, store) => {
-      await store.tick(how);
-      model.tick(how);
-    }),
-  );
+const ticks = fc.constantFrom("new" as const, "new" as const, "again" as const, "stale" as const).map((how): Command =>
+  named(`a tick: ${how}`, async (model, store) => {
+    await store.tick(how);
+    model.tick(how);
+  }),
+);
 
 /** The worker dies with what it has and could get, so many times. */
 async function crash(model: Model, store: Store, times: number): Promise<void> {
@@ -211,9 +189,7 @@ async function crash(model: Model, store: Store, times: number): Promise<void> {
 
 const crashes = fc
   .constantFrom(1, 1, 2, 3)
-  .map((times): Command =>
-    named(`crash ${times} times`, (model, store) => crash(model, store, times)),
-  );
+  .map((times): Command => named(`crash ${times} times`, (model, store) => crash(model, store, times)));
 
 /** Who was in hand at three crashes is claimed alone, by a worker that empties itself for it. */
 const suspects = fc.boolean().map((dies): Command =>

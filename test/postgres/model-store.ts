@@ -1,14 +1,6 @@
 import type pg from "pg";
 import { CLEAR } from "../support/sql.js";
-import {
-  DECLARED,
-  TICK,
-  type Kind,
-  type Limit,
-  type Place,
-  type Stream,
-  type Task,
-} from "./model-terms.js";
+import { DECLARED, TICK, type Kind, type Limit, type Place, type Stream, type Task } from "./model-terms.js";
 
 const LETTER = { retry: "r", fail: "f", cancel: "c", snooze: "z", release: "b" } as const;
 const STREAM = { bounded: 1, free: 2 } as const;
@@ -93,10 +85,7 @@ export class Store {
 
   async settle(t: Task, kind: Kind, later: boolean): Promise<void> {
     const values = [this.#worker, [t.id], [this.#token.get(t.id)], [LETTER[kind]]];
-    await this.#rows("select sluice.settle($1, $2, $3, $4, $5, null)", [
-      ...values,
-      [later ? 3_600_000 : 0],
-    ]);
+    await this.#rows("select sluice.settle($1, $2, $3, $4, $5, null)", [...values, [later ? 3_600_000 : 0]]);
     if (kind === "release") await this.keep();
   }
 
@@ -128,8 +117,7 @@ export class Store {
   }
 
   async due(hour: boolean): Promise<void> {
-    if (hour)
-      await this.#rows("update sluice.scheduled set run_at = run_at - interval '61 minutes'");
+    if (hour) await this.#rows("update sluice.scheduled set run_at = run_at - interval '61 minutes'");
     await this.#rows("select sluice.due(1000)");
   }
 
@@ -162,16 +150,10 @@ export class Store {
 
   /** Claims a suspect if one is kept for us. */
   async suspect(): Promise<number | null> {
-    const [[kept] = []] = await this.#rows("select suspect from sluice.beat($1, 100, 0, false)", [
-      this.#worker,
-    ]);
+    const [[kept] = []] = await this.#rows("select suspect from sluice.beat($1, 100, 0, false)", [this.#worker]);
     if (kept === null) return null;
     const token = String(this.#tokens++);
-    const found = await this.#rows("select id from sluice.claim_suspect($1, $2, $3)", [
-      this.#worker,
-      token,
-      kept,
-    ]);
+    const found = await this.#rows("select id from sluice.claim_suspect($1, $2, $3)", [this.#worker, token, kept]);
     const id = found[0] === undefined ? null : Number(found[0][0]);
     if (id !== null) this.#token.set(id, token);
     return id;
@@ -217,17 +199,15 @@ export class Store {
   }
 
   async #declare(stream: Stream, number: number | null): Promise<void> {
-    await this.#rows(
-      "select sluice.declare_contract($1, 'default', 0, 25, false, null, false, '{1,2,3}', $2, true)",
-      [stream, number],
-    );
+    await this.#rows("select sluice.declare_contract($1, 'default', 0, 25, false, null, false, '{1,2,3}', $2, true)", [
+      stream,
+      number,
+    ]);
   }
 
   async #register(): Promise<void> {
     const streams = this.#streams.map((stream) => STREAM[stream]);
-    const [[id] = []] = await this.#rows("select sluice.register('w', $1, 3600000, 100)", [
-      streams,
-    ]);
+    const [[id] = []] = await this.#rows("select sluice.register('w', $1, 3600000, 100)", [streams]);
     this.#worker = id as string;
   }
 

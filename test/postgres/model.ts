@@ -196,8 +196,7 @@ export class Model {
 
   /** A number given with a group counts only where nobody has set one. */
   fill(number: number): void {
-    if (this.#declared.bulk === Infinity && !this.#override.has("bulk"))
-      this.#declared.bulk = number;
+    if (this.#declared.bulk === Infinity && !this.#override.has("bulk")) this.#declared.bulk = number;
   }
 
   /** The queue is paused, or goes on. */
@@ -234,8 +233,7 @@ export class Model {
       if (!this.#served.includes(stream)) this.#unserved.add(stream);
       if (this.#isClosed(stream, [])) this.#stuck.add(`${stream} 0`);
       for (const totals of [["mail"], ["bulk"], ["mail", "bulk"]] as const)
-        if (totals.some((total) => this.number(total) === 0))
-          this.#stuck.add(`${stream} ${totals.join("+")}`);
+        if (totals.some((total) => this.number(total) === 0)) this.#stuck.add(`${stream} ${totals.join("+")}`);
     }
     for (const t of this.tasks)
       if (t.state === "ready" && t.tenant !== null && this.#isClosed(t.stream, t.totals))
@@ -245,12 +243,10 @@ export class Model {
   #unpark(): void {
     for (const kind of this.#stuck) {
       const [stream, totals] = kind.split(" ") as [Stream, string];
-      if (this.#isOpen(stream, totals === "0" ? [] : (totals.split("+") as Total[])))
-        this.#stuck.delete(kind);
+      if (this.#isOpen(stream, totals === "0" ? [] : (totals.split("+") as Total[]))) this.#stuck.delete(kind);
     }
     for (const stream of this.#served) this.#unserved.delete(stream);
-    for (const t of this.tasks)
-      if (t.state === "parked" && this.#isServed(t) && !this.#isStuck(t)) this.#stand(t);
+    for (const t of this.tasks) if (t.state === "parked" && this.#isServed(t) && !this.#isStuck(t)) this.#stand(t);
   }
 
   /** Not served, paused, or at a number of 0. */
@@ -263,8 +259,7 @@ export class Model {
   #isOpen(stream: Stream, totals: readonly Total[]): boolean {
     const { running, gatesOf, number } = this.#totals;
     const counted = [...running, ...this.#settling];
-    const full = (gate: Limit): boolean =>
-      counted.filter((x) => gatesOf(x).includes(gate)).length >= number(gate);
+    const full = (gate: Limit): boolean => counted.filter((x) => gatesOf(x).includes(gate)).length >= number(gate);
     const gates = this.#declared[stream] === Infinity ? totals : [...totals, stream];
     return !this.paused && this.#served.includes(stream) && !gates.some(full);
   }
@@ -354,9 +349,7 @@ export class Model {
     for (const lane of freed) this.#used.set(lane, this.#used.get(lane)! - 1);
     const touched = new Set([...freed, ...joined]);
     for (const level of ["1", "2"]) {
-      const moved = [...touched]
-        .filter((l) => l.startsWith(level))
-        .flatMap((lane) => this.#handOver(lane));
+      const moved = [...touched].filter((l) => l.startsWith(level)).flatMap((lane) => this.#handOver(lane));
       for (const t of moved.toSorted((a, b) => a.id - b.id)) {
         const next = t.lanes[t.held];
         // Keys take turns: it comes after all that is there, before all that is enqueued later.
@@ -372,9 +365,7 @@ export class Model {
     const room = Math.max(0, this.#cap(lane) - used);
     const line = this.tasks.filter((t) => t.state === "waiting" && t.lanes[t.held] === lane);
     const byAge = lane.startsWith("1");
-    const open = byAge
-      ? line
-      : line.filter((t) => !this.#isStuck(t) || this.#isOpen(t.stream, t.totals));
+    const open = byAge ? line : line.filter((t) => !this.#isStuck(t) || this.#isOpen(t.stream, t.totals));
     const next = open.toSorted((a, b) => (byAge ? a.id - b.id : compare(a, b))).slice(0, room);
     if (next.length < Math.min(room, line.length)) this.#postponed.add(lane);
     for (const t of next) {
@@ -391,9 +382,7 @@ export class Model {
   }
 
   #ready(): Task[] {
-    return this.tasks
-      .filter((t) => t.state === "ready" && this.#isServed(t))
-      .toSorted(compareTurns);
+    return this.tasks.filter((t) => t.state === "ready" && this.#isServed(t)).toSorted(compareTurns);
   }
 
   /** The totals that it needs a slot of: its own, and its type's if that has a number. */

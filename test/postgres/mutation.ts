@@ -1,13 +1,14 @@
 import { readFileSync, readdirSync } from "node:fs";
 import { basename } from "node:path";
 import { withSettings } from "../../src/postgres/schema-files.js";
+import { replaceMarked } from "../support/marker.js";
 import type { Session } from "../support/sql.js";
 
 /** A guard that is taken out of one function of the schema. */
 export interface Mutation {
   /** The function, without the schema's name. */
   readonly in: string;
-  /** What stands there, and what stands there instead. */
+  /** Markers in its file (`/* guard:fence *\/`), and what stands there instead. */
   readonly edits: readonly (readonly [string, string])[];
 }
 
@@ -26,14 +27,8 @@ export function functionTexts(): string {
 }
 
 /** Puts the mutated function in the place of the real one. Throws if the guard is not to be found. */
-export function mutate({
-  in: name,
-  edits,
-}: Mutation): (watcher: Pick<Session, "script">) => Promise<void> {
-  const mutated = edits.reduce((text, [from, to]) => {
-    if (!text.includes(from)) throw new Error(`sluice.${name} does not contain: ${from}`);
-    return text.replaceAll(from, () => to);
-  }, functionText(name));
+export function mutate({ in: name, edits }: Mutation): (watcher: Pick<Session, "script">) => Promise<void> {
+  const mutated = edits.reduce((text, [marker, instead]) => replaceMarked(text, marker, instead), functionText(name));
   return async (watcher) => void (await watcher.script(withSettings(mutated)));
 }
 

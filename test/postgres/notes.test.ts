@@ -18,28 +18,20 @@ async function holds(...schedules: Schedule[]): Promise<void> {
   for (const s of schedules) expect(await observe(s)).toEqual(wanted(s));
 }
 
-test("a fresh task is admitted by the next claim although thousands of notes are older", () =>
-  holds(backlogOfNotes));
+test("a fresh task is admitted by the next claim although thousands of notes are older", () => holds(backlogOfNotes));
 
 test("old notes are looked at although fresh ones keep coming", () => holds(freshNotesKeepComing));
 
 test("waiters locked by an open transaction leave no notes and are found when it rolls back", () =>
-  holds(
-    transactionStaysOpen("order"),
-    transactionStaysOpen("perKey"),
-    transactionStaysOpen("order", true),
-  ));
+  holds(transactionStaysOpen("order"), transactionStaysOpen("perKey"), transactionStaysOpen("order", true)));
 
-test("tasks that join behind a locked head postpone its order key only once", () =>
-  holds(joinedBehindLockedHead));
+test("tasks that join behind a locked head postpone its order key only once", () => holds(joinedBehindLockedHead));
 
 test("of two open transactions the first to end brings its waiter back", () => holds(twoStayOpen));
 
-test("the commit of a cancel lets the next claim start the task behind it", () =>
-  holds(cancelIsCommitted));
+test("the commit of a cancel lets the next claim start the task behind it", () => holds(cancelIsCommitted));
 
-test("thousands of keys whose tasks are all stuck give the keeper nothing to do", () =>
-  holds(stuckKeys));
+test("thousands of keys whose tasks are all stuck give the keeper nothing to do", () => holds(stuckKeys));
 
 test("a waiter of a rolled-back cancel is admitted beside thousands of keys whose tasks are stuck", () =>
   holds(rolledBackBeside));

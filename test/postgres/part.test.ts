@@ -16,13 +16,7 @@ async function unfriendly(): Promise<Server> {
   const server = createServer((socket) => {
     socket.on("error", () => {});
     socket.once("data", () =>
-      socket.end(
-        Buffer.concat([
-          message("R", Buffer.alloc(4)),
-          message("Z", "I"),
-          message("E", Buffer.from(words)),
-        ]),
-      ),
+      socket.end(Buffer.concat([message("R", Buffer.alloc(4)), message("Z", "I"), message("E", Buffer.from(words))])),
     );
   });
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));

@@ -34,9 +34,7 @@ beforeAll(async () => {
   admin = await connect();
   veteran = await connect();
   await admin.query(STAGE);
-  const { rows } = await admin.query<{ id: string }>(
-    "select sluice.register('w', '{1,2,3}', 3600000, 1000) as id",
-  );
+  const { rows } = await admin.query<{ id: string }>("select sluice.register('w', '{1,2,3}', 3600000, 1000) as id");
   worker = rows[0]!.id;
 }, 60_000);
 
@@ -65,10 +63,7 @@ async function touchedRows<T>(
 }
 
 /** Counts the work alone, in a transaction that is rolled back: every call finds the same. */
-async function touched(
-  client: pg.Client,
-  prepare: () => Promise<() => Promise<unknown>>,
-): Promise<Touched> {
+async function touched(client: pg.Client, prepare: () => Promise<() => Promise<unknown>>): Promise<Touched> {
   await client.query("begin");
   try {
     const work = await prepare();
@@ -101,15 +96,11 @@ const pagesOf = (c: pg.Client, text: string, values: unknown[]): Promise<number>
 
 /** Tasks to work with: ready, at an open gate, each in a lane of its own, and due. */
 async function provide(c: pg.Client): Promise<void> {
-  const list = (of: (i: number) => string): string =>
-    Array.from({ length: BATCH * 2 }, (_, i) => of(i)).join("\u001e");
+  const list = (of: (i: number) => string): string => Array.from({ length: BATCH * 2 }, (_, i) => of(i)).join("\u001e");
   const inputs = list(() => "{}");
   await c.query("select sluice.enqueue_many(1, 0, 25, $1)", [inputs]);
   await c.query("select sluice.enqueue_many(2, 0, 25, $1, '{3}')", [inputs]);
-  await c.query("select sluice.enqueue_many(3, 0, 25, $1, '{2}', $2)", [
-    inputs,
-    list((i) => `key-${i}`),
-  ]);
+  await c.query("select sluice.enqueue_many(3, 0, 25, $1, '{2}', $2)", [inputs, list((i) => `key-${i}`)]);
   await c.query(
     `insert into sluice.scheduled select id, sluice.clock(), 0, 0 from sluice.ready where stream = 1 order by rank, turn limit ${BATCH}`,
   );
@@ -144,13 +135,7 @@ const settles =
       const { ids, claim } = await step(c, [1, 2, 3], BATCH);
       const all = (x: string): string[] => ids.map(() => x);
       return () =>
-        c.query("select sluice.settle($1, $2, $3, $4, $5, null)", [
-          worker,
-          ids,
-          all(claim),
-          all(kind),
-          all("1000"),
-        ]);
+        c.query("select sluice.settle($1, $2, $3, $4, $5, null)", [worker, ids, all(claim), all(kind), all("1000")]);
     });
 
 const verbs: Record<string, (c: pg.Client) => Promise<Touched>> = {
@@ -275,8 +260,7 @@ interface PlanNode {
 
 /** Rows that a plan handed from node to node, or looked at and dropped. */
 function rowsOf(node: PlanNode): number {
-  const removed =
-    (node["Rows Removed by Filter"] ?? 0) + (node["Rows Removed by Join Filter"] ?? 0);
+  const removed = (node["Rows Removed by Filter"] ?? 0) + (node["Rows Removed by Join Filter"] ?? 0);
   const own = (node["Actual Rows"] + removed) * node["Actual Loops"];
   return (node.Plans ?? []).reduce((sum, child) => sum + rowsOf(child), own);
 }
@@ -304,9 +288,7 @@ test("tables that were never analysed: a claim at a gate with 400,000 tasks read
   await client.connect();
   try {
     await client.query(STAGE);
-    const { rows } = await client.query<{ id: string }>(
-      "select sluice.register('w', '{1,2,3}', 3600000, 1000) as id",
-    );
+    const { rows } = await client.query<{ id: string }>("select sluice.register('w', '{1,2,3}', 3600000, 1000) as id");
     const inputs = Array.from({ length: 400_000 }, () => "{}").join("\u001e");
     await client.query("select sluice.enqueue_many(2, 0, 25, $1, '{3}')", [inputs]);
     await client.query("begin");
@@ -333,9 +315,7 @@ test("beside a snapshot that is held, a claim that looks from where the head was
   await Promise.all([client.connect(), holder.connect()]);
   try {
     await client.query(STAGE);
-    const { rows } = await client.query<{ id: string }>(
-      "select sluice.register('w', '{1,2,3}', 3600000, 1000) as id",
-    );
+    const { rows } = await client.query<{ id: string }>("select sluice.register('w', '{1,2,3}', 3600000, 1000) as id");
     const inputs = Array.from({ length: 30_100 }, () => "{}").join("\u001e");
     for (const [stream, limits] of [
       [1, null],
@@ -345,13 +325,7 @@ test("beside a snapshot that is held, a claim that looks from where the head was
     await holder.query("begin isolation level repeatable read");
     await holder.query("select count(*) from sluice.task");
     const text = "select id from sluice.step($1, $2, $3, $4, p_spots => $5)";
-    const claim = (n: number, spots: string | null): unknown[] => [
-      rows[0]!.id,
-      String(tokens++),
-      [1, 2, 3],
-      n,
-      spots,
-    ];
+    const claim = (n: number, spots: string | null): unknown[] => [rows[0]!.id, String(tokens++), [1, 2, 3], n, spots];
     for (const stream of [1, 2]) {
       const { rows: taken } = await client.query<{ id: string }>(text, claim(30_000, null));
       const last = taken.map(({ id }) => Number(id)).reduce((a, b) => Math.max(a, b));

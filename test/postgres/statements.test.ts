@@ -7,8 +7,7 @@ import { filesBelow, partsOf, textOf } from "../tidy/source.js";
 import { describeStatement } from "./describe.js";
 
 const files = filesBelow("src/postgres", ".ts");
-for (const file of files)
-  await import(/* @vite-ignore */ new URL(`../../${file}`, import.meta.url).href);
+for (const file of files) await import(/* @vite-ignore */ new URL(`../../${file}`, import.meta.url).href);
 const statements = allStatements();
 
 let database: TestDatabase;
@@ -90,8 +89,7 @@ describe.each(["user", "order", "select"])("in a schema named %s:", (schema) => 
 
   test("every statement fits", async () => {
     const faults = [];
-    for (const s of statements)
-      for (const fault of await faultOf(s, schema)) faults.push(`${s.name}: ${fault}`);
+    for (const s of statements) for (const fault of await faultOf(s, schema)) faults.push(`${s.name}: ${fault}`);
     expect(faults).toEqual([]);
   });
 
@@ -113,13 +111,10 @@ describe.each(["user", "order", "select"])("in a schema named %s:", (schema) => 
       return (rows as unknown[][])[0] ?? [];
     };
     const [limit] = await run("select sluice.declare_limit('tenant', 5, 2)");
-    const [stream] = await run(
-      "select sluice.declare_contract('t', 'default', 0, 3, true, 'scope', false, $1, 9)",
-      [[limit]],
-    );
-    const [id] = await run(
-      `select sluice.enqueue('t', '{"a": 1}', order_key => 'k', keys => '{"tenant": "x"}')`,
-    );
+    const [stream] = await run("select sluice.declare_contract('t', 'default', 0, 3, true, 'scope', false, $1, 9)", [
+      [limit],
+    ]);
+    const [id] = await run(`select sluice.enqueue('t', '{"a": 1}', order_key => 'k', keys => '{"tenant": "x"}')`);
     const [worker] = await run("select sluice.register('w', $1, 60000, 10)", [[stream]]);
     const step = "select id from sluice.step($1, $2, $3, 5, $4, $5)";
     const [claimed] = await run(step, [worker, 1, [stream], null, null]);
@@ -130,9 +125,7 @@ describe.each(["user", "order", "select"])("in a schema named %s:", (schema) => 
     await run("select moved from sluice.due(10)");
     await run("select tasks from sluice.reap()");
     await run("select sluice.keep_lanes(10)");
-    expect(await run("select state from sluice.task_state where id = $1", [id])).toEqual([
-      "succeeded",
-    ]);
+    expect(await run("select state from sluice.task_state where id = $1", [id])).toEqual(["succeeded"]);
     expect(await run("select what from sluice.violation")).toEqual([]);
   });
 });
@@ -146,9 +139,9 @@ test("a limit that is being changed in one schema holds up nobody in another", a
     await other.query('select "user".barrier_alone()');
     await client.query("set lock_timeout = '2s'");
     await client.query('select "order".admit_dirty(1)');
-    await expect(
-      client.query(`set lock_timeout = '1ms'; select "user".admit_dirty(1)`),
-    ).rejects.toMatchObject({ code: "55P03" });
+    await expect(client.query(`set lock_timeout = '1ms'; select "user".admit_dirty(1)`)).rejects.toMatchObject({
+      code: "55P03",
+    });
   } finally {
     await other.end();
     await client.query("reset lock_timeout");

@@ -119,9 +119,7 @@ class StressWorker {
     const { found } = this.#t;
     if (chance(0.005)) {
       // It dies: its lease is over and it does not know.
-      await this.#s.rows("update sluice.worker set expires_at = '-infinity' where id = $1", [
-        this.#worker.id,
-      ]);
+      await this.#s.rows("update sluice.worker set expires_at = '-infinity' where id = $1", [this.#worker.id]);
       found.crashes++;
       return this.#register();
     }
@@ -217,10 +215,7 @@ async function drain(s: Session, t: Terms): Promise<void> {
     await s.reap();
     await s.keep();
     await s.value("select sluice.shed()");
-    const suspect = await s.value<string | null>(
-      "select suspect from sluice.beat($1, 100, 0, false)",
-      [worker.id],
-    );
+    const suspect = await s.value<string | null>("select suspect from sluice.beat($1, 100, 0, false)", [worker.id]);
     if (suspect !== null && held.length === 0) {
       const claimed = await s.rows<{ attempt: number; stream: number }>(
         "select attempt, stream from sluice.claim_suspect($1, 7, $2)",
@@ -239,14 +234,8 @@ test("everything at once: nothing out of order, above its limit, doubled or left
   const scene = await Scene.open();
   const sessions = await scene.sessions(10);
   const [a] = sessions;
-  const limits = [
-    await a.limit("tenant", { perKey: LIMITS.perKey }),
-    await a.limit("mail", { total: LIMITS.total }),
-  ];
-  const streams = [
-    await a.type("free", { limits }),
-    await a.type("own", { limits, concurrency: LIMITS.own }),
-  ];
+  const limits = [await a.limit("tenant", { perKey: LIMITS.perKey }), await a.limit("mail", { total: LIMITS.total })];
+  const streams = [await a.type("free", { limits }), await a.type("own", { limits, concurrency: LIMITS.own })];
   const found: Found = {
     claims: 0,
     rolledBack: 0,

@@ -2,34 +2,24 @@ import { expect, test } from "vitest";
 import { idsOf, Scene } from "../support/sql.js";
 import { otherTotals } from "./schedules/numbers.js";
 import { observe, wanted, type Schedule } from "./schedules/schedule.js";
-import {
-  headsInHand,
-  headsInHandOfASavepoint,
-  newKey,
-  rivalInHand,
-  sharedTotal,
-} from "./schedules/turns.js";
+import { headsInHand, headsInHandOfASavepoint, newKey, rivalInHand, sharedTotal } from "./schedules/turns.js";
 
 const ascending = (x: number, y: number): number => x - y;
 
 const holds = async (s: Schedule): Promise<void> => expect(await observe(s)).toEqual(wanted(s));
 
-test.each(["limit", "order"] as const)(
-  "a new key waits for at most one round of the others: %s",
-  (kind) => holds(newKey(kind)),
+test.each(["limit", "order"] as const)("a new key waits for at most one round of the others: %s", (kind) =>
+  holds(newKey(kind)),
 );
 
-test("heads that an open transaction has in hand cost no other type its turn", () =>
-  holds(headsInHand));
+test("heads that an open transaction has in hand cost no other type its turn", () => holds(headsInHand));
 
-test("heads that an open savepoint has in hand cost no other type its turn", () =>
-  holds(headsInHandOfASavepoint));
+test("heads that an open savepoint has in hand cost no other type its turn", () => holds(headsInHandOfASavepoint));
 
 test("a slot does not lie idle for another worker's task that an open transaction has in hand", () =>
   holds(rivalInHand));
 
-test("slots of several totals are re-used only if all of them were freed", () =>
-  holds(otherTotals));
+test("slots of several totals are re-used only if all of them were freed", () => holds(otherTotals));
 
 test.each(["set", "concurrency"] as const)(
   "a slot of a shared total goes to the first, whatever else the task needs: %s",
@@ -40,10 +30,7 @@ test("a task passes its limits per key in the order of the limits, whatever its 
   const scene = await Scene.open();
   try {
     const [a] = await scene.sessions(1);
-    const limits = [
-      await a.limit("tenant", { perKey: 1 }),
-      await a.limit("account", { perKey: 1 }),
-    ];
+    const limits = [await a.limit("tenant", { perKey: 1 }), await a.limit("account", { perKey: 1 })];
     const stream = await a.type("t", { limits });
     for (let i = 0; i < 20; i++) await a.enqueue(stream, { limits, keys: [`t${i}`, `a${i}`] });
     const orders = await a.value("select json_agg(distinct lane_limits::text) from sluice.task");
@@ -57,9 +44,7 @@ test("a worker of thousands of types claims of the few that have tasks, of every
   const scene = await Scene.open();
   try {
     const [a] = await scene.sessions(1);
-    await a.value(
-      "select count(sluice.declare_stream('default', 'type-' || n)) from generate_series(1, 2000) n",
-    );
+    await a.value("select count(sluice.declare_stream('default', 'type-' || n)) from generate_series(1, 2000) n");
     const streams = Array.from({ length: 2000 }, (_, i) => i + 1);
     const worker = await a.register(streams);
     for (const stream of [7, 1500, 1999]) await a.enqueue(stream);
@@ -68,10 +53,11 @@ test("a worker of thousands of types claims of the few that have tasks, of every
     for (const busy of [40, 100]) {
       const some = streams.slice(0, busy);
       for (const stream of some) await a.enqueue(stream);
-      const began = await a.rows<{ stream: number }>(
-        "select stream from sluice.step($1, $2, $3, 50, p_from => 11)",
-        [worker.id, busy, streams],
-      );
+      const began = await a.rows<{ stream: number }>("select stream from sluice.step($1, $2, $3, 50, p_from => 11)", [
+        worker.id,
+        busy,
+        streams,
+      ]);
       expect(began.map(({ stream }) => stream).toSorted(ascending)).toEqual(some.slice(10, 26));
       const rest: number[] = [];
       for (let held = await a.claim(worker, 50); held.length > 0;) {

@@ -50,9 +50,7 @@ export async function openRealm(schema: string): Promise<Realm> {
   await grant();
   await admin.query(`create role ${prefix}_stranger_login login password '${password}'`);
   for (const role of roles)
-    await admin.query(
-      `create role ${prefix}_${role}_login login password '${password}' in role ${prefix}_${role}`,
-    );
+    await admin.query(`create role ${prefix}_${role}_login login password '${password}' in role ${prefix}_${role}`);
   await connect("owner", { migrate: true });
   await grant();
   for (const role of roles) clients.set(role, await connected(url(role)));
@@ -66,8 +64,7 @@ export async function openRealm(schema: string): Promise<Realm> {
     close: async () => {
       await Promise.all(open.map((sluice) => sluice.close()));
       await Promise.all([...clients.values()].map((client) => client.end()));
-      for (const role of roles)
-        await admin.query(`drop owned by ${prefix}_${role}_login, ${prefix}_${role} cascade`);
+      for (const role of roles) await admin.query(`drop owned by ${prefix}_${role}_login, ${prefix}_${role} cascade`);
       await admin.query(`drop owned by ${prefix}_stranger_login`);
       for (const role of [...roles, "stranger"])
         await admin.query(`drop role if exists ${prefix}_${role}_login, ${prefix}_${role}`);

@@ -52,8 +52,7 @@ async function write(text: string, ctx: Parameters<Parameters<typeof plain.handl
   return text;
 }
 
-const numbers = async () =>
-  (await owner.limits.list()).map(({ name, total, perKey }) => ({ name, total, perKey }));
+const numbers = async () => (await owner.limits.list()).map(({ name, total, perKey }) => ({ name, total, perKey }));
 
 const refusedTo = (role: Role, text: string) =>
   expect(realm.sql(role, text), text).rejects.toMatchObject({ code: "42501" });
@@ -106,40 +105,27 @@ describe("a producer", () => {
     const own = producer.worker({ handlers: [plain.handle((text) => text)] });
     expect(await codeOf(() => own.start())).toBe("not_permitted");
     await refusedTo("producer", "select * from sluice.step(1, 1, '{1}', 1)");
-    await refusedTo(
-      "producer",
-      "insert into sluice.run select id, 1, 1, 1, now(), 0, 0 from sluice.ready",
-    );
+    await refusedTo("producer", "insert into sluice.run select id, 1, 1, 1, now(), 0, 0 from sluice.ready");
   });
 
   test("cannot settle, nor touch a task in any state", async () => {
     await refusedTo("producer", "select sluice.settle(1, '{1}', '{1}', '{f}', '{0}', null)");
     await refusedTo("producer", "select sluice.settle_in_transaction(1, 1, 1, null, true)");
     await refusedTo("producer", "select * from sluice.settle_succeeded('{1}', '{1}', null, true)");
-    const tables = "ready gated wait scheduled park suspect run done task dirty lane worker".split(
-      " ",
-    );
+    const tables = "ready gated wait scheduled park suspect run done task dirty lane worker".split(" ");
     for (const table of tables) {
       await refusedTo("producer", `delete from sluice.${table}`);
       await refusedTo("producer", `select * from sluice.${table}`);
     }
-    await refusedTo(
-      "producer",
-      "insert into sluice.ready (id, stream, rank, attempt, turn) values (1, 1, 0, 0, 1)",
-    );
-    await refusedTo(
-      "producer",
-      "insert into sluice.done (id, state, attempt, finished_at) values (1, 's', 1, now())",
-    );
+    await refusedTo("producer", "insert into sluice.ready (id, stream, rank, attempt, turn) values (1, 1, 0, 0, 1)");
+    await refusedTo("producer", "insert into sluice.done (id, state, attempt, finished_at) values (1, 's', 1, now())");
   });
 
   test("cannot change a limit, neither by the client nor by SQL", async () => {
     const before = await numbers();
     expect(await codeOf(() => producer.limits.set("mails", { total: 50 }))).toBe("not_permitted");
     expect(await codeOf(() => producer.limits.remove("mails"))).toBe("not_permitted");
-    expect(await codeOf(() => producer.sync([limit("mails", { total: 50 })]))).toBe(
-      "not_permitted",
-    );
+    expect(await codeOf(() => producer.sync([limit("mails", { total: 50 })]))).toBe("not_permitted");
     const more = task("ordered", { input: type<string>(), order: (k) => k, concurrency: 50 });
     expect(await codeOf(() => producer.sync([more]))).toBe("not_permitted");
     await refusedTo("producer", "update sluice.limits set total_declared = 50");
@@ -219,8 +205,7 @@ describe("a worker", () => {
   test("gives a type its own limit, and cannot lift it", async () => {
     const own = task("given-by-worker", { input: type<string>(), concurrency: 2 });
     await worker.enqueue(own, "x");
-    const gate =
-      "select c.gate, l.id from sluice.contract c join sluice.limits l on l.name = c.type";
+    const gate = "select c.gate, l.id from sluice.contract c join sluice.limits l on l.name = c.type";
     const given = await realm.sql("owner", `${gate} where c.type = 'given-by-worker'`);
     expect(given).toMatchObject([{ gate: given[0]!["id"] }]);
     await refusedTo("worker", "select sluice.set_stream_gate('given-by-worker', 0)");
@@ -255,9 +240,7 @@ describe("a reader", () => {
     expect((await reader.counts()).ready).toBeGreaterThan(0);
     expect((await reader.limits.list()).map((l) => l.name)).toContain("mails");
     expect(await realm.sql("reader", "select * from sluice.violation")).toEqual([]);
-    const rows = await realm.sql("reader", "select input from sluice.task where id = $1", [
-      handle.id,
-    ]);
+    const rows = await realm.sql("reader", "select input from sluice.task where id = $1", [handle.id]);
     expect(rows).toEqual([{ input: "x" }]);
   });
 
@@ -324,9 +307,7 @@ test("a caller's search path does not lead a door astray", async () => {
   );
   await realm.sql("producer", "set search_path = decoy, pg_catalog");
   try {
-    await expect(realm.sql("producer", "select cardinality(array['1'::json])")).rejects.toThrow(
-      "astray",
-    );
+    await expect(realm.sql("producer", "select cardinality(array['1'::json])")).rejects.toThrow("astray");
     await realm.sql("producer", `select sluice.enqueue('plain', '"x"')`);
   } finally {
     await realm.sql("producer", "reset search_path");

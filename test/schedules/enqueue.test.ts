@@ -112,10 +112,7 @@ test("a tick that is refused is not lost, says why, and is in nobody's way", asy
 });
 
 test.each([
-  [
-    "the database cannot write",
-    "alter table sluice.schedule add check (name <> 'a' or last_at is null)",
-  ],
+  ["the database cannot write", "alter table sluice.schedule add check (name <> 'a' or last_at is null)"],
   [
     "has a time zone that this process does not know",
     "update sluice.schedule set time_zone = 'Mars/Phobos' where name = 'a'",
@@ -190,9 +187,7 @@ test("among 100,000 schedules those that are due are found by an index, also by 
     await veteran.query("begin");
     try {
       const before = await touched(veteran);
-      const { rows } = await veteran.query<{ due: unknown[] | null }>(
-        "select due from sluice.due_schedules(500)",
-      );
+      const { rows } = await veteran.query<{ due: unknown[] | null }>("select due from sluice.due_schedules(500)");
       const after = await touched(veteran);
       const due = rows[0]!.due?.length ?? 0;
       return { scans: after.scans - before.scans, rows: after.rows - before.rows, due };

@@ -59,9 +59,7 @@ test("all makes up for the newest thousand ticks, in order, and tells that it ga
   expect(await s.keep({ debug: warn, info: warn, warn, error: warn })).toBe(1_000);
   const ticks = await s.ticks();
   const last = Date.parse("2026-01-01T01:30Z");
-  expect(ticks).toEqual(
-    Array.from({ length: 1_000 }, (_, i) => new Date(last - (999 - i) * 1_000).toISOString()),
-  );
+  expect(ticks).toEqual(Array.from({ length: 1_000 }, (_, i) => new Date(last - (999 - i) * 1_000).toISOString()));
   expect(new Set(told)).toEqual(new Set(["a schedule missed more ticks than are made up for"]));
   expect((await s.sluice.schedules.get("often")).nextAt).toEqual(new Date(last + 1_000));
 });

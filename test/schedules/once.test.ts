@@ -10,9 +10,7 @@ const DAY = "2026-01-01";
 const PROGRAM = "test/schedules/programs/keeper.ts";
 const START = Date.parse("2026-01-01T00:30Z");
 const seconds = (from: number, to: number): string[] =>
-  Array.from({ length: to - from + 1 }, (_, i) =>
-    new Date(START + (from + i) * 1_000).toISOString(),
-  );
+  Array.from({ length: to - from + 1 }, (_, i) => new Date(START + (from + i) * 1_000).toISOString());
 
 async function enqueued({ sql }: Stage): Promise<number> {
   const { rows } = await sql.query<{ n: number }>("select count(*)::int as n from sluice.task");
@@ -68,9 +66,7 @@ test("processes that are killed at any moment lose no tick and enqueue none twic
 
 describe("killed in the middle of a tick,", () => {
   /** A keeper in a process of its own that has the row in hand and cannot go on. */
-  async function stuck(
-    s: Stage,
-  ): Promise<{ victim: Member; backend: number; free: () => Promise<void> }> {
+  async function stuck(s: Stage): Promise<{ victim: Member; backend: number; free: () => Promise<void> }> {
     await s.sluice.schedules.set("hourly", echoing());
     const victim = await startMember(PROGRAM, "dies", { url: s.url, pauseMs: 5 });
     const blocker = await s.sql.connect();
@@ -124,11 +120,7 @@ describe("a keeper that looked, and then was held up, enqueues nothing when mean
   const changes: [string, (s: Stage) => Promise<unknown>, string[]][] = [
     ["another enqueued the tick", (s) => s.keep(), hours(DAY, 1)],
     ["the schedule was paused", ({ sluice }) => sluice.schedules.pause("hourly"), []],
-    [
-      "it was changed",
-      ({ sluice }) => sluice.schedules.set("hourly", echoing({ priority: 1 })),
-      [],
-    ],
+    ["it was changed", ({ sluice }) => sluice.schedules.set("hourly", echoing({ priority: 1 })), []],
     ["it was removed", ({ sluice }) => sluice.schedules.remove("hourly"), []],
     [
       "it was removed and set anew, and is due again",
@@ -186,9 +178,7 @@ test.each([-3_600_000, 3_600_000, 20 * 365 * 24 * 3_600_000])(
       expect(await s.ticks()).toEqual(hours(DAY, 1));
       await s.sluice.schedules.pause("hourly");
       await s.sluice.schedules.resume("hourly");
-      expect((await s.sluice.schedules.get("hourly")).nextAt).toEqual(
-        new Date("2026-01-01T02:00Z"),
-      );
+      expect((await s.sluice.schedules.get("hourly")).nextAt).toEqual(new Date("2026-01-01T02:00Z"));
     } finally {
       vi.useRealTimers();
     }

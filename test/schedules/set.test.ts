@@ -9,9 +9,7 @@ const DAY = "2026-01-01";
 const SETTER = "test/schedules/programs/setter.ts";
 
 async function revision({ sql }: Stage): Promise<string> {
-  const { rows } = await sql.query<{ r: string }>(
-    "select revision::text as r from sluice.schedule",
-  );
+  const { rows } = await sql.query<{ r: string }>("select revision::text as r from sluice.schedule");
   return rows.map((row) => row.r).join();
 }
 
@@ -75,10 +73,7 @@ describe("a changed schedule", () => {
     const s = await stage();
     await s.sluice.schedules.set("hourly", echoing());
     await s.setClock(`${DAY}T01:00:05Z`);
-    const status = await s.sluice.schedules.set(
-      "hourly",
-      echoing({ input: { at: tickTime, note: "new" } }),
-    );
+    const status = await s.sluice.schedules.set("hourly", echoing({ input: { at: tickTime, note: "new" } }));
     expect(status.nextAt).toEqual(new Date(`${DAY}T01:00Z`));
     expect(await s.keep()).toBe(1);
     const { rows } = await s.sql.query("select input from sluice.task");
@@ -211,18 +206,8 @@ describe("is refused at the door, and nothing is written:", () => {
       "x",
       { task: strict, input: { n: 1 }, everyMs: 60_000, timeZone: "UTC" },
     ],
-    [
-      "an interval below a second",
-      "invalid_option",
-      "x",
-      { task: strict, input: { n: 1 }, everyMs: 999 },
-    ],
-    [
-      "an interval that is no number",
-      "invalid_option",
-      "x",
-      { task: strict, input: { n: 1 }, everyMs: "60000" },
-    ],
+    ["an interval below a second", "invalid_option", "x", { task: strict, input: { n: 1 }, everyMs: 999 }],
+    ["an interval that is no number", "invalid_option", "x", { task: strict, input: { n: 1 }, everyMs: "60000" }],
     ["an empty name", "invalid_name", "", ok],
     ["a name with a control character", "invalid_name", "a\u0000b", ok],
     ["a name that is no text", "invalid_name", 7, ok],
@@ -233,19 +218,9 @@ describe("is refused at the door, and nothing is written:", () => {
     ["a priority out of range", "invalid_option", "x", { ...ok, priority: 40_000 }],
     ["an input that the schema refuses", "input_invalid", "x", { ...ok, input: { n: "1" } }],
     ["an input that is not JSON", "input_not_serialisable", "x", { ...ok, input: { n: 1, f: 1n } }],
-    [
-      "an input that is too large",
-      "input_too_large",
-      "x",
-      { ...ok, input: { n: 1, f: "x".repeat(2_000_000) } },
-    ],
+    ["an input that is too large", "input_too_large", "x", { ...ok, input: { n: 1, f: "x".repeat(2_000_000) } }],
     ["an empty limit key", "invalid_key", "x", { ...ok, input: { n: 13 } }],
-    [
-      "an order key that depends on the tick",
-      "invalid_option",
-      "x",
-      { ...ok, input: { n: 1, at: tickTime } },
-    ],
+    ["an order key that depends on the tick", "invalid_option", "x", { ...ok, input: { n: 1, at: tickTime } }],
     ["no options", "invalid_option", "x", undefined],
   ];
   test.each(cases)("%s", async (_, code, name, options) => {
@@ -254,14 +229,11 @@ describe("is refused at the door, and nothing is written:", () => {
     expect(await s.sluice.schedules.list()).toEqual([]);
   });
 
-  test.each(["get", "pause", "resume", "trigger"] as const)(
-    "%s of a schedule that is not there",
-    async (verb) => {
-      const s = await stage();
-      expect(await codeOf(() => s.sluice.schedules[verb]("none"))).toBe("unknown_schedule");
-      expect(await codeOf(() => s.sluice.schedules[verb](""))).toBe("invalid_name");
-    },
-  );
+  test.each(["get", "pause", "resume", "trigger"] as const)("%s of a schedule that is not there", async (verb) => {
+    const s = await stage();
+    expect(await codeOf(() => s.sluice.schedules[verb]("none"))).toBe("unknown_schedule");
+    expect(await codeOf(() => s.sluice.schedules[verb](""))).toBe("invalid_name");
+  });
 });
 
 test("names and inputs are data, whatever they look like", async () => {

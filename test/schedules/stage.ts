@@ -53,9 +53,7 @@ export async function stage(): Promise<Stage> {
     setClock: async (at) => void (await sql.query("update public.test_clock set at = $1", [at])),
     keep: (log = silentLogger) => keep(db, log),
     ticks: async () => {
-      const { rows } = await sql.query<{ at: string }>(
-        "select input ->> 'at' as at from sluice.task order by id",
-      );
+      const { rows } = await sql.query<{ at: string }>("select input ->> 'at' as at from sluice.task order by id");
       return rows.map((row) => row.at);
     },
   };

@@ -1,12 +1,7 @@
 import { expect, test } from "vitest";
 import { Audit, type AuditRun } from "./audit.js";
 
-const run = (
-  task: number,
-  start: number,
-  end: number | null,
-  about: Partial<AuditRun> = {},
-): AuditRun => ({
+const run = (task: number, start: number, end: number | null, about: Partial<AuditRun> = {}): AuditRun => ({
   task: String(task),
   attempt: 1,
   claim: `${task}-${start}`,
@@ -20,8 +15,7 @@ const run = (
   ...about,
 });
 
-const ordered = (task: number, start: number, end: number | null): AuditRun =>
-  run(task, start, end, { orderKey: "k" });
+const ordered = (task: number, start: number, end: number | null): AuditRun => run(task, start, end, { orderKey: "k" });
 
 test("the checker counts who runs at once, and a slot given back in the same moment is free", () => {
   expect(new Audit([run(1, 0, 10), run(2, 10, 20), run(3, 15, 20)]).peakOf("l")).toBe(2);
@@ -37,19 +31,9 @@ test("the checker finds what was lost and what ended twice", () => {
 
 test("the checker finds an overlap and an inversion of an order key, and lets a repeat pass", () => {
   expect(new Audit([ordered(1, 0, 10), ordered(2, 10, 20)]).disorder()).toEqual([]);
-  expect(new Audit([ordered(1, 0, 5), ordered(1, 6, 9), ordered(2, 10, 20)]).disorder()).toEqual(
-    [],
-  );
-  expect(new Audit([ordered(1, 0, 10), ordered(2, 9, 20)]).disorder()).toEqual([
-    "k: 1 and 2 overlap",
-  ]);
-  expect(new Audit([ordered(2, 0, 10), ordered(1, 10, 20)]).disorder()).toEqual([
-    "k: 1 ran after 2",
-  ]);
-  expect(new Audit([ordered(1, 0, 5), ordered(2, 6, 7), ordered(1, 8, 9)]).disorder()).toEqual([
-    "k: 1 ran after 2",
-  ]);
-  expect(new Audit([ordered(1, 0, null), ordered(2, 100, 101)]).disorder()).toEqual([
-    "k: 1 and 2 overlap",
-  ]);
+  expect(new Audit([ordered(1, 0, 5), ordered(1, 6, 9), ordered(2, 10, 20)]).disorder()).toEqual([]);
+  expect(new Audit([ordered(1, 0, 10), ordered(2, 9, 20)]).disorder()).toEqual(["k: 1 and 2 overlap"]);
+  expect(new Audit([ordered(2, 0, 10), ordered(1, 10, 20)]).disorder()).toEqual(["k: 1 ran after 2"]);
+  expect(new Audit([ordered(1, 0, 5), ordered(2, 6, 7), ordered(1, 8, 9)]).disorder()).toEqual(["k: 1 ran after 2"]);
+  expect(new Audit([ordered(1, 0, null), ordered(2, 100, 101)]).disorder()).toEqual(["k: 1 and 2 overlap"]);
 });

@@ -224,9 +224,7 @@ function inversions(key: string, runs: readonly AuditRun[]): string[] {
 
 /** Tasks whose completion the database accepted more than once. */
 export async function acceptedTwice(sql: pg.Pool): Promise<string[]> {
-  const { rows } = await sql.query<{ id: string }>(
-    "select id::text from sluice.done group by id having count(*) > 1",
-  );
+  const { rows } = await sql.query<{ id: string }>("select id::text from sluice.done group by id having count(*) > 1");
   return rows.map(({ id }) => id);
 }
 

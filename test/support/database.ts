@@ -13,9 +13,7 @@ const postgres = new URL("../../src/postgres/", import.meta.url);
 const templateLock = 7_318_006;
 
 /** A database of its own for a test, empty or with the schema in place. */
-export async function freshDatabase(
-  options: { migrated?: boolean; encoding?: string } = {},
-): Promise<TestDatabase> {
+export async function freshDatabase(options: { migrated?: boolean; encoding?: string } = {}): Promise<TestDatabase> {
   const name = `sluice_test_${randomBytes(8).toString("hex")}`;
   const template = options.migrated === true ? await migratedTemplate() : "template0";
   const as = options.encoding === undefined ? "" : ` encoding '${options.encoding}' locale 'C'`;
@@ -23,17 +21,13 @@ export async function freshDatabase(
   return {
     name,
     url: urlOf(name),
-    drop: () =>
-      admin(
-        async (client) => void (await client.query(`drop database if exists ${name} with (force)`)),
-      ),
+    drop: () => admin(async (client) => void (await client.query(`drop database if exists ${name} with (force)`))),
   };
 }
 
 function serverUrl(): string {
   const url = process.env.SLUICE_TEST_URL;
-  if (url === undefined)
-    throw new Error("SLUICE_TEST_URL is not set: run the tests through vitest");
+  if (url === undefined) throw new Error("SLUICE_TEST_URL is not set: run the tests through vitest");
   return url;
 }
 

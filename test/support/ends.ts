@@ -5,10 +5,7 @@ const END_MS_MAX = 15_000;
 export async function ends<T>(work: Promise<T>): Promise<T> {
   let timer: NodeJS.Timeout | undefined;
   const hangs = new Promise<never>((_, reject) => {
-    timer = setTimeout(
-      () => reject(new Error(`it did not end within ${END_MS_MAX} ms`)),
-      END_MS_MAX,
-    );
+    timer = setTimeout(() => reject(new Error(`it did not end within ${END_MS_MAX} ms`)), END_MS_MAX);
   });
   return Promise.race([work, hangs]).finally(() => clearTimeout(timer));
 }

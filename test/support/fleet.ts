@@ -32,12 +32,6 @@ export async function startMember(program: string, name: string, config: object)
 }
 
 /** Starts so many processes at once, each with a configuration of its own. */
-export function startFleet(
-  program: string,
-  size: number,
-  configOf: (i: number) => object,
-): Promise<Member[]> {
-  return Promise.all(
-    Array.from({ length: size }, (_, i) => startMember(program, `w${i}`, configOf(i))),
-  );
+export function startFleet(program: string, size: number, configOf: (i: number) => object): Promise<Member[]> {
+  return Promise.all(Array.from({ length: size }, (_, i) => startMember(program, `w${i}`, configOf(i))));
 }

@@ -20,9 +20,7 @@ interface Block {
 /** The blocks of one language on a page, in order. */
 export function blocksOf(page: string, language: string): Block[] {
   const fences = pageText(page).matchAll(/^```(\S+)(?: (\S+))?\n([\s\S]*?)^```$/gm);
-  return [...fences]
-    .filter(([, of]) => of === language)
-    .map(([, , name = "", code]) => ({ name, code: code! }));
+  return [...fences].filter(([, of]) => of === language).map(([, , name = "", code]) => ({ name, code: code! }));
 }
 
 const doors: Readonly<Record<string, string>> = {
@@ -51,8 +49,7 @@ export function writePrograms(pages: readonly string[]): Programs {
   const folder = mkdtempSync(join(tmpdir(), "sluice-pages-"));
   symlinkSync(join(repository, "node_modules"), join(folder, "node_modules"), "junction");
   writeFileSync(join(folder, "package.json"), '{ "type": "module" }');
-  const pathOf = (page: string, name: string): string =>
-    join(folder, page.replace(/\.md$/, ""), `${name}.ts`);
+  const pathOf = (page: string, name: string): string => join(folder, page.replace(/\.md$/, ""), `${name}.ts`);
   const files = new Map<string, string>();
   for (const page of pages)
     for (const { name, code } of blocksOf(page, "ts")) {

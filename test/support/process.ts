@@ -29,11 +29,7 @@ interface Waiter {
 }
 
 /** Runs a TypeScript file, named from the repository's root, in a process of its own. */
-export function spawnTs(
-  file: string,
-  args: readonly string[] = [],
-  env: NodeJS.ProcessEnv = {},
-): SpawnedTs {
+export function spawnTs(file: string, args: readonly string[] = [], env: NodeJS.ProcessEnv = {}): SpawnedTs {
   const preload = process.env.SLUICE_TEST_PRELOAD;
   // What is loaded first changes the source, not its translation.
   const translated = preload === undefined ? translationOf(file) : null;

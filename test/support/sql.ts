@@ -63,10 +63,7 @@ export class Session {
     this.pid = pid;
   }
 
-  rows<Row extends object = Record<string, unknown>>(
-    text: string,
-    values: unknown[] = [],
-  ): Promise<Row[]> {
+  rows<Row extends object = Record<string, unknown>>(text: string, values: unknown[] = []): Promise<Row[]> {
     return this.#own(this.#client.query<Row>(text, values).then((r) => r.rows));
   }
 
@@ -112,25 +109,18 @@ export class Session {
 
   /** Declares a type; the answer is its stream. */
   type(type: string, t: TypeTerms = {}): Promise<number> {
-    return this.value(
-      "select sluice.declare_contract($1, $2, 0, $3, false, null, false, $4, $5, $6)",
-      [
-        type,
-        t.queue ?? "default",
-        t.attempts ?? 25,
-        t.limits ?? [],
-        t.concurrency ?? null,
-        t.sync ?? false,
-      ],
-    );
+    return this.value("select sluice.declare_contract($1, $2, 0, $3, false, null, false, $4, $5, $6)", [
+      type,
+      t.queue ?? "default",
+      t.attempts ?? 25,
+      t.limits ?? [],
+      t.concurrency ?? null,
+      t.sync ?? false,
+    ]);
   }
 
   register(streams: readonly number[], capacity = 100, leaseMs = 60_000): Promise<TestWorker> {
-    const id = this.value<string>("select sluice.register('tester', $1, $2, $3)", [
-      streams,
-      leaseMs,
-      capacity,
-    ]);
+    const id = this.value<string>("select sluice.register('tester', $1, $2, $3)", [streams, leaseMs, capacity]);
     return this.#own(id.then((x) => ({ id: x, streams })));
   }
 
@@ -188,12 +178,7 @@ export class Session {
   }
 
   /** Any other outcome; the answer is the ids that were still ours. */
-  settle(
-    worker: TestWorker,
-    kind: Kind,
-    held: readonly Pick<Held, "id" | "token">[],
-    delayMs = 0,
-  ): Promise<number[]> {
+  settle(worker: TestWorker, kind: Kind, held: readonly Pick<Held, "id" | "token">[], delayMs = 0): Promise<number[]> {
     const ids = this.value<string | null>("select sluice.settle($1, $2, $3, $4, $5, null)::text", [
       worker.id,
       held.map((h) => h.id),
@@ -275,9 +260,7 @@ export class Scene {
   }
 
   async sessions(n: number): Promise<Session[] & Record<0 | 1 | 2 | 3 | 4, Session>> {
-    const fresh = await Promise.all(
-      Array.from({ length: n }, () => connect(this.#stage.database.url)),
-    );
+    const fresh = await Promise.all(Array.from({ length: n }, () => connect(this.#stage.database.url)));
     this.#sessions.push(...fresh);
     return fresh as Session[] & Record<0 | 1 | 2 | 3 | 4, Session>;
   }
@@ -311,9 +294,7 @@ export class Scene {
   }
 
   async violations(): Promise<string[]> {
-    const rows = await this.#watcher.rows<{ what: string }>(
-      "select what from sluice.violation order by what",
-    );
+    const rows = await this.#watcher.rows<{ what: string }>("select what from sluice.violation order by what");
     return rows.map((r) => r.what);
   }
 
@@ -376,8 +357,7 @@ interface Stage {
  * For sessions whose data is thrown away. A look at sluice.violation over twenty tasks takes 0.3 ms; to
  * compile it (where the server can) takes 80, to start parallel workers for it 6.
  */
-export const QUICK =
-  "set synchronous_commit = off; set jit = off; set max_parallel_workers_per_gather = 0";
+export const QUICK = "set synchronous_commit = off; set jit = off; set max_parallel_workers_per_gather = 0";
 
 /** Empties every table and begins every sequence anew. */
 export const CLEAR = `do $$

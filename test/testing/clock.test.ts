@@ -179,9 +179,7 @@ test("a cancel reaches a running handler with the heartbeats that a moving clock
     ],
   });
   await t.sluice.enqueue(long);
-  expect((await t.drain()).ran).toMatchObject([
-    { outcome: "cancelled", error: { code: "task_cancelled" } },
-  ]);
+  expect((await t.drain()).ran).toMatchObject([{ outcome: "cancelled", error: { code: "task_cancelled" } }]);
 });
 
 test("a handler may be in hand for longer than a lease, and still completes", async () => {

@@ -33,10 +33,7 @@ test("every test has a database of its own, and none of it is left after close",
   const work = task("work");
   const [a, b] = await Promise.all([kit(), kit()]);
   await a.sluice.enqueue(work);
-  expect([await a.enqueued(work), await b.enqueued(work)]).toMatchObject([
-    [{ state: "ready" }],
-    [],
-  ]);
+  expect([await a.enqueued(work), await b.enqueued(work)]).toMatchObject([[{ state: "ready" }], []]);
   const forgotten = new pg.Client(a.url);
   forgotten.on("error", () => {});
   await forgotten.connect();
@@ -57,8 +54,7 @@ async function withRole(may: string, use: (url: string) => Promise<void>): Promi
   try {
     await use(address.href);
   } finally {
-    for (const one of await databasesOf(role))
-      await admin.query(`drop database ${one} with (force)`);
+    for (const one of await databasesOf(role)) await admin.query(`drop database ${one} with (force)`);
     await admin.query(`drop role ${role}`);
   }
 }
@@ -73,9 +69,7 @@ async function databasesOf(role: string): Promise<string[]> {
 
 test("processes that begin at once make one template between them", LONG, () =>
   withRole("createdb", async (own) => {
-    const all = Array.from({ length: 3 }, () =>
-      spawnTs("test/testing/programs/open.ts", [], { DATABASE_URL: own }),
-    );
+    const all = Array.from({ length: 3 }, () => spawnTs("test/testing/programs/open.ts", [], { DATABASE_URL: own }));
     expect(await Promise.all(all.map((one) => one.exit))).toEqual([0, 0, 0]);
     expect(await databasesOf(new URL(own).username)).toEqual([
       expect.stringMatching(/^sluice_template_kit_[0-9a-f]{16}$/),

@@ -174,8 +174,7 @@ test("the same work, drained twice, runs in the same order", async () => {
         }),
       ),
     });
-    for (let n = 0; n < 40; n++)
-      await t.sluice.enqueue(types[(n * 7) % 4]!, n, { priority: n % 3 });
+    for (let n = 0; n < 40; n++) await t.sluice.enqueue(types[(n * 7) % 4]!, n, { priority: n % 3 });
     const { ran } = await t.drain();
     expect(ran).toHaveLength(48);
     expect(await violations(t)).toEqual([]);
@@ -252,7 +251,5 @@ test("a second drain beside the first is refused, also from inside a handler", a
   const nested = task("nested", { retry: { attempts: 1 } });
   const t = await kit({ handlers: [nested.handle(async () => void (await t.drain()))] });
   await t.sluice.enqueue(nested);
-  expect((await t.drain()).ran).toMatchObject([
-    { outcome: "failed", error: { code: "invalid_option" } },
-  ]);
+  expect((await t.drain()).ran).toMatchObject([{ outcome: "failed", error: { code: "invalid_option" } }]);
 });

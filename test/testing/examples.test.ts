@@ -2,8 +2,7 @@ import { readdirSync, readFileSync } from "node:fs";
 import { expect, test } from "vitest";
 import { spawnTs } from "../support/process.js";
 
-const textOf = (path: string): string =>
-  readFileSync(new URL(`../../${path}`, import.meta.url), "utf8");
+const textOf = (path: string): string => readFileSync(new URL(`../../${path}`, import.meta.url), "utf8");
 
 /** An example as a user would write it. */
 const published = (file: string): string =>
@@ -13,10 +12,7 @@ const published = (file: string): string =>
     .trimEnd();
 
 test("the example for node:test passes under node --test", async () => {
-  const { child, exit } = spawnTs("--test", [
-    "--test-reporter=tap",
-    "examples/testing/node.test.ts",
-  ]);
+  const { child, exit } = spawnTs("--test", ["--test-reporter=tap", "examples/testing/node.test.ts"]);
   let out = "";
   child.stdout!.on("data", (chunk: Buffer) => (out += chunk.toString()));
   expect([await exit, out]).toEqual([0, expect.stringMatching(/^# pass 2$/m)]);

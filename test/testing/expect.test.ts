@@ -80,9 +80,7 @@ test("a failed expectation says what was wanted, and where the nearest task diff
   const t = await kit({ now });
   await t.sluice.enqueue(invoice, { tenant: "zen", amount: 1 });
   const near = await t.sluice.enqueue(invoice, { tenant: "acme", amount: 5 });
-  const e = await failureOf(
-    t.expectEnqueued(invoice, { tenant: "acme", amount: 7 }, { priority: 3 }),
-  );
+  const e = await failureOf(t.expectEnqueued(invoice, { tenant: "acme", amount: 7 }, { priority: 3 }));
   expect(e.message).toBe(
     [
       'wanted send-invoice to be enqueued like {"input":{"amount":7,"tenant":"acme"},"priority":3}',

@@ -1,13 +1,6 @@
 import { expect, test } from "vitest";
 import { limit, task, type, type TaskContext } from "../../src/index.js";
-import {
-  crash,
-  cutReply,
-  loseLease,
-  stall,
-  type DrainedRun,
-  type Fault,
-} from "../../src/testing/index.js";
+import { crash, cutReply, loseLease, stall, type DrainedRun, type Fault } from "../../src/testing/index.js";
 import { kit, violations } from "./kit.js";
 
 const seats = limit("seats", { total: 1 });
@@ -20,10 +13,7 @@ const charge = task("charge", {
 const brief = ({ attempt, outcome, fault }: DrainedRun): unknown[] => [attempt, outcome, fault];
 
 /** Runs one charge under the faults. */
-async function under(
-  faults: readonly Fault[],
-  handler: (ctx: TaskContext) => number | Promise<number>,
-) {
+async function under(faults: readonly Fault[], handler: (ctx: TaskContext) => number | Promise<number>) {
   const t = await kit({ handlers: [charge.handle((_, ctx) => handler(ctx))] });
   const handle = await t.sluice.enqueue(charge, "ada");
   const { ran } = await t.drain({ faults });
@@ -69,10 +59,7 @@ test("faults are told apart from completions also where history is off", async (
   const commits = task("commits");
   const plain = task("plain");
   const t = await kit({
-    handlers: [
-      commits.handle(async (_, ctx) => ctx.transaction(async () => {})),
-      plain.handle(() => {}),
-    ],
+    handlers: [commits.handle(async (_, ctx) => ctx.transaction(async () => {})), plain.handle(() => {})],
     history: { succeededMs: 0 },
   });
   await t.sluice.enqueue(commits);
@@ -206,10 +193,7 @@ test("cutReply: a transaction rejects although it has committed", async () => {
 test("cutReply of a claim: the task is handed back before its handler has run", async () => {
   let charged = 0;
   const { handle, ran } = await under([cutReply(charge, "claim", { times: 5 })], () => ++charged);
-  expect(ran).toEqual([
-    ...Array.from({ length: 5 }, () => [1, "released", "cut-claim"]),
-    [1, "succeeded", null],
-  ]);
+  expect(ran).toEqual([...Array.from({ length: 5 }, () => [1, "released", "cut-claim"]), [1, "succeeded", null]]);
   // Handing back is not a crash: five of them make no suspect, and no attempt is used.
   expect(await handle.status()).toMatchObject({ state: "succeeded", attempt: 1, outcome: 1 });
 });
@@ -234,9 +218,7 @@ test("faults strike in the order of their list, each as often as it says, only t
 test("a fault that finds nothing to strike is an error: it would prove nothing", async () => {
   const t = await kit({ handlers: [charge.handle(() => 1)] });
   await t.sluice.enqueue(charge, "ada");
-  await expect(
-    t.drain({ faults: [cutReply(charge, "completion", { times: 2 })] }),
-  ).rejects.toMatchObject({
+  await expect(t.drain({ faults: [cutReply(charge, "completion", { times: 2 })] })).rejects.toMatchObject({
     code: "not_drained",
     details: { fault: "cut-completion", type: "charge", left: 1 },
   });
@@ -249,6 +231,5 @@ test("faults are checked at the door", () => {
     () => stall(charge, { time: 1 } as never),
     () => cutReply(charge, "commit" as never),
   ];
-  for (const make of wrong)
-    expect(make).toThrowError(expect.objectContaining({ code: expect.any(String) }));
+  for (const make of wrong) expect(make).toThrowError(expect.objectContaining({ code: expect.any(String) }));
 });

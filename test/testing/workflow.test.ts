@@ -105,10 +105,7 @@ test("a failed item under finish fails its parent at once", async () => {
 test("a map that holds is refused by a drain with the reason", async () => {
   const fan = task("fan", { retry: { attempts: 1 } });
   const t = await kit({
-    handlers: [
-      ...handlers,
-      fan.handle((_, ctx) => ctx.map("all", [{ user: "a" }], sync, { hold: true })),
-    ],
+    handlers: [...handlers, fan.handle((_, ctx) => ctx.map("all", [{ user: "a" }], sync, { hold: true }))],
   });
   await t.sluice.enqueue(fan);
   const { ran } = await t.drain();

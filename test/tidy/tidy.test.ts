@@ -32,8 +32,7 @@ const roomOf = (path: string): string => path.split("/")[1] ?? "";
 
 test("every file of src lives in a room", () => {
   const homeless = sources.filter(
-    (path) =>
-      !doors.includes(path) && !(path.split("/").length > 2 && rooms.includes(roomOf(path))),
+    (path) => !doors.includes(path) && !(path.split("/").length > 2 && rooms.includes(roomOf(path))),
   );
   expect(homeless, `rooms are ${rooms.join(", ")}`).toEqual([]);
 });
@@ -80,14 +79,10 @@ test(`no file of src has more than ${linesMax} lines`, () => {
 });
 
 test("every export is imported by another file of src or by a test", () => {
-  const users = ["src", "test", "fault", "bench", "examples"].flatMap((folder) =>
-    filesBelow(folder, ".ts"),
-  );
+  const users = ["src", "test", "fault", "bench", "examples"].flatMap((folder) => filesBelow(folder, ".ts"));
   const imports = users.flatMap((path) => importsOf(path));
   const isUsed = (path: string, name: string): boolean =>
-    imports.some(
-      ({ from, names }) => from === path && (names === undefined || names.includes(name)),
-    );
+    imports.some(({ from, names }) => from === path && (names === undefined || names.includes(name)));
   const dead = sources
     // What a door hands out is for users; that it re-exports something makes that used.
     .filter((path) => !path.endsWith("/index.ts"))
@@ -118,11 +113,9 @@ test("SQL stands in src/postgres only", () => {
 function guardsOf(path: string): string[] {
   const lines = textOf(path).split("\n");
   return lines.flatMap((line, at) => {
-    if (!/(--|\/\/|\*)\s*guard:/.test(line)) return [];
-    const rest = lines
-      .slice(at + 1, at + 3)
-      .map((next) => /^\s*(?:--|\/\/|\*)(.*)/.exec(next)?.[1] ?? "");
-    return [[line.slice(line.indexOf("guard:")), ...rest].join(" ").replaceAll(/\s+/g, " ")];
+    if (!/(--|\/\/|\*)\s*guard: /.test(line)) return [];
+    const rest = lines.slice(at + 1, at + 3).map((next) => /^\s*(?:--|\/\/|\*)(.*)/.exec(next)?.[1] ?? "");
+    return [[line.slice(line.indexOf("guard: ")), ...rest].join(" ").replaceAll(/\s+/g, " ")];
   });
 }
 
@@ -151,9 +144,7 @@ test("no file names a path of a developer's machine", () => {
   const found = filesBelow("").flatMap((path) =>
     textOf(path)
       .split("\n")
-      .flatMap((line, at) =>
-        machinePath.test(line) ? [`${path}:${at + 1}: ${line.trim().slice(0, 100)}`] : [],
-      ),
+      .flatMap((line, at) => (machinePath.test(line) ? [`${path}:${at + 1}: ${line.trim().slice(0, 100)}`] : [])),
   );
   expect(found).toEqual([]);
 });

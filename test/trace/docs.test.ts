@@ -5,8 +5,7 @@ import { scene } from "../flow/scene.js";
 import { freshDatabase } from "../support/database.js";
 import { spawnTs } from "../support/process.js";
 
-const textOf = (path: string): string =>
-  readFileSync(new URL(`../../${path}`, import.meta.url), "utf8");
+const textOf = (path: string): string => readFileSync(new URL(`../../${path}`, import.meta.url), "utf8");
 const page = textOf("docs/operate/tracing.md");
 
 test("the page shows the example word for word, and what it prints", async () => {

@@ -10,9 +10,7 @@ const mail = task("mail", { input: type<{ to: string }>(), queue: "post" });
 
 /** What is stored with each task, in the order of their ids. */
 async function stored({ sql }: Scene): Promise<(string | null)[]> {
-  const { rows } = await sql.query<{ trace: string | null }>(
-    "select trace from sluice.task order by id",
-  );
+  const { rows } = await sql.query<{ trace: string | null }>("select trace from sluice.task order by id");
   return rows.map((row) => row.trace);
 }
 
@@ -76,16 +74,12 @@ test("concurrent enqueues that share a statement each store their own span", asy
     ...["a", "b"].map((key) => s.sluice.enqueue(sorted, key)),
   ]);
   const spans = [...(await seen.spans("enqueue mail")), ...(await seen.spans("enqueue sorted"))];
-  const texts = new Map(
-    spans.map((span) => [span.attributes["messaging.message.id"], textOf(span.spanContext())]),
-  );
+  const texts = new Map(spans.map((span) => [span.attributes["messaging.message.id"], textOf(span.spanContext())]));
   const { rows } = await s.sql.query<{ id: string; trace: string; statement: string }>(
     "select id::text, trace, xmin::text as statement from sluice.task where id = any ($1::bigint[])",
     [handles.map(({ id }) => id)],
   );
-  expect(rows.map(({ id, trace: text }) => [id, text])).toEqual(
-    rows.map(({ id }) => [id, texts.get(id)]),
-  );
+  expect(rows.map(({ id, trace: text }) => [id, text])).toEqual(rows.map(({ id }) => [id, texts.get(id)]));
   expect(new Set(rows.map(({ trace: text }) => text)).size).toBe(5);
   expect(new Set(rows.map(({ statement }) => statement)).size).toBe(2);
 });
@@ -159,9 +153,7 @@ test("a state that is too long costs neither the task nor its link", async () =>
   const s = await scene({ listen: false });
   const traceState = createTraceState(`a=${"x".repeat(250)},b=${"y".repeat(250)}`);
   const remote = { traceId: "1".repeat(32), spanId: "2".repeat(16), traceFlags: 1, traceState };
-  await context.with(trace.setSpanContext(context.active(), remote), () =>
-    s.sluice.enqueue(mail, { to: "ada" }),
-  );
+  await context.with(trace.setSpanContext(context.active(), remote), () => s.sluice.enqueue(mail, { to: "ada" }));
   const [span] = await seen.spans("enqueue mail");
   expect(span!.spanContext().traceState!.serialize()).toHaveLength(505);
   expect(await stored(s)).toEqual([textOf(span!.spanContext())]);

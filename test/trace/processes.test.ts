@@ -6,11 +6,7 @@ import type { PrintedSpan } from "./program.js";
 const PROGRAM = "test/trace/program.ts";
 
 /** The first span that a process prints of this name, and not one of those. */
-async function span(
-  process: SpawnedTs,
-  name: string,
-  ...but: readonly PrintedSpan[]
-): Promise<PrintedSpan> {
+async function span(process: SpawnedTs, name: string, ...but: readonly PrintedSpan[]): Promise<PrintedSpan> {
   const line = await process.line((text) => {
     const printed = JSON.parse(text) as PrintedSpan;
     return printed.name === name && but.every(({ spanId }) => spanId !== printed.spanId);

@@ -3,11 +3,7 @@
 //   program.ts work <url>: runs tasks until it is told to stop.
 import { context, SpanKind, trace } from "@opentelemetry/api";
 import { AsyncLocalStorageContextManager } from "@opentelemetry/context-async-hooks";
-import {
-  BasicTracerProvider,
-  SimpleSpanProcessor,
-  type ReadableSpan,
-} from "@opentelemetry/sdk-trace-base";
+import { BasicTracerProvider, SimpleSpanProcessor, type ReadableSpan } from "@opentelemetry/sdk-trace-base";
 import { Sluice, task, type } from "../../src/index.js";
 
 /** A span as it is printed. */
@@ -40,9 +36,7 @@ const exporter = {
   export: (spans: ReadableSpan[]) => spans.forEach(print),
   shutdown: async () => {},
 };
-trace.setGlobalTracerProvider(
-  new BasicTracerProvider({ spanProcessors: [new SimpleSpanProcessor(exporter)] }),
-);
+trace.setGlobalTracerProvider(new BasicTracerProvider({ spanProcessors: [new SimpleSpanProcessor(exporter)] }));
 context.setGlobalContextManager(new AsyncLocalStorageContextManager().enable());
 const tracer = trace.getTracer("program");
 

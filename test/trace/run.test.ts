@@ -53,20 +53,17 @@ const handlers = {
   },
 };
 
-test.each(["sync", "async"] as const)(
-  "what a handler traces (%s) is a child of its run",
-  async (kind) => {
-    const seen = registerSdk();
-    const s = await scene();
-    await s.worker({ handlers: [mail.handle(() => handlers[kind]())] });
-    await s.sluice.enqueueMany(mail, ["ada", "bob"]);
-    const runs = await seen.spans("run mail", 2);
-    const inside = await seen.spans("inside", 2);
-    const parents = inside.map((span) => idsOf(span.parentSpanContext!));
-    expect(new Set(parents)).toEqual(new Set(runs.map((span) => idsOf(span.spanContext()))));
-    expect(new Set(runs.map((span) => span.spanContext().traceId)).size).toBe(2);
-  },
-);
+test.each(["sync", "async"] as const)("what a handler traces (%s) is a child of its run", async (kind) => {
+  const seen = registerSdk();
+  const s = await scene();
+  await s.worker({ handlers: [mail.handle(() => handlers[kind]())] });
+  await s.sluice.enqueueMany(mail, ["ada", "bob"]);
+  const runs = await seen.spans("run mail", 2);
+  const inside = await seen.spans("inside", 2);
+  const parents = inside.map((span) => idsOf(span.parentSpanContext!));
+  expect(new Set(parents)).toEqual(new Set(runs.map((span) => idsOf(span.spanContext()))));
+  expect(new Set(runs.map((span) => span.spanContext().traceId)).size).toBe(2);
+});
 
 test("each attempt is a span with the same link, and a failed one says why", async () => {
   const seen = registerSdk();
@@ -84,10 +81,7 @@ test("each attempt is a span with the same link, and a failed one says why", asy
   const enqueue = idsOf((await one(seen, "enqueue flaky")).spanContext());
   expect(runs.map(linksOf)).toEqual([[enqueue], [enqueue]]);
   expect(runs.map((span) => span.attributes["messaging.sluice.attempt"])).toEqual([1, 2]);
-  expect(runs.map((span) => span.attributes["messaging.sluice.outcome"])).toEqual([
-    "retried",
-    "failed",
-  ]);
+  expect(runs.map((span) => span.attributes["messaging.sluice.outcome"])).toEqual(["retried", "failed"]);
   for (const run of runs) {
     expect(run.status).toEqual({ code: SpanStatusCode.ERROR, message: "no such address" });
     expect(run.attributes["error.type"]).toBe("invalid_option");
@@ -120,10 +114,7 @@ test("a cancel and a snooze are no errors", async () => {
   const runs = await seen.spans("run other", 2);
   const outcomes = runs.map((span) => span.attributes["messaging.sluice.outcome"]);
   expect(new Set(outcomes)).toEqual(new Set(["cancelled", "snoozed"]));
-  expect(runs.map((span) => span.status.code)).toEqual([
-    SpanStatusCode.UNSET,
-    SpanStatusCode.UNSET,
-  ]);
+  expect(runs.map((span) => span.status.code)).toEqual([SpanStatusCode.UNSET, SpanStatusCode.UNSET]);
 });
 
 test("a run that is handed back at shutdown says so, and runs again elsewhere with the same link", async () => {
@@ -190,9 +181,7 @@ test("what a handler enqueues, in whatever way, is a child of its run, and the n
 test("a task that was stored with nonsense, or with nothing, runs in a span without a link", async () => {
   const s = await scene();
   await s.sluice.enqueueMany(mail, ["ada", "bob"]);
-  await s.sql.query(
-    "update sluice.task set trace = 'nonsense' where id = (select min(id) from sluice.task)",
-  );
+  await s.sql.query("update sluice.task set trace = 'nonsense' where id = (select min(id) from sluice.task)");
   const seen = registerSdk();
   await s.worker({ handlers: [mail.handle(() => {})] });
   const runs = await seen.spans("run mail", 2);

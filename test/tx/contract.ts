@@ -51,9 +51,7 @@ export function contract(open: (url: string) => Library | Promise<Library>): voi
   const accounts = async (name: string): Promise<number> =>
     (await house.sql("select from account where name = $1", [name])).length;
   const inputs = async (): Promise<unknown[]> =>
-    (await house.sql<{ input: unknown }>("select input from sluice.task order by id")).map(
-      (row) => row.input,
-    );
+    (await house.sql<{ input: unknown }>("select input from sluice.task order by id")).map((row) => row.input);
   const rolledBack = async (fn: (opened: Opened) => Promise<unknown>): Promise<void> => {
     const wanted = new Error("rolled back on purpose");
     const attempt = library.transaction(async (opened) => {
@@ -137,8 +135,7 @@ export function contract(open: (url: string) => Library | Promise<Library>): voi
 
   test("a refusal of the database keeps its code and its words", async () => {
     await house.sluice.enqueue(note, 1, { idempotencyKey: "taken" });
-    const attempt = (tx?: Queryable) =>
-      house.sluice.enqueue(note, 2, { idempotencyKey: "taken", ...(tx && { tx }) });
+    const attempt = (tx?: Queryable) => house.sluice.enqueue(note, 2, { idempotencyKey: "taken", ...(tx && { tx }) });
     const outside = await attempt().catch((e: unknown) => e as Error);
     const inside = library.transaction(({ tx }) => attempt(tx));
     const { name, message } = outside as Error;
@@ -160,8 +157,7 @@ export function contract(open: (url: string) => Library | Promise<Library>): voi
   test("a schema that is missing is called that", async () => {
     const attempt = library.transaction(async ({ tx }) => {
       const nowhere = {
-        query: (text: string, params?: unknown[]) =>
-          tx.query(text.replace('"sluice".', '"nowhere".'), params),
+        query: (text: string, params?: unknown[]) => tx.query(text.replace('"sluice".', '"nowhere".'), params),
       };
       await house.sluice.enqueue(note, 1, { tx: nowhere });
     });
@@ -222,9 +218,7 @@ export function contract(open: (url: string) => Library | Promise<Library>): voi
 
   test("a cancel commits and rolls back as well", async () => {
     const handle = await house.sluice.enqueue(note, "to cancel");
-    await rolledBack(async ({ tx }) =>
-      expect(await handle.cancel({ tx, reason: NASTY[1] })).toBe("cancelled"),
-    );
+    await rolledBack(async ({ tx }) => expect(await handle.cancel({ tx, reason: NASTY[1] })).toBe("cancelled"));
     expect(await handle.status()).toMatchObject({ state: "ready" });
     await library.transaction(({ tx }) => handle.cancel({ tx, reason: NASTY[1] }));
     expect(await handle.status()).toMatchObject({ state: "cancelled" });
@@ -236,9 +230,7 @@ export function contract(open: (url: string) => Library | Promise<Library>): voi
     await library.signUp(house.sluice, "it's ?");
     await expect.poll(() => seen, { timeout: 10_000 }).toHaveLength(1);
     await worker.stop();
-    const [account] = await house.sql<{ id: number }>("select id from account where name = $1", [
-      "it's ?",
-    ]);
+    const [account] = await house.sql<{ id: number }>("select id from account where name = $1", ["it's ?"]);
     expect(seen).toEqual([{ account: account!.id, name: "it's ?" }]);
   });
 }

@@ -38,8 +38,7 @@ function checked(file: string): string {
     .join("\n");
 }
 
-describe("when its connection is cut, Prisma", () =>
-  cutContract((url) => openPrisma(project, url)));
+describe("when its connection is cut, Prisma", () => cutContract((url) => openPrisma(project, url)));
 
 describe("with the types that Prisma generates", () => {
   test("the code of the page compiles", () => {
@@ -52,9 +51,7 @@ describe("with the types that Prisma generates", () => {
       import { fromPrisma } from ${JSON.stringify(join(repository, "src/tx/index.js"))};
       export const wrong = (prisma: PrismaClient) => fromPrisma(prisma);`;
     writeFileSync(join(project.folder, "wrong.ts"), code);
-    expect(checked("wrong.ts")).toContain(
-      "not assignable to parameter of type 'PrismaTransaction'",
-    );
+    expect(checked("wrong.ts")).toContain("not assignable to parameter of type 'PrismaTransaction'");
   });
 });
 
@@ -97,9 +94,7 @@ describe("a transaction of Prisma", () => {
   test("of an extended client works, and the extended client itself is refused", async () => {
     const extended = prisma.$extends({ name: "nothing" });
     const before = await house.tasks();
-    await extended.$transaction((tx) =>
-      house.sluice.enqueue(note, "extended", { tx: fromPrisma(tx) }),
-    );
+    await extended.$transaction((tx) => house.sluice.enqueue(note, "extended", { tx: fromPrisma(tx) }));
     expect(await house.tasks()).toBe(before + 1);
     expect(await codeOf(() => fromPrisma(extended as never))).toBe("invalid_option");
   });

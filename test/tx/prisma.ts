@@ -55,10 +55,7 @@ function ours(code: string): string {
 
 /** What the contract needs of the generated client, whose types are checked in the project itself. */
 export interface Client {
-  $transaction<T>(
-    fn: (tx: Transaction) => Promise<T>,
-    options?: { timeout?: number; maxWait?: number },
-  ): Promise<T>;
+  $transaction<T>(fn: (tx: Transaction) => Promise<T>, options?: { timeout?: number; maxWait?: number }): Promise<T>;
   $disconnect(): Promise<void>;
   $extends(extension: object): Client;
 }

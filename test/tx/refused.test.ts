@@ -6,13 +6,7 @@ import pg from "pg";
 import postgres from "postgres";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { task, type, type Queryable } from "../../src/index.js";
-import {
-  fromDrizzle,
-  fromKnex,
-  fromKysely,
-  fromPostgresJs,
-  fromPrisma,
-} from "../../src/tx/index.js";
+import { fromDrizzle, fromKnex, fromKysely, fromPostgresJs, fromPrisma } from "../../src/tx/index.js";
 import { codeOf, openHouse, refused, type House } from "../client/house.js";
 
 const note = task("note", { input: type<string>() });
@@ -41,9 +35,7 @@ afterAll(async () => {
 
 const enqueue = (tx: Queryable, input = "x") => house.sluice.enqueue(note, input, { tx });
 const texts = async (): Promise<unknown[]> =>
-  (await house.sql<{ input: unknown }>("select input from sluice.task order by id")).map(
-    (row) => row.input,
-  );
+  (await house.sql<{ input: unknown }>("select input from sluice.task order by id")).map((row) => row.input);
 
 describe("what is no transaction", () => {
   test("is refused by the compiler and by the adapter", async () => {
@@ -140,27 +132,19 @@ describe("a savepoint that is rolled back loses its own task and no other", () =
     expect((await texts()).filter((t) => String(t).startsWith(name))).toEqual([`${name}: kept`]);
 
   test("with postgres.js", async () => {
-    await sql.begin((tx) =>
-      both("a", fromPostgresJs(tx), () => tx.savepoint((sp) => lose("a", fromPostgresJs(sp)))),
-    );
+    await sql.begin((tx) => both("a", fromPostgresJs(tx), () => tx.savepoint((sp) => lose("a", fromPostgresJs(sp)))));
     await onlyKept("a");
   });
 
   test("with Drizzle", async () => {
-    await db.transaction((tx) =>
-      both("b", fromDrizzle(tx), () => tx.transaction((sp) => lose("b", fromDrizzle(sp)))),
-    );
-    await db2.transaction((tx) =>
-      both("c", fromDrizzle(tx), () => tx.transaction((sp) => lose("c", fromDrizzle(sp)))),
-    );
+    await db.transaction((tx) => both("b", fromDrizzle(tx), () => tx.transaction((sp) => lose("b", fromDrizzle(sp)))));
+    await db2.transaction((tx) => both("c", fromDrizzle(tx), () => tx.transaction((sp) => lose("c", fromDrizzle(sp)))));
     await onlyKept("b");
     await onlyKept("c");
   });
 
   test("with Knex", async () => {
-    await knex.transaction((trx) =>
-      both("d", fromKnex(trx), () => trx.transaction((sp) => lose("d", fromKnex(sp)))),
-    );
+    await knex.transaction((trx) => both("d", fromKnex(trx), () => trx.transaction((sp) => lose("d", fromKnex(sp)))));
     await onlyKept("d");
   });
 

@@ -6,8 +6,7 @@ import { openHouse } from "../client/house.js";
 test("with Knex, a parameter may come twice and in any order, and a question mark is a question mark", async () => {
   const house = await openHouse();
   const knex = openKnex({ client: "pg", connection: house.url, pool: { min: 0, max: 1 } });
-  const text =
-    "select $2::text as b, $1::text as a, $2::text as c, '{\"k\": 1}'::jsonb ? 'k' as has";
+  const text = "select $2::text as b, $1::text as a, $2::text as c, '{\"k\": 1}'::jsonb ? 'k' as has";
   const rows = await knex.transaction((trx) =>
     fromKnex(trx)
       .query(text, ["one ? $2", "two ?? \\?"])

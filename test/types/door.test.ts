@@ -134,9 +134,7 @@ describe("the client", () => {
   });
 
   test("syncs contracts of every kind, and limits", () => {
-    compiled(() =>
-      sluice.sync([...Object.values(contracts), task("bare"), limit("l", { total: 1 })]),
-    );
+    compiled(() => sluice.sync([...Object.values(contracts), task("bare"), limit("l", { total: 1 })]));
     // @ts-expect-error a name is neither
     compiled(() => sluice.sync(["mail"]));
   });
@@ -146,9 +144,7 @@ describe("the client", () => {
       (one as unknown as TaskContract).handle(() => ({ sent: true })),
     );
     compiled(() => sluice.worker({ handlers: [...handlers, task("bare").handle(() => 1)] }));
-    compiled(() =>
-      sluice.worker({ handlers: [contracts.zod.handle(async () => ({ sent: true }))] }),
-    );
+    compiled(() => sluice.worker({ handlers: [contracts.zod.handle(async () => ({ sent: true }))] }));
     // @ts-expect-error a result of another type
     compiled(() => contracts.zod.handle(() => ({ sent: "yes" })));
   });

@@ -140,9 +140,7 @@ describe("kinds", () => {
   test("what a branch returned may be null outside it", () => {
     compiled(() => {
       const list = w.task("list", listAccounts, { region: "eu" });
-      const more = w.when("more", list.next, "exists", (b) =>
-        b.task("again", listAccounts, { region: "eu" }),
-      );
+      const more = w.when("more", list.next, "exists", (b) => b.task("again", listAccounts, { region: "eu" }));
       expectTypeOf(more.yes).toExtend<Reference<object | null>>();
       expectTypeOf(more.no).toEqualTypeOf<undefined>();
       // @ts-expect-error nobody may have listed

@@ -49,15 +49,9 @@ test("cancel works in every state, and what it held goes to the next", async () 
   await running(3);
   const atTotal = await enqueue({ name: "at total", key: "e" });
 
-  const states = async (
-    ...handles: { status(): Promise<{ state: string } | null> }[]
-  ): Promise<unknown[]> => Promise.all(handles.map(async (h) => (await h.status())?.state));
-  expect(await states(scheduled, atOrder, atKey, atTotal)).toEqual([
-    "scheduled",
-    "waiting",
-    "waiting",
-    "waiting",
-  ]);
+  const states = async (...handles: { status(): Promise<{ state: string } | null> }[]): Promise<unknown[]> =>
+    Promise.all(handles.map(async (h) => (await h.status())?.state));
+  expect(await states(scheduled, atOrder, atKey, atTotal)).toEqual(["scheduled", "waiting", "waiting", "waiting"]);
   for (const handle of [scheduled, atOrder, atKey, atTotal]) {
     expect(await handle.cancel({ reason: "not needed" })).toBe("cancelled");
     await expect(handle.result()).rejects.toMatchObject({
@@ -68,8 +62,7 @@ test("cancel works in every state, and what it held goes to the next", async () 
   }
   expect(await violations(s.sql)).toEqual([]);
   finish.resolve();
-  for (const handle of [holdsOrder, holdsKey, holdsTotal, behindOrder])
-    await handle.result(patience);
+  for (const handle of [holdsOrder, holdsKey, holdsTotal, behindOrder]) await handle.result(patience);
   expect(seen).toEqual(["holds order", "holds key", "holds total", "behind order"]);
   expect(await s.sluice.task("424242").cancel()).toBe("unknown");
   expect(await violations(s.sql)).toEqual([]);
@@ -87,10 +80,7 @@ test("a ready task is cancelled before anybody claims it, also one that holds sl
   // A worker admits it to its lane, but the queue is paused, so it stays ready.
   await s.worker({
     leaseMs: LEASE_MS,
-    handlers: [
-      job.handle((_, ctx) => void seen.push(ctx.id)),
-      plain.handle((_, ctx) => void seen.push(ctx.id)),
-    ],
+    handlers: [job.handle((_, ctx) => void seen.push(ctx.id)), plain.handle((_, ctx) => void seen.push(ctx.id))],
   });
   const [head, next] = [await s.sluice.enqueue(job, "k"), await s.sluice.enqueue(job, "k")];
   await until("the head to be ready", async () => (await head.status())?.state === "ready");
@@ -147,9 +137,7 @@ async function fastestCancel(s: Scene, leaseMs: number, lessMs: number): Promise
 test("a running task hears of its cancel within a heartbeat", { timeout: TIMEOUT_MS }, async () => {
   // Nobody listens, and a third of the lease is one heartbeat; the rest is for a busy machine.
   const lessMs = LEASE_MS / 3 + 2_000;
-  expect(await fastestCancel(await scene({ listen: false }), LEASE_MS, lessMs)).toBeLessThan(
-    lessMs,
-  );
+  expect(await fastestCancel(await scene({ listen: false }), LEASE_MS, lessMs)).toBeLessThan(lessMs);
 });
 
 test(

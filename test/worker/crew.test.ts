@@ -47,9 +47,7 @@ test("a task that arrives after all were handed back is handed back too", () => 
 
 test("a task that meets 50 outages in a row uses an attempt", async () => {
   const outbox = new Outbox();
-  const handler = task("t", { input: type<unknown>() }).handle((_, ctx) =>
-    ctx.transaction(() => Promise.resolve()),
-  );
+  const handler = task("t", { input: type<unknown>() }).handle((_, ctx) => ctx.transaction(() => Promise.resolve()));
   const transaction = (run: Run): Promise<never> =>
     Promise.reject(run.excuse(new Error("the server closed the connection")));
   const crew = crewOf(handler, outbox, { transaction, now: () => 0, log: silentLogger });

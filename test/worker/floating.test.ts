@@ -61,17 +61,14 @@ test.for([
   ["at once", () => {}],
   // Long enough for the call to have failed before the handler returns.
   ["and the handler goes on for a while", () => turn().then(() => turn())],
-] as const)(
-  "an enqueue that is refused fails the run, though nobody waits for it, %s",
-  async ([, then]) => {
-    const { result, attempts, children } = await play(async (ctx) => {
-      void ctx.enqueue(child, ctx.attempt === 1 ? BAD : "good");
-      await then();
-      return "done";
-    });
-    expect([result, attempts, children]).toEqual(["done", [1, 2], ["good"]]);
-  },
-);
+] as const)("an enqueue that is refused fails the run, though nobody waits for it, %s", async ([, then]) => {
+  const { result, attempts, children } = await play(async (ctx) => {
+    void ctx.enqueue(child, ctx.attempt === 1 ? BAD : "good");
+    await then();
+    return "done";
+  });
+  expect([result, attempts, children]).toEqual(["done", [1, 2], ["good"]]);
+});
 
 test("an enqueue whose refusal the handler has looked at is the handler's business", async () => {
   const { result, attempts } = await play(async (ctx) => {
@@ -159,12 +156,7 @@ function context(prepare: () => Promise<PendingEnqueue>) {
   const claimed = { claim: issueClaim("7", "70"), stream: 1, attempt: 2, input: null };
   const handler = task("t", { queue: "q" }).handle(() => {}) as unknown as AnyHandler;
   const session = new Session("1", Number.POSITIVE_INFINITY);
-  const run = new Run(
-    { ...claimed, inputLength: 0, holds: 0, trace: null, nonce: "1" },
-    handler,
-    session,
-    0,
-  );
+  const run = new Run({ ...claimed, inputLength: 0, holds: 0, trace: null, nonce: "1" }, handler, session, 0);
   const commit = signal();
   const ctx = new RunContext(run, {
     tracing: true,
@@ -220,7 +212,5 @@ test("what a context can do may be taken out of it, and it shows itself", async 
   expect(await transaction(() => Promise.resolve("done"))).toBe("done");
   expect(run.deadlineMs).toBe(150);
   const { inspect } = await import("node:util");
-  expect(inspect(ctx)).toMatch(
-    /^TaskContext \{\s+id: '7',\s+type: 't',\s+queue: 'q',\s+attempt: 2,/,
-  );
+  expect(inspect(ctx)).toMatch(/^TaskContext \{\s+id: '7',\s+type: 't',\s+queue: 'q',\s+attempt: 2,/);
 });

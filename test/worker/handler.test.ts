@@ -137,10 +137,7 @@ test("a handler that blocks the event loop past the lease completes nothing; its
       job.handle((_, ctx) => {
         const first = runs.length === 0;
         runs.push({ attempt: ctx.attempt, claim: ctx.claim, aborted: ctx.signal.aborted });
-        for (
-          const until = performance.now() + (first ? leaseMs * 1.5 : 0);
-          performance.now() < until;
-        );
+        for (const until = performance.now() + (first ? leaseMs * 1.5 : 0); performance.now() < until;);
         return runs.length;
       }),
     ],
@@ -241,8 +238,7 @@ test("an input that no longer fits the schema fails its task and nothing else", 
       "~standard": {
         version: 1 as const,
         vendor: "test",
-        validate: (value: unknown) =>
-          value === 1 ? { value: 1 } : { issues: [{ message: "must be 1" }] },
+        validate: (value: unknown) => (value === 1 ? { value: 1 } : { issues: [{ message: "must be 1" }] }),
       },
     },
   });

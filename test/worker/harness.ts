@@ -214,9 +214,7 @@ export class World {
 
   /** Claims that the worker knows of: what a lost reply left behind is in nobody's hand. */
   look(): void {
-    const known = new Set(
-      this.#sessions.flatMap((s) => (s.lost ? [] : [...s.tokens(), ...this.outbox.tokens(s)])),
-    );
+    const known = new Set(this.#sessions.flatMap((s) => (s.lost ? [] : [...s.tokens(), ...this.outbox.tokens(s)])));
     const held = [...this.db.running.values()].filter(({ claim }) => known.has(claim)).length;
     this.heldMax = Math.max(this.heldMax, held);
   }

@@ -32,23 +32,17 @@ test("ctx.idempotencyKey differs when an id is issued again after a restore", as
   const keys = new Map<string, string[]>();
   const seen = task("seen", { input });
   const worker = await house.work([
-    seen.handle(
-      (_, ctx) => void keys.set(ctx.id, [...(keys.get(ctx.id) ?? []), ctx.idempotencyKey]),
-    ),
+    seen.handle((_, ctx) => void keys.set(ctx.id, [...(keys.get(ctx.id) ?? []), ctx.idempotencyKey])),
   ]);
   const play = async (): Promise<void> => {
     // A session that fixes the random numbers, as some do for their reports, changes nothing.
     await house.sql("select setseed(0.5)");
     const one = await house.sluice.enqueue(seen, {});
     const many = (await house.sluice.enqueueMany(seen, [{}, {}])).ids();
-    const [sql] = await house.sql<{ id: string }>(
-      "select sluice.enqueue('seen', '{}')::text as id",
-    );
+    const [sql] = await house.sql<{ id: string }>("select sluice.enqueue('seen', '{}')::text as id");
     for (const id of [one.id, ...many, sql!.id]) await house.sluice.task(id).result();
   };
-  const [before] = await house.sql<{ n: string }>(
-    "select last_value::text as n from sluice.task_id",
-  );
+  const [before] = await house.sql<{ n: string }>("select last_value::text as n from sluice.task_id");
   await play();
   // As if everything since then had been lost.
   await house.sql("delete from sluice.task where id > $1", [before!.n]);

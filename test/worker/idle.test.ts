@@ -119,8 +119,7 @@ test("of two workers one does what is shared, and the other goes on when it stop
   const job = task("job");
   const options = { handlers: [job.handle(() => {})], pollIntervalMs: NEVER_MS };
   const leader = async (): Promise<string | undefined> =>
-    (await s.sql.query("select leader from sluice.keeper where until > clock_timestamp()")).rows[0]
-      ?.leader;
+    (await s.sql.query("select leader from sluice.keeper where until > clock_timestamp()")).rows[0]?.leader;
   const first = await s.worker({ ...options, name: "a" });
   const one = await until("a leader", leader);
   await s.worker({ ...options, name: "b" });

@@ -95,12 +95,7 @@ test("a look goes on where the last one ended", async () => {
   keeper.start();
   await vi.advanceTimersByTimeAsync(6_000);
   await keeper.stop();
-  expect(asked["workflow_keep"]!.slice(0, 4).map((v) => v.at(-1))).toEqual([
-    "0",
-    "500",
-    "1000",
-    "0",
-  ]);
+  expect(asked["workflow_keep"]!.slice(0, 4).map((v) => v.at(-1))).toEqual(["0", "500", "1000", "0"]);
   expect(asked["workflow_orphans"]!.slice(0, 3).map(([, ...walk]) => walk)).toEqual([
     ["0", "0"],
     ["500", "500"],

@@ -46,9 +46,7 @@ test("every failure for good has its line, and of those tried again there is one
   await ended(s, TASKS);
   const final = of("error", "a task failed for good");
   expect(final).toHaveLength(TASKS);
-  const fields = final
-    .map((line) => line.fields)
-    .toSorted((a, b) => Number(a.task) - Number(b.task));
+  const fields = final.map((line) => line.fields).toSorted((a, b) => Number(a.task) - Number(b.task));
   expect(fields).toEqual(
     numbers.map((n) => ({
       task: ids[n],
@@ -59,8 +57,7 @@ test("every failure for good has its line, and of those tried again there is one
     })),
   );
   // All of one second, but for a slow machine; the rest is told when that second is over.
-  const retried = () =>
-    of("warn", "a task failed").map(({ fields: { suppressed = 0 } }) => suppressed);
+  const retried = () => of("warn", "a task failed").map(({ fields: { suppressed = 0 } }) => suppressed);
   expect(retried().length).toBeLessThan(TASKS);
   await until(
     "all to be counted",
@@ -128,11 +125,7 @@ test("a result that is replaced by a note of it is told", async () => {
   const job = task("job", { input: type<"plain" | "in a transaction">() });
   const large = "x".repeat(5_000);
   await s.worker({
-    handlers: [
-      job.handle((how, ctx) =>
-        how === "plain" ? large : ctx.transaction(() => Promise.resolve(large)),
-      ),
-    ],
+    handlers: [job.handle((how, ctx) => (how === "plain" ? large : ctx.transaction(() => Promise.resolve(large))))],
   });
   const told = () => of("warn", "a result is too large and is stored as a note of it");
   for (const how of ["plain", "in a transaction"] as const) {

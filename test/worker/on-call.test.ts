@@ -45,9 +45,7 @@ test("as many tasks start as workers are idle, although not all of them listen",
   expect(rows.length).toBeLessThan(WORKERS);
   expect(await listening(s.sql)).toBeLessThan(WORKERS);
   const from = performance.now();
-  const handles = await Promise.all(
-    Array.from({ length: WORKERS }, () => s.sluice.enqueue(task("job"))),
-  );
+  const handles = await Promise.all(Array.from({ length: WORKERS }, () => s.sluice.enqueue(task("job"))));
   for (const handle of handles) await handle.result({ timeoutMs: NEVER_MS / 2 });
   expect(performance.now() - from).toBeLessThan(NEVER_MS / 2);
 });

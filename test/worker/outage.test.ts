@@ -7,9 +7,7 @@ import { violations } from "../support/audit.js";
 import { ended, scene, until, type Scene } from "../flow/scene.js";
 
 /** A role that may use the queue, and can be refused connections: a superuser cannot. */
-async function withRole(
-  s: Scene,
-): Promise<{ url: string; connections: (max: number) => Promise<void> }> {
+async function withRole(s: Scene): Promise<{ url: string; connections: (max: number) => Promise<void> }> {
   const role = `sluice_test_${randomBytes(6).toString("hex")}`;
   await s.sql.query(`create role ${role} login password 'secret'`);
   onTestFinished(async () => {
@@ -110,35 +108,25 @@ test("errors of the handler's own count as failures, whatever they look like", a
   const circular: { self?: unknown } = {};
   circular.self = circular;
   const ways: Record<string, (ctx: TaskContext) => Promise<unknown>> = {
-    "a unique violation": (ctx) =>
-      ctx.transaction((tx) => tx.query("insert into only_once values (1)")),
+    "a unique violation": (ctx) => ctx.transaction((tx) => tx.query("insert into only_once values (1)")),
     "a statement timeout": (ctx) =>
       ctx.transaction(async (tx) => {
         await tx.query("set local statement_timeout = 10");
         await tx.query("select pg_sleep(60)");
       }),
     "a statement that runs out of memory": (ctx) =>
-      ctx.transaction((tx) =>
-        tx.query("do $$ begin raise exception 'out of memory' using errcode = '53200'; end $$"),
-      ),
+      ctx.transaction((tx) => tx.query("do $$ begin raise exception 'out of memory' using errcode = '53200'; end $$")),
     "a statement that fills the disk": (ctx) =>
-      ctx.transaction((tx) =>
-        tx.query("do $$ begin raise exception 'disk full' using errcode = '53100'; end $$"),
-      ),
-    "a parameter that cannot be sent": (ctx) =>
-      ctx.transaction((tx) => tx.query("select $1::text", [circular])),
+      ctx.transaction((tx) => tx.query("do $$ begin raise exception 'disk full' using errcode = '53100'; end $$")),
+    "a parameter that cannot be sent": (ctx) => ctx.transaction((tx) => tx.query("select $1::text", [circular])),
     "another server's refusal": (ctx) =>
-      ctx.transaction(() =>
-        Promise.reject(Object.assign(new Error("no"), { code: "ECONNREFUSED" })),
-      ),
+      ctx.transaction(() => Promise.reject(Object.assign(new Error("no"), { code: "ECONNREFUSED" }))),
     "an idle transaction that the server ended": (ctx) =>
       ctx.transaction(async (tx) => {
         await tx.query("set local idle_in_transaction_session_timeout = 20");
         const { rows } = await tx.query("select pg_backend_pid() as pid");
         await until("the server to end it", async () => {
-          const found = await s.sql.query("select from pg_stat_activity where pid = $1", [
-            rows[0].pid,
-          ]);
+          const found = await s.sql.query("select from pg_stat_activity where pid = $1", [rows[0].pid]);
           return found.rowCount === 0;
         });
         await tx.query("select 1");
@@ -155,8 +143,7 @@ test("errors of the handler's own count as failures, whatever they look like", a
   const ids = (await s.sluice.enqueueMany(job, Object.keys(ways))).ids();
   await ended(s, ids.length);
   const states: Record<string, string | undefined> = {};
-  for (const [i, way] of Object.keys(ways).entries())
-    states[way] = (await s.sluice.task(ids[i]!).status())?.state;
+  for (const [i, way] of Object.keys(ways).entries()) states[way] = (await s.sluice.task(ids[i]!).status())?.state;
   expect(states).toEqual(Object.fromEntries(Object.keys(ways).map((way) => [way, "failed"])));
 });
 
@@ -166,9 +153,7 @@ test("a handler that catches an outage and goes on succeeds", async () => {
   await s.worker({
     handlers: [
       job.handle(async (_, ctx) => {
-        const lost = ctx.transaction((tx) =>
-          tx.query("select pg_terminate_backend(pg_backend_pid())"),
-        );
+        const lost = ctx.transaction((tx) => tx.query("select pg_terminate_backend(pg_backend_pid())"));
         return lost.catch((e: { code: string }) => e.code);
       }),
     ],

@@ -196,10 +196,7 @@ test("onFailure: block stops the key until the task is retried or unblocked", as
   // Another key passes by, so there was time enough for the blocked ones to come, had they been free.
   await (await s.sluice.enqueue(step, { key: "c", n: 2 })).result({ timeoutMs: 10_000 });
   expect(seen.toSorted()).toEqual(["a1", "b1", "c2"]);
-  expect([(await a[1]!.status())?.state, (await b[1]!.status())?.state]).toEqual([
-    "waiting",
-    "waiting",
-  ]);
+  expect([(await a[1]!.status())?.state, (await b[1]!.status())?.state]).toEqual(["waiting", "waiting"]);
 
   seen.length = 0;
   broken = false;
@@ -255,8 +252,7 @@ test("a delayed task runs when it is due and joins its order key only then", asy
   const job = task("job", { input: type<string>(), order: () => "k" });
   await s.worker({ pollIntervalMs: 20, handlers: [job.handle((name) => void seen.push(name))] });
   const hours = (n: number): Date => new Date(Date.now() + n * 3_600_000);
-  const anHourLater = () =>
-    s.sql.query("update sluice.scheduled set run_at = run_at - interval '1 hour'");
+  const anHourLater = () => s.sql.query("update sluice.scheduled set run_at = run_at - interval '1 hour'");
   const inTwo = hours(2);
   const later = await s.sluice.enqueue(job, "later", { runAt: inTwo });
   expect(await later.status()).toMatchObject({ state: "scheduled", runAt: inTwo });

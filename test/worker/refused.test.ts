@@ -85,18 +85,7 @@ test("a result that the database refuses for a reason that passes is recorded as
 });
 
 test("only errors of classes 22 and 54 blame the data of an outcome", () => {
-  const refusals = [
-    "22P05",
-    "54000",
-    "42703",
-    "42804",
-    "58030",
-    "XX000",
-    "0A000",
-    "23505",
-    "25P04",
-    "57P01",
-  ];
+  const refusals = ["22P05", "54000", "42703", "42804", "58030", "XX000", "0A000", "23505", "25P04", "57P01"];
   expect(refusals.map((code) => refusalOf({ code }))).toEqual([
     "data",
     "data",
@@ -147,9 +136,7 @@ test("a task whose row another transaction holds delays the claims of its worker
   await s.sluice.task(id).result({ timeoutMs: 10_000 });
   await until("the permits to come back", () => worker.status().permitsInUse === 0);
   expect(warned.filter((words) => words.includes("note"))).toEqual([]);
-  expect(warned).toContain(
-    "another transaction holds the row of a task; its outcome is tried again",
-  );
+  expect(warned).toContain("another transaction holds the row of a task; its outcome is tried again");
 });
 
 test("an error that the database refuses is replaced, and failures beside it are recorded as they are", async () => {
@@ -205,9 +192,7 @@ test(
     await worker.start();
     onTestFinished(() => worker.stop({ graceMs: 0 }));
     // Beside others, as that the server has few connections left.
-    expect(warned).toContainEqual(
-      expect.stringMatching(/^the statement_timeout of this role or database is short/),
-    );
+    expect(warned).toContainEqual(expect.stringMatching(/^the statement_timeout of this role or database is short/));
     await ended(s, 100, 60_000);
     expect(runs).toBe(100);
     expect(await violations(s.sql)).toEqual([]);

@@ -55,10 +55,7 @@ test("without history a result is delivered to whoever waits, and else not kept"
     ],
   });
   const waited = await s.sluice.enqueue(job, "waited for");
-  const [one, two] = [
-    waited.result({ timeoutMs: 10_000 }),
-    s.sluice.task(waited.id).result({ timeoutMs: 10_000 }),
-  ];
+  const [one, two] = [waited.result({ timeoutMs: 10_000 }), s.sluice.task(waited.id).result({ timeoutMs: 10_000 })];
   await until("both to be known to wait", async () => {
     const { rows } = await s.sql.query("select count(*)::int as n from sluice.awaited");
     return rows[0].n >= 2;
@@ -98,9 +95,7 @@ test("an idempotency key enqueues once, for its time and its type", async () => 
   expect(racing.filter(({ existed }) => !existed)).toHaveLength(1);
 
   // Its task is over and forgotten, the key is not; when its own time is over, it is free again.
-  await s.sql.query(
-    "update sluice.idempotency set expires_at = now() - interval '1 second' where key = 'k'",
-  );
+  await s.sql.query("update sluice.idempotency set expires_at = now() - interval '1 second' where key = 'k'");
   const later = await s.sluice.enqueue(job, { n: 2 }, key);
   expect(later.existed).toBe(false);
   expect(later.id).not.toBe(first.id);
@@ -129,17 +124,11 @@ test("history older than its time is pruned, and what still counts is not", asyn
   await s.sluice.task(old.at(-1)!).result({ timeoutMs: 10_000 });
   await expect(blocks.result({ timeoutMs: 10_000 })).rejects.toMatchObject({ code: "task_failed" });
   await s.sql.query("update sluice.done set finished_at = finished_at - interval '2 hours'");
-  await s.sql.query(
-    "insert into sluice.idempotency values ('job', 'gone', 1, '', now() - interval '1 second')",
-  );
+  await s.sql.query("insert into sluice.idempotency values ('job', 'gone', 1, '', now() - interval '1 second')");
   const fresh = await s.sluice.enqueue(job, "ok");
   await fresh.result({ timeoutMs: 10_000 });
 
-  await until(
-    "the old ones to be gone",
-    async () => (await s.sluice.counts()).succeeded === 1,
-    15_000,
-  );
+  await until("the old ones to be gone", async () => (await s.sluice.counts()).succeeded === 1, 15_000);
   expect(await s.sluice.task(old[0]!).status()).toBeNull();
   expect((await fresh.status())?.state).toBe("succeeded");
   // A failed task that blocks its order key has not served yet.
@@ -148,9 +137,7 @@ test("history older than its time is pruned, and what still counts is not", asyn
     "the key to be gone",
     async () => (await s.sql.query("select * from sluice.idempotency")).rows.length === 0,
   );
-  expect((await s.sql.query("select count(*)::int as n from sluice.task")).rows).toEqual([
-    { n: 2 },
-  ]);
+  expect((await s.sql.query("select count(*)::int as n from sluice.task")).rows).toEqual([{ n: 2 }]);
   await worker.stop();
 });
 

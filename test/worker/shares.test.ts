@@ -10,17 +10,13 @@ function sharesAfter(started: number, ended: number): Shares {
 
 test("what has ended is spread over the lines that are free, up to what a statement takes", () => {
   const shares = new Shares(500);
-  expect([shares.of(0, 2), shares.of(1, 2), shares.of(10, 2), shares.of(10, 1)]).toEqual([
-    0, 1, 5, 10,
-  ]);
+  expect([shares.of(0, 2), shares.of(1, 2), shares.of(10, 2), shares.of(10, 1)]).toEqual([0, 1, 5, 10]);
   expect(shares.of(2_000, 2)).toBe(500);
 });
 
 test("a few that take no time go together, many do not", () => {
   const brief = sharesAfter(5, 5);
-  expect([brief.of(10, 2), brief.of(30, 2), brief.of(400, 2), brief.of(3, 2)]).toEqual([
-    10, 20, 200, 3,
-  ]);
+  expect([brief.of(10, 2), brief.of(30, 2), brief.of(400, 2), brief.of(3, 2)]).toEqual([10, 20, 200, 3]);
   expect(sharesAfter(5, 4).of(10, 2)).toBe(5);
 });
 

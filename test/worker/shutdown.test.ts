@@ -168,8 +168,6 @@ test("a worker that could not declare its tasks has stopped", async () => {
   await expect(worker.start()).rejects.toMatchObject({ code: "limit_shape" });
   await expect(worker.start()).rejects.toMatchObject({
     code: "stopped",
-    message: expect.stringMatching(
-      /^this worker could not start, make a new one: .*shape/,
-    ) as string,
+    message: expect.stringMatching(/^this worker could not start, make a new one: .*shape/) as string,
   });
 });

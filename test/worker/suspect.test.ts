@@ -15,9 +15,8 @@ async function suspect(s: Scene, { id }: TaskHandle): Promise<void> {
 }
 
 async function crashes(s: Scene, { id }: TaskHandle): Promise<number | undefined> {
-  return (
-    await s.sql.query("select cardinality(workers) as times from sluice.crash where id = $1", [id])
-  ).rows[0]?.times;
+  return (await s.sql.query("select cardinality(workers) as times from sluice.crash where id = $1", [id])).rows[0]
+    ?.times;
 }
 
 test("a suspect runs when its worker has nothing else in hand, and nothing joins it", async () => {
@@ -75,9 +74,9 @@ test("a suspect that is handed back is still claimed alone", async () => {
   });
   await started.promise;
   await worker.stop({ graceMs: 0 });
-  expect(
-    (await s.sql.query("select id::text, attempt, reserved_by from sluice.suspect")).rows,
-  ).toEqual([{ id: handle.id, attempt: 0, reserved_by: null }]);
+  expect((await s.sql.query("select id::text, attempt, reserved_by from sluice.suspect")).rows).toEqual([
+    { id: handle.id, attempt: 0, reserved_by: null },
+  ]);
   expect(await crashes(s, handle)).toBe(3);
   expect(await violations(s.sql)).toEqual([]);
 });
@@ -163,10 +162,8 @@ test("each of several workers that were cut off in turn takes back its own blame
   const s = await scene();
   const handle = await s.sluice.enqueue(task("job"));
   await s.sql.query("insert into sluice.crash values ($1, '{11,12,13}')", [handle.id]);
-  const survived = async (ids: string): Promise<unknown> =>
-    s.sql.query("select sluice.survived($1)", [ids]);
-  const blamed = async (): Promise<unknown> =>
-    (await s.sql.query("select workers::text[] from sluice.crash")).rows;
+  const survived = async (ids: string): Promise<unknown> => s.sql.query("select sluice.survived($1)", [ids]);
+  const blamed = async (): Promise<unknown> => (await s.sql.query("select workers::text[] from sluice.crash")).rows;
   await survived("{12}");
   expect(await blamed()).toEqual([{ workers: ["11", "13"] }]);
   await survived("{12,13}");
@@ -185,10 +182,7 @@ test("a suspect whose worker was only cut off is a suspect still, and not guilty
   );
   const worker = rows[0]!.id;
   await s.sql.query("select sluice.beat($1, 1, 0, false)", [worker]);
-  const claimed = await s.sql.query("select id from sluice.claim_suspect($1, 1, $2)", [
-    worker,
-    handle.id,
-  ]);
+  const claimed = await s.sql.query("select id from sluice.claim_suspect($1, 1, $2)", [worker, handle.id]);
   expect(claimed.rows).toHaveLength(1);
   await s.sql.query("update sluice.worker set expires_at = '-infinity'");
   await s.sql.query("select sluice.survived(array[$1::bigint])", [worker]);

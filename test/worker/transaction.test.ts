@@ -14,9 +14,7 @@ async function withEffects(): Promise<Scene & { effects(): Promise<string[]> }> 
   const s = await scene();
   await s.sql.query("create table effect (what text)");
   const effects = async (): Promise<string[]> =>
-    (await s.sql.query<{ what: string }>("select what from effect order by what")).rows.map(
-      (r) => r.what,
-    );
+    (await s.sql.query<{ what: string }>("select what from effect order by what")).rows.map((r) => r.what);
   return { ...s, effects };
 }
 
@@ -63,8 +61,7 @@ test("what fails inside rolls back and is tried again; snooze and cancel mean wh
         ctx.transaction(async (tx) => {
           await tx.query(EFFECT, [`${what} ${ctx.attempt}`]);
           if (what === "fails" && ctx.attempt === 1) throw new Error("no");
-          if (what === "bad sql" && ctx.attempt === 1)
-            await tx.query("select nothing from nowhere");
+          if (what === "bad sql" && ctx.attempt === 1) await tx.query("select nothing from nowhere");
           if (what === "snoozes" && snoozes++ === 0) throw snooze(1);
           if (what === "cancels") throw cancel("enough");
         }),
@@ -94,8 +91,7 @@ test("a transaction whose lease was lost rolls back", async () => {
         const done = ctx.transaction(async (tx) => {
           await tx.query(EFFECT, [`run ${run}`]);
           // As a reaper sees a worker that was away for too long.
-          if (run === 1)
-            await s.sql.query("update sluice.worker set expires_at = now() - interval '1 second'");
+          if (run === 1) await s.sql.query("update sluice.worker set expires_at = now() - interval '1 second'");
           if (run === 1) await s.sql.query("select sluice.reap()");
         });
         await done.catch((e: unknown) => errors.push((e as { code: string }).code));
@@ -205,9 +201,7 @@ test("ctx.enqueue refuses at once what could not be enqueued", async () => {
     handlers: [
       parent.handle(async (_, ctx) => {
         await ctx.enqueue(child, "\0").catch((e: { code: string }) => codes.push(e.code));
-        await ctx
-          .enqueue(child, 1, { priority: 0.5 })
-          .catch((e: { code: string }) => codes.push(e.code));
+        await ctx.enqueue(child, 1, { priority: 0.5 }).catch((e: { code: string }) => codes.push(e.code));
       }),
     ],
   });

@@ -161,8 +161,7 @@ test("a worker that cannot listen works by polling", async () => {
   const s = await scene({ listen: false });
   const job = task("job", { input: type<number>(), order: () => "k", concurrency: 2 });
   await s.worker({ handlers: [job.handle((n) => n)], pollIntervalMs: 20 });
-  for (let i = 0; i < 10; i++)
-    expect(await (await s.sluice.enqueue(job, i)).result({ timeoutMs: 10_000 })).toBe(i);
+  for (let i = 0; i < 10; i++) expect(await (await s.sluice.enqueue(job, i)).result({ timeoutMs: 10_000 })).toBe(i);
 });
 
 test("many short workers and tasks leave no listener and no timer behind", async () => {

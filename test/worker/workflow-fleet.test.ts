@@ -22,15 +22,13 @@ async function stage(): Promise<Scene> {
 }
 
 async function seen({ sql }: Scene, what: string): Promise<Seen[]> {
-  const { rows } = await sql.query<Seen>(
-    "select process, what, flow, at, kind from seen where what = $1 order by n",
-    [what],
-  );
+  const { rows } = await sql.query<Seen>("select process, what, flow, at, kind from seen where what = $1 order by n", [
+    what,
+  ]);
   return rows;
 }
 
-const of = (rows: readonly Seen[], kind: string): number[] =>
-  rows.filter((r) => r.kind === kind).map((r) => r.at);
+const of = (rows: readonly Seen[], kind: string): number[] => rows.filter((r) => r.kind === kind).map((r) => r.at);
 const ascending = (a: number, b: number): number => a - b;
 
 test("a workflow of 10 tasks keeps its order", { timeout: 120_000 }, async () => {
@@ -107,9 +105,7 @@ test("a hundred thousand items with keys are created in one transaction and boun
   const s = await stage();
   const items = 100_000;
   const placed = async (): Promise<number> => {
-    const { rows } = await s.sql.query<{ n: number }>(
-      "select count(*)::int as n from sluice.workflow_task",
-    );
+    const { rows } = await s.sql.query<{ n: number }>("select count(*)::int as n from sluice.workflow_task");
     return rows[0]!.n;
   };
   const member = await startMember(PROGRAM, "m", {

@@ -209,9 +209,9 @@ test("a list that is another when the handler runs again is refused, a function 
       item.handle((n) => n),
     ],
   });
-  await expect(
-    (await s.sluice.enqueue(changing)).result({ timeoutMs: 20_000 }),
-  ).rejects.toMatchObject({ details: { error: { code: "map_changed" } } });
+  await expect((await s.sluice.enqueue(changing)).result({ timeoutMs: 20_000 })).rejects.toMatchObject({
+    details: { error: { code: "map_changed" } },
+  });
   asked = 0;
   expect(await (await s.sluice.enqueue(asking)).result({ timeoutMs: 20_000 })).toEqual([10]);
   expect(asked).toBe(1);
@@ -242,8 +242,7 @@ test("a name that is used a second time in one run is refused, whether the first
     expect(await handle.result({ timeoutMs: 20_000 })).toEqual([1]);
     expect(one.calls).toBe(2);
     expect(one.seen.length).toBe(how === "after" ? 1 : 2);
-    for (const error of one.seen)
-      expect(error).toMatchObject({ code: "invalid_option", details: { map: "pages" } });
+    for (const error of one.seen) expect(error).toMatchObject({ code: "invalid_option", details: { map: "pages" } });
     expect((one.seen[0] as Error).message).toContain('map "pages"');
   }
   expect(await maps(s)).toEqual(["succeeded", "succeeded"]);
@@ -300,39 +299,36 @@ test("maps of two names run side by side, nested ones too, and an empty one is t
   await sound(s);
 });
 
-test.each([false, true])(
-  "a parent that is cancelled takes its items with it (hold: %s)",
-  async (hold) => {
-    const s = await scene();
-    const begun = signal();
-    const heard = signal<unknown>();
-    let ran = 0;
-    await s.worker({
-      ...quick,
-      leaseMs: 1_000,
-      handlers: [
-        parent.handle((numbers, ctx) => ctx.map("m", numbers, item, { window: 1, hold })),
-        item.handle(async (_, ctx) => {
-          ran++;
-          begun.resolve();
-          await new Promise<void>((resolve) => {
-            ctx.signal.addEventListener("abort", () => resolve());
-          });
-          heard.resolve(ctx.signal.reason);
-          throw ctx.signal.reason;
-        }),
-      ],
-    });
-    const handle = await s.sluice.enqueue(parent, [1, 2, 3]);
-    await begun.promise;
-    await handle.cancel({ reason: "enough" });
-    expect(await heard.promise).toMatchObject({ code: "task_cancelled" });
-    await until("the map to end", async () => (await maps(s))[0] === "cancelled");
-    expect(ran).toBe(1);
-    await until("the parent to end", async () => (await handle.status())?.state === "cancelled");
-    await sound(s);
-  },
-);
+test.each([false, true])("a parent that is cancelled takes its items with it (hold: %s)", async (hold) => {
+  const s = await scene();
+  const begun = signal();
+  const heard = signal<unknown>();
+  let ran = 0;
+  await s.worker({
+    ...quick,
+    leaseMs: 1_000,
+    handlers: [
+      parent.handle((numbers, ctx) => ctx.map("m", numbers, item, { window: 1, hold })),
+      item.handle(async (_, ctx) => {
+        ran++;
+        begun.resolve();
+        await new Promise<void>((resolve) => {
+          ctx.signal.addEventListener("abort", () => resolve());
+        });
+        heard.resolve(ctx.signal.reason);
+        throw ctx.signal.reason;
+      }),
+    ],
+  });
+  const handle = await s.sluice.enqueue(parent, [1, 2, 3]);
+  await begun.promise;
+  await handle.cancel({ reason: "enough" });
+  expect(await heard.promise).toMatchObject({ code: "task_cancelled" });
+  await until("the map to end", async () => (await maps(s))[0] === "cancelled");
+  expect(ran).toBe(1);
+  await until("the parent to end", async () => (await handle.status())?.state === "cancelled");
+  await sound(s);
+});
 
 describe("nothing of a map begins any more once its sleeping task is cancelled,", () => {
   const begins = async () => {
@@ -490,11 +486,7 @@ test("a handler that swallows the wait of its map does nothing more in this run"
       parent.handle(async (numbers, ctx) => {
         const results = await ctx.map("m", numbers, item).catch(() => null);
         if (results === null) {
-          for (const attempt of [
-            ctx.map("second", numbers, item),
-            ctx.enqueue(other),
-            ctx.transaction(async () => {}),
-          ])
+          for (const attempt of [ctx.map("second", numbers, item), ctx.enqueue(other), ctx.transaction(async () => {})])
             effects.push(
               await attempt.then(
                 () => "done",

@@ -1,14 +1,5 @@
 import { expect, onTestFinished, test } from "vitest";
-import {
-  fixed,
-  limit,
-  Sluice,
-  task,
-  type,
-  workflow,
-  type Run,
-  type TaskHandler,
-} from "../../src/index.js";
+import { fixed, limit, Sluice, task, type, workflow, type Run, type TaskHandler } from "../../src/index.js";
 import { silentLogger } from "../../src/core/ports.js";
 import type { Schema } from "../../src/core/schema.js";
 import { until, type Scene } from "../flow/scene.js";
@@ -70,8 +61,7 @@ test("a settle by a worker that does not know the next type loses nothing, and t
   expect(await run.result(patience)).toEqual({ results: numbers(30), last: 30 });
   // An order key runs one at a time, in the order of the items.
   expect(peak).toBeLessThanOrEqual(3);
-  for (const user of [0, 1, 2])
-    expect(seen.get(`user ${user}`)).toEqual(numbers(30).filter((n) => n % 3 === user));
+  for (const user of [0, 1, 2]) expect(seen.get(`user ${user}`)).toEqual(numbers(30).filter((n) => n % 3 === user));
 });
 
 test("nobody knows the next type: the run waits, and goes on with the first worker that does", async () => {
@@ -192,9 +182,7 @@ const even = {
     version: 1 as const,
     vendor: "test",
     validate: (value: unknown) =>
-      typeof value === "number" && value % 2 === 0
-        ? { value }
-        : { issues: [{ message: "must be even" }] },
+      typeof value === "number" && value % 2 === 0 ? { value } : { issues: [{ message: "must be even" }] },
   },
 };
 
@@ -230,9 +218,7 @@ test("an input that was rendered and is not what the task takes fails for good, 
   expect(ran).toBe(0);
 });
 
-const one = workflow("one", { input: type<{ user: string; n: number }>() }, (w, input) =>
-  w.task("one", keyed, input),
-);
+const one = workflow("one", { input: type<{ user: string; n: number }>() }, (w, input) => w.task("one", keyed, input));
 
 /** The workflow is known, and its runs are placed by workers: whoever starts them by name cannot. */
 async function named(s: Scene, ...users: string[]): Promise<Run[]> {
@@ -255,10 +241,9 @@ test("a node that cannot be placed does not stop the others, and fails after ten
   const [bad, ...good] = await named(s, "bad", "a", "b", "c");
   await s.worker({ pollIntervalMs: 20, handlers: [keyed.handle(({ n }) => n)] });
   for (const run of good) expect(await run.result(patience)).toBe(1);
-  const { rows } = await s.sql.query<{ tries: number }>(
-    "select tries from sluice.workflow_unplaced where run = $1",
-    [bad!.id],
-  );
+  const { rows } = await s.sql.query<{ tries: number }>("select tries from sluice.workflow_unplaced where run = $1", [
+    bad!.id,
+  ]);
   expect(rows[0]!.tries).toBeGreaterThan(0);
   await s.sql.query("update sluice.workflow_unplaced set tries = 9, due_at = 'epoch'");
   await expect(bad!.result(patience)).rejects.toMatchObject({
@@ -272,8 +257,7 @@ test("a node that cannot be placed does not stop the others, and fails after ten
 
 test("a connection that is lost while a node is placed counts as no try", async () => {
   const s = await workflowScene();
-  const once_ =
-    "if nextval('sluice.faults') = 1 then perform pg_terminate_backend(pg_backend_pid()); end if";
+  const once_ = "if nextval('sluice.faults') = 1 then perform pg_terminate_backend(pg_backend_pid()); end if";
   await whenInserted(s, "cut", once_);
   const [run] = await named(s, "cut");
   await s.sql.query("update sluice.workflow_unplaced set tries = 9, due_at = 'epoch'");
@@ -322,9 +306,7 @@ const lastTry = "update sluice.workflow_unplaced set tries = 9, due_at = 'epoch'
 test("a schema that never answers is put off and counted, and other nodes are placed meanwhile", async () => {
   const s = await workflowScene();
   const [hung, other, ...good] = await named(s, "hung", "hung", "a", "b");
-  const handler = keyedWith((value) =>
-    value.user === "hung" ? new Promise(() => {}) : Promise.resolve({ value }),
-  );
+  const handler = keyedWith((value) => (value.user === "hung" ? new Promise(() => {}) : Promise.resolve({ value })));
   const warned = await loudWorker(s, handler);
   for (const run of good) expect(await run.result(patience)).toBe(1);
   await until("both to be counted", async () => {
@@ -357,9 +339,7 @@ test("a fan-out whose schema never answers is put off and counted, and other nod
     { user: "a", n: 1 },
     { user: "hung", n: 1 },
   ]);
-  const handler = keyedWith((value) =>
-    value.user === "hung" ? new Promise(() => {}) : Promise.resolve({ value }),
-  );
+  const handler = keyedWith((value) => (value.user === "hung" ? new Promise(() => {}) : Promise.resolve({ value })));
   await s.worker({ pollIntervalMs: 20, handlers: [handler] });
   await until("it to be counted", async () => (await triesOf(s, hung))! > 0);
   const [good] = await named(s, "good");
@@ -382,9 +362,7 @@ test("a plain error while a node is placed counts as a try and not as an outage,
     message: "tasks of a run could not be placed",
     error: expect.stringContaining("TypeError") as string,
   });
-  expect(warned).not.toContainEqual(
-    expect.objectContaining({ message: "the database is not available" }),
-  );
+  expect(warned).not.toContainEqual(expect.objectContaining({ message: "the database is not available" }));
   await s.sql.query(lastTry);
   await expect(bad!.result(patience)).rejects.toMatchObject({
     details: { nodes: [{ error: { code: "TypeError" } }] },
@@ -393,18 +371,14 @@ test("a plain error while a node is placed counts as a try and not as an outage,
 
 test("a transaction that the server ended because it stood still counts as a try, not as an outage", async () => {
   const s = await workflowScene();
-  await s.sql
-    .query(`create or replace function sluice.workflow_impatient() returns void language plpgsql as
+  await s.sql.query(`create or replace function sluice.workflow_impatient() returns void language plpgsql as
     $f$ begin perform set_config('idle_in_transaction_session_timeout', '100ms', true); end $f$`);
   const [slow] = await named(s, "slow");
-  const wait = (value: object): Promise<object> =>
-    new Promise((resolve) => setTimeout(() => resolve({ value }), 500));
+  const wait = (value: object): Promise<object> => new Promise((resolve) => setTimeout(() => resolve({ value }), 500));
   const handler = keyedWith((value) => (value.user === "slow" ? wait(value) : { value }));
   const warned = await loudWorker(s, handler);
   await until("it to be counted", async () => (await triesOf(s, slow!))! > 0);
-  expect(warned).not.toContainEqual(
-    expect.objectContaining({ message: "the database is not available" }),
-  );
+  expect(warned).not.toContainEqual(expect.objectContaining({ message: "the database is not available" }));
   await s.sql.query(lastTry);
   await expect(slow!.result(patience)).rejects.toMatchObject({
     details: { nodes: [{ error: { code: "25P03" } }] },
@@ -446,8 +420,7 @@ test("small nodes of many types, priorities and limits are placed together, each
     pollIntervalMs: 20,
     handlers: [keyed.handle(({ n }) => n), free.handle((n) => n)],
   });
-  for (const [i, run] of runs.entries())
-    expect(await run.result(patience)).toEqual({ a: i + 1, b: i + 1, c: i + 1 });
+  for (const [i, run] of runs.entries()) expect(await run.result(patience)).toEqual({ a: i + 1, b: i + 1, c: i + 1 });
   const { rows } = await s.sql.query(
     `select p.name, t.rank, t.lane_keys as keys, count(*)::int as n from sluice.task t join sluice.workflow_task w using (id)
       join sluice.workflow_progress p on p.run = w.run and p.node = w.node group by 1, 2, 3 order by 1, 3`,

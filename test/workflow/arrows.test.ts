@@ -56,9 +56,7 @@ const graphs = fc
   .map((edges) => {
     const names = edges.map((_, i) => (i % 3 === 0 ? `w${i}` : `n${i}`));
     const said = edges.map((after, i): Said[string] => {
-      const before = new Map(
-        after.map(([back, on]) => [i - 1 - back, on] as const).filter(([n]) => n >= 0),
-      );
+      const before = new Map(after.map(([back, on]) => [i - 1 - back, on] as const).filter(([n]) => n >= 0));
       return [...before].map(([n, on]) => {
         const node = names[n]!;
         return { node, on: (on === "then" || on === "else") && n % 3 !== 0 ? "success" : on };
@@ -74,8 +72,7 @@ function play(nodes: readonly GraphNode[], lot: readonly boolean[]): Map<string,
     const fates = after.map(edgeOf).map(({ node, on }) => fateOf(ends.get(node)!, on));
     const plain = fates.filter((_, k) => ["success", "end"].includes(edgeOf(after[k]!).on));
     if (fates.includes("bad")) ends.set(name, "lost");
-    else if (fates.includes("unmet") || (plain.length > 0 && !plain.includes("met")))
-      ends.set(name, "skipped");
+    else if (fates.includes("unmet") || (plain.length > 0 && !plain.includes("met"))) ends.set(name, "skipped");
     else ends.set(name, kind === "when" ? `succeeded ${lot[i]}` : lot[i] ? "succeeded" : "failed");
   });
   return ends;
@@ -106,32 +103,26 @@ function leads(drawn: readonly DrawnEdge[], from: string, to: string, ran: Set<s
 test("of any graph: an arrow is left out only if, whenever its node runs, a way of arrows through nodes that ran says it", () => {
   const lots = fc.array(fc.boolean(), { minLength: 8, maxLength: 8 });
   let leftOut = 0;
-  const holds = fc.property(
-    graphs,
-    fc.array(lots, { minLength: 8, maxLength: 8 }),
-    (nodes, all) => {
-      const drawn = drawnEdges(nodes);
-      const missing = nodes.flatMap(({ name: to, after }) =>
-        after
-          .map(edgeOf)
-          .filter(({ node }) => !drawn.some((edge) => edge.from === node && edge.to === to))
-          .map(({ node, on }) => ({ from: node, to, on })),
-      );
-      leftOut += missing.length;
-      for (const lot of all) {
-        const ends = play(nodes, lot);
-        const ran = new Set(
-          [...ends].filter(([, end]) => end !== "lost" && end !== "skipped").map(([name]) => name),
-        );
-        for (const { from, to, on } of missing) {
-          expect(on).toBe("success");
-          if (!ran.has(to)) continue;
-          expect(ends.get(from)).toMatch(/^succeeded/);
-          expect(leads(drawn, from, to, ran)).toBe(true);
-        }
+  const holds = fc.property(graphs, fc.array(lots, { minLength: 8, maxLength: 8 }), (nodes, all) => {
+    const drawn = drawnEdges(nodes);
+    const missing = nodes.flatMap(({ name: to, after }) =>
+      after
+        .map(edgeOf)
+        .filter(({ node }) => !drawn.some((edge) => edge.from === node && edge.to === to))
+        .map(({ node, on }) => ({ from: node, to, on })),
+    );
+    leftOut += missing.length;
+    for (const lot of all) {
+      const ends = play(nodes, lot);
+      const ran = new Set([...ends].filter(([, end]) => end !== "lost" && end !== "skipped").map(([name]) => name));
+      for (const { from, to, on } of missing) {
+        expect(on).toBe("success");
+        if (!ran.has(to)) continue;
+        expect(ends.get(from)).toMatch(/^succeeded/);
+        expect(leads(drawn, from, to, ran)).toBe(true);
       }
-    },
-  );
+    }
+  });
   fc.assert(holds, { numRuns: 1_000 });
   expect(leftOut).toBeGreaterThan(100);
 });

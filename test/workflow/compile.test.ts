@@ -19,17 +19,11 @@ const whole = (node: number, ...path: string[]): CompiledTemplate => ({
 test("every kind becomes a step with nodes by number and templates as parts", () => {
   const { graph } = workflow("all", { input: type<{ at: string }>() }, (w, input) => {
     const list = w.task("list", listAccounts, { region: "eu" }, { priority: 2 });
-    const sync = w.each(
-      "sync",
-      syncAccount,
-      list.accounts,
-      (account, index) => ({ account, index }),
-      {
-        window: 3,
-        onError: "collect",
-        attempts: 2,
-      },
-    );
+    const sync = w.each("sync", syncAccount, list.accounts, (account, index) => ({ account, index }), {
+      window: 3,
+      onError: "collect",
+      attempts: 2,
+    });
     w.when("any", sync.counts.failed, { above: 0 }, (b) => {
       b.sleep("until", { until: input.at });
     });
@@ -169,13 +163,9 @@ describe("rendering", () => {
   });
 
   test("a path that leads nowhere is null, and a list counts from 0", () => {
-    const { graph } = workflow(
-      "test",
-      { input: type<{ list: { a?: number }[] }>() },
-      (w, input) => {
-        w.task("t", report, { first: input.list[0]!.a, none: input.list[5]!.a });
-      },
-    );
+    const { graph } = workflow("test", { input: type<{ list: { a?: number }[] }>() }, (w, input) => {
+      w.task("t", report, { first: input.list[0]!.a, none: input.list[5]!.a });
+    });
     const { input } = compileGraph(graph).steps[0]!;
     const values = new Map([[0, { list: [{ a: 7 }] }]]);
     expect(render(input!, values)).toEqual({ first: 7, none: null });
@@ -195,9 +185,7 @@ test("a run's input is stored as its schema makes it, because references read wh
   expect(() => encodeRunInput(made, { at: "never" }, 1_000)).toThrow(
     expect.objectContaining({ code: "input_invalid" }),
   );
-  expect(() => encodeRunInput(made, given, 10)).toThrow(
-    expect.objectContaining({ code: "input_too_large" }),
-  );
+  expect(() => encodeRunInput(made, given, 10)).toThrow(expect.objectContaining({ code: "input_too_large" }));
   const none = workflow("test", {}, (w) => void w.task("a", tick));
   expect(encodeRunInput(none, undefined, 1_000)).toBe("null");
 });

@@ -371,9 +371,9 @@ describe("a template", () => {
     expect(graph.nodes[0]!.after).toEqual([]);
     // And is judged by its schema without them.
     const strict = task("strict", { input: z.strictObject({ $ref: z.number() }) });
-    expect(
-      workflow("test", {}, (w) => void w.task("a", strict, { $ref: 1 })).graph.nodes[0],
-    ).toEqual(expect.objectContaining({ input: { $literal: { $ref: 1 } } }));
+    expect(workflow("test", {}, (w) => void w.task("a", strict, { $ref: 1 })).graph.nodes[0]).toEqual(
+      expect.objectContaining({ input: { $literal: { $ref: 1 } } }),
+    );
   });
 });
 

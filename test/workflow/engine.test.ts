@@ -31,19 +31,15 @@ async function start(graph: Graph, input: unknown): Promise<number> {
 
 const open = async (...types: string[]): Promise<void> =>
   void (play = await Play.open(Object.fromEntries(types.map((type) => [type, {}]))));
-const inputsOf = (type: string): unknown[] =>
-  play.started.filter((one) => one.type === type).map(({ input }) => input);
+const inputsOf = (type: string): unknown[] => play.started.filter((one) => one.type === type).map(({ input }) => input);
 
 test("the nightly sync of the page runs as it is written", async () => {
   await open("list-accounts", "sync-account", "write-report");
   const run = await start(nightly.graph, { region: "eu" });
   await play.drain(({ type, input }: InHand): Ending => {
-    if (type === "list-accounts")
-      return { result: { accounts: ["a", "b", "c"].map((id) => ({ id })) } };
+    if (type === "list-accounts") return { result: { accounts: ["a", "b", "c"].map((id) => ({ id })) } };
     if (type === "write-report") return { result: { url: "there" } };
-    return (input as { account: string }).account === "b"
-      ? { fail: "no b" }
-      : { result: { rows: 5 } };
+    return (input as { account: string }).account === "b" ? { fail: "no b" } : { result: { rows: 5 } };
   });
   expect(inputsOf("list-accounts")).toEqual([{ region: "eu" }]);
   expect(inputsOf("sync-account")).toEqual(["a", "b", "c"].map((account) => ({ account })));
@@ -86,11 +82,7 @@ describe("the order of the page", () => {
     const run = await start(fulfil.graph, { ...order, total: 5_000 });
     await play.drain(results);
     expect(inputsOf("charge")).toEqual([]);
-    await play.db.value("select sluice.workflow_send($1, $2, $3)", [
-      run,
-      "approved",
-      '{"by":"me"}',
-    ]);
+    await play.db.value("select sluice.workflow_send($1, $2, $3)", [run, "approved", '{"by":"me"}']);
     await play.drain(results);
     expect(inputsOf("charge")).toEqual([{ order: "o1", approvedBy: "me" }]);
   });
@@ -195,10 +187,7 @@ test("SQL renders any template as the template says", async () => {
   ]);
   const rendered = (inputsOf("t").slice(1) as [number, unknown][]).toSorted(([a], [b]) => a - b);
   expect(rendered).toEqual(
-    templates.map((input, i) => [
-      i,
-      renderData(JSON.parse(JSON.stringify(input)) as unknown, all, numbers),
-    ]),
+    templates.map((input, i) => [i, renderData(JSON.parse(JSON.stringify(input)) as unknown, all, numbers)]),
   );
   expect(await play.state(run)).toBe("succeeded");
 });

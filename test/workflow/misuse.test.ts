@@ -72,9 +72,7 @@ describe("a reference cannot be", () => {
       w.each("e", report, list, (one) => ({ item: (item = one) }), { window: 1 });
       w.each("f", report, list, () => ({ item }), { window: 1 });
     });
-    expect(message).toBe(
-      'workflow "test", node "f": item exists only in the input of the each "e"',
-    );
+    expect(message).toBe('workflow "test", node "f": item exists only in the input of the each "e"');
   });
 });
 
@@ -126,13 +124,9 @@ describe("refused at the definition:", () => {
     expect(wrong((w) => w.task("a", strict, { n: 6 })).message).toContain(
       'workflow "test", node "a": the input is not valid: n:',
     );
-    const items = wrong((w, { list }) =>
-      w.each("e", strict, list, () => ({ n: 6 }), { window: 1 }),
-    );
+    const items = wrong((w, { list }) => w.each("e", strict, list, () => ({ n: 6 }), { window: 1 }));
     expect(items.message).toContain('node "e": the input is not valid: n:');
-    expect(() =>
-      workflow("test", input, (w, { n }) => void w.task("a", strict, { n })),
-    ).not.toThrow();
+    expect(() => workflow("test", input, (w, { n }) => void w.task("a", strict, { n }))).not.toThrow();
   });
 
   test.each<[string, (w: Scope, input: Ref<Input>) => unknown, string]>([
@@ -161,17 +155,9 @@ describe("refused at the definition:", () => {
     ["no window", eachWith({}), "window is missing"],
     ["no options of an each", eachWith(undefined), "window is missing"],
     ["a misspelt option", eachWith({ window: 1, onerror: "finish" }), 'no option "onerror"'],
-    [
-      "a policy that is none",
-      eachWith({ window: 1, onError: "skip" }),
-      'onError must be "failFast"',
-    ],
+    ["a policy that is none", eachWith({ window: 1, onError: "skip" }), 'onError must be "failFast"'],
     ["no attempts", eachWith({ window: 1, attempts: 0 }), "attempts must be an integer from 1"],
-    [
-      "items that are no list",
-      (w) => w.each("e", tick, "ab" as never, ANY, { window: 1 }),
-      "input must be a function",
-    ],
+    ["items that are no list", (w) => w.each("e", tick, "ab" as never, ANY, { window: 1 }), "input must be a function"],
     [
       "a text for a list",
       (w) => w.each("e", tick, "ab" as never, () => undefined, { window: 1 }),
@@ -191,35 +177,19 @@ describe("refused at the definition:", () => {
       (w, { n }) => w.sleep("s", n as never),
       'node "s": a sleep takes ms, or { until }',
     ],
-    [
-      "a sleep until a word",
-      (w) => w.sleep("s", { until: "tomorrow" as never }),
-      "until must be ISO text",
-    ],
-    [
-      "a sleep until nothing",
-      (w) => w.sleep("s", { until: undefined as never }),
-      "until must be ISO text",
-    ],
+    ["a sleep until a word", (w) => w.sleep("s", { until: "tomorrow" as never }), "until must be ISO text"],
+    ["a sleep until nothing", (w) => w.sleep("s", { until: undefined as never }), "until must be ISO text"],
     ["a sleep of what is no time", (w) => w.sleep("s", ANY), "sleep options must be an object"],
     ["an event of an odd name", (w) => w.waitFor("a", "b\0"), 'node "a": event name "b\\u0000"'],
     ["an event without a name", (w) => w.waitFor("a", ""), 'event name "" is not allowed'],
-    [
-      "a schema that is none",
-      (w) => w.waitFor("a", "b", { schema: {} as never }),
-      "schema must be a Standard Schema",
-    ],
+    ["a schema that is none", (w) => w.waitFor("a", "b", { schema: {} as never }), "schema must be a Standard Schema"],
     ["a when of a value", (w) => w.when("a", 5 as never, () => 1), "looks at a reference"],
     [
       "a condition that is none",
       (w, { n }) => w.when("a", n, { like: 1 } as never, () => 1),
       'condition has no option "like"',
     ],
-    [
-      "two conditions",
-      (w, { n }) => w.when("a", n, { above: 1, below: 5 } as never, () => 1),
-      "a condition is one of",
-    ],
+    ["two conditions", (w, { n }) => w.when("a", n, { above: 1, below: 5 } as never, () => 1), "a condition is one of"],
     [
       "a condition on a reference",
       (w, { n }) => w.when("a", n, { equals: n } as never, () => 1),
@@ -320,8 +290,7 @@ describe("refused at the definition:", () => {
   });
 
   function eachWith(options: unknown) {
-    return (w: Scope, { list }: Ref<Input>) =>
-      w.each("e", tick, list, () => undefined, options as { window: number });
+    return (w: Scope, { list }: Ref<Input>) => w.each("e", tick, list, () => undefined, options as { window: number });
   }
 
   test("a node that is written after the definition", () => {
@@ -335,9 +304,7 @@ describe("refused at the definition:", () => {
       w.waitFor("a", "go", { schema: z.string() });
       w.waitFor("b", "go", { schema: z.number() });
     });
-    expect(message).toBe(
-      'workflow "test", node "b": event "go" has another schema in another node',
-    );
+    expect(message).toBe('workflow "test", node "b": event "go" has another schema in another node');
   });
 
   test("a workflow of a bad name, options or definition", () => {

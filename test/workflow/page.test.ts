@@ -8,8 +8,7 @@ afterEach(async () => {
   await play.close();
 });
 
-const open = async (): Promise<void> =>
-  void (play = await Play.open({ work: {}, undo: {}, tidy: {} }));
+const open = async (): Promise<void> => void (play = await Play.open({ work: {}, undo: {}, tidy: {} }));
 const pause = (run: number, paused: boolean): Promise<boolean> =>
   play.db.value("select sluice.workflow_pause($1, $2)", [run, paused]);
 const begun = (): string[] => play.started.splice(0).map(({ type }) => type);
@@ -86,8 +85,7 @@ const caught: Nodes = {
   undo: ["task", { type: "undo", after: [{ node: "first", on: "failure", recovers: true }] }],
   tidy: ["task", { type: "tidy", after: [{ node: "first", on: "end" }] }],
 };
-const retry = (run: number): Promise<number> =>
-  play.db.value("select sluice.workflow_retry($1)", [run]);
+const retry = (run: number): Promise<number> => play.db.value("select sluice.workflow_retry($1)", [run]);
 
 test("a retry of a run whose recovering branch failed runs the node again, and the branch only if that fails again", async () => {
   await open();

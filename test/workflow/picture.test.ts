@@ -91,11 +91,7 @@ test("the SVG has each node in the colour of its state, and an each with what is
   // 9 of 20 of a bar of 156, then 3 that did not succeed.
   expect(boxOf("sync")).toContain('width="70" height="4"');
   expect(boxOf("sync")).toContain('width="24" height="4"');
-  expect(svg.match(/>(yes|no|failed)<\/text>/g)?.toSorted()).toEqual([
-    ">failed</text>",
-    ">no</text>",
-    ">yes</text>",
-  ]);
+  expect(svg.match(/>(yes|no|failed)<\/text>/g)?.toSorted()).toEqual([">failed</text>", ">no</text>", ">yes</text>"]);
 });
 
 describe("names of any kind", () => {
@@ -156,10 +152,7 @@ describe("a layout", () => {
       .map((nodes) =>
         graphOf(
           Object.fromEntries(
-            nodes.map((after, i) => [
-              `n${i}`,
-              [...new Set(after.filter((n) => n < i))].map((n) => `n${n}`),
-            ]),
+            nodes.map((after, i) => [`n${i}`, [...new Set(after.filter((n) => n < i))].map((n) => `n${n}`)]),
           ),
         ),
       );
@@ -175,9 +168,7 @@ describe("a layout", () => {
       for (const { from, to, heights } of routes) {
         expect(heights[0]).toEqual(places.get(from));
         expect(heights.at(-1)).toEqual(places.get(to));
-        expect(heights.map(({ level }) => level)).toEqual(
-          heights.map((_, i) => heights[0]!.level + i),
-        );
+        expect(heights.map(({ level }) => level)).toEqual(heights.map((_, i) => heights[0]!.level + i));
         for (const passed of heights.slice(1, -1)) {
           expect(nearest([passed, ...spots], passed)).toBeGreaterThan(0.7 - 1e-9);
         }

@@ -84,11 +84,7 @@ describe("refused as invalid_workflow:", () => {
     ["after of a number", graph(task({ after: [1] })), "after has names of nodes"],
     ["after with a stray key", graph(a, task({ after: [{ node: "a", in: 1 }] })), '"in" in after'],
     ["after on another word", graph(a, task({ after: [{ node: "a", on: "x" }] })), 'on must be "s'],
-    [
-      "a branch of what is no when",
-      graph(a, task({ after: [{ node: "a", on: "then" }] })),
-      '"a" is no when',
-    ],
+    ["a branch of what is no when", graph(a, task({ after: [{ node: "a", on: "then" }] })), '"a" is no when'],
     [
       "recover of a success",
       graph(a, task({ after: [{ node: "a", on: "success", recover: true }] })),
@@ -136,16 +132,8 @@ describe("refused as invalid_workflow:", () => {
     ["a when of nothing", graph({ name: "w", kind: "when" }), "ref is missing"],
     ["a sleep of nothing", graph({ name: "s", kind: "sleep" }), "either ms or until"],
     ["a sleep of both", graph({ name: "s", kind: "sleep", ms: 1, until: 1 }), "either ms or until"],
-    [
-      "a sleep until a word",
-      graph({ name: "s", kind: "sleep", until: "now" }),
-      "until must be ISO",
-    ],
-    [
-      "a sleep until an object",
-      graph({ name: "s", kind: "sleep", until: {} }),
-      "until must be ISO",
-    ],
+    ["a sleep until a word", graph({ name: "s", kind: "sleep", until: "now" }), "until must be ISO"],
+    ["a sleep until an object", graph({ name: "s", kind: "sleep", until: {} }), "until must be ISO"],
     ["a result of nobody", { ...graph(a), result: ref("x") }, "its result: it refers to"],
     ["a result of an item", { ...graph(a), result: ref("item") }, "its result: item exists only"],
     ["a part that is no list", graph({ ...a, part: "x" }), "part must be a list"],

@@ -6,19 +6,13 @@ export type Values = ReadonlyMap<number, unknown>;
 /** What SQL does with a compiled template, in a few lines: the parts joined with the text of what is referred to. */
 export function render({ parts, nodes, paths }: CompiledTemplate, values: Values): unknown {
   const pieces = parts.map((part, i) =>
-    i === nodes.length
-      ? part
-      : part + (JSON.stringify(at(values.get(nodes[i]!), paths[i]!)) ?? "null"),
+    i === nodes.length ? part : part + (JSON.stringify(at(values.get(nodes[i]!), paths[i]!)) ?? "null"),
   );
   return JSON.parse(pieces.join(""));
 }
 
 /** The same straight from the data of the template. */
-export function renderData(
-  template: unknown,
-  values: Values,
-  numberOf: ReadonlyMap<string, number>,
-): unknown {
+export function renderData(template: unknown, values: Values, numberOf: ReadonlyMap<string, number>): unknown {
   if (typeof template !== "object" || template === null) return template;
   if (Array.isArray(template)) return template.map((one) => renderData(one, values, numberOf));
   if (Object.hasOwn(template, "$literal")) return Reflect.get(template, "$literal");

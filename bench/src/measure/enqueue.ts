@@ -18,8 +18,7 @@ export function enqueueSubject(entrant: Entrant, enqueuing: Enqueuing): Subject 
     who: whoIs(entrant),
     // Whether it has an enqueue within a transaction shows when it is asked for.
     cannot: entrant.variant.cannot({}),
-    measure: (bench, tasks, deadlineMs) =>
-      measureEnqueue(bench, entrant, jobOf(enqueuing, tasks, deadlineMs)),
+    measure: (bench, tasks, deadlineMs) => measureEnqueue(bench, entrant, jobOf(enqueuing, tasks, deadlineMs)),
   };
 }
 

@@ -20,12 +20,7 @@ export function heldSubject(entrant: Entrant): Subject {
   };
 }
 
-async function measureHeld(
-  bench: Bench,
-  entrant: Entrant,
-  tasks: number,
-  deadlineMs: number,
-): Promise<Sample> {
+async function measureHeld(bench: Bench, entrant: Entrant, tasks: number, deadlineMs: number): Promise<Sample> {
   const { library, variant } = entrant;
   const recipe = recipeOf(entrant, { shape: {}, keys: null, tasks });
   const place = await bench.stores.place(library, recipe);

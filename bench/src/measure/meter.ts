@@ -31,9 +31,7 @@ export class Meter {
     return {
       nodeCpuMsPer1000: node,
       // Milliseconds per 1,000 tasks are microseconds per task.
-      ...(database === null
-        ? {}
-        : { databaseCpuMsPer1000: database, cpuUsPerTask: node + database }),
+      ...(database === null ? {} : { databaseCpuMsPer1000: database, cpuUsPerTask: node + database }),
       ...(walBytes === null ? {} : { walBytesPerTask: walBytes / served }),
     };
   }

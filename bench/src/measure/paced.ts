@@ -75,8 +75,7 @@ async function paced(
     const at = (q: number): number => quantile(latenciesMs, q);
     const rssMb = Math.max(...reports.map((r) => r.rssBytesMax)) / MB;
     const shares = sharesOf(reports.map((r) => r.latenciesMs.length));
-    const shared: Facts =
-      processes === 1 ? {} : { shareMinPercent: shares.min, shareMaxPercent: shares.max };
+    const shared: Facts = processes === 1 ? {} : { shareMinPercent: shares.min, shareMaxPercent: shares.max };
     // Who is behind when all is enqueued has no latency, only a backlog.
     const behind: Facts = cut ? { notBegun: total - tasks } : {};
     const facts = { p50Ms: at(0.5), p95Ms: at(0.95), p99Ms: at(0.99), tasks, ...behind, rssMb };

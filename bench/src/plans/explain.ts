@@ -25,8 +25,7 @@ export async function loadAutoExplain(client: pg.Client): Promise<string | null>
   } catch (e) {
     return (e as Error).message;
   }
-  for (const [name, value] of Object.entries(SETTINGS))
-    await client.query(`set auto_explain.${name} = ${value}`);
+  for (const [name, value] of Object.entries(SETTINGS)) await client.query(`set auto_explain.${name} = ${value}`);
   return null;
 }
 
@@ -47,8 +46,7 @@ export async function explained(
 ): Promise<Explained[]> {
   const found: Explained[] = [];
   const listen = (notice: { message?: string; where?: string | undefined }): void => {
-    const [, ms, text] =
-      /^duration: ([\d.]+) ms {2}plan:\n([\s\S]*)/.exec(notice.message ?? "") ?? [];
+    const [, ms, text] = /^duration: ([\d.]+) ms {2}plan:\n([\s\S]*)/.exec(notice.message ?? "") ?? [];
     if (text !== undefined) found.push({ ms: Number(ms), where: placeOf(notice.where), text });
   };
   await client.query(`set auto_explain.log_format = ${format}`);

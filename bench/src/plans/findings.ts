@@ -16,11 +16,7 @@ export interface Bounds {
   readonly pages: number;
 }
 
-const REMOVED = [
-  "Rows Removed by Filter",
-  "Rows Removed by Join Filter",
-  "Rows Removed by Index Recheck",
-] as const;
+const REMOVED = ["Rows Removed by Filter", "Rows Removed by Join Filter", "Rows Removed by Index Recheck"] as const;
 
 /** What one plan has that it must not. */
 export function faultsOf(plan: PlanNode, bounds: Bounds): string[] {

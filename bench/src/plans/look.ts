@@ -20,8 +20,7 @@ export async function look(session: PlanSession, call: Call, bounds: Bounds): Pr
   if (own === undefined) throw new Error("auto_explain told nothing of the call");
   const pages = pagesOf(own);
   const faults = plans.flatMap((plan) => faultsIn(plan, bounds));
-  if (pages > bounds.pages)
-    faults.push(`it looks at ${pages} pages, most of them in ${placeOf(widest(plans))}`);
+  if (pages > bounds.pages) faults.push(`it looks at ${pages} pages, most of them in ${placeOf(widest(plans))}`);
   const text = grouped(await plansOf(session, call, "text"));
   return { pages, statements: plans.length, faults: [...new Set(faults)], text };
 }
@@ -29,10 +28,7 @@ export async function look(session: PlanSession, call: Call, bounds: Bounds): Pr
 /** The statement that looks at most pages by itself: one that only calls others has no tables. */
 function widest(plans: readonly Explained[]): Explained {
   const own = plans.filter((plan) => readsTables(planOf(plan)));
-  return own.reduce(
-    (a, b) => (pagesOf(planOf(b)) > pagesOf(planOf(a)) ? b : a),
-    own[0] ?? plans[0]!,
-  );
+  return own.reduce((a, b) => (pagesOf(planOf(b)) > pagesOf(planOf(a)) ? b : a), own[0] ?? plans[0]!);
 }
 
 function readsTables(node: PlanNode): boolean {

@@ -19,11 +19,7 @@ const BIG_ROWS_MIN = 2_000;
 const SLOT_MS_MAX = 1;
 
 /** Fills a database, claims from it as a worker does, and looks. */
-export async function seeScenario(
-  databases: Source,
-  scenario: Scenario,
-  pending: number,
-): Promise<ScenarioSeen> {
+export async function seeScenario(databases: Source, scenario: Scenario, pending: number): Promise<ScenarioSeen> {
   const copy = await databases.copyOf(recipeOf(scenario, pending));
   try {
     const session = await PlanSession.open(copy.url);

@@ -53,9 +53,7 @@ export class PlanSession {
 
   /** Of these types; of all, if none is named. */
   streams(types: readonly string[] = []): number[] {
-    return types.length === 0
-      ? [...this.#streams.values()]
-      : types.map((type) => this.#streams.get(type)!);
+    return types.length === 0 ? [...this.#streams.values()] : types.map((type) => this.#streams.get(type)!);
   }
 
   /** Work of which nothing stays: every call finds the same. */
@@ -96,8 +94,6 @@ export class PlanSession {
 const CALLS_MAX = 1_000;
 
 async function streamsOf(client: pg.Client): Promise<Map<string, number>> {
-  const { rows } = await client.query<{ id: number; type: string }>(
-    "select id, type from sluice.stream order by id",
-  );
+  const { rows } = await client.query<{ id: number; type: string }>("select id, type from sluice.stream order by id");
   return new Map(rows.map(({ id, type }) => [type, id]));
 }

@@ -47,11 +47,7 @@ function ms(n: number): string {
 }
 
 /** What a reader of the report wants to know. */
-export function summaryText(
-  seen: readonly ScenarioSeen[],
-  findings: readonly Finding[],
-  pending: number,
-): string {
+export function summaryText(seen: readonly ScenarioSeen[], findings: readonly Finding[], pending: number): string {
   const head = ["scenario", "call", "median", "min - max", "pages", "statements"];
   const rows = seen.flatMap(({ scenario, calls }) =>
     calls.map((c) => [
@@ -64,9 +60,7 @@ export function summaryText(
     ]),
   );
   const about = seen.map(({ scenario }) => `- \`${scenario.name}\`: ${scenario.about}`).join("\n");
-  const table = [head, head.map(() => "---"), ...rows]
-    .map((r) => `| ${r.join(" | ")} |`)
-    .join("\n");
+  const table = [head, head.map(() => "---"), ...rows].map((r) => `| ${r.join(" | ")} |`).join("\n");
   const intro = `Calls of a worker beside ${pending.toLocaleString("en")} tasks that wait, with warm caches and without the commit:`;
   return [intro, about, table, ...slotLines(seen), verdict(seen, findings)].join("\n\n") + "\n";
 }
@@ -83,8 +77,7 @@ function slotLines(seen: readonly ScenarioSeen[]): string[] {
 
 function verdict(seen: readonly ScenarioSeen[], findings: readonly Finding[]): string {
   const reason = seen.find(({ noPlans }) => noPlans !== null)?.noPlans;
-  const blind =
-    reason == null ? [] : [`Plans were not looked at: auto_explain is not available (${reason}).`];
+  const blind = reason == null ? [] : [`Plans were not looked at: auto_explain is not available (${reason}).`];
   const list = findings.map((f) => `- ${f.scenario}, ${f.call}: ${f.what}`);
   const clean =
     reason == null

@@ -35,11 +35,7 @@ export interface SlotTimes {
   readonly settlePlain: Times;
 }
 
-export async function slotTimes(
-  session: PlanSession,
-  limited: string,
-  plain: string,
-): Promise<SlotTimes> {
+export async function slotTimes(session: PlanSession, limited: string, plain: string): Promise<SlotTimes> {
   const slot: Pair[] = [];
   const none: Pair[] = [];
   for (let i = -WARM_UP; i < SLOT_CALLS; i++) {

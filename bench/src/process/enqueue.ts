@@ -72,12 +72,7 @@ function singles(
   return callers((n) => producer.enqueueOne({ n }), count, inFlight, deadlineMs);
 }
 
-function clients(
-  producer: Producer,
-  count: number,
-  howMany: number,
-  deadlineMs: number,
-): Promise<number> {
+function clients(producer: Producer, count: number, howMany: number, deadlineMs: number): Promise<number> {
   return callers((n) => producer.enqueueWith!({ n }), count, howMany, deadlineMs);
 }
 
@@ -102,10 +97,7 @@ async function callers(
 }
 
 /** Whoever cannot keep up with the pace waits, and that counts: the time of a task is when it was due. */
-async function paced(
-  producer: Producer,
-  { count, each, everyMs }: EnqueueJob & { kind: "paced" },
-): Promise<number> {
+async function paced(producer: Producer, { count, each, everyMs }: EnqueueJob & { kind: "paced" }): Promise<number> {
   const beganMs = nowMs();
   const calls = new Set<Promise<void>>();
   for (let n = 0, turn = 0; n < count; n += each, turn++) {
@@ -115,9 +107,7 @@ async function paced(
     // What a timer is late is nobody's fault.
     const atMs = earlyMs > 0 ? nowMs() : dueMs;
     if (calls.size >= PACED_IN_FLIGHT_MAX) await Promise.race(calls);
-    const call = send(producer, some(n, Math.min(each, count - n), atMs)).finally(() =>
-      calls.delete(call),
-    );
+    const call = send(producer, some(n, Math.min(each, count - n), atMs)).finally(() => calls.delete(call));
     calls.add(call);
   }
   await Promise.all(calls);

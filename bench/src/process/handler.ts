@@ -34,12 +34,7 @@ function timed({ atMs }: Input, counter: Counter): void {
   counter.end();
 }
 
-async function slept(
-  sleepMs: number,
-  input: Input,
-  counter: Counter,
-  watch: Watch | null,
-): Promise<void> {
+async function slept(sleepMs: number, input: Input, counter: Counter, watch: Watch | null): Promise<void> {
   const beganMs = nowMs();
   const at = watch?.begin(input, beganMs) ?? 0;
   counter.begin();

@@ -81,8 +81,7 @@ export type FromWorker =
   | { readonly kind: "progress"; readonly progress: Progress }
   | { readonly kind: "report"; readonly report: Report };
 
-export type ToWorker =
-  { readonly kind: "go" } | { readonly kind: "report" } | { readonly kind: "stop" };
+export type ToWorker = { readonly kind: "go" } | { readonly kind: "report" } | { readonly kind: "stop" };
 
 /** How far the counted tasks of one process are. */
 export interface Progress {

@@ -1,15 +1,6 @@
 import type { About, Result } from "../result.js";
 import { pretty } from "../say.js";
-import {
-  byWorkload,
-  factName,
-  factText,
-  isMeasured,
-  isPureSql,
-  isSluice,
-  ranked,
-  type Measured,
-} from "./words.js";
+import { byWorkload, factName, factText, isMeasured, isPureSql, isSluice, ranked, type Measured } from "./words.js";
 
 /** A bar, or the lack of one. */
 export interface Bar {
@@ -57,9 +48,7 @@ function panelOf(group: readonly Result[]): Panel {
   const shown = shownOf(ranked(group));
   const able = new Set(shown.map((r) => r.subject.library));
   const lacking = new Map(
-    group
-      .filter((r) => !isMeasured(r) && !able.has(r.subject.library))
-      .map((r) => [r.subject.library, r]),
+    group.filter((r) => !isMeasured(r) && !able.has(r.subject.library)).map((r) => [r.subject.library, r]),
   );
   return {
     title: first.workload,

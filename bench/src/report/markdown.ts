@@ -2,16 +2,7 @@ import type { About, Result } from "../result.js";
 import { pretty } from "../say.js";
 import { configsOf } from "./configs.js";
 import { verdictRow, verdictSum, VERDICT_HEAD, type Verdict } from "./verdict.js";
-import {
-  byWorkload,
-  factName,
-  factText,
-  isMeasured,
-  isSluice,
-  ranked,
-  RATIO_NAMES,
-  RATIOS,
-} from "./words.js";
+import { byWorkload, factName, factText, isMeasured, isSluice, ranked, RATIO_NAMES, RATIOS } from "./words.js";
 import { ratioText, spreadText, type Measured } from "./words.js";
 
 /** What a report may have besides measurements. */
@@ -51,19 +42,14 @@ function headOf(about: About): string {
   const rows = [
     ["command", `\`${about.command}\``],
     ["begun", about.at],
-    [
-      "machine",
-      `${about.cores} cores, ${about.cpu}, ${pretty(about.memoryMb / 1_024)} GB of memory`,
-    ],
+    ["machine", `${about.cores} cores, ${about.cpu}, ${pretty(about.memoryMb / 1_024)} GB of memory`],
     ["Node", about.node],
     ["PostgreSQL", [about.postgres, ...settings].join(", ")],
     ["Redis", about.redis ?? "not used"],
     ["libraries", libraries.join(", ")],
     ["repetitions", `${about.repetitions}, each sized to take ${pretty(about.seconds)} s`],
   ];
-  const warning = about.quick
-    ? ["**A quick run: it shows that the bench works, and its numbers prove nothing.**"]
-    : [];
+  const warning = about.quick ? ["**A quick run: it shows that the bench works, and its numbers prove nothing.**"] : [];
   return [...warning, tableOf(["", ""], rows)].join("\n\n");
 }
 
@@ -88,16 +74,7 @@ interface Column {
 }
 
 // The rest of the facts follow in the order in which they come.
-const FIRST_FACTS = [
-  "cpuUsPerTask",
-  "p50Ms",
-  "p95Ms",
-  "p99Ms",
-  "inversions",
-  "overlaps",
-  "peak",
-  "peakPerKey",
-];
+const FIRST_FACTS = ["cpuUsPerTask", "p50Ms", "p95Ms", "p99Ms", "inversions", "overlaps", "peak", "peakPerKey"];
 const LAST_FACTS = ["nodeCpuMsPer1000", "databaseCpuMsPer1000", "walBytesPerTask", "rssMb"];
 
 function columnsOf(measured: readonly Measured[]): Column[] {
@@ -151,11 +128,7 @@ function verdictSection(verdicts: readonly Verdict[]): string[] {
 }
 
 /** right: whether all columns but the first are numbers. */
-function tableOf(
-  head: readonly string[],
-  rows: readonly (readonly string[])[],
-  right = false,
-): string {
+function tableOf(head: readonly string[], rows: readonly (readonly string[])[], right = false): string {
   const rule = head.map((_, i) => (right && i > 0 ? "---:" : "---"));
   const line = (cells: readonly string[]): string => `| ${cells.map(escaped).join(" | ")} |`;
   return [line(head), line(rule), ...rows.map(line)].join("\n");

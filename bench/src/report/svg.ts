@@ -34,9 +34,7 @@ export function svgOf(results: readonly Result[], about: About): string | null {
   let y = HEAD;
   for (let i = 0; i < panels.length; i += 2) {
     const pair = panels.slice(i, i + 2);
-    parts.push(
-      ...pair.map((p, side) => drawPanel(p, { x: MARGIN + side * (PANEL + GAP), y, labels })),
-    );
+    parts.push(...pair.map((p, side) => drawPanel(p, { x: MARGIN + side * (PANEL + GAP), y, labels })));
     y += Math.max(...pair.map(heightOf)) + 26;
   }
   return document(y, [drawHead(about), ...parts].join("\n"));
@@ -71,8 +69,7 @@ function drawLegend(repetitions: number): string {
   let x = MARGIN;
   return entries
     .map(([kind, name]) => {
-      const sign =
-        kind === null ? whisker(x, x + 18, y - 4) : rect(kind, { x, y: y - 10, width: 18 });
+      const sign = kind === null ? whisker(x, x + 18, y - 4) : rect(kind, { x, y: y - 10, width: 18 });
       const entry = `${sign}\n${text(x + 25, y, name, `fill="${COLOURS.faint}"`)}`;
       x += 25 + widthOf(name) + 24;
       return entry;
@@ -90,9 +87,7 @@ function heightOf(panel: Panel): number {
 
 /** The same room for labels in all panels, so that their bars stand below each other. */
 function labelsOf(panels: readonly Panel[]): number {
-  const widths = panels.flatMap(({ bars }) =>
-    bars.map(({ label, kind }) => widthOf(label, kind === "sluice")),
-  );
+  const widths = panels.flatMap(({ bars }) => bars.map(({ label, kind }) => widthOf(label, kind === "sluice")));
   return Math.min(LABELS_MAX, Math.max(...widths));
 }
 
@@ -113,18 +108,13 @@ function drawPanel(panel: Panel, at: { x: number; y: number; labels: number }): 
 /** Pixels for one of the unit: as much as lets every text stand behind its bar. */
 function scaleOf(bars: readonly Bar[], room: number): number {
   const scales = bars.flatMap(({ extent, text, kind }) =>
-    extent === null || extent.max === 0
-      ? []
-      : [(room - widthOf(text, kind === "sluice") - TEXT_GAP) / extent.max],
+    extent === null || extent.max === 0 ? [] : [(room - widthOf(text, kind === "sluice") - TEXT_GAP) / extent.max],
   );
   return scales.length === 0 ? 0 : Math.max(0, Math.min(...scales));
 }
 
 /** x: where its label ends. */
-function drawBar(
-  bar: Bar,
-  { x, y, labels, scale }: { x: number; y: number; labels: number; scale: number },
-): string {
+function drawBar(bar: Bar, { x, y, labels, scale }: { x: number; y: number; labels: number; scale: number }): string {
   const { extent, kind } = bar;
   const middle = y + ROW / 2;
   const from = x + LABEL_GAP;
@@ -149,9 +139,7 @@ function rect(kind: Bar["kind"], at: { x: number; y: number; width: number }): s
   // Pure SQL is no competitor but a bound: an outline.
   const inset = kind === "limit" ? 0.5 : 0;
   const paint =
-    kind === "limit"
-      ? `fill="none" stroke="${COLOURS.faint}" stroke-dasharray="3 2"`
-      : `fill="${COLOURS[kind]}"`;
+    kind === "limit" ? `fill="none" stroke="${COLOURS.faint}" stroke-dasharray="3 2"` : `fill="${COLOURS[kind]}"`;
   const [x, y] = [at.x + inset, at.y + inset];
   const [width, height] = [Math.max(0.5, at.width - 2 * inset), BAR - 2 * inset];
   return `<rect x="${px(x)}" y="${px(y)}" width="${px(width)}" height="${px(height)}" rx="1.5" ${paint}/>`;

@@ -2,15 +2,7 @@ import type { Result } from "../result.js";
 import { pretty } from "../say.js";
 import { columns } from "./columns.js";
 import { configsOf } from "./configs.js";
-import {
-  byWorkload,
-  factName,
-  factText,
-  isMeasured,
-  ranked,
-  RATIO_NAMES,
-  RATIOS,
-} from "./words.js";
+import { byWorkload, factName, factText, isMeasured, ranked, RATIO_NAMES, RATIOS } from "./words.js";
 import { ratioText, spreadText, type Measured } from "./words.js";
 
 // Stands beside the rate: it repeats on a busy machine, where a rate does not.

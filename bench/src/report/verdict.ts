@@ -40,16 +40,7 @@ function passes({ atLeast, atMost }: Target, measured: number | null): boolean {
   return measured >= (atLeast ?? measured) && measured <= (atMost ?? measured);
 }
 
-export const VERDICT_HEAD = [
-  "workload",
-  "subject",
-  "of",
-  "target",
-  "measured",
-  "median",
-  "min - max",
-  "",
-] as const;
+export const VERDICT_HEAD = ["workload", "subject", "of", "target", "measured", "median", "min - max", ""] as const;
 
 /** A row of the table, for the terminal and for the report. */
 export function verdictRow({ target, result, measured, passed }: Verdict): string[] {
@@ -60,9 +51,7 @@ export function verdictRow({ target, result, measured, passed }: Verdict): strin
     wanted(target, result),
     measured === null ? "nothing" : shown(target, result, measured),
     result?.value == null ? "" : `${pretty(result.value)} ${result.unit}`,
-    result?.min == null || result.max === null
-      ? ""
-      : `${pretty(result.min)} - ${pretty(result.max)}`,
+    result?.min == null || result.max === null ? "" : `${pretty(result.min)} - ${pretty(result.max)}`,
     passed ? "pass" : "FAIL",
   ];
 }

@@ -34,9 +34,7 @@ export function byWorkload(results: readonly Result[]): ReadonlyMap<string, read
 
 /** Those who could, the best first. */
 export function ranked(results: readonly Result[]): Measured[] {
-  return results
-    .filter(isMeasured)
-    .toSorted((a, b) => (a.better === "more" ? b.value - a.value : a.value - b.value));
+  return results.filter(isMeasured).toSorted((a, b) => (a.better === "more" ? b.value - a.value : a.value - b.value));
 }
 
 /** What a ratio refers to, for the heads of columns. */

@@ -34,12 +34,7 @@ export async function freePort(): Promise<number> {
 }
 
 /** Starts it in its folder, where what it says goes into `log`. */
-export function launch(
-  program: string,
-  args: readonly string[],
-  folder: string,
-  who: Identity,
-): ChildProcess {
+export function launch(program: string, args: readonly string[], folder: string, who: Identity): ChildProcess {
   const log = openSync(join(folder, "log"), "a");
   try {
     return spawn(program, args, {

@@ -63,14 +63,7 @@ export function deep(cast: Cast, quick: boolean): Workload[] {
   ];
 }
 
-function workload(
-  cast: Cast,
-  name: string,
-  about: string,
-  subject: string,
-  drain: Drain,
-  times = 1,
-): Workload {
+function workload(cast: Cast, name: string, about: string, subject: string, drain: Drain, times = 1): Workload {
   return {
     name,
     about,

@@ -16,21 +16,14 @@ export function enqueues(cast: Cast): Workload[] {
       kind: "bulk",
       inFlight: 4,
     }),
-    workload(
-      cast,
-      "enqueue-50",
-      `single tasks enqueued by one producer, ${SINGLES} calls in flight`,
-      {
-        kind: "singles",
-        inFlight: SINGLES,
-      },
-    ),
-    workload(
-      cast,
-      "enqueue-tx",
-      `one task and one row of the caller's own in a transaction, from ${CLIENTS} clients`,
-      { kind: "clients", clients: CLIENTS },
-    ),
+    workload(cast, "enqueue-50", `single tasks enqueued by one producer, ${SINGLES} calls in flight`, {
+      kind: "singles",
+      inFlight: SINGLES,
+    }),
+    workload(cast, "enqueue-tx", `one task and one row of the caller's own in a transaction, from ${CLIENTS} clients`, {
+      kind: "clients",
+      clients: CLIENTS,
+    }),
   ];
 }
 

@@ -58,19 +58,13 @@ function noops(cast: Cast, { name, about, shape, keys }: Case): Workload {
     sizing: sizingOf(keys),
     base: { subject: UNLIMITED },
     kept: keptOf(shape),
-    subjects: [
-      unlimited(cast),
-      ...[...ours, ...cast.pureSql("one"), ...peers].map((e) => drainSubject(e, drain)),
-    ],
+    subjects: [unlimited(cast), ...[...ours, ...cast.pureSql("one"), ...peers].map((e) => drainSubject(e, drain))],
   };
 }
 
 function sleepers(cast: Cast, { name, about, shape, keys }: Case): Workload {
   const drain = { ...drainOf(shape, keys), work: { sleepMs: SLEEP_MS } };
-  const ours = [
-    cast.sluice("history on"),
-    ...(name === "limit-10" ? [cast.sluice("default")] : []),
-  ];
+  const ours = [cast.sluice("history on"), ...(name === "limit-10" ? [cast.sluice("default")] : [])];
   return {
     name: name === "limit-10" ? name : `${name}-5ms`,
     about: `tasks of ${SLEEP_MS} ms under ${about}`,
@@ -157,8 +151,7 @@ function neverBindsOf(
 ): Workload {
   const entrant = cast.sluice(variant);
   // The times of all are noted, so that all do the same.
-  const subject = (of: string, shape: Shape): Subject =>
-    drainSubject(entrant, { shape, ...work, watch: true }, of);
+  const subject = (of: string, shape: Shape): Subject => drainSubject(entrant, { shape, ...work, watch: true }, of);
   return {
     name,
     about: `${what} under a limit of a million, which never binds`,

@@ -13,14 +13,7 @@ const ONE_LIMITED = "1 of 100 limited";
 export function mission(cast: Cast): Workload[] {
   return [
     workload(cast, "baseline", "no-ops without limits, 4 workers", 4, {}, { by: "seconds" }),
-    workload(
-      cast,
-      "enabled",
-      "no-ops, every one under a limit of 10, 4 workers",
-      4,
-      { limit: 10 },
-      { by: "seconds" },
-    ),
+    workload(cast, "enabled", "no-ops, every one under a limit of 10, 4 workers", 4, { limit: 10 }, { by: "seconds" }),
     types(cast, "mixed", 4),
     workload(
       cast,
@@ -33,14 +26,7 @@ export function mission(cast: Cast): Workload[] {
   ];
 }
 
-function workload(
-  cast: Cast,
-  name: string,
-  about: string,
-  processes: number,
-  shape: Shape,
-  sizing: Sizing,
-): Workload {
+function workload(cast: Cast, name: string, about: string, processes: number, shape: Shape, sizing: Sizing): Workload {
   const entrants = [cast.sluice("history on"), ...cast.peers("tuned")];
   const subjects: Subject[] = entrants.map((e) => drainSubject(e, { shape, processes }));
   const isLimited = shape.limit !== undefined;
@@ -73,9 +59,6 @@ export function types(cast: Cast, name: string, processes: number): Workload {
     better: "more",
     sizing: { by: "seconds", alike: true, multipleOf: TYPES_ROUND },
     base: { subject: NONE_LIMITED },
-    subjects: [
-      compared(cast, NONE_LIMITED, drain("types")),
-      compared(cast, ONE_LIMITED, drain("types-one-limited")),
-    ],
+    subjects: [compared(cast, NONE_LIMITED, drain("types")), compared(cast, ONE_LIMITED, drain("types-one-limited"))],
   };
 }

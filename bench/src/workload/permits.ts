@@ -23,9 +23,7 @@ export function permits(cast: Cast): Workload {
     better: "less",
     sizing: { by: "count", tasks: TASKS },
     base: { ideal: (TASKS / PERMITS) * SLEEP_MS, words: "the ideal" },
-    subjects: [cast.sluice("history on"), ...cast.peers("tuned")].map((entrant) =>
-      drainSubject(entrant, drain),
-    ),
+    subjects: [cast.sluice("history on"), ...cast.peers("tuned")].map((entrant) => drainSubject(entrant, drain)),
   };
 }
 

@@ -13,8 +13,7 @@ const WORDS = {
 export function cancelCommand(): Command {
   return verb("cancel", {
     summary: "cancel a run",
-    description:
-      "Cancels a run: what waits never begins, what runs hears of it. A retry brings it back.",
+    description: "Cancels a run: what waits never begins, what runs hears of it. A retry brings it back.",
     examples: ["cancel 12", 'cancel 12 --reason "wrong region"'],
     json: '{"run":"12","answer":"cancelled"}; or "asked" while something still runs, or "over"',
   })

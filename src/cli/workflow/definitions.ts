@@ -9,8 +9,7 @@ import { verb } from "./common.js";
 export function definitionsCommand(): Command {
   return verb("definitions", {
     summary: "list the workflows that were declared",
-    description:
-      "Lists the workflows that were declared, by name, and how many of their runs are not over.",
+    description: "Lists the workflows that were declared, by name, and how many of their runs are not over.",
     examples: ["definitions", "definitions --json | jq -r .[].name"],
     json: '[{"name":"nightly","nodes":3,"createdAt":"2030-01-31T00:00:00.000Z","live":2}]',
   }).action(runDefinitions);

@@ -32,11 +32,7 @@ export function graphCommand(): Command {
     json: '{"graph":{...},"status":{"list":{"state":"succeeded",...},...}}; with --out {"file":"run.svg"}',
   })
     .argument("<name or run>", "the workflow, or the id of a run")
-    .addOption(
-      new Option("--format <format>", "what to draw it as")
-        .choices(["mermaid", "svg"])
-        .default("mermaid"),
-    )
+    .addOption(new Option("--format <format>", "what to draw it as").choices(["mermaid", "svg"]).default("mermaid"))
     .option("--out <file>", "where to write it; default: the standard output")
     .action(runGraph);
 }

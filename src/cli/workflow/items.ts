@@ -45,12 +45,7 @@ async function runItems(id: string, node: string, flags: ItemFlags): Promise<voi
 }
 
 /** The first page with something on it: of those in one state a page may be empty before the last. */
-async function found(
-  client: Client,
-  id: string,
-  node: string,
-  search: ItemSearch,
-): Promise<ItemPage> {
+async function found(client: Client, id: string, node: string, search: ItemSearch): Promise<ItemPage> {
   let page = await client.run(id).items(node, search);
   while (page.items.length === 0 && page.after !== null)
     page = await client.run(id).items(node, { ...search, after: page.after });

@@ -23,10 +23,7 @@ export function listCommand(): Command {
   return verb("list", {
     summary: "list runs, the newest first",
     description: "Lists runs, the newest first, page by page.",
-    examples: [
-      "list --workflow nightly --state failed",
-      "list --since 2030-01-31T00:00:00Z --limit 1000 --json",
-    ],
+    examples: ["list --workflow nightly --state failed", "list --since 2030-01-31T00:00:00Z --limit 1000 --json"],
     json: '{"runs":[{"id":"12","workflow":"nightly","state":"failed",...}],"cursor":"12"}; null: the last page',
   })
     .option("--workflow <name>", "runs of this workflow")

@@ -7,8 +7,7 @@ import { requireDone, verb } from "./common.js";
 export function pauseCommand(): Command {
   return verb("pause", {
     summary: "begin nothing more of a run",
-    description:
-      "While a run is paused no node of it begins and nothing passes a window; what runs may finish.",
+    description: "While a run is paused no node of it begins and nothing passes a window; what runs may finish.",
     examples: ["pause 12"],
     json: '{"run":"12","paused":true}',
   })

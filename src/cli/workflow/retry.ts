@@ -35,11 +35,8 @@ async function runRetry(id: string, flags: Flags): Promise<void> {
 function whyNone({ id, state, nodes }: RunStatus): string {
   if (nodes.some((node) => node.state === "failed" || node.state === "cancelled"))
     return "what failed was caught by a branch that recovers, so nothing runs again";
-  const short = nodes.find(
-    ({ kind, counts }) => kind === "each" && counts.failed + counts.cancelled > 0,
-  );
-  if (short === undefined)
-    return state === "succeeded" ? "nothing has failed" : "nothing has failed so far";
+  const short = nodes.find(({ kind, counts }) => kind === "each" && counts.failed + counts.cancelled > 0);
+  if (short === undefined) return state === "succeeded" ? "nothing has failed" : "nothing has failed so far";
   const { name, counts } = short;
   const count = counts.failed + counts.cancelled;
   const what = `${count} ${count === 1 ? "item" : "items"} of ${quote(name)} did not succeed`;

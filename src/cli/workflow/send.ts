@@ -14,10 +14,7 @@ export function sendCommand(): Command {
     description:
       "Sends an event to a run. A node that waits for it takes it, now or later; each is taken by one.\n" +
       "The payload is stored as it is: only programs that have the definition can check it.",
-    examples: [
-      'send 12 approved --payload \'{"by":"ada"}\'',
-      "send 12 approved --payload @by.json",
-    ],
+    examples: ['send 12 approved --payload \'{"by":"ada"}\'', "send 12 approved --payload @by.json"],
     json: '{"run":"12","event":"approved"}',
   })
     .argument("<run>", "its id")

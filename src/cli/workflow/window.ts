@@ -9,8 +9,7 @@ import { notThere, numberOf, verb } from "./common.js";
 export function windowCommand(): Command {
   return verb("window", {
     summary: "change how many items of an each run at once",
-    description:
-      "Changes the window of an each that runs, at once. Lowered, it lets those that run finish.",
+    description: "Changes the window of an each that runs, at once. Lowered, it lets those that run finish.",
     examples: ["window 12 sync 10"],
     json: '{"run":"12","node":"sync","window":10}',
   })

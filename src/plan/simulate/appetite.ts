@@ -60,8 +60,7 @@ export class Appetite {
   }
 
   #most(settling: number, errand: boolean): number {
-    const mayClaim =
-      this.#feast || (this.#claiming === 0 && (this.#curious || this.#announced > 0));
+    const mayClaim = this.#feast || (this.#claiming === 0 && (this.#curious || this.#announced > 0));
     if (settling === 0 && !mayClaim) return 0;
     // A task without limits lets nobody through when it ends: an errand fetches what was announced.
     return errand ? this.#announced : settling + Math.max(this.#pace, this.#announced);

@@ -113,9 +113,7 @@ export class Process {
     agenda.after(this.#n.claimMs / 2, () => {
       const claimed = market.claim(this.#seat, claim.want, claim.tells);
       ledger.exchanged(settling, claimed.length);
-      agenda.after(this.#n.claimMs / 2, () =>
-        thread.push(0, () => this.#received(settling + extra, claim, claimed)),
-      );
+      agenda.after(this.#n.claimMs / 2, () => thread.push(0, () => this.#received(settling + extra, claim, claimed)));
     });
   }
 
@@ -137,11 +135,7 @@ export class Process {
     const began = (atMs: number): void => ledger.began(atMs - arrivedMs);
     const end = (): void => this.#end();
     if (ioShare === 0) return thread.push(2 * pieceMs, end, began);
-    thread.push(
-      pieceMs,
-      () => agenda.after(ioShare * durationMs, () => thread.push(pieceMs, end)),
-      began,
-    );
+    thread.push(pieceMs, () => agenda.after(ioShare * durationMs, () => thread.push(pieceMs, end)), began);
   }
 
   #end(): void {

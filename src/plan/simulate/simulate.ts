@@ -97,8 +97,7 @@ class World {
     const cores = new Cores(input.cores);
     this.#threads = Array.from({ length: input.processes }, () => new Thread(agenda, cores));
     const numbers = { ...input, pollIntervalMs: input.pollIntervalMs ?? POLL_INTERVAL_MS };
-    for (const thread of this.#threads)
-      void new Process(numbers, { agenda, market, thread, ledger, random });
+    for (const thread of this.#threads) void new Process(numbers, { agenda, market, thread, ledger, random });
     const meanGapMs = 1000 / input.ratePerSecond;
     const gapMs = (): number => (input.steady ? meanGapMs : exponential(random, meanGapMs));
     const arrive = (): void => {

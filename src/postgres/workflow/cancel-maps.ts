@@ -16,11 +16,7 @@ const PIECES_MAX = 2_000;
  * Cancels what tasks have fanned out that were cancelled, or whose run was, each piece in a transaction of its own. What
  * a task has made that still runs goes with its end.
  */
-export async function cancelMaps(
-  db: Database,
-  run: string | null,
-  tasks: readonly string[],
-): Promise<void> {
+export async function cancelMaps(db: Database, run: string | null, tasks: readonly string[]): Promise<void> {
   const values = [run, `{${tasks.join(",")}}`, PIECE_MAX];
   for (let i = 0; i < PIECES_MAX; i++) if (!(await db.one(mapsStatement, values)).more) return;
 }

@@ -19,11 +19,7 @@ const cancelStatement = statement<{ answer: RunCancelAnswer }>({
  * Cancels a whole run, and what its tasks have fanned out that do not run. What has not begun never begins, from the
  * moment this returns.
  */
-export async function cancelRun(
-  db: Database,
-  run: string,
-  reason: string | null,
-): Promise<RunCancelAnswer> {
+export async function cancelRun(db: Database, run: string, reason: string | null): Promise<RunCancelAnswer> {
   const { answer } = await db.one(cancelStatement, [run, reason]);
   const over = answer === "asked" && (await workOff(db, run)) === "over";
   // Also if it was over: whoever cancelled it may not have come so far.
@@ -64,7 +60,9 @@ export async function retryRun(db: Database, run: string): Promise<number> {
   const { nodes } = await repeat((token) => db.one(retryStatement, [run, token]));
   // It is retried, whatever comes of this: a keeper does what is left.
   // guard: a retry that is done is not refused -> test/fault/reply.test.ts: "a retry of a run that is done does not fail with what comes after it"
-  if (nodes > 0) await workOff(db, run).catch(() => {});
+  if (nodes > 0)
+    await workOff(db, run) /* guard:done */
+      .catch(() => {}); /* end */
   return nodes;
 }
 
@@ -90,12 +88,7 @@ const windowStatement = statement<{ done: boolean }>({
 });
 
 /** Sets how many items of an each run at once. False if the node has no window, or is over. */
-export async function setWindow(
-  db: Database,
-  run: string,
-  node: string,
-  window: number,
-): Promise<boolean> {
+export async function setWindow(db: Database, run: string, node: string, window: number): Promise<boolean> {
   return (await db.one(windowStatement, [run, node, window])).done;
 }
 

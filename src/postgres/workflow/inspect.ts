@@ -3,8 +3,7 @@ import { statement } from "../statement.js";
 import { dateOf, type TimeText } from "../time.js";
 
 export type RunState = "running" | "paused" | "cancelling" | "succeeded" | "failed" | "cancelled";
-export type NodeState =
-  "pending" | "held" | "placing" | "running" | "succeeded" | "failed" | "cancelled" | "skipped";
+export type NodeState = "pending" | "held" | "placing" | "running" | "succeeded" | "failed" | "cancelled" | "skipped";
 
 /** One run as it stands. */
 export interface RunStatus {
@@ -33,16 +32,7 @@ interface RunRow {
   readonly parent: string | null;
 }
 
-const RUN_COLUMNS = [
-  "id",
-  "name",
-  "state",
-  "open",
-  "created_at",
-  "finished_at",
-  "outcome",
-  "parent",
-] as const;
+const RUN_COLUMNS = ["id", "name", "state", "open", "created_at", "finished_at", "outcome", "parent"] as const;
 
 const runStatement = statement<RunRow>({
   name: "workflow_run",

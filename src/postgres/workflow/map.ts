@@ -26,11 +26,7 @@ const mapStatement = statement<{ run: string; fresh: boolean }>({
  * Finds the fan-out of this name, or makes it. Fresh: the caller places its tasks (`placeTasks` with node 1) and
  * says so (`placed`) in the same transaction. Throws `lease_lost` if the task is not ours.
  */
-export async function openMap(
-  db: Database,
-  call: MapCall,
-  tx: Queryable,
-): Promise<{ run: string; fresh: boolean }> {
+export async function openMap(db: Database, call: MapCall, tx: Queryable): Promise<{ run: string; fresh: boolean }> {
   const { worker, claim, name, stream, total, window, onError } = call;
   const values = [worker, claim.id, claim.token, name, stream, total, window, onError];
   return db.one(mapStatement, values, tx);
@@ -53,11 +49,7 @@ const findStatement = statement<FoundMap>({
 });
 
 /** The fan-out of a task under a name, or null. */
-export async function findMap(
-  db: Database,
-  parent: string,
-  name: string,
-): Promise<FoundMap | null> {
+export async function findMap(db: Database, parent: string, name: string): Promise<FoundMap | null> {
   const [found] = await db.run(findStatement, [parent, name]);
   return found ?? null;
 }
@@ -70,11 +62,6 @@ const markStatement = statement<{ marked: string }>({
 });
 
 /** Writes down what a fan-out was made of, in the transaction that makes it. */
-export async function markMap(
-  db: Database,
-  run: string,
-  digest: string,
-  tx: Queryable,
-): Promise<void> {
+export async function markMap(db: Database, run: string, digest: string, tx: Queryable): Promise<void> {
   await db.run(markStatement, [run, digest], tx);
 }

@@ -30,11 +30,7 @@ const startStatement = statement<{ ids: string; existed: string | null }>({
 const RECORD = "\u001e";
 
 /** Starts runs: in the caller's transaction, or in one of its own. Only inserts. */
-export async function startRuns(
-  db: Database,
-  starts: RunStarts,
-  tx?: Queryable,
-): Promise<RunsStarted> {
+export async function startRuns(db: Database, starts: RunStarts, tx?: Queryable): Promise<RunsStarted> {
   const values = [
     starts.graph,
     starts.inputs.join(RECORD),

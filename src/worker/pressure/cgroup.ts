@@ -30,15 +30,13 @@ export function findGroups(root = "/"): Group[] {
     1: pathOf(own, /^\d+:(?:[^:]*,)?memory(?:,[^:]*)?:(.*)$/),
     2: pathOf(own, /^0::(.*)$/),
   };
-  return mountsOf(read(join(root, "proc/self/mountinfo")) ?? "").flatMap(
-    ({ version, root: top, at }) => {
-      const path = paths[version];
-      if (path === null) return [];
-      return upwards(below(top, path))
-        .map((folder) => groupAt(version, join(root, at, folder)))
-        .filter(({ limits }) => limits.length > 0);
-    },
-  );
+  return mountsOf(read(join(root, "proc/self/mountinfo")) ?? "").flatMap(({ version, root: top, at }) => {
+    const path = paths[version];
+    if (path === null) return [];
+    return upwards(below(top, path))
+      .map((folder) => groupAt(version, join(root, at, folder)))
+      .filter(({ limits }) => limits.length > 0);
+  });
 }
 
 /** How full the tightest of them is, in percent; null if none has a limit below what the host has. */

@@ -88,7 +88,8 @@ export class Pressure {
   quicken(): void {
     if (this.#timer === null || !this.#dozes) return;
     // guard: an idle worker measures before it claims much -> test/worker/pressure/pressure.test.ts: "a worker that was idle measures as soon as there is something to do"
-    if (this.#o.clock.now() - this.#sampledMs >= SAMPLE_MS) this.sample();
+    if (this.#o.clock.now() - this.#sampledMs >= SAMPLE_MS)
+      /* guard:sample */ this.sample(); /* end */
     this.#sampleLater();
   }
 
@@ -138,8 +139,7 @@ export class Pressure {
     this.#next("task_duration", taskDurationP99Ms, t.taskDurationP99MsMax, OTHERS_LOW);
     this.#next("event_loop_delay", eventLoopDelayMs, t.eventLoopDelayMsMax, OTHERS_LOW);
     const stops = this.#o.stops();
-    for (const stop of ["permits", "payload"] as const)
-      this.#next(stop, stops.includes(stop) ? 1 : 0, 0.5, 1);
+    for (const stop of ["permits", "payload"] as const) this.#next(stop, stops.includes(stop) ? 1 : 0, 0.5, 1);
     this.#pressed = {
       memory: this.#isOn("memory"),
       taskDuration: this.#isOn("task_duration"),
@@ -161,9 +161,7 @@ export class Pressure {
     };
     return {
       memory: tried(t.memoryPercentMax, readers?.memory),
-      taskDurationP99Ms: tried(t.taskDurationP99MsMax, () =>
-        this.#durations.p99Ms(this.#o.clock.now()),
-      ),
+      taskDurationP99Ms: tried(t.taskDurationP99MsMax, () => this.#durations.p99Ms(this.#o.clock.now())),
       eventLoopDelayMs: tried(t.eventLoopDelayMsMax, readers?.loopDelayMs),
     };
   }
@@ -198,11 +196,11 @@ export class Pressure {
       memoryOf: memory?.of,
       ...others,
     };
-    const [worries, worried] = [now, was].map((some) =>
-      some.filter((reason) => reason !== "permits"),
-    ) as [PressureReason[], PressureReason[]];
-    if (worries.some((reason) => !worried.includes(reason)))
-      log.warn("the worker is under pressure", fields);
+    const [worries, worried] = [now, was].map((some) => some.filter((reason) => reason !== "permits")) as [
+      PressureReason[],
+      PressureReason[],
+    ];
+    if (worries.some((reason) => !worried.includes(reason))) log.warn("the worker is under pressure", fields);
     else if (worries.length < worried.length) log.info("pressure on the worker went down", fields);
     else log.debug("the worker's permits ran out or came back", fields);
   }

@@ -23,11 +23,7 @@ export const quietSignal: Signal = { on: false, against: 0 };
  * stays between the thresholds changes nothing. Null, nothing to measure, counts as calm.
  */
 export function nextSignal(was: Signal, value: number | null, terms: SignalTerms): Signal {
-  const opposes = was.on
-    ? value === null || value < terms.below
-    : value !== null && value > terms.above;
+  const opposes = was.on ? value === null || value < terms.below : value !== null && value > terms.above;
   const against = opposes ? was.against + 1 : 0;
-  return against >= (was.on ? terms.offAfter : terms.onAfter)
-    ? { on: !was.on, against: 0 }
-    : { on: was.on, against };
+  return against >= (was.on ? terms.offAfter : terms.onAfter) ? { on: !was.on, against: 0 } : { on: was.on, against };
 }

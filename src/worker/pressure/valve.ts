@@ -61,9 +61,7 @@ export class Valve {
 
   /** Whether nothing more is let in after so many. */
   shutAfter(tasks: number): boolean {
-    return (
-      this.#isFew(this.#o.permits.free - tasks) || this.#isFull() || this.#payloadRoom() <= tasks
-    );
+    return this.#isFew(this.#o.permits.free - tasks) || this.#isFull() || this.#payloadRoom() <= tasks;
   }
 
   /** What stops claims just now. */

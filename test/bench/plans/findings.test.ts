@@ -28,9 +28,7 @@ test("rows that a filter throws away are counted over all loops", () => {
       "Actual Loops": loops,
     });
   expect(faultsOf(scan(160), bounds)).toEqual([]);
-  expect(faultsOf(scan(201), bounds)).toEqual([
-    "Index Scan on ready reads 1,206 rows and keeps 201",
-  ]);
+  expect(faultsOf(scan(201), bounds)).toEqual(["Index Scan on ready reads 1,206 rows and keeps 201"]);
 });
 
 test("rows that a join throws away are a fault, too", () => {
@@ -42,7 +40,5 @@ test("rows that a join throws away are a fault, too", () => {
 
 test("a scan that reads more than a batch needs is a fault, and says how much it keeps", () => {
   const scan = node("Index Only Scan", { "Relation Name": "task", "Actual Rows": 1_001 });
-  expect(faultsOf(scan, bounds)).toEqual([
-    "Index Only Scan on task reads 1,001 rows and keeps 1,001",
-  ]);
+  expect(faultsOf(scan, bounds)).toEqual(["Index Only Scan on task reads 1,001 rows and keeps 1,001"]);
 });

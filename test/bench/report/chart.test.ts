@@ -51,10 +51,7 @@ test("what Sluice is compared to without a limit is no bar", () => {
     [subjects.on, 20_000],
     [subjects.boss, 4_000],
   ]).map((r) => ({ ...r, base: "unlimited" }));
-  expect(panelsOf(results)[0]!.bars.map((bar) => bar.label)).toEqual([
-    "sluice, history on",
-    "pg-boss, tuned",
-  ]);
+  expect(panelsOf(results)[0]!.bars.map((bar) => bar.label)).toEqual(["sluice, history on", "pg-boss, tuned"]);
 });
 
 test("nothing of the chart reaches beyond its edges, however long names and numbers are", () => {
@@ -72,13 +69,9 @@ test("nothing of the chart reaches beyond its edges, however long names and numb
   const ends = [
     ...[...svg.matchAll(/<text x="([\d.]+)"[^>]*>([^<]*)</g)].map(([tag, x, text]) =>
       // As wide as the widest of the fonts has it, at 12 pixels.
-      tag.includes('"end"')
-        ? Number(x)
-        : Number(x) + text!.length * (tag.includes("600") ? 7.2 : 6.4),
+      tag.includes('"end"') ? Number(x) : Number(x) + text!.length * (tag.includes("600") ? 7.2 : 6.4),
     ),
-    ...[...svg.matchAll(/<rect x="([\d.]+)" y="[\d.]+" width="([\d.]+)"/g)].map(
-      ([, x, w]) => Number(x) + Number(w),
-    ),
+    ...[...svg.matchAll(/<rect x="([\d.]+)" y="[\d.]+" width="([\d.]+)"/g)].map(([, x, w]) => Number(x) + Number(w)),
   ];
   expect(ends.length).toBeGreaterThan(12);
   expect(Math.max(...ends)).toBeLessThanOrEqual(width);

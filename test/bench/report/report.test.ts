@@ -64,9 +64,7 @@ test("a terminal's table has the best first, and who cannot below it", () => {
     "graphile-worker, tuned",
     "pg-boss, tuned",
   ]);
-  expect(table).toContain(
-    "limit-10-noop (graphile-worker, tuned): cannot. it has no limit over all processes",
-  );
+  expect(table).toContain("limit-10-noop (graphile-worker, tuned): cannot. it has no limit over all processes");
 });
 
 test("the tables show CPU per task beside the rate, and JSON has its ratio to the base", () => {

@@ -76,18 +76,7 @@ const costs = {
   walBytesPerTask: 512,
   rssMb: 140,
 };
-const {
-  off,
-  on,
-  pureSql,
-  graphile,
-  graphileDefault,
-  graphileStrict,
-  boss,
-  bullRedis,
-  bullPostgres,
-  dbos,
-} = subjects;
+const { off, on, pureSql, graphile, graphileDefault, graphileStrict, boss, bullRedis, bullPostgres, dbos } = subjects;
 
 export const sample: readonly Result[] = [
   ...workload("drain-1", "no-ops by one process", [

@@ -11,8 +11,7 @@ const text = (completed: number, unconfirmed: number): string =>
   );
 const scraped = (at: number, completed: number, unconfirmed = 0, last = false): Line =>
   line(at, "w1", { kind: "scraped", text: text(completed, unconfirmed), last });
-const last = (at: number, completed: number, unconfirmed = 0): Line =>
-  scraped(at, completed, unconfirmed, true);
+const last = (at: number, completed: number, unconfirmed = 0): Line => scraped(at, completed, unconfirmed, true);
 
 // Two tasks of w1, recorded at 21 and 41, and one of somebody else.
 const work = [

@@ -17,24 +17,18 @@ function losses(n: number): Line[] {
 }
 
 const calm = (n: number): Line[] =>
-  Array.from({ length: n }, (_, i) =>
-    new Tale(`c/${i}`).whole(20 * i + 10, 20 * i + 20, { process: "w3" }),
-  ).flat();
+  Array.from({ length: n }, (_, i) => new Tale(`c/${i}`).whole(20 * i + 10, 20 * i + 20, { process: "w3" })).flat();
 
 test("a worker that keeps losing its lease undisturbed is a finding", () => {
   const lost = "4 leases were lost although nothing disturbed their workers";
   expect(told(calm(100), losses(4))).toEqual([lost]);
   expect(told(calm(100), losses(3))).toEqual([]);
-  const announced = Array.from({ length: 4 }, (_, i) =>
-    disturbance(5_000 * i + 5, 5_000 * i + 1_100),
-  );
+  const announced = Array.from({ length: 4 }, (_, i) => disturbance(5_000 * i + 5, 5_000 * i + 1_100));
   expect(told(calm(100), losses(4), announced.flat())).toEqual([]);
 });
 
 /** Runs of a worker that is frozen in their middle, ten at a time. */
-const frozen = Array.from({ length: 10 }, (_, i) =>
-  new Tale(`f/${i}`).whole(10_010, 13_020, { process: "w2" }),
-).flat();
+const frozen = Array.from({ length: 10 }, (_, i) => new Tale(`f/${i}`).whole(10_010, 13_020, { process: "w2" })).flat();
 
 test("a run of which too much is in doubt is a finding", () => {
   const asleep = [...frozen, ...disturbance(10_020, 13_010, "w2")];

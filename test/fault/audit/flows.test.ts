@@ -19,13 +19,10 @@ const node = (name: string, tags: readonly string[], about: Partial<FlowNode> = 
 
 const flowLine = (at: number, kind: "flowAcknowledged" | "flowWithdrawn", flow = "f"): Line =>
   line(at, "producer", { kind, flow });
-const cancelling = (at: number): Line =>
-  line(at, "operator", { kind: "flowCancelling", flow: "f" });
+const cancelling = (at: number): Line => line(at, "operator", { kind: "flowCancelling", flow: "f" });
 const retrying = (at: number): Line => line(at, "operator", { kind: "flowRetrying", flow: "f" });
-const notRetried = (at: number): Line =>
-  line(at, "operator", { kind: "flowNotRetried", flow: "f" });
-const atRest = (state: State, flow = "f"): Line =>
-  line(9_000, "harness", { kind: "flowAtRest", flow, state });
+const notRetried = (at: number): Line => line(at, "operator", { kind: "flowNotRetried", flow: "f" });
+const atRest = (state: State, flow = "f"): Line => line(9_000, "harness", { kind: "flowAtRest", flow, state });
 
 function fan(policy: Policy, about: Partial<FlowNode> = {}) {
   const nodes = [
@@ -53,11 +50,8 @@ const failed = (tale: Tale, from: number, to: number): Line[] => [
   ...tale.ran(from, to, "thrown"),
   outcome(tale, to + 1, "failed"),
 ];
-const outcome = (
-  tale: Tale,
-  at: number,
-  state: "succeeded" | "failed" | "cancelled" = "succeeded",
-) => ({ ...tale.accepted(at, state), tag: tale.claims.tag }) as Line;
+const outcome = (tale: Tale, at: number, state: "succeeded" | "failed" | "cancelled" = "succeeded") =>
+  ({ ...tale.accepted(at, state), tag: tale.claims.tag }) as Line;
 /** The same place of the flow, as another task. */
 const another = (tale: Tale): Tale => {
   const other = new Tale(tale.claims.tag);
@@ -158,12 +152,7 @@ test("when an item fails, failFast cancels the others, and nothing else does", (
 
 test("after a retry another may be the first to fail", () => {
   const { first, a, b, begun } = fan("failFast");
-  const lines = [
-    ...begun,
-    ...well(first, 10, 20),
-    ...failed(a, 30, 40),
-    outcome(b, 42, "cancelled"),
-  ];
+  const lines = [...begun, ...well(first, 10, 20), ...failed(a, 30, 40), outcome(b, 42, "cancelled")];
   const again = [b.cancelling(110), outcome(b, 120, "cancelled"), atRest("cancelled")];
   expect(found(lines, retrying(100), again, outcome(a, 130, "cancelled"))).toEqual({});
   const alone = [outcome(a, 115, "cancelled"), ...again];

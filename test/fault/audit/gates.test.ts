@@ -4,8 +4,7 @@ import { change, dead, disturbance, found, pause, Tale, terminating, terms } fro
 
 let made = 0;
 const pooled = (limits = ["pool"]) => new Tale(`p/${++made}`, { limits });
-const ordered = (place: number, claims = {}) =>
-  new Tale(`o/${++made}`, { orderKey: "k", place, ...claims });
+const ordered = (place: number, claims = {}) => new Tale(`o/${++made}`, { orderKey: "k", place, ...claims });
 
 test("no start above a total, however short", () => {
   const [a, b, c] = [pooled(), pooled(), pooled()];
@@ -38,12 +37,7 @@ test("a zombie holds its slots only as long as its lease may last", () => {
 
 test("what a stopping worker hands back it may hold a moment longer", () => {
   const [a, b, c] = [pooled(), pooled(), pooled()];
-  const handed = [
-    ...a.enqueued(0),
-    ...a.ran(10, 100, "shutdown"),
-    ...a.ran(200, 210),
-    a.accepted(211),
-  ];
+  const handed = [...a.enqueued(0), ...a.ran(10, 100, "shutdown"), ...a.ran(200, 210), a.accepted(211)];
   const others = [...b.whole(20, 190, { process: "w2" }), ...c.whole(95, 190, { process: "w2" })];
   expect(found(handed, others, terminating(90))).toEqual({});
   expect(found(handed, others, terminating(97))).toEqual({ overLimit: 1 });
@@ -96,12 +90,7 @@ test("a limit that appears while others run counts from then on", () => {
 
 test("the peak of every limit is told, for each number it had", () => {
   const pair = (at: number) => [pooled(), pooled()].flatMap((t) => t.whole(at, at + 10));
-  const lines = [
-    ...pair(10),
-    ...change(100, 110, "pool", 4),
-    ...pair(120),
-    ...pooled().whole(125, 130),
-  ];
+  const lines = [...pair(10), ...change(100, 110, "pool", 4), ...pair(120), ...pooled().whole(125, 130)];
   const key = pooled(["tenant/x"]).whole(10, 20);
   const { peaks, violations } = audit([...lines, ...key], terms);
   expect(violations).toBe(0);
@@ -122,9 +111,9 @@ test("a place starts when the one before it is over", () => {
   const [one, two] = [ordered(1), ordered(2)];
   expect(found(one.whole(10, 20), two.whole(25, 30))).toEqual({});
   expect(found(two.whole(10, 20), one.whole(25, 30))).toEqual({ outOfOrder: 1 });
-  expect(
-    found(one.enqueued(0), one.cancelling(50), one.accepted(55, "cancelled"), two.whole(10, 20)),
-  ).toEqual({ outOfOrder: 1 });
+  expect(found(one.enqueued(0), one.cancelling(50), one.accepted(55, "cancelled"), two.whole(10, 20))).toEqual({
+    outOfOrder: 1,
+  });
 });
 
 test("a place starts when the one before it is recorded", () => {

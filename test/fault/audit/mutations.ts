@@ -29,8 +29,7 @@ function outcomes(lines: Lines): Of<"accepted">[] {
 }
 
 const without = (lines: Lines, line: Line): Line[] => lines.filter((one) => one !== line);
-const instead = (lines: Lines, line: Line, other: Line): Line[] =>
-  lines.map((one) => (one === line ? other : one));
+const instead = (lines: Lines, line: Line, other: Line): Line[] => lines.map((one) => (one === line ? other : one));
 
 export const mutations: readonly Mutation[] = [
   {
@@ -55,9 +54,7 @@ export const mutations: readonly Mutation[] = [
     spoil: (lines, random) => {
       const starts = allOf(lines, "start");
       const first = (task: string) => starts.find((start) => start.task === task)?.claim ?? null;
-      const again = outcomes(lines).filter(
-        ({ state, task, claim }) => state === "succeeded" && first(task) !== claim,
-      );
+      const again = outcomes(lines).filter(({ state, task, claim }) => state === "succeeded" && first(task) !== claim);
       const accepted = pick(random, again);
       return accepted && instead(lines, accepted, { ...accepted, claim: first(accepted.task) });
     },
@@ -126,8 +123,7 @@ function swapped(lines: Lines, random: Random): Line[] | undefined {
     allOf(lines, "start").filter(({ orderKey }) => orderKey !== null),
   );
   const other = allOf(lines, "start").find(
-    ({ orderKey, task, place }) =>
-      orderKey === one?.orderKey && task !== one?.task && place! > one.place!,
+    ({ orderKey, task, place }) => orderKey === one?.orderKey && task !== one?.task && place! > one.place!,
   );
   if (one === undefined || other === undefined) return undefined;
   return instead(instead(lines, one, { ...one, at: other.at }), other, { ...other, at: one.at });
@@ -147,9 +143,7 @@ function oneMore(lines: Lines, random: Random): Line[] | undefined {
   });
   const last = pick(random, full);
   const more = new Tale("more/1", { limits: ["pool"] });
-  return (
-    last && [...lines, ...more.whole(last.at + 0.001, last.at + 0.5, { process: last.process })]
-  );
+  return last && [...lines, ...more.whole(last.at + 0.001, last.at + 0.5, { process: last.process })];
 }
 
 function overlapping(lines: Lines, random: Random): Line[] | undefined {

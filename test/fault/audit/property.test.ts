@@ -9,21 +9,18 @@ import { foundIn } from "./story.js";
 const seeds = fc.integer({ min: 0, max: 2 ** 31 });
 const sizes = fc.integer({ min: 5, max: 40 });
 
-test.each([true, false])(
-  "a queue that does everything right has no findings (calm: %s)",
-  (calm) => {
-    fc.assert(
-      fc.property(seeds, sizes, (seed, size) => {
-        const { lines, finished } = simulate(seed, size, calm);
-        const report = audit(lines, simTerms);
-        const first = Object.values(report.findings).flatMap((finding) => finding.first);
-        expect([finished, first]).toEqual([true, []]);
-        expect(report.acknowledged).toBe(size);
-      }),
-      { numRuns: 150 },
-    );
-  },
-);
+test.each([true, false])("a queue that does everything right has no findings (calm: %s)", (calm) => {
+  fc.assert(
+    fc.property(seeds, sizes, (seed, size) => {
+      const { lines, finished } = simulate(seed, size, calm);
+      const report = audit(lines, simTerms);
+      const first = Object.values(report.findings).flatMap((finding) => finding.first);
+      expect([finished, first]).toEqual([true, []]);
+      expect(report.acknowledged).toBe(size);
+    }),
+    { numRuns: 150 },
+  );
+});
 
 test("a restless queue's log has everything in it that may excuse something", () => {
   const report = audit(simulate(7, 400, false).lines, simTerms);

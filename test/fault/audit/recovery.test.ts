@@ -6,10 +6,7 @@ import { change, dead, disturbance, found, pause, serves, Tale, terms } from "./
 
 const t = new Tale("p/1", { limits: ["pool"] });
 const crashed = [...t.enqueued(0), t.begun(10), dead(20)];
-const again = (at: number): Line[] => [
-  ...t.ran(at, at + 10, "completed", { process: "w2" }),
-  t.accepted(at + 11),
-];
+const again = (at: number): Line[] => [...t.ran(at, at + 10, "completed", { process: "w2" }), t.accepted(at + 11)];
 
 test("what a process died with starts again within the lease and some time", () => {
   expect(found(crashed, again(3020))).toEqual({});
@@ -32,10 +29,7 @@ test("what never starts again is late when the log goes on for longer", () => {
 });
 
 test("what is recorded without running again has recovered", () => {
-  const { recovery, violations } = audit(
-    [...crashed, t.cancelling(30), t.accepted(5000, "cancelled")],
-    terms,
-  );
+  const { recovery, violations } = audit([...crashed, t.cancelling(30), t.accepted(5000, "cancelled")], terms);
   expect([violations, recovery.died, recovery.settled]).toEqual([0, 1, 1]);
 });
 
@@ -97,10 +91,7 @@ test("the first start after a disturbance of everybody is timed", () => {
 });
 
 test("a disturbance that is followed by the next before anything starts is not timed", () => {
-  const twice = [
-    ...disturbance(100, 200, "*", "restart"),
-    ...disturbance(300, 400, "*", "restart"),
-  ];
+  const twice = [...disturbance(100, 200, "*", "restart"), ...disturbance(300, 400, "*", "restart")];
   const { resume } = audit([...twice, ...new Tale("p/1").whole(900, 910)], terms);
   expect(resume).toMatchObject({ count: 1, maxMs: 500 });
 });

@@ -109,8 +109,7 @@ class Simulator {
 
   #mayStart({ state, from, claims }: Job): boolean {
     if (state !== "waiting" || from > this.#now || claims.type === this.#paused) return false;
-    const before = (job: Job): boolean =>
-      job.claims.orderKey === claims.orderKey && job.claims.place! < claims.place!;
+    const before = (job: Job): boolean => job.claims.orderKey === claims.orderKey && job.claims.place! < claims.place!;
     if (claims.orderKey !== null) {
       if (this.#jobs.some((job) => job.state !== "over" && before(job))) return false;
       if (this.#used((other) => other.orderKey === claims.orderKey) > 0) return false;
@@ -123,8 +122,7 @@ class Simulator {
 
   /** How many hold a slot as the database sees it. */
   #used(fits: (claims: Claims) => boolean): number {
-    return [...this.#runs].filter((run) => run.job.state === "running" && fits(run.job.claims))
-      .length;
+    return [...this.#runs].filter((run) => run.job.state === "running" && fits(run.job.claims)).length;
   }
 
   #start(job: Job): void {
@@ -162,10 +160,7 @@ class Simulator {
 
   #end(run: Run): void {
     const { job, claim, worker, how } = run;
-    const ended =
-      how === "snoozed"
-        ? { how, reason: null, snoozeMs: SNOOZE_MS }
-        : ({ how, reason: null } as const);
+    const ended = how === "snoozed" ? { how, reason: null, snoozeMs: SNOOZE_MS } : ({ how, reason: null } as const);
     this.#say(worker, { kind: "end", task: job.task, claim, ...ended });
     // Killed between the handler's last word and the record of it.
     if (!this.#calm && this.#random.next() < 0.03) return this.#kill(worker);
@@ -177,11 +172,7 @@ class Simulator {
     job.from = this.#now + (how === "snoozed" ? SNOOZE_MS : 3);
   }
 
-  #settle(
-    job: Job,
-    state: "succeeded" | "failed" | "cancelled",
-    claim: string | null = null,
-  ): void {
+  #settle(job: Job, state: "succeeded" | "failed" | "cancelled", claim: string | null = null): void {
     const { task, attempt } = job;
     this.#say("queue", { kind: "accepted", task, state, attempt, claim });
     job.state = "over";

@@ -40,14 +40,7 @@ test("200,000 lines are audited in 192 MB, the lines included", async () => {
 
 test("one task with 20,000 runs is no harder than many", () => {
   const tale = new Tale("p/1", { orderKey: "k", place: 1, limits: ["pool"] });
-  const runs = Array.from({ length: 20_000 }, (_, n) =>
-    tale.ran(n * 10 + 10, n * 10 + 15, "snoozed"),
-  );
-  const lines = [
-    ...tale.enqueued(0),
-    ...runs.flat(),
-    ...tale.ran(300_000, 300_001),
-    tale.accepted(300_002),
-  ];
+  const runs = Array.from({ length: 20_000 }, (_, n) => tale.ran(n * 10 + 10, n * 10 + 15, "snoozed"));
+  const lines = [...tale.enqueued(0), ...runs.flat(), ...tale.ran(300_000, 300_001), tale.accepted(300_002)];
   expect(audit(lines, terms)).toMatchObject({ violations: 0, ranAgain: { snoozed: 20_000 } });
 });

@@ -40,17 +40,11 @@ interface Look {
 function samples(waiting: readonly Waiting[], look: Look = {}): Line[] {
   const { from = 10_000, to = 14_000, everyMs = 1_000, open = 1, room = 10 } = look;
   const times = Array.from({ length: Math.floor((to - from) / everyMs) + 1 }, (_, n) => n);
-  return times.map((n) =>
-    line(from + n * everyMs, "harness", { kind: "explained", open, room, tasks: waiting }),
-  );
+  return times.map((n) => line(from + n * everyMs, "harness", { kind: "explained", open, room, tasks: waiting }));
 }
 
 /** The task waits for so long, and then runs. */
-const late = (at = 20_000): Line[] => [
-  ...t.enqueued(5_000),
-  ...t.ran(at, at + 5),
-  t.accepted(at + 6),
-];
+const late = (at = 20_000): Line[] => [...t.enqueued(5_000), ...t.ran(at, at + 5), t.accepted(at + 6)];
 
 const seen = (...lines: (Line | readonly Line[])[]) => found(late(), ...lines);
 

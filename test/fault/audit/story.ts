@@ -95,11 +95,7 @@ export class Tale {
 
   /** From the offer to the outcome, all well. */
   whole(from: number, to: number, where: Where = {}): Line[] {
-    return [
-      ...this.enqueued(from - 5),
-      ...this.ran(from, to, "completed", where),
-      this.accepted(to + 1),
-    ];
+    return [...this.enqueued(from - 5), ...this.ran(from, to, "completed", where), this.accepted(to + 1)];
   }
 }
 
@@ -112,14 +108,10 @@ function endedAs(how: string): Ended {
 export const dead = (at: number, process = "w1"): Line => line(at, process, { kind: "dead" });
 export const serves = (at: number, process: string, ...types: string[]): Line =>
   line(at, process, { kind: "serves", types });
-export const terminating = (at: number, process = "w1"): Line =>
-  line(at, process, { kind: "terminating" });
+export const terminating = (at: number, process = "w1"): Line => line(at, process, { kind: "terminating" });
 
 export function disturbance(from: number, to: number, process = "w1", what = "freeze"): Line[] {
-  return [
-    line(from, process, { kind: "disturbed", what }),
-    line(to, process, { kind: "restored", what }),
-  ];
+  return [line(from, process, { kind: "disturbed", what }), line(to, process, { kind: "restored", what })];
 }
 
 export function change(from: number, to: number, limit: string, slots: number | null): Line[] {

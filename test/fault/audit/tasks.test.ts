@@ -209,18 +209,15 @@ test("what starts was offered before, and not withdrawn", () => {
   expect(found(ran, t.offered(0))).toEqual({});
 });
 
-test.each([
-  { type: "other" },
-  { orderKey: "k", place: 1 },
-  { limits: ["pool"] },
-  { runAt: 3 },
-  { attempts: 7 },
-])("what starts is what was offered, not %j", (claims) => {
-  const [offered, ran] = [tale(), tale(claims)];
-  const lines = [...ran.ran(10, 20), ran.accepted(21)];
-  expect(found(offered.offered(0), lines)).toEqual({ neverEnqueued: 1 });
-  expect(found(ran.offered(0), lines)).toEqual({});
-});
+test.each([{ type: "other" }, { orderKey: "k", place: 1 }, { limits: ["pool"] }, { runAt: 3 }, { attempts: 7 }])(
+  "what starts is what was offered, not %j",
+  (claims) => {
+    const [offered, ran] = [tale(), tale(claims)];
+    const lines = [...ran.ran(10, 20), ran.accepted(21)];
+    expect(found(offered.offered(0), lines)).toEqual({ neverEnqueued: 1 });
+    expect(found(ran.offered(0), lines)).toEqual({});
+  },
+);
 
 test("one offer becomes one task", () => {
   const t = tale();
@@ -274,9 +271,7 @@ test("nothing starts before its snooze is over, unless the snooze was never reco
   const first = [...t.enqueued(0), start!, ended(50)];
   expect(found(first, t.ran(60, 70), t.accepted(71))).toEqual({ early: 1 });
   expect(found(first, t.ran(70, 80), t.accepted(81))).toEqual({});
-  expect(
-    found(first, t.ran(60, 70, "completed", { process: "w2" }), t.accepted(71), dead(30)),
-  ).toEqual({});
+  expect(found(first, t.ran(60, 70, "completed", { process: "w2" }), t.accepted(71), dead(30))).toEqual({});
   const untold = [...t.enqueued(0), start!, ended(undefined)];
   expect(found(untold, t.ran(90, 95), t.accepted(96))).toMatchObject({ wrong: 1 });
 });
@@ -284,10 +279,7 @@ test("nothing starts before its snooze is over, unless the snooze was never reco
 test.each(["shutdown", "lease_lost", "crash"])("%s uses up no attempt", (how) => {
   const t = tale({ attempts: 3 });
   const first = how === "crash" ? [t.begun(10), dead(20)] : t.ran(10, 20, how);
-  const second = (attempt: number) => [
-    ...t.ran(900, 910, "completed", { process: "w2", attempt }),
-    t.accepted(911),
-  ];
+  const second = (attempt: number) => [...t.ran(900, 910, "completed", { process: "w2", attempt }), t.accepted(911)];
   expect(found(t.enqueued(0), first, second(2))).toEqual({ attemptsBurnt: 1 });
   expect(found(t.enqueued(0), first, second(1))).toEqual({});
 });
@@ -302,12 +294,7 @@ test.each(["thrown", "timeout"])("%s uses up an attempt", (how) => {
 
 test("a retry by hand begins with the first attempt", () => {
   const t = tale();
-  const failed = [
-    ...t.enqueued(0),
-    ...t.ran(10, 20, "thrown"),
-    t.accepted(21, "failed"),
-    t.retrying(25),
-  ];
+  const failed = [...t.enqueued(0), ...t.ran(10, 20, "thrown"), t.accepted(21, "failed"), t.retrying(25)];
   const again = (attempt: number) => [...t.ran(30, 40, "completed", { attempt }), t.accepted(41)];
   expect(found(failed, again(1))).toEqual({});
   expect(found(failed, again(2))).toEqual({ attemptsBurnt: 1 });

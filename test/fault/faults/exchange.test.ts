@@ -42,8 +42,7 @@ test("the faults know an enqueue, a claim and a settle when they go by", async (
   onTestFinished(() => worker.stop({ graceMs: 0 }));
   await worker.start();
   await until("all to end", async () => (await behind.counts()).succeeded === ids.length);
-  const isNeither = (e: Exchange): boolean =>
-    e.statement.endsWith(".step") && !isClaim(e) && !isSettle(e);
+  const isNeither = (e: Exchange): boolean => e.statement.endsWith(".step") && !isClaim(e) && !isSettle(e);
   await until("a look that finds nothing, which is neither", () => said.some(isNeither));
   await worker.stop();
 
@@ -84,9 +83,7 @@ test("so is the commit of a handler's own transaction", async () => {
   const s = await scene();
   const { behind, said } = await overheard(s);
   const books = task("books");
-  const handler = books.handle((_, ctx) =>
-    ctx.transaction(async (tx) => void (await tx.query("select 1"))),
-  );
+  const handler = books.handle((_, ctx) => ctx.transaction(async (tx) => void (await tx.query("select 1"))));
   const worker = behind.worker({ handlers: [handler], pollIntervalMs: 50 });
   onTestFinished(() => worker.stop({ graceMs: 0 }));
   await worker.start();

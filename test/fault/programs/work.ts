@@ -46,18 +46,11 @@ export interface WorkerConfig {
 export type WorkContract = TaskContract<Work, Work, { readonly by: string }>;
 
 /** The contract, the same for who enqueues and who works. */
-export function contractOf({
-  name,
-  concurrency,
-  limits = [],
-  attempts = 5,
-}: WorkType): WorkContract {
+export function contractOf({ name, concurrency, limits = [], attempts = 5 }: WorkType): WorkContract {
   const uses = limits.map(({ name, total, perKey }) =>
     perKey === undefined
       ? limit(name, { total: total ?? null })
-      : limit(name, total === undefined ? { perKey } : { perKey, total }).for(
-          (w: Work) => w.key ?? "",
-        ),
+      : limit(name, total === undefined ? { perKey } : { perKey, total }).for((w: Work) => w.key ?? ""),
   );
   return task(name, {
     input: type<Work>(),

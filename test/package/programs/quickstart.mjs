@@ -8,9 +8,7 @@ const sendMail = task("send-mail", {
       version: 1,
       vendor: "by hand",
       validate: (mail) =>
-        typeof mail?.account === "string"
-          ? { value: mail }
-          : { issues: [{ message: "an account is needed" }] },
+        typeof mail?.account === "string" ? { value: mail } : { issues: [{ message: "an account is needed" }] },
     },
   },
   order: (mail) => mail.account,

@@ -37,14 +37,10 @@ export const sameIdTwice = (strangers: number) =>
       const oldWithResult = await refusedWith([old[0]!, ...others], `"old"${none}`);
       const both = [now[0]!, old[0]!, ...others];
       const refusedOfBoth = await refusedWith(both, `"new"\u001e"old"${none}`);
-      const outcome = await a.value<string>(
-        "select outcome #>> '{}' from sluice.done where id = 1",
-      );
+      const outcome = await a.value<string>("select outcome #>> '{}' from sluice.done where id = 1");
       const oldFailAlone = await a.settle(worker, "retry", [old[1]!], 1_000);
       const failedOfBoth = await a.settle(worker, "retry", [old[1]!, now[1]!], 1_000);
-      const places = await a.value<number>(
-        "select count(*)::int from sluice.scheduled where id = 2",
-      );
+      const places = await a.value<number>("select count(*)::int from sluice.scheduled where id = 2");
       const settledOfBoth = 2 + strangers - refusedOfBoth;
       return {
         oldAlone: refused - strangers,
@@ -141,6 +137,23 @@ export const replyIsLost = schedule(
   },
 );
 
+/** A worker whose lease has run out says that it lives, while a settle of it is not committed. */
+export const survivedBesideSettle = schedule({ waits: false, left: true, after: [] as string[] }, async (scene) => {
+  const [a, settling] = await scene.sessions(2);
+  const stream = await a.type("t");
+  const worker = await a.register([stream]);
+  await a.enqueue(stream, { n: 2 });
+  const [one] = await a.claim(worker, 2);
+  await settling.begin();
+  await settling.step(worker, 0, [one!]);
+  await a.rows("update sluice.worker set expires_at = '-infinity'");
+  const survived = "select sluice.survived(array[$1::bigint])::text[]";
+  const told = a.value<string[]>(survived, [worker.id]);
+  const waits = await scene.blocked(told);
+  await settling.commit();
+  return { waits, left: (await told)[0] === worker.id, after: await a.value<string[]>(survived, [worker.id]) };
+});
+
 /** Attack 9: a completion in a user's transaction that stays open, beside the others of its lanes. */
 export const completionStaysOpen = schedule(
   { blocked: [] as string[], claimed: [3], claimedAfter: [4], total: 2 },
@@ -207,30 +220,27 @@ export const noLease = schedule(
 );
 
 /** The database's clock goes back by minutes, and one of two workers is dead. */
-export const clockSetBack = schedule(
-  { alive: true, reaped: [0, 0, 1], claimed: [1], completed: 1 },
-  async (scene) => {
-    const [a] = await scene.sessions(1);
-    const stream = await a.type("t");
-    await scene.moveClock(600_000);
-    const dead = await a.register([stream], 100, 10_000);
-    const worker = await a.register([stream], 100, 10_000);
-    await a.enqueue(stream);
-    await a.claim(dead, 1);
-    const reaped = [await a.reap()];
-    await scene.moveClock(0);
-    const alive = await a.beat(worker, 1);
-    reaped.push(await a.reap());
-    // A lease later, in which the live one has been heard of.
-    await scene.moveClock(9_000);
-    await a.beat(worker, 1);
-    await scene.moveClock(11_000);
-    reaped.push(await a.reap());
-    const held = await a.claim(worker, 5);
-    const { refused } = await a.step(worker, 0, held);
-    return { alive, reaped, claimed: idsOf(held), completed: held.length - refused };
-  },
-);
+export const clockSetBack = schedule({ alive: true, reaped: [0, 0, 1], claimed: [1], completed: 1 }, async (scene) => {
+  const [a] = await scene.sessions(1);
+  const stream = await a.type("t");
+  await scene.moveClock(600_000);
+  const dead = await a.register([stream], 100, 10_000);
+  const worker = await a.register([stream], 100, 10_000);
+  await a.enqueue(stream);
+  await a.claim(dead, 1);
+  const reaped = [await a.reap()];
+  await scene.moveClock(0);
+  const alive = await a.beat(worker, 1);
+  reaped.push(await a.reap());
+  // A lease later, in which the live one has been heard of.
+  await scene.moveClock(9_000);
+  await a.beat(worker, 1);
+  await scene.moveClock(11_000);
+  reaped.push(await a.reap());
+  const held = await a.claim(worker, 5);
+  const { refused } = await a.step(worker, 0, held);
+  return { alive, reaped, claimed: idsOf(held), completed: held.length - refused };
+});
 
 /** The clock goes forward by minutes: leases look expired, tasks run again, and one outcome is accepted. */
 export const clockSetForward = schedule(
@@ -312,9 +322,7 @@ export const suspectOfOneGate = schedule({ claimed: 1, used: 0 }, async (scene) 
   }
   const worker = await a.register([stream]);
   await a.beat(worker, 1);
-  const rows = await a.rows<{ id: string }>("select id from sluice.claim_suspect($1, 5, 1)", [
-    worker.id,
-  ]);
+  const rows = await a.rows<{ id: string }>("select id from sluice.claim_suspect($1, 5, 1)", [worker.id]);
   await a.step(worker, 0, [{ id: 1, token: "5" }]);
   const used = await a.value<number>(
     "select used - coalesce((select sum(n) from sluice.credit), 0)::int from sluice.gate",

@@ -4,15 +4,9 @@ import { schedule } from "./schedule.js";
 const HOLD = 4711;
 
 /** A stream, and a group that the keeper has found unused. */
-export async function unusedGroup(
-  session: Session,
-  name = "group",
-): Promise<{ stream: number; group: number }> {
+export async function unusedGroup(session: Session, name = "group"): Promise<{ stream: number; group: number }> {
   const stream = await session.type("t");
-  const group = await session.value<number>(
-    "select sluice.declare_limit($1, 1, null, p_transient => true)",
-    [name],
-  );
+  const group = await session.value<number>("select sluice.declare_limit($1, 1, null, p_transient => true)", [name]);
   await session.rows("select sluice.declare_use($1, array[$2::int])", [stream, group]);
   await forget(session, 3_600_000);
   return { stream, group };
@@ -24,8 +18,7 @@ export function forget(session: Session, unusedMs = 0): Promise<number> {
   return session.value<number>(text, [unusedMs]);
 }
 
-const limits = (session: Session): Promise<number> =>
-  session.value("select count(*)::int from sluice.limits");
+const limits = (session: Session): Promise<number> => session.value("select count(*)::int from sluice.limits");
 
 /** A transaction has enqueued a task of the group and stays open. */
 export const openEnqueue = schedule({ open: 0, committed: 0, limits: 1 }, async (scene) => {

@@ -72,9 +72,7 @@ export const freedForIt = schedule({ claimed: [2], kept: 0 }, async (scene) => {
   await scene.moveClock(1_100);
   await a.keep();
   const { held: next } = await a.step(worker, 1, held);
-  const kept = await a.value<number>(
-    "select count(*)::int from sluice.gate where kept_for is not null",
-  );
+  const kept = await a.value<number>("select count(*)::int from sluice.gate where kept_for is not null");
   return { claimed: idsOf(next), kept };
 });
 
@@ -102,11 +100,7 @@ export const oldestSet = schedule({ kept: [2] }, async (scene) => {
     await scene.moveClock(1_100 * i);
     await a.beat(worker, 100);
     await a.keep();
-    kept = idsOf(
-      await a.rows(
-        "select distinct kept_for::int as id from sluice.gate where kept_for is not null",
-      ),
-    );
+    kept = idsOf(await a.rows("select distinct kept_for::int as id from sluice.gate where kept_for is not null"));
   }
   return { kept };
 });

@@ -56,16 +56,12 @@ export const badLanes = schedule({ answers, left: 0, claim: "accepted", ran: 4 }
   await a.limit("mail", { total: 1 });
   const stream = await a.type("t", { limits: [1] });
   const worker = await a.register([stream]);
-  const ask = (call: string): Promise<string> =>
-    refusal(a.value(`select sluice.enqueue_many(${call})`));
+  const ask = (call: string): Promise<string> => refusal(a.value(`select sluice.enqueue_many(${call})`));
   const seen: Partial<Record<Door, string>> = {};
-  for (const [name, call] of Object.entries(doors))
-    seen[name as Door] = await ask(`${stream}, ${call}`);
+  for (const [name, call] of Object.entries(doors)) seen[name as Door] = await ask(`${stream}, ${call}`);
   seen.streamUnknown = await ask("99, 0, 25, '{}'");
   seen.sqlKeyMissing = await refusal(a.value("select sluice.enqueue('t')"));
-  seen.sqlKeyControl = await refusal(
-    a.value(`select sluice.enqueue('t', keys => '{"tenant": "a\\u001fb"}')`),
-  );
+  seen.sqlKeyControl = await refusal(a.value(`select sluice.enqueue('t', keys => '{"tenant": "a\\u001fb"}')`));
   const left = await a.value<number>("select count(*)::int from sluice.task");
   await a.enqueue(stream, { n: 2, limits: [1, 2, 3], keys: ["x", "y"], order: "k" });
   await a.enqueue(stream, { n: 2 });
@@ -84,9 +80,7 @@ export const badLanes = schedule({ answers, left: 0, claim: "accepted", ran: 4 }
 });
 
 // A pair that Marc Stevens published: other texts, one MD5. Whoever may choose keys has it too.
-const TWINS = ["A", "E"].map(
-  (x) => `TEXTCOLLBYfGiJUETHQ4h${x}cKSMd5zYpgqf1YRDhkmxHkhPWptrkoyz28wnI9V0aHeAuaKnak`,
-);
+const TWINS = ["A", "E"].map((x) => `TEXTCOLLBYfGiJUETHQ4h${x}cKSMd5zYpgqf1YRDhkmxHkhPWptrkoyz28wnI9V0aHeAuaKnak`);
 
 /** Attack 13: two keys made to meet under MD5 stand in two lanes, whose ids nobody outside can tell. */
 export const craftedKeys = schedule(
@@ -122,15 +116,9 @@ export const imitatedKeys = schedule(
     await a.enqueue(stream, { limits: [two], keys: ["x"] });
     await a.enqueue(stream, { order: "x" });
     await a.enqueue(stream, { order: `${one}${FIELD}x` });
-    const splitKey = await refusal(
-      a.enqueue(stream, { limits: [one], keys: [`x${FIELD}${two}${FIELD}x`] }),
-    );
-    await a.value(
-      "select sluice.declare_contract('o', 'default', 0, 1, true, null, false, '{}', null)",
-    );
-    const sqlOrder = await refusal(
-      a.value("select sluice.enqueue('o', order_key => $1)", [`scope${FIELD}x`]),
-    );
+    const splitKey = await refusal(a.enqueue(stream, { limits: [one], keys: [`x${FIELD}${two}${FIELD}x`] }));
+    await a.value("select sluice.declare_contract('o', 'default', 0, 1, true, null, false, '{}', null)");
+    const sqlOrder = await refusal(a.value("select sluice.enqueue('o', order_key => $1)", [`scope${FIELD}x`]));
     const claimed = idsOf(await a.claim(worker, 5));
     const lanes = await a.value<number>("select count(*)::int from sluice.lane");
     return { lanes, claimed, splitKey, sqlOrder };

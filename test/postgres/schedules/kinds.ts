@@ -18,20 +18,12 @@ async function crowd(a: Session, n = GROUPS): Promise<Crowd> {
     [n],
   );
   const groups = made.map(({ id }) => id);
-  await a.rows("select sluice.declare_use($1, array[g]) from unnest($2::int[]) g", [
-    stream,
-    groups,
-  ]);
+  await a.rows("select sluice.declare_use($1, array[g]) from unnest($2::int[]) g", [stream, groups]);
   return { stream, worker: await a.register([stream], 10_000), groups };
 }
 
 /** Enqueues so many tasks for each of these groups. */
-async function fill(
-  a: Session,
-  { stream }: Crowd,
-  groups: readonly number[],
-  each: number,
-): Promise<void> {
+async function fill(a: Session, { stream }: Crowd, groups: readonly number[], each: number): Promise<void> {
   await a.rows(
     `select sluice.enqueue_many($1, 0, 25, array_to_string(array_fill('{}'::text, array[$3::int]), e'\\x1e'), array[g])
       from unnest($2::int[]) g`,
@@ -64,19 +56,16 @@ async function pagesOfClaim(a: Session, { worker, stream }: Crowd): Promise<numb
 }
 
 /** All groups but one are full, and hold more tasks than a claim would walk. */
-export const freeGroup = schedule(
-  { many: true, running: GROUPS - 1, free: 1, left: 0 },
-  async (scene) => {
-    const [a] = await scene.sessions(1);
-    const c = await crowd(a);
-    await fill(a, c, c.groups.slice(0, -1), 3);
-    const running = await saturate(a, c);
-    await fill(a, c, c.groups.slice(-1), 1);
-    const free = (await a.claim(c.worker, 10)).length;
-    const many = await a.value<boolean>("select many from sluice.stream");
-    return { many, running, free, left: (await a.claim(c.worker, 10)).length };
-  },
-);
+export const freeGroup = schedule({ many: true, running: GROUPS - 1, free: 1, left: 0 }, async (scene) => {
+  const [a] = await scene.sessions(1);
+  const c = await crowd(a);
+  await fill(a, c, c.groups.slice(0, -1), 3);
+  const running = await saturate(a, c);
+  await fill(a, c, c.groups.slice(-1), 1);
+  const free = (await a.claim(c.worker, 10)).length;
+  const many = await a.value<boolean>("select many from sluice.stream");
+  return { many, running, free, left: (await a.claim(c.worker, 10)).length };
+});
 
 /** A slot of one full group comes back by each of the ways in which slots do. */
 function slotOf(how: (a: Session, c: Crowd, held: Held) => Promise<unknown>) {
@@ -119,10 +108,7 @@ export const slotsLeft = schedule({ claimed: 1, next: 2, more: 0 }, async (scene
   await fill(a, c, c.groups.slice(0, 1), 1);
   const first = await a.claim(c.worker, 3);
   const other = await a.type("u");
-  await a.rows("select sluice.declare_use($1, array[g]) from unnest($2::int[]) g", [
-    other,
-    c.groups,
-  ]);
+  await a.rows("select sluice.declare_use($1, array[g]) from unnest($2::int[]) g", [other, c.groups]);
   const theirs = { ...c, stream: other, worker: await a.register([other], 10_000) };
   await fill(a, theirs, c.groups, 1);
   await saturate(a, theirs);
@@ -271,8 +257,7 @@ export const bestOfAll = schedule({ got: ["high", "high", "high", "low"] }, asyn
   await a.enqueue(stream, { limits: [groups[0]!, shared] });
   let held = await a.claim(worker, 1);
   const low = await a.enqueue(stream, { limits: [groups[1]!, shared], n: 9 });
-  for (const group of groups.slice(90, 93))
-    await a.enqueue(stream, { limits: [group, shared], priority: 10 });
+  for (const group of groups.slice(90, 93)) await a.enqueue(stream, { limits: [group, shared], priority: 10 });
   for (let i = 0; i < 3; i++) await a.claim(worker, 1);
   const got: string[] = [];
   for (let i = 0; i < 4; i++) {
@@ -313,10 +298,7 @@ export const oneOfMany = schedule({ claimed: 1 }, async (scene) => {
   const [a] = await scene.sessions(1);
   const { shared, groups, stream, worker } = await sharing(a, 1);
   const other = await a.type("z");
-  await a.rows("select sluice.declare_use($1, array[g]) from unnest($2::int[]) g", [
-    other,
-    [...groups, shared],
-  ]);
+  await a.rows("select sluice.declare_use($1, array[g]) from unnest($2::int[]) g", [other, [...groups, shared]]);
   const theirs = await a.register([other], 1_000);
   await a.enqueue(other, { limits: [shared] });
   const held = await a.claim(theirs, 1);
@@ -333,10 +315,7 @@ export const noGrowth = schedule({ kinds: 1, notes: 0 }, async (scene) => {
   const [a] = await scene.sessions(1);
   const c = await crowd(a, 100);
   const retired = await a.type("retired");
-  await a.rows("select sluice.declare_use($1, array[g]) from unnest($2::int[]) g", [
-    retired,
-    c.groups,
-  ]);
+  await a.rows("select sluice.declare_use($1, array[g]) from unnest($2::int[]) g", [retired, c.groups]);
   const group = c.groups.slice(0, 1);
   await fill(a, c, group, 3);
   let held = await a.claim(c.worker, 1);
@@ -348,8 +327,7 @@ export const noGrowth = schedule({ kinds: 1, notes: 0 }, async (scene) => {
   }
   await a.claim(c.worker, 1);
   await a.keep();
-  const count = (table: string): Promise<number> =>
-    a.value(`select count(*)::int from sluice.${table}`);
+  const count = (table: string): Promise<number> => a.value(`select count(*)::int from sluice.${table}`);
   return { kinds: await count("waiting_kind"), notes: await count("returned where stream = 2") };
 });
 

@@ -64,8 +64,7 @@ export const transactionStaysOpen = (by: "order" | "perKey", savepoint = false) 
       const [a, user] = await scene.sessions(2);
       const { worker, stream } = await stage(a);
       const limits = [await a.limit("tenant", { perKey: 1 })];
-      const enqueue = (key: string) =>
-        a.enqueue(stream, by === "order" ? { order: key } : { limits, keys: [key] });
+      const enqueue = (key: string) => a.enqueue(stream, by === "order" ? { order: key } : { limits, keys: [key] });
       for (let i = 0; i < 2; i++) for (const key of ["x", "y", "z"]) await enqueue(key);
       const held = await a.claim(worker, 10);
       await user.begin();
@@ -91,30 +90,27 @@ export const transactionStaysOpen = (by: "order" | "perKey", savepoint = false) 
   );
 
 /** The same, and tasks join the line of the locked head: still one row for the lane. */
-export const joinedBehindLockedHead = schedule(
-  { notes: 0, postponed: 1, after: [2], last: [3] },
-  async (scene) => {
-    const [a, user] = await scene.sessions(2);
-    const { worker, stream } = await stage(a);
-    await a.enqueue(stream, { n: 2, order: "x" });
-    const held = await a.claim(worker, 10);
-    await user.begin();
-    await user.cancel([2]);
-    await a.step(worker, 10, held);
-    for (let i = 0; i < 3; i++) {
-      await a.enqueue(stream, { order: "x" });
-      await a.claim(worker, 10);
-    }
-    const seen = {
-      notes: await notes(a),
-      postponed: await a.value<number>("select count(*)::int from sluice.postponed"),
-    };
-    await user.rollback();
-    await a.keep();
-    const next = await a.claim(worker, 10);
-    return { ...seen, after: idsOf(next), last: idsOf((await a.step(worker, 10, next)).held) };
-  },
-);
+export const joinedBehindLockedHead = schedule({ notes: 0, postponed: 1, after: [2], last: [3] }, async (scene) => {
+  const [a, user] = await scene.sessions(2);
+  const { worker, stream } = await stage(a);
+  await a.enqueue(stream, { n: 2, order: "x" });
+  const held = await a.claim(worker, 10);
+  await user.begin();
+  await user.cancel([2]);
+  await a.step(worker, 10, held);
+  for (let i = 0; i < 3; i++) {
+    await a.enqueue(stream, { order: "x" });
+    await a.claim(worker, 10);
+  }
+  const seen = {
+    notes: await notes(a),
+    postponed: await a.value<number>("select count(*)::int from sluice.postponed"),
+  };
+  await user.rollback();
+  await a.keep();
+  const next = await a.claim(worker, 10);
+  return { ...seen, after: idsOf(next), last: idsOf((await a.step(worker, 10, next)).held) };
+});
 
 /** Two transactions have a waiter each; the one that began later ends first. */
 export const twoStayOpen = schedule({ afterLater: [4], afterBoth: [3] }, async (scene) => {
@@ -137,20 +133,17 @@ export const twoStayOpen = schedule({ afterLater: [4], afterBoth: [3] }, async (
 });
 
 /** The cancel is committed: the next claim starts who stood behind, without a keeper. */
-export const cancelIsCommitted = schedule(
-  { meanwhile: [] as number[], after: [3] },
-  async (scene) => {
-    const [a, user] = await scene.sessions(2);
-    const { worker, stream } = await stage(a);
-    await a.enqueue(stream, { n: 3, order: "x" });
-    const held = await a.claim(worker, 10);
-    await user.begin();
-    await user.cancel([2]);
-    const meanwhile = idsOf((await a.step(worker, 10, held)).held);
-    await user.commit();
-    return { meanwhile, after: idsOf(await a.claim(worker, 10)) };
-  },
-);
+export const cancelIsCommitted = schedule({ meanwhile: [] as number[], after: [3] }, async (scene) => {
+  const [a, user] = await scene.sessions(2);
+  const { worker, stream } = await stage(a);
+  await a.enqueue(stream, { n: 3, order: "x" });
+  const held = await a.claim(worker, 10);
+  await user.begin();
+  await user.cancel([2]);
+  const meanwhile = idsOf((await a.step(worker, 10, held)).held);
+  await user.commit();
+  return { meanwhile, after: idsOf(await a.claim(worker, 10)) };
+});
 
 /** Thousands of keys have only tasks of a paused queue: they give the keeper nothing to do. */
 export const stuckKeys = schedule({ looked: true }, async (scene) => {
@@ -161,10 +154,10 @@ export const stuckKeys = schedule({ looked: true }, async (scene) => {
   await a.register([x, y]);
   await a.value("select sluice.pause_queue('q', true)");
   await a.value("select sluice.keep_lanes(100)");
-  await a.rows(
-    "select sluice.enqueue_many($1, 0, 25, '{}', array[$2::int], 'k' || i) from generate_series(1, 400) i",
-    [x, tenant],
-  );
+  await a.rows("select sluice.enqueue_many($1, 0, 25, '{}', array[$2::int], 'k' || i) from generate_series(1, 400) i", [
+    x,
+    tenant,
+  ]);
   const looked: number[] = [];
   for (let i = 0; i < 16; i++) looked.push(await a.value("select sluice.keep_lanes(100)"));
   return { looked: looked.slice(10).every((n) => n < 100) };

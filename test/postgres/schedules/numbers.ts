@@ -98,10 +98,7 @@ export const rebornAfterChange = schedule({ claimed: 1 }, async (scene) => {
 });
 
 /** Nothing may start after the number was set but what the number allows. */
-async function startedAfter(
-  scene: { running(): Promise<number[]> },
-  atSet: readonly number[],
-): Promise<number[]> {
+async function startedAfter(scene: { running(): Promise<number[]> }, atSet: readonly number[]): Promise<number[]> {
   return (await scene.running()).filter((id) => !atSet.includes(id));
 }
 
@@ -205,8 +202,7 @@ export const changedForManyKeys = (from: number, to: number) =>
       [stream, 2 * KEYS, limits],
     );
     const perKey = async (): Promise<number[]> => {
-      const count =
-        "select array[(select count(*) from sluice.ready), (select count(*) from sluice.wait)]::int[]";
+      const count = "select array[(select count(*) from sluice.ready), (select count(*) from sluice.wait)]::int[]";
       return (await a.value<number[]>(count)).map((n) => n / KEYS);
     };
     await settled(a);
@@ -308,31 +304,27 @@ export const concurrencyAdded = (concurrency: number) =>
       const most = (await scene.running()).length;
       held.push(...more);
       const later: number[] = [];
-      while (later.at(-1) !== 1 && later.length < 5)
-        later.push((await a.step(worker, 9, [held.shift()!])).held.length);
+      while (later.at(-1) !== 1 && later.length < 5) later.push((await a.step(worker, 9, [held.shift()!])).held.length);
       return { claimed: more.length, later, most };
     },
   );
 
 /** Attack 12: the same while a user's transaction has completed one of them and then rolls back. */
-export const concurrencyAddedBesideCompletion = schedule(
-  { claimed: 0, running: 2 },
-  async (scene) => {
-    const [a, user, b] = await scene.sessions(3);
-    const stream = await a.type("t");
-    const worker = await a.register([stream]);
-    await a.enqueue(stream, { n: 9 });
-    const [one] = await a.claim(worker, 2);
-    await user.begin();
-    await user.settleInTransaction(worker, one!);
-    const declared = b.type("t", { concurrency: 2 });
-    await scene.blocked(declared);
-    await user.rollback();
-    await declared;
-    const claimed = await a.claim(worker, 9);
-    return { claimed: claimed.length, running: (await scene.running()).length };
-  },
-);
+export const concurrencyAddedBesideCompletion = schedule({ claimed: 0, running: 2 }, async (scene) => {
+  const [a, user, b] = await scene.sessions(3);
+  const stream = await a.type("t");
+  const worker = await a.register([stream]);
+  await a.enqueue(stream, { n: 9 });
+  const [one] = await a.claim(worker, 2);
+  await user.begin();
+  await user.settleInTransaction(worker, one!);
+  const declared = b.type("t", { concurrency: 2 });
+  await scene.blocked(declared);
+  await user.rollback();
+  await declared;
+  const claimed = await a.claim(worker, 9);
+  return { claimed: claimed.length, running: (await scene.running()).length };
+});
 
 /** Attack 12: a counter that is not there limits nothing; it must not hold up its tasks for ever. */
 export const missingGate = schedule({ shared: [1, 2], own: [3, 4] }, async (scene) => {
@@ -347,37 +339,31 @@ export const missingGate = schedule({ shared: [1, 2], own: [3, 4] }, async (scen
 });
 
 /** Two claims of one gate at once: the second has read the count before the first changed it. */
-export const twoClaimsOfOneGate = schedule(
-  { waited: true, claimed: [] as number[], running: 2 },
-  async (scene) => {
-    const [a, b] = await scene.sessions(2);
-    const { worker } = await stage(a, { total: 2 }, 9);
-    await a.begin();
-    await a.claim(worker, 2);
-    const second = b.claim(worker, 5);
-    const waited = await scene.blocked(second);
-    await a.commit();
-    return { waited, claimed: idsOf(await second), running: (await scene.running()).length };
-  },
-);
+export const twoClaimsOfOneGate = schedule({ waited: true, claimed: [] as number[], running: 2 }, async (scene) => {
+  const [a, b] = await scene.sessions(2);
+  const { worker } = await stage(a, { total: 2 }, 9);
+  await a.begin();
+  await a.claim(worker, 2);
+  const second = b.claim(worker, 5);
+  const waited = await scene.blocked(second);
+  await a.commit();
+  return { waited, claimed: idsOf(await second), running: (await scene.running()).length };
+});
 
 /** A counter that somebody else has in hand is not waited for by who has something to settle. */
-export const busyCounter = schedule(
-  { waited: false, claimed: 1, running: 2, claimedAfter: 0 },
-  async (scene) => {
-    const [a, b] = await scene.sessions(2);
-    const { worker } = await stage(a, { total: 2 }, 9);
-    const held = await a.claim(worker, 1);
-    await b.begin();
-    await b.claim(worker, 1);
-    const step = a.step(worker, 5, held);
-    const waited = await scene.blocked(step);
-    await b.commit();
-    const claimed = (await step).held.length;
-    const running = (await scene.running()).length;
-    return { waited, claimed, running, claimedAfter: (await a.claim(worker, 5)).length };
-  },
-);
+export const busyCounter = schedule({ waited: false, claimed: 1, running: 2, claimedAfter: 0 }, async (scene) => {
+  const [a, b] = await scene.sessions(2);
+  const { worker } = await stage(a, { total: 2 }, 9);
+  const held = await a.claim(worker, 1);
+  await b.begin();
+  await b.claim(worker, 1);
+  const step = a.step(worker, 5, held);
+  const waited = await scene.blocked(step);
+  await b.commit();
+  const claimed = (await step).held.length;
+  const running = (await scene.running()).length;
+  return { waited, claimed, running, claimedAfter: (await a.claim(worker, 5)).length };
+});
 
 /** A limit is raised while tasks stand at it: they are woken, exactly as many as it allows now. */
 export const raisedWithWaiters = (part: Part) =>
@@ -394,21 +380,18 @@ export const raisedWithWaiters = (part: Part) =>
  * A step frees a slot of one gate and finds a task of two others, whose ids add up to the first's: it
  * must not take the slot for one of theirs.
  */
-export const gatesThatAddUp = schedule(
-  { gates: [1, 2, 3], claimed: 1, claimedAfter: 0 },
-  async (scene) => {
-    const [a] = await scene.sessions(1);
-    const mail = await a.limit("mail", { total: 1 });
-    const both = await a.type("both", { limits: [mail], concurrency: 1 });
-    const own = await a.value<number>("select gate from sluice.stream");
-    const third = await a.limit("third", { total: 5 });
-    const other = await a.type("other", { limits: [third] });
-    const worker = await a.register([both, other]);
-    await a.enqueue(other, { limits: [third] });
-    const held = await a.claim(worker, 1);
-    await a.enqueue(both, { n: 3, limits: [mail] });
-    const { held: more } = await a.step(worker, 1, held);
-    const after = await a.claim(worker, 1);
-    return { gates: [mail, own, third], claimed: more.length, claimedAfter: after.length };
-  },
-);
+export const gatesThatAddUp = schedule({ gates: [1, 2, 3], claimed: 1, claimedAfter: 0 }, async (scene) => {
+  const [a] = await scene.sessions(1);
+  const mail = await a.limit("mail", { total: 1 });
+  const both = await a.type("both", { limits: [mail], concurrency: 1 });
+  const own = await a.value<number>("select gate from sluice.stream");
+  const third = await a.limit("third", { total: 5 });
+  const other = await a.type("other", { limits: [third] });
+  const worker = await a.register([both, other]);
+  await a.enqueue(other, { limits: [third] });
+  const held = await a.claim(worker, 1);
+  await a.enqueue(both, { n: 3, limits: [mail] });
+  const { held: more } = await a.step(worker, 1, held);
+  const after = await a.claim(worker, 1);
+  return { gates: [mail, own, third], claimed: more.length, claimedAfter: after.length };
+});

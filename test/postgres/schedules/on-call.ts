@@ -4,8 +4,7 @@ import { schedule } from "./schedule.js";
 const RINGS = 10;
 const RESERVE = 20;
 
-export const onCallMax = (session: Session): Promise<number> =>
-  session.value("select sluice.on_call_max()");
+export const onCallMax = (session: Session): Promise<number> => session.value("select sluice.on_call_max()");
 
 export const onCall = (session: Session): Promise<number> =>
   session.value("select count(*)::int from sluice.worker where on_call_since is not null");
@@ -17,11 +16,7 @@ const goOnCall = (session: Session, { id }: TestWorker): Promise<boolean> =>
   session.value("select on_call from sluice.go_on_call($1)", [id]);
 
 /** Workers of one kind, all asleep, that registered one after the other. */
-export async function sleepers(
-  session: Session,
-  stream: number,
-  count: number,
-): Promise<TestWorker[]> {
+export async function sleepers(session: Session, stream: number, count: number): Promise<TestWorker[]> {
   const workers: TestWorker[] = [];
   for (let i = 0; i < count; i++) workers.push(await session.register([stream]));
   await session.rows("update sluice.worker set asleep = true where streams = $1", [[stream]]);

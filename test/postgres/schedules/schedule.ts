@@ -9,10 +9,7 @@ export interface Schedule<Seen extends object = object> {
   readonly run: (scene: Scene) => Promise<Seen>;
 }
 
-export function schedule<Seen extends object>(
-  wanted: Seen,
-  run: (scene: Scene) => Promise<Seen>,
-): Schedule<Seen> {
+export function schedule<Seen extends object>(wanted: Seen, run: (scene: Scene) => Promise<Seen>): Schedule<Seen> {
   return { wanted, run };
 }
 

@@ -2,24 +2,21 @@ import { idsOf } from "../../support/sql.js";
 import { schedule } from "./schedule.js";
 
 /** Attack 1: the only waiter is in the hands of a cancel while the slot comes free. */
-export const cancelOfWaiterAborts = schedule(
-  { claimedMeanwhile: [] as number[], claimedAfter: [2] },
-  async (scene) => {
-    const [a, b] = await scene.sessions(2);
-    const limits = [await a.limit("tenant", { perKey: 1 })];
-    const stream = await a.type("t");
-    const worker = await a.register([stream]);
-    await a.enqueue(stream, { n: 2, limits, keys: ["x"] });
-    const first = await a.claim(worker, 5);
-    await b.begin();
-    await b.cancel([2]);
-    const meanwhile = await a.step(worker, 5, first);
-    await b.rollback();
-    await a.keep();
-    const after = await a.claim(worker, 5);
-    return { claimedMeanwhile: idsOf(meanwhile.held), claimedAfter: idsOf(after) };
-  },
-);
+export const cancelOfWaiterAborts = schedule({ claimedMeanwhile: [] as number[], claimedAfter: [2] }, async (scene) => {
+  const [a, b] = await scene.sessions(2);
+  const limits = [await a.limit("tenant", { perKey: 1 })];
+  const stream = await a.type("t");
+  const worker = await a.register([stream]);
+  await a.enqueue(stream, { n: 2, limits, keys: ["x"] });
+  const first = await a.claim(worker, 5);
+  await b.begin();
+  await b.cancel([2]);
+  const meanwhile = await a.step(worker, 5, first);
+  await b.rollback();
+  await a.keep();
+  const after = await a.claim(worker, 5);
+  return { claimedMeanwhile: idsOf(meanwhile.held), claimedAfter: idsOf(after) };
+});
 
 /** Attack 1: a completion that has handed its slot on is rolled back, or its connection cut. */
 export const completionAborts = (how: "rollback" | "cut") =>
@@ -41,24 +38,21 @@ export const completionAborts = (how: "rollback" | "cut") =>
 
 /** Attack 8: the head of an order key is in the hands of a cancel while its turn comes. */
 export const headIsLocked = (how: "rollback" | "commit") =>
-  schedule(
-    { claimedMeanwhile: [] as number[], claimedAfter: how === "rollback" ? [2] : [3] },
-    async (scene) => {
-      const [a, b] = await scene.sessions(2);
-      const stream = await a.type("t");
-      const worker = await a.register([stream]);
-      await a.enqueue(stream, { n: 3, order: "account-1" });
-      const first = await a.claim(worker, 5);
-      await b.begin();
-      await b.cancel([2]);
-      const meanwhile = await a.step(worker, 5, first);
-      await b[how]();
-      // A commit leaves a note of its own; of a rollback only the keeper hears.
-      if (how === "rollback") await a.keep();
-      const after = await a.claim(worker, 5);
-      return { claimedMeanwhile: idsOf(meanwhile.held), claimedAfter: idsOf(after) };
-    },
-  );
+  schedule({ claimedMeanwhile: [] as number[], claimedAfter: how === "rollback" ? [2] : [3] }, async (scene) => {
+    const [a, b] = await scene.sessions(2);
+    const stream = await a.type("t");
+    const worker = await a.register([stream]);
+    await a.enqueue(stream, { n: 3, order: "account-1" });
+    const first = await a.claim(worker, 5);
+    await b.begin();
+    await b.cancel([2]);
+    const meanwhile = await a.step(worker, 5, first);
+    await b[how]();
+    // A commit leaves a note of its own; of a rollback only the keeper hears.
+    if (how === "rollback") await a.keep();
+    const after = await a.claim(worker, 5);
+    return { claimedMeanwhile: idsOf(meanwhile.held), claimedAfter: idsOf(after) };
+  });
 
 /**
  * One slot of a lane is free and two completions look at it at once. The second must wait for the
@@ -87,36 +81,33 @@ export const twoHandOvers = schedule({ waited: true, running: [3, 4, 5] }, async
  * Attack 4: a step that frees a slot of lane T and finds a note for order lane K, beside one that
  * admits to K and goes on to T. Whoever locks T before K waits for the other for ever.
  */
-export const crossedLanes = schedule(
-  { errors: [] as string[], claimed: [3], running: [3] },
-  async (scene) => {
-    const [a, b, other] = await scene.sessions(3);
-    const limits = [await a.limit("tenant", { perKey: 2 })];
-    const stream = await a.type("t");
-    const worker = await a.register([stream]);
-    for (const s of [a, b]) await s.rows("set deadlock_timeout = '100ms'");
-    await a.enqueue(stream, { limits, keys: ["x"] });
-    const first = await a.claim(worker, 5);
-    await a.enqueue(stream, { order: "k" });
-    const [head] = await a.claim(worker, 5);
-    // Somebody else is at lane K, so both of ours stand before it when he leaves.
-    await other.begin();
-    await other.rows("select from sluice.lane where id >> 60 = 1 for update");
-    await a.enqueue(stream, { order: "k", limits, keys: ["x"] });
-    const bStep = b.step(worker, 5, [head!]);
-    await scene.blocked(bStep);
-    await a.enqueue(stream, { order: "k", limits, keys: ["x"] });
-    const aStep = a.step(worker, 5, first);
-    await scene.blocked(aStep);
-    await other.commit();
-    const replies = await Promise.allSettled([aStep, bStep]);
-    const errors = replies.flatMap((r) =>
-      r.status === "rejected" ? [String((r.reason as { code?: string }).code)] : [],
-    );
-    const claimed = replies.flatMap((r) => (r.status === "fulfilled" ? idsOf(r.value.held) : []));
-    return { errors, claimed, running: await scene.running() };
-  },
-);
+export const crossedLanes = schedule({ errors: [] as string[], claimed: [3], running: [3] }, async (scene) => {
+  const [a, b, other] = await scene.sessions(3);
+  const limits = [await a.limit("tenant", { perKey: 2 })];
+  const stream = await a.type("t");
+  const worker = await a.register([stream]);
+  for (const s of [a, b]) await s.rows("set deadlock_timeout = '100ms'");
+  await a.enqueue(stream, { limits, keys: ["x"] });
+  const first = await a.claim(worker, 5);
+  await a.enqueue(stream, { order: "k" });
+  const [head] = await a.claim(worker, 5);
+  // Somebody else is at lane K, so both of ours stand before it when he leaves.
+  await other.begin();
+  await other.rows("select from sluice.lane where id >> 60 = 1 for update");
+  await a.enqueue(stream, { order: "k", limits, keys: ["x"] });
+  const bStep = b.step(worker, 5, [head!]);
+  await scene.blocked(bStep);
+  await a.enqueue(stream, { order: "k", limits, keys: ["x"] });
+  const aStep = a.step(worker, 5, first);
+  await scene.blocked(aStep);
+  await other.commit();
+  const replies = await Promise.allSettled([aStep, bStep]);
+  const errors = replies.flatMap((r) =>
+    r.status === "rejected" ? [String((r.reason as { code?: string }).code)] : [],
+  );
+  const claimed = replies.flatMap((r) => (r.status === "fulfilled" ? idsOf(r.value.held) : []));
+  return { errors, claimed, running: await scene.running() };
+});
 
 /**
  * A lane that is there when a step finds a note for it, and gone when the step comes to lock it: its
@@ -143,9 +134,7 @@ export const laneVanishes = (by: "order" | "perKey") =>
     await enqueue(high);
     // A birth that will not happen, for which ours has to wait.
     await other.begin();
-    await other.rows(
-      `insert into sluice.lane select lanes[1], lane_limits[1], 1, 1 from sluice.task where id = 3`,
-    );
+    await other.rows(`insert into sluice.lane select lanes[1], lane_limits[1], 1, 1 from sluice.task where id = 3`);
     const step = b.claim(worker, 5);
     const waited = await scene.blocked(step);
     // Waiter 2 is in a cancel's hands, so the completion finds nobody and the lane goes.
@@ -191,24 +180,20 @@ export const twoLooksAtAnOrderKey = schedule({ running: [2] }, async (scene) => 
 });
 
 /** The server gives up a completion that is neither committed nor rolled back. */
-export const completionIsNotCommitted = schedule(
-  { before: "0", inside: "10s", after: "0" },
-  async (scene) => {
-    const [a] = await scene.sessions(1);
-    const stream = await a.type("t");
-    const worker = await a.register([stream]);
-    await a.enqueue(stream);
-    const [held] = await a.claim(worker, 1);
-    const patience = () =>
-      a.value<string>("select current_setting('idle_in_transaction_session_timeout')");
-    const before = await patience();
-    await a.begin();
-    await a.settleInTransaction(worker, held!);
-    const inside = await patience();
-    await a.commit();
-    return { before, inside, after: await patience() };
-  },
-);
+export const completionIsNotCommitted = schedule({ before: "0", inside: "10s", after: "0" }, async (scene) => {
+  const [a] = await scene.sessions(1);
+  const stream = await a.type("t");
+  const worker = await a.register([stream]);
+  await a.enqueue(stream);
+  const [held] = await a.claim(worker, 1);
+  const patience = () => a.value<string>("select current_setting('idle_in_transaction_session_timeout')");
+  const before = await patience();
+  await a.begin();
+  await a.settleInTransaction(worker, held!);
+  const inside = await patience();
+  await a.commit();
+  return { before, inside, after: await patience() };
+});
 
 /** Two limits of one level: the second is looked at by the next claim. */
 export const twoLimitsOfOneLevel = schedule({ claimed: [1], next: [2] }, async (scene) => {

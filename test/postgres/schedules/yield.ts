@@ -54,50 +54,44 @@ export const closedKeepsNoSlots = (how: "queue" | "type" | "group") =>
   });
 
 /** Tasks of x have the slots of a tenant and wait for a total that is full: others of the tenant could run. */
-export const fullTotalKeepsNoSlots = schedule(
-  { before: [] as number[], others: [7, 8], next: [2] },
-  async (scene) => {
-    const { a, x, y, tenant, pool, worker } = await stage(scene);
-    await a.enqueue(x, { limits: [tenant, pool], keys: ["other"] });
-    const first = await a.claim(worker, 10);
-    await a.enqueue(x, { n: 5, limits: [tenant, pool], keys: ["t"] });
-    await a.enqueue(y, { n: 3, limits: [tenant], keys: ["t"] });
-    const before = idsOf(await a.claim(worker, 10));
-    await a.keep();
-    await scene.moveClock(600);
-    await a.keep();
-    const others = await a.claim(worker, 10);
-    // The total is free again, and then a slot of the tenant: what gave it back comes before the rest.
-    await a.step(worker, 0, first);
-    await a.keep();
-    await a.step(worker, 0, others.slice(0, 1));
-    return { before, others: idsOf(others), next: idsOf(await a.claim(worker, 1)) };
-  },
-);
+export const fullTotalKeepsNoSlots = schedule({ before: [] as number[], others: [7, 8], next: [2] }, async (scene) => {
+  const { a, x, y, tenant, pool, worker } = await stage(scene);
+  await a.enqueue(x, { limits: [tenant, pool], keys: ["other"] });
+  const first = await a.claim(worker, 10);
+  await a.enqueue(x, { n: 5, limits: [tenant, pool], keys: ["t"] });
+  await a.enqueue(y, { n: 3, limits: [tenant], keys: ["t"] });
+  const before = idsOf(await a.claim(worker, 10));
+  await a.keep();
+  await scene.moveClock(600);
+  await a.keep();
+  const others = await a.claim(worker, 10);
+  // The total is free again, and then a slot of the tenant: what gave it back comes before the rest.
+  await a.step(worker, 0, first);
+  await a.keep();
+  await a.step(worker, 0, others.slice(0, 1));
+  return { before, others: idsOf(others), next: idsOf(await a.claim(worker, 1)) };
+});
 
 /** Tasks of one type have the slots of a tenant and wait for an account: the tenant's next one needs another account. */
-export const otherSecondKey = schedule(
-  { before: [1], other: [9], next: [10], back: [2] },
-  async (scene) => {
-    const [a] = await scene.sessions(1);
-    const tenant = await a.limit("tenant", { perKey: 3 });
-    const account = await a.limit("account", { perKey: 1 });
-    const limits = [tenant, account];
-    const x = await a.type("x", { limits });
-    const worker = await a.register([x]);
-    await a.enqueue(x, { n: 8, limits, keys: ["t", "a"] });
-    await a.enqueue(x, { n: 2, limits, keys: ["t", "b"] });
-    const first = [...(await a.claim(worker, 9)), ...(await a.claim(worker, 9))];
-    await a.keep();
-    const other = await a.claim(worker, 9);
-    // A slot of the tenant and one of account b come back: what needs account a is passed over, and keeps its place.
-    const next = (await a.step(worker, 9, other)).held;
-    await a.step(worker, 0, [...first, ...next]);
-    await a.keep();
-    const back = [...idsOf(await a.claim(worker, 9)), ...idsOf(await a.claim(worker, 9))];
-    return { before: idsOf(first), other: idsOf(other), next: idsOf(next), back };
-  },
-);
+export const otherSecondKey = schedule({ before: [1], other: [9], next: [10], back: [2] }, async (scene) => {
+  const [a] = await scene.sessions(1);
+  const tenant = await a.limit("tenant", { perKey: 3 });
+  const account = await a.limit("account", { perKey: 1 });
+  const limits = [tenant, account];
+  const x = await a.type("x", { limits });
+  const worker = await a.register([x]);
+  await a.enqueue(x, { n: 8, limits, keys: ["t", "a"] });
+  await a.enqueue(x, { n: 2, limits, keys: ["t", "b"] });
+  const first = [...(await a.claim(worker, 9)), ...(await a.claim(worker, 9))];
+  await a.keep();
+  const other = await a.claim(worker, 9);
+  // A slot of the tenant and one of account b come back: what needs account a is passed over, and keeps its place.
+  const next = (await a.step(worker, 9, other)).held;
+  await a.step(worker, 0, [...first, ...next]);
+  await a.keep();
+  const back = [...idsOf(await a.claim(worker, 9)), ...idsOf(await a.claim(worker, 9))];
+  return { before: idsOf(first), other: idsOf(other), next: idsOf(next), back };
+});
 
 /** Tasks have the slots of a tenant and wait for an account: others of the tenant could run. */
 export const secondKeyKeepsNoSlots = schedule({ before: [1], others: [4, 5] }, async (scene) => {
@@ -217,11 +211,7 @@ export const manyHolders = schedule({ others: 2 }, async (scene) => {
     await a.rows("select sluice.keep_lanes(50)");
     await scene.moveClock(600 * i);
     await a.beat(worker, 50);
-    const rows = await a.rows("select id from sluice.step($1, $2, array[$3::int], 10)", [
-      worker.id,
-      77 + i,
-      y,
-    ]);
+    const rows = await a.rows("select id from sluice.step($1, $2, array[$3::int], 10)", [worker.id, 77 + i, y]);
     others += rows.length;
   }
   return { others };

@@ -42,8 +42,7 @@ describe("a retry of many", () => {
     expect(await play.violations()).toEqual([]);
     // A look passes over twenty times as many as it may bring back, and no more.
     const looks: string[] = [];
-    for (let i = 0; i < 20 && looks.at(-1) !== "waits"; i++)
-      looks.push(await further(play, run, 10));
+    for (let i = 0; i < 20 && looks.at(-1) !== "waits"; i++) looks.push(await further(play, run, 10));
     expect(looks).toEqual([...Array.from({ length: 7 }, () => "more"), "waits"]);
     expect(await live(play, run)).toBe(3);
     await play.drain((t) => ({ result: t.input }));
@@ -55,8 +54,7 @@ describe("a retry of many", () => {
     play = await Play.open({ item: {} });
     const run = await halfDone(play);
     await retry(play, run);
-    const pause = (on: boolean): Promise<boolean> =>
-      play.db.value("select sluice.workflow_pause($1, $2)", [run, on]);
+    const pause = (on: boolean): Promise<boolean> => play.db.value("select sluice.workflow_pause($1, $2)", [run, on]);
     await pause(true);
     await play.keeper();
     expect([await further(play, run), await live(play, run)]).toEqual(["waits", 1_000]);
@@ -66,8 +64,7 @@ describe("a retry of many", () => {
   });
 
   test("waits when as many as come back at once are kept back by what they had fanned out", async () => {
-    const two = "workflow_again_run(p_run, 2)";
-    const edits = [["workflow_again_run(p_run, 1000)", two]] as const;
+    const edits = [["piece", "2"]] as const;
     play = await Play.on(await Scene.open(mutate({ in: "workflow_retry", edits })), {
       parent: {},
       item: {},

@@ -112,8 +112,7 @@ export const retriedTwice = schedule(
     const members = await play.members(run);
     const before = play.started.length;
     await retry(play, run);
-    const one = (item: number): Promise<boolean> =>
-      play.db.value("select sluice.retry($1)", [members[item]!.id]);
+    const one = (item: number): Promise<boolean> => play.db.value("select sluice.retry($1)", [members[item]!.id]);
     const answers = [await one(2_498), await one(1_500)];
     for (let i = 0; i < 10; i++) {
       await play.claim(PIECE);
@@ -155,73 +154,64 @@ export const retriedWhileItsMapStops = schedule(
 );
 
 /** The run of a handler is retried while another holds what the handler had mapped. */
-export const retriedBesideHolder = schedule(
-  { waited: false, meanwhile: 0, back: ["parent"] },
-  async (scene) => {
-    const play = await Play.on(scene, types);
-    const [a, b] = await scene.sessions(2);
-    const { run, made, item } = await failedParent(play);
-    await play.settle(item, { result: 1 });
-    await play.keeper();
-    await a.begin();
-    await a.rows("select from sluice.workflow_run where id = $1 for update", [made]);
-    const again = b.value("select sluice.workflow_retry($1)", [run]);
-    const waited = await scene.blocked(again);
-    if (waited) await a.commit();
-    await again;
-    const meanwhile = (await play.claim()).length;
-    if (!waited) await a.commit();
-    await play.db.rows("select sluice.workflow_keep(1000)");
-    return { waited, meanwhile, back: (await play.claim()).map((t) => t.type) };
-  },
-);
+export const retriedBesideHolder = schedule({ waited: false, meanwhile: 0, back: ["parent"] }, async (scene) => {
+  const play = await Play.on(scene, types);
+  const [a, b] = await scene.sessions(2);
+  const { run, made, item } = await failedParent(play);
+  await play.settle(item, { result: 1 });
+  await play.keeper();
+  await a.begin();
+  await a.rows("select from sluice.workflow_run where id = $1 for update", [made]);
+  const again = b.value("select sluice.workflow_retry($1)", [run]);
+  const waited = await scene.blocked(again);
+  if (waited) await a.commit();
+  await again;
+  const meanwhile = (await play.claim()).length;
+  if (!waited) await a.commit();
+  await play.db.rows("select sluice.workflow_keep(1000)");
+  return { waited, meanwhile, back: (await play.claim()).map((t) => t.type) };
+});
 
 /** A handler's task is retried while another is about to cancel what it had mapped. */
-export const retriedBesideOrphan = schedule(
-  { map: ["running", "running"], task: "ready" },
-  async (scene) => {
-    const play = await Play.on(scene, types);
-    const [a, b] = await scene.sessions(2);
-    await play.db.enqueue(play.streamOf("parent"));
-    const [parent] = await play.claim();
-    const made = Number((await map(play, parent!, "pages", 3)).run);
-    await play.settle(parent!, { fail: "x" });
-    await a.begin();
-    await a.value("select sluice.retry($1)", [parent!.id]);
-    const orphans = b.value("select sluice.workflow_orphans(100)");
-    await scene.blocked(orphans);
-    await a.commit();
-    await orphans;
-    const meanwhile = await play.state(made);
-    await play.keeper();
-    return {
-      map: [meanwhile, await play.state(made)],
-      task: (await scene.state(parent!.id)) ?? "gone",
-    };
-  },
-);
+export const retriedBesideOrphan = schedule({ map: ["running", "running"], task: "ready" }, async (scene) => {
+  const play = await Play.on(scene, types);
+  const [a, b] = await scene.sessions(2);
+  await play.db.enqueue(play.streamOf("parent"));
+  const [parent] = await play.claim();
+  const made = Number((await map(play, parent!, "pages", 3)).run);
+  await play.settle(parent!, { fail: "x" });
+  await a.begin();
+  await a.value("select sluice.retry($1)", [parent!.id]);
+  const orphans = b.value("select sluice.workflow_orphans(100)");
+  await scene.blocked(orphans);
+  await a.commit();
+  await orphans;
+  const meanwhile = await play.state(made);
+  await play.keeper();
+  return {
+    map: [meanwhile, await play.state(made)],
+    task: (await scene.state(parent!.id)) ?? "gone",
+  };
+});
 
 /** As `handedBackWhileAsked`, of more items than are cancelled at once. */
-export const handedBackOfMany = schedule(
-  { ends: [0, 1, 2_499], state: "failed" },
-  async (scene) => {
-    const play = await Play.on(scene, types);
-    const [a, b] = await scene.sessions(2);
-    const run = await play.run(fan(MANY, "failFast", 2));
-    await play.keeper();
-    const [one, two] = await play.claim();
-    await b.begin();
-    await b.settle(play.worker, "retry", [two!]);
-    const fail = a.settle(play.worker, "fail", [one!]);
-    await scene.blocked(fail);
-    await b.commit();
-    await fail;
-    play.hand = [];
-    await play.db.rows("select sluice.workflow_keep(1000)");
-    await play.drain();
-    return { ends: await ends(play, run), state: await play.state(run) };
-  },
-);
+export const handedBackOfMany = schedule({ ends: [0, 1, 2_499], state: "failed" }, async (scene) => {
+  const play = await Play.on(scene, types);
+  const [a, b] = await scene.sessions(2);
+  const run = await play.run(fan(MANY, "failFast", 2));
+  await play.keeper();
+  const [one, two] = await play.claim();
+  await b.begin();
+  await b.settle(play.worker, "retry", [two!]);
+  const fail = a.settle(play.worker, "fail", [one!]);
+  await scene.blocked(fail);
+  await b.commit();
+  await fail;
+  play.hand = [];
+  await play.db.rows("select sluice.workflow_keep(1000)");
+  await play.drain();
+  return { ends: await ends(play, run), state: await play.state(run) };
+});
 
 /** The last that stand at a shut window are cancelled. */
 export const windowIsLeft = schedule({ lanes: 0 }, async (scene) => {
@@ -281,10 +271,7 @@ export const retriedWhilePaused = schedule(
 type Ask = (operator: Session, run: number, task: number) => Promise<unknown>;
 
 /** Somebody holds a run's row and does not let go; another asks something of it; a third wants the barrier alone. */
-export async function besideHeldRun(
-  scene: Scene,
-  ask: Ask,
-): Promise<{ changed: string; answer: string }> {
+export async function besideHeldRun(scene: Scene, ask: Ask): Promise<{ changed: string; answer: string }> {
   const play = await Play.on(scene, types);
   const [holder, operator, limiter] = await scene.sessions(3);
   const run = await play.run(fan(2, "finish"));
@@ -296,9 +283,7 @@ export async function besideHeldRun(
   const answers = refusal(asks);
   if (!(await scene.blocked(asks))) throw new Error("it did not wait for the run");
   await limiter.script("begin; set local lock_timeout = '4s'");
-  const changed = await refusal(
-    limiter.rows("select pg_advisory_xact_lock('sluice.limits'::regclass::oid::int, 0)"),
-  );
+  const changed = await refusal(limiter.rows("select pg_advisory_xact_lock('sluice.limits'::regclass::oid::int, 0)"));
   await limiter.rollback();
   await holder.rollback();
   return { changed, answer: await answers };
@@ -362,39 +347,32 @@ export const severalBesideLane = schedule(
 );
 
 /** A retry of a run whose reply was lost is asked for again, and once more when the run is paused. */
-export const runRetriedTwice = schedule(
-  { answers: [1, 1, 1], other: "workflow_paused" },
-  async (scene) => {
-    const play = await Play.on(scene, { a: {} });
-    const run = await play.run({ one: ["task", { type: "a" }] });
-    const [task] = await play.claim();
-    await settleAll(play, "fail", [task!]);
-    const retry = (token: number): Promise<number> =>
-      play.db.value("select sluice.workflow_retry($1, $2)", [run, token]);
-    const answers = [await retry(7), await retry(7)];
-    await play.db.value("select sluice.workflow_pause($1, true)", [run]);
-    const last = retry(7);
-    if ((await refusal(last)) === "accepted") answers.push(await last);
-    return { answers, other: await refusal(retry(8)) };
-  },
-);
+export const runRetriedTwice = schedule({ answers: [1, 1, 1], other: "workflow_paused" }, async (scene) => {
+  const play = await Play.on(scene, { a: {} });
+  const run = await play.run({ one: ["task", { type: "a" }] });
+  const [task] = await play.claim();
+  await settleAll(play, "fail", [task!]);
+  const retry = (token: number): Promise<number> => play.db.value("select sluice.workflow_retry($1, $2)", [run, token]);
+  const answers = [await retry(7), await retry(7)];
+  await play.db.value("select sluice.workflow_pause($1, true)", [run]);
+  const last = retry(7);
+  if ((await refusal(last)) === "accepted") answers.push(await last);
+  return { answers, other: await refusal(retry(8)) };
+});
 
 /** A retry of a task is asked for again while the first call, whose reply was lost, is under way. */
-export const taskRetriedTwice = schedule(
-  { first: true, second: true, third: true, other: false },
-  async (scene) => {
-    const play = await Play.on(scene, { a: {} });
-    const [a, b] = await scene.sessions(2);
-    await play.db.enqueue(play.streamOf("a"));
-    const [task] = await play.claim();
-    await settleAll(play, "fail", [task!]);
-    const retry = (db: Session, token: number): Promise<boolean> =>
-      db.value("select sluice.retry($1, $2)", [task!.id, token]);
-    await a.begin();
-    const first = await retry(a, 7);
-    const waits = retry(b, 7);
-    await scene.blocked(waits);
-    await a.commit();
-    return { first, second: await waits, third: await retry(b, 7), other: await retry(b, 8) };
-  },
-);
+export const taskRetriedTwice = schedule({ first: true, second: true, third: true, other: false }, async (scene) => {
+  const play = await Play.on(scene, { a: {} });
+  const [a, b] = await scene.sessions(2);
+  await play.db.enqueue(play.streamOf("a"));
+  const [task] = await play.claim();
+  await settleAll(play, "fail", [task!]);
+  const retry = (db: Session, token: number): Promise<boolean> =>
+    db.value("select sluice.retry($1, $2)", [task!.id, token]);
+  await a.begin();
+  const first = await retry(a, 7);
+  const waits = retry(b, 7);
+  await scene.blocked(waits);
+  await a.commit();
+  return { first, second: await waits, third: await retry(b, 7), other: await retry(b, 8) };
+});

@@ -18,9 +18,7 @@ test("the graph that was declared again is the last of its name, and is not prun
       JSON.stringify(compile({ one: ["task", { type: "a" }] })),
     ]);
   const last = (): Promise<number> =>
-    play.db.value(
-      "select id from sluice.workflow_graph where name = 'flow' order by declared desc limit 1",
-    );
+    play.db.value("select id from sluice.workflow_graph where name = 'flow' order by declared desc limit 1");
   const [one, two] = [await declare("1"), await declare("2")];
   await declare("1", "other");
   expect(await last()).toBe(two);

@@ -7,8 +7,7 @@ afterEach(async () => {
   await play.close();
 });
 
-const open = async (): Promise<void> =>
-  void (play = await Play.open({ item: {}, after: {}, list: {} }));
+const open = async (): Promise<void> => void (play = await Play.open({ item: {}, after: {}, list: {} }));
 
 type OnError = "failFast" | "finish" | "collect";
 
@@ -107,24 +106,19 @@ test.each([
   [7, "no list"],
   [null, "leads nowhere"],
   [undefined, "leads nowhere"],
-])(
-  "items that are %j fail the node with a reason, and what follows its end runs",
-  async (items, why) => {
-    await open();
-    const run = await play.run(fan(3), { items });
-    expect(await play.errorOf(run, "each")).toMatchObject({ code: "items_not_a_list" });
-    expect((await play.errorOf(run, "each"))?.message).toContain(why);
-    await play.drain();
-    expect(thens().length).toBe(1);
-    expect(await play.state(run)).toBe("failed");
-  },
-);
+])("items that are %j fail the node with a reason, and what follows its end runs", async (items, why) => {
+  await open();
+  const run = await play.run(fan(3), { items });
+  expect(await play.errorOf(run, "each")).toMatchObject({ code: "items_not_a_list" });
+  expect((await play.errorOf(run, "each"))?.message).toContain(why);
+  await play.drain();
+  expect(thens().length).toBe(1);
+  expect(await play.state(run)).toBe("failed");
+});
 
 describe("when items fail:", () => {
   const some = (t: InHand): { result: unknown } | { fail: string } =>
-    t.type === "item" && [1, 3].includes(indexOf(t))
-      ? { fail: `no ${indexOf(t)}` }
-      : { result: indexOf(t) };
+    t.type === "item" && [1, 3].includes(indexOf(t)) ? { fail: `no ${indexOf(t)}` } : { result: indexOf(t) };
 
   test("finish lets the rest run, then fails", async () => {
     await open();
@@ -144,10 +138,7 @@ describe("when items fail:", () => {
     const run = await play.run(
       {
         ...fan(2, onError),
-        why: [
-          "task",
-          { type: "after", after: [{ node: "each", on: "failure" }], input: ref("each", "error") },
-        ],
+        why: ["task", { type: "after", after: [{ node: "each", on: "failure" }], input: ref("each", "error") }],
       },
       { items: letters(6) },
     );
@@ -206,10 +197,7 @@ describe("when items fail:", () => {
     await open();
     const run = await play.run(fan(8, "failFast"), { items: letters(20) });
     const started = (): Promise<number> =>
-      play.db.value(
-        "select started from sluice.workflow_progress where run = $1 and name = 'each'",
-        [run],
-      );
+      play.db.value("select started from sluice.workflow_progress where run = $1 and name = 'each'", [run]);
     const [first, second] = await play.claim(3);
     expect(await started()).toBe(8);
     await play.settle(first!, { fail: "no" });

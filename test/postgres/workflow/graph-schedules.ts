@@ -22,18 +22,15 @@ export const startBesidePrune = schedule({ pruned: 0, state: "succeeded" }, asyn
 });
 
 /** The same the other way round. */
-export const pruneBesideStart = schedule(
-  { pruned: 1, waited: true, answer: "unknown_workflow" },
-  async (scene) => {
-    const play = await Play.on(scene, { a: {} });
-    const [old] = [await play.declare(only), await play.declare(only)];
-    await scene.moveClock(1_000);
-    const [user, keeper] = await scene.sessions(2);
-    await keeper.begin();
-    const pruned = await keeper.value<number>(prune);
-    const started = user.value(start, [old]);
-    const waited = await scene.blocked(started);
-    await keeper.commit();
-    return { pruned, waited, answer: await refusal(started) };
-  },
-);
+export const pruneBesideStart = schedule({ pruned: 1, waited: true, answer: "unknown_workflow" }, async (scene) => {
+  const play = await Play.on(scene, { a: {} });
+  const [old] = [await play.declare(only), await play.declare(only)];
+  await scene.moveClock(1_000);
+  const [user, keeper] = await scene.sessions(2);
+  await keeper.begin();
+  const pruned = await keeper.value<number>(prune);
+  const started = user.value(start, [old]);
+  const waited = await scene.blocked(started);
+  await keeper.commit();
+  return { pruned, waited, answer: await refusal(started) };
+});

@@ -25,14 +25,8 @@ test("a chain runs one after the other, each with what the one before came to", 
   const run = await play.run(
     {
       one: ["task", { type: "a", input: { region: ref("input", "region") } }],
-      two: [
-        "task",
-        { type: "b", after: ["one"], input: { got: ref("one", "list", "1"), all: ref("one") } },
-      ],
-      three: [
-        "task",
-        { type: "c", after: ["two"], input: [ref("two"), ref("one", "nowhere"), 'a "$" {'] },
-      ],
+      two: ["task", { type: "b", after: ["one"], input: { got: ref("one", "list", "1"), all: ref("one") } }],
+      three: ["task", { type: "c", after: ["two"], input: [ref("two"), ref("one", "nowhere"), 'a "$" {'] }],
     },
     { region: "eu" },
   );
@@ -143,10 +137,7 @@ test("a node in a branch that is taken is skipped if all that it needs was skipp
     left: ["task", { type: "a", after: [{ node: "no", on: "then" }] }],
     yes: ["when", { ref: ref("input"), is: "differs", value: 1 }],
     outside: ["task", { type: "b", after: ["left"], input: ref("left") }],
-    inside: [
-      "task",
-      { type: "c", after: [{ node: "yes", on: "then" }, "left"], input: ref("left") },
-    ],
+    inside: ["task", { type: "c", after: [{ node: "yes", on: "then" }, "left"], input: ref("left") }],
     beside: ["task", { type: "d", after: [{ node: "yes", on: "then" }] }],
   });
   await play.drain();
@@ -346,10 +337,7 @@ test("the result is what the definition asks for", async () => {
 
 const chained = (n: number, before: (i: number) => number[]): Nodes =>
   Object.fromEntries(
-    Array.from({ length: n }, (_, i) => [
-      `n${i}`,
-      ["task", { type: "a", after: before(i).map((j) => `n${j}`) }],
-    ]),
+    Array.from({ length: n }, (_, i) => [`n${i}`, ["task", { type: "a", after: before(i).map((j) => `n${j}`) }]]),
   );
 
 // Minutes if what is looked at grew with more than nodes and dependencies.
@@ -410,9 +398,7 @@ describe("who declares without the definition is refused", () => {
     ["a branch of a task", [good, { ...good, name: "b", after: [{ node: 1, on: "then" }] }]],
   ])("%s", async (_, steps) => {
     await open();
-    const declared = play.db.value("select sluice.workflow_declare('w', 'd', '{}', $1)", [
-      JSON.stringify(steps),
-    ]);
+    const declared = play.db.value("select sluice.workflow_declare('w', 'd', '{}', $1)", [JSON.stringify(steps)]);
     await expect(declared).rejects.toMatchObject({ constraint: "invalid_workflow" });
   });
 
@@ -435,8 +421,7 @@ describe("graphs that nobody needs any more", () => {
   test("are deleted in pieces: not the newest of a name, none that a run refers to, none that is young", async () => {
     await open();
     const old: number[] = [];
-    for (const name of ["flow", "flow", "flow", "flow", "other"])
-      old.push(await play.declare(only, undefined, name));
+    for (const name of ["flow", "flow", "flow", "flow", "other"]) old.push(await play.declare(only, undefined, name));
     await play.start(old[1]!);
     expect(await prune()).toBe(0);
     await play.scene.moveClock(WEEK_MS + 1_000);
@@ -444,9 +429,9 @@ describe("graphs that nobody needs any more", () => {
     await play.declare(only);
     expect([await prune(2), await prune(2), await prune(2)]).toEqual([2, 1, 0]);
     expect(await graphs()).toEqual([old[1], old[4], young, young + 1]);
-    expect(
-      await play.db.value("select array_agg(graph order by graph) from sluice.workflow_step"),
-    ).toEqual(await graphs());
+    expect(await play.db.value("select array_agg(graph order by graph) from sluice.workflow_step")).toEqual(
+      await graphs(),
+    );
     play.worker = await play.db.register(play.worker.streams);
     await play.drain();
   });

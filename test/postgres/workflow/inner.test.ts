@@ -42,11 +42,7 @@ describe("a pause of a run", () => {
     await pauseAll(play, run, false);
     expect(await states(String(run), first, second)).toEqual(["running", "running", "running"]);
     await play.drain();
-    expect(await states(String(run), first, second)).toEqual([
-      "succeeded",
-      "succeeded",
-      "succeeded",
-    ]);
+    expect(await states(String(run), first, second)).toEqual(["succeeded", "succeeded", "succeeded"]);
   });
 
   test("is there from the beginning for what a task makes that was running", async () => {
@@ -94,8 +90,7 @@ describe("a pause of a run", () => {
 
   test("that another has taken back meanwhile pauses nothing more", async () => {
     const { run, first, second } = await nested();
-    for (const paused of [true, false])
-      await play.db.value("select sluice.workflow_pause($1, $2)", [run, paused]);
+    for (const paused of [true, false]) await play.db.value("select sluice.workflow_pause($1, $2)", [run, paused]);
     await follow(play.db, run);
     expect(await states(first, second)).toEqual(["running", "running"]);
     await play.drain();
@@ -106,9 +101,7 @@ describe("a pause of a run", () => {
     const { run, task } = await runInHand(play);
     for (let i = 0; i < 25; i++) await map(play, task, `m${i}`, i % 5 === 0 ? 0 : 1);
     const paused = (): Promise<number> =>
-      play.db.value("select count(*)::int from sluice.workflow_run where paused and id <> $1", [
-        run,
-      ]);
+      play.db.value("select count(*)::int from sluice.workflow_run where paused and id <> $1", [run]);
     expect(await pauseAll(play, run, true, 4)).toBeGreaterThan(5);
     expect(await paused()).toBe(20);
     await pauseAll(play, run, false, 4);
@@ -119,8 +112,7 @@ describe("a pause of a run", () => {
 });
 
 describe("a cancel of a run", () => {
-  const cancel = (run: number): Promise<string> =>
-    play.db.value("select sluice.workflow_cancel($1)", [run]);
+  const cancel = (run: number): Promise<string> => play.db.value("select sluice.workflow_cancel($1)", [run]);
 
   test("shuts what its sleeping tasks have fanned out before it returns, and what the items of that have", async () => {
     play = await Play.open(types);

@@ -26,11 +26,8 @@ export async function nested(play: Play, items = 3, window = 1) {
   return { run, first: first.run, second: second.run };
 }
 
-export const cancelMaps = (
-  db: Play["db"],
-  run: number | null,
-  tasks: readonly number[] = [],
-): Promise<boolean> => db.value("select sluice.workflow_cancel_maps($1, $2, 1000)", [run, tasks]);
+export const cancelMaps = (db: Play["db"], run: number | null, tasks: readonly number[] = []): Promise<boolean> =>
+  db.value("select sluice.workflow_cancel_maps($1, $2, 1000)", [run, tasks]);
 
 const pause = (db: Play["db"], run: number): Promise<boolean> =>
   db.value("select sluice.workflow_pause($1, true)", [run]);
@@ -46,40 +43,34 @@ async function mapInTheMaking(scene: Scene) {
 }
 
 /** A run is paused while one of its tasks is about to commit a map. */
-export const pausedBesideMaker = schedule(
-  { waited: true, map: "paused", started: 0 },
-  async (scene) => {
-    const { play, maker, operator, run, made } = await mapInTheMaking(scene);
-    await sayPlaced(maker, made.run);
-    const pauses = pause(operator, run);
-    const waited = await scene.blocked(pauses);
-    // Whoever does not wait looks before the map is there.
-    if (!waited) await follow(operator, run);
-    await maker.commit();
-    await pauses;
-    if (waited) await follow(operator, run);
-    const map = await play.state(Number(made.run));
-    return { waited, map, started: (await play.claim()).length };
-  },
-);
+export const pausedBesideMaker = schedule({ waited: true, map: "paused", started: 0 }, async (scene) => {
+  const { play, maker, operator, run, made } = await mapInTheMaking(scene);
+  await sayPlaced(maker, made.run);
+  const pauses = pause(operator, run);
+  const waited = await scene.blocked(pauses);
+  // Whoever does not wait looks before the map is there.
+  if (!waited) await follow(operator, run);
+  await maker.commit();
+  await pauses;
+  if (waited) await follow(operator, run);
+  const map = await play.state(Number(made.run));
+  return { waited, map, started: (await play.claim()).length };
+});
 
 /** A task of a run is about to commit a map while a pause of the run is not committed. */
-export const madeBesidePause = schedule(
-  { waited: true, map: "paused", started: 0 },
-  async (scene) => {
-    const { play, maker, operator, run, made } = await mapInTheMaking(scene);
-    await operator.begin();
-    await pause(operator, run);
-    const says = sayPlaced(maker, made.run);
-    const waited = await scene.blocked(says);
-    await operator.commit();
-    await says;
-    await follow(operator, run);
-    await maker.commit();
-    const map = await play.state(Number(made.run));
-    return { waited, map, started: (await play.claim()).length };
-  },
-);
+export const madeBesidePause = schedule({ waited: true, map: "paused", started: 0 }, async (scene) => {
+  const { play, maker, operator, run, made } = await mapInTheMaking(scene);
+  await operator.begin();
+  await pause(operator, run);
+  const says = sayPlaced(maker, made.run);
+  const waited = await scene.blocked(says);
+  await operator.commit();
+  await says;
+  await follow(operator, run);
+  await maker.commit();
+  const map = await play.state(Number(made.run));
+  return { waited, map, started: (await play.claim()).length };
+});
 
 /** A run of two tasks: while one is about to commit a map, the other ends, an event comes and a keeper looks. */
 export const settledBesideMaker = schedule(
@@ -125,25 +116,22 @@ export const cancelledWithMaps = schedule(
 );
 
 /** The map of a paused run's task is in another's hand while the run is cancelled; then the run is retried. */
-export const retriedWithPausedMap = schedule(
-  { map: "succeeded", state: "succeeded" },
-  async (scene) => {
-    const play = await Play.on(scene, types);
-    const [holder] = await scene.sessions(1);
-    const { run, task } = await runInHand(play);
-    const made = await map(play, task, "m", 3, { window: 1 });
-    await sleep(play, task, made.run);
-    await pauseAll(play, run, true);
-    await holder.begin();
-    await holder.rows("select from sluice.workflow_run where id = $1 for update", [made.run]);
-    await play.db.value("select sluice.workflow_cancel($1)", [run]);
-    await holder.rollback();
-    await play.db.value("select sluice.workflow_retry($1)", [run]);
-    await follow(play.db, run);
-    await play.drain();
-    return { map: await play.state(Number(made.run)), state: await play.state(run) };
-  },
-);
+export const retriedWithPausedMap = schedule({ map: "succeeded", state: "succeeded" }, async (scene) => {
+  const play = await Play.on(scene, types);
+  const [holder] = await scene.sessions(1);
+  const { run, task } = await runInHand(play);
+  const made = await map(play, task, "m", 3, { window: 1 });
+  await sleep(play, task, made.run);
+  await pauseAll(play, run, true);
+  await holder.begin();
+  await holder.rows("select from sluice.workflow_run where id = $1 for update", [made.run]);
+  await play.db.value("select sluice.workflow_cancel($1)", [run]);
+  await holder.rollback();
+  await play.db.value("select sluice.workflow_retry($1)", [run]);
+  await follow(play.db, run);
+  await play.drain();
+  return { map: await play.state(Number(made.run)), state: await play.state(run) };
+});
 
 /** Both maps of a run's task are in another's hand while the run is cancelled, and the older one a while longer. */
 export const cancelledBesideHolders = schedule(
@@ -174,29 +162,26 @@ export const cancelledBesideHolders = schedule(
 );
 
 /** A task that sleeps is cancelled and retried before what it had made is cancelled. */
-export const retriedBesideCancel = schedule(
-  { waited: true, map: "running", task: "ready" },
-  async (scene) => {
-    const play = await Play.on(scene, types);
-    const [retrier, operator] = await scene.sessions(2);
-    await play.db.enqueue(play.streamOf("parent"));
-    const [task] = await play.claim();
-    const made = await map(play, task!, "m", 3, { window: 1 });
-    await sleep(play, task!, made.run);
-    await play.db.cancel([task!.id]);
-    await retrier.begin();
-    await retrier.value("select sluice.retry($1)", [task!.id]);
-    const cancels = cancelMaps(operator, null, [task!.id]);
-    const waited = await scene.blocked(cancels);
-    await retrier.commit();
-    await cancels;
-    return {
-      waited,
-      map: await play.state(Number(made.run)),
-      task: (await scene.state(task!.id))!,
-    };
-  },
-);
+export const retriedBesideCancel = schedule({ waited: true, map: "running", task: "ready" }, async (scene) => {
+  const play = await Play.on(scene, types);
+  const [retrier, operator] = await scene.sessions(2);
+  await play.db.enqueue(play.streamOf("parent"));
+  const [task] = await play.claim();
+  const made = await map(play, task!, "m", 3, { window: 1 });
+  await sleep(play, task!, made.run);
+  await play.db.cancel([task!.id]);
+  await retrier.begin();
+  await retrier.value("select sluice.retry($1)", [task!.id]);
+  const cancels = cancelMaps(operator, null, [task!.id]);
+  const waited = await scene.blocked(cancels);
+  await retrier.commit();
+  await cancels;
+  return {
+    waited,
+    map: await play.state(Number(made.run)),
+    task: (await scene.state(task!.id))!,
+  };
+});
 
 /** A run is cancelled, retried, and cancelled again before a keeper has brought back what its task had fanned out. */
 export const cancelledBeforeMapsAreBack = schedule(

@@ -73,9 +73,7 @@ test("items are told as they stand, in every state", async () => {
     undefined,
     "not that",
   ]);
-  expect(items.map(({ task }) => Number(task))).toEqual(
-    (await play.members(run)).map(({ id }) => id),
-  );
+  expect(items.map(({ task }) => Number(task))).toEqual((await play.members(run)).map(({ id }) => id));
   await play.drain();
 });
 
@@ -83,9 +81,7 @@ test("a page of a state looks only so far, and says where to go on", async () =>
   play = await Play.open({ item: {} });
   const run = await fan(20, "collect", 20);
   const bad = [3, 4, 17];
-  await play.drain(({ input }: InHand) =>
-    bad.includes(input as number) ? { fail: "no" } : { result: input },
-  );
+  await play.drain(({ input }: InHand) => (bad.includes(input as number) ? { fail: "no" } : { result: input }));
   const failed = async (after: number, max: number, look: number): Promise<unknown> => {
     const { items, next } = await page(run, { state: "failed", after, max, look });
     return [items.map(({ index }) => index), next];
@@ -118,17 +114,14 @@ test("a page costs what is on it, however many items there are, and wherever it 
   await play.db.script("analyze");
   const few = await cost(small, -1);
   expect(few).toBeGreaterThan(100);
-  for (const after of [-1, 25_000, 49_890])
-    expect(await cost(large, after)).toBeLessThan(few * 2 + 50);
+  for (const after of [-1, 25_000, 49_890]) expect(await cost(large, after)).toBeLessThan(few * 2 + 50);
 });
 
 test("the item of a fail-fast fan-out that somebody cancelled is blamed, and not those that were cancelled for it", async () => {
   play = await Play.open({ item: {} });
   const run = await fan(8, "failFast", 2);
   const members = await play.members(run);
-  await play.db.rows("select * from sluice.cancel(array[$1]::bigint[], 'by hand')", [
-    members[5]!.id,
-  ]);
+  await play.db.rows("select * from sluice.cancel(array[$1]::bigint[], 'by hand')", [members[5]!.id]);
   await play.drain();
   expect(await play.nodes(run)).toEqual({ each: "cancelled" });
   expect(await play.db.rows("select * from sluice.workflow_failures($1, 10)", [run])).toEqual([

@@ -11,18 +11,13 @@ export interface Ended {
 type Fate = "succeeded" | "failed" | "cancelled" | "skipped";
 
 /** What a run that was not cancelled must have come to, given how each of its tasks ended. Written from the promises, not from the SQL. */
-export function judge(
-  nodes: Nodes,
-  tasks: (name: string) => Ended,
-): { nodes: Record<string, Fate>; state: string } {
+export function judge(nodes: Nodes, tasks: (name: string) => Ended): { nodes: Record<string, Fate>; state: string } {
   const fates: Record<string, Fate> = {};
   // Skipped because of a failure above, and not by a condition.
   const starved = new Set<string>();
   const held: Record<string, boolean> = {};
   for (const [name, [kind, node]] of Object.entries(nodes)) {
-    const edges = (node.after ?? []).map((e) =>
-      typeof e === "string" ? { node: e, on: "success" as const } : e,
-    );
+    const edges = (node.after ?? []).map((e) => (typeof e === "string" ? { node: e, on: "success" as const } : e));
     const verdicts = edges.map((e) => {
       const fate = fates[e.node]!;
       const lost = fate === "failed" || fate === "cancelled" || starved.has(e.node);
@@ -42,9 +37,7 @@ export function judge(
     const needs = verdicts.filter((_, i) => ["success", "end"].includes(edges[i]!.on));
     if (verdicts.includes("lost")) starved.add(name);
     const runs =
-      !verdicts.includes("lost") &&
-      !verdicts.includes("unmet") &&
-      (needs.length === 0 || needs.includes("met"));
+      !verdicts.includes("lost") && !verdicts.includes("unmet") && (needs.length === 0 || needs.includes("met"));
     fates[name] = runs ? fateOf(kind, node, tasks(name)) : "skipped";
     if (kind === "when") held[name] = truth(node);
   }
@@ -84,8 +77,7 @@ function stateOf(nodes: Nodes, fates: Record<string, Fate>): string {
       ([other, [, node]]) =>
         fates[other] === "succeeded" &&
         (node.after ?? []).some(
-          (e) =>
-            typeof e !== "string" && e.node === name && e.on === "failure" && e.recovers === true,
+          (e) => typeof e !== "string" && e.node === name && e.on === "failure" && e.recovers === true,
         ),
     );
   const open = Object.entries(fates).filter(([name]) => !caught(name));

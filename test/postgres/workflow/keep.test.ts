@@ -18,11 +18,7 @@ const rows = (): Promise<number[]> =>
       (select count(*) from sluice.workflow_node), (select count(*) from sluice.workflow_run)]::int[]`,
   );
 const prune = (succeeded: number, failed: number, max = 1_000): Promise<number> =>
-  play.db.value("select pruned from sluice.workflow_prune($1, $2, $2, $3)", [
-    succeeded,
-    failed,
-    max,
-  ]);
+  play.db.value("select pruned from sluice.workflow_prune($1, $2, $2, $3)", [succeeded, failed, max]);
 const nodes: Nodes = {
   one: ["task", { type: "a" }],
   each: [
@@ -149,8 +145,7 @@ test("a look for what is left of ended tasks, one for what is old and one for wh
 
 /** Fan-outs of tasks that live, one with a very old id and the others close together, as $1 and $1 + 1,000,000. */
 const cluster = async (n: number): Promise<number> => {
-  const ids =
-    "select case when k = 0 then 1 else 1000000 + k end as id from generate_series(0, $1::int) k";
+  const ids = "select case when k = 0 then 1 else 1000000 + k end as id from generate_series(0, $1::int) k";
   await play.db.rows(
     `insert into sluice.task (id, stream, rank, attempts_max, gate, input) select id, 1, 0, 1, 0, 'null' from (${ids}) x`,
     [n],
@@ -170,14 +165,12 @@ test("every fan-out and every parent is looked at within a round, however their 
     "insert into sluice.parent (id, attempt, held, runs) select id, 1, 0, array[id] from sluice.workflow_run",
   );
   // Of all those only the last has lost its task, and only the last but one waits for what is over.
-  await play.db.rows(
-    "insert into sluice.done (id, state, attempt, finished_at) values ($1, 'f', 1, sluice.clock())",
-    [last],
-  );
-  await play.db.rows(
-    "update sluice.workflow_run set finished_at = sluice.clock(), state = 's' where id = $1",
-    [last - 1],
-  );
+  await play.db.rows("insert into sluice.done (id, state, attempt, finished_at) values ($1, 'f', 1, sluice.clock())", [
+    last,
+  ]);
+  await play.db.rows("update sluice.workflow_run set finished_at = sluice.clock(), state = 's' where id = $1", [
+    last - 1,
+  ]);
   let [cancelled, at] = [0, { after: "0", after_parent: "0" }];
   for (let turn = 0; turn < 16; turn++) {
     const [row] = await play.db.rows<{ cancelled: number } & typeof at>(
@@ -198,9 +191,7 @@ test("a small fan-out behind many that are kept is pruned within a round, and an
   await open();
   await play.db.begin();
   const last = await cluster(3_000);
-  await play.db.rows(
-    "update sluice.workflow_run set finished_at = sluice.clock() - interval '1 day', state = 's'",
-  );
+  await play.db.rows("update sluice.workflow_run set finished_at = sluice.clock() - interval '1 day', state = 's'");
   await play.db.rows("delete from sluice.task where id > $1", [last - 2]);
   let [pruned, after] = [0, "0"];
   for (let turn = 0; turn < 7; turn++) {
@@ -268,12 +259,8 @@ test("a failed item that blocks its order key is let go from its run and stays",
   const run = await play.run({ one: ["task", { type: "a" }] });
   const [task] = await play.claim();
   await play.settle(task!, { fail: "x" });
-  await play.db.rows(
-    "insert into sluice.lane (id, limit_id, cap, used) values (1::bigint << 60 | 5, 0, 1, 1)",
-  );
-  await play.db.rows("insert into sluice.block (id, lane) values ($1, 1::bigint << 60 | 5)", [
-    task!.id,
-  ]);
+  await play.db.rows("insert into sluice.lane (id, limit_id, cap, used) values (1::bigint << 60 | 5, 0, 1, 1)");
+  await play.db.rows("insert into sluice.block (id, lane) values ($1, 1::bigint << 60 | 5)", [task!.id]);
   await play.scene.moveClock(10_000);
   await prune(0, 0);
   expect(await play.state(run)).toBeUndefined();

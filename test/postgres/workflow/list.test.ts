@@ -70,9 +70,7 @@ test("who looks for a page looks at a page, however many runs and maps there are
     "update sluice.workflow_run set graph = 101, parent = null, state = 's', finished_at = sluice.clock()",
   );
   // The newest are maps; very many of the one workflow have failed; and there is one of each other kind, among the oldest.
-  await play.db.rows(
-    "update sluice.workflow_run set graph = null, parent = id, name = 'm' where id > 40000",
-  );
+  await play.db.rows("update sluice.workflow_run set graph = null, parent = id, name = 'm' where id > 40000");
   await play.db.rows("update sluice.workflow_run set state = 'f' where id between 10000 and 30000");
   await play.db.rows("update sluice.workflow_run set state = 'c' where id = 9");
   await play.db.rows(

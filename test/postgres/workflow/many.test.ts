@@ -122,10 +122,10 @@ test("passing over the notes of a run in another's hand costs the same however m
   await holder.rows("select from sluice.workflow_run where id = $1 for update", [held]);
   const seen: number[] = [];
   for (const notes of [100, 20_000]) {
-    await play.db.rows(
-      "insert into sluice.workflow_note (run) select $1 from generate_series(1, $2::int)",
-      [held, notes],
-    );
+    await play.db.rows("insert into sluice.workflow_note (run) select $1 from generate_series(1, $2::int)", [
+      held,
+      notes,
+    ]);
     await play.db.value("select sluice.workflow_send($1, 'go', '1')", [free]);
     await play.db.script("analyze sluice.workflow_note");
     seen.push(await cost("select taken from sluice.workflow_notes(100)", []));

@@ -9,14 +9,11 @@ afterEach(async () => {
   await play.close();
 });
 
-const open = async (): Promise<void> =>
-  void (play = await Play.open({ parent: { concurrency: 1 }, item: {} }));
+const open = async (): Promise<void> => void (play = await Play.open({ parent: { concurrency: 1 }, item: {} }));
 const map = (parent: InHand, name: string, n: number): Promise<{ run: string; fresh: boolean }> =>
   mapItems(play, parent, name, n);
-const sleep = (parent: InHand, ...runs: string[]): Promise<void> =>
-  sleepUntil(play, parent, ...runs);
-const again = (parent: InHand): Promise<boolean> =>
-  play.db.value("select sluice.retry($1)", [parent.id]);
+const sleep = (parent: InHand, ...runs: string[]): Promise<void> => sleepUntil(play, parent, ...runs);
+const again = (parent: InHand): Promise<boolean> => play.db.value("select sluice.retry($1)", [parent.id]);
 
 async function begin(): Promise<InHand> {
   await play.db.enqueue(play.streamOf("parent"));
@@ -97,10 +94,9 @@ describe("a handler that fans out", () => {
     const { run } = await map(parent!, "pages", 4);
     play.worker = first;
     await play.settle((await play.claim(1))[0]!, { result: 1 });
-    await play.db.rows(
-      "update sluice.worker set expires_at = sluice.clock() - interval '1 s' where id = $1",
-      [crashed.id],
-    );
+    await play.db.rows("update sluice.worker set expires_at = sluice.clock() - interval '1 s' where id = $1", [
+      crashed.id,
+    ]);
     await play.db.reap();
     play.hand = [];
     const again = (await play.claim()).find((t) => t.type === "parent")!;
@@ -154,18 +150,12 @@ describe("a handler that fans out", () => {
     const [, part] = await play.members(Number(inner.run));
     const bad = [parent.id, one!.id, part!.id];
     await play.drain((t) => (bad.includes(t.id) ? { fail: "x" } : ITEM));
-    expect([await play.state(Number(run)), await play.state(Number(inner.run))]).toEqual([
-      "failed",
-      "failed",
-    ]);
+    expect([await play.state(Number(run)), await play.state(Number(inner.run))]).toEqual(["failed", "failed"]);
     const before = play.started.length;
     expect(await again(parent)).toBe(true);
     await play.drain(() => ITEM);
     expect(play.started.slice(before).map((t) => t.id)).toEqual(bad);
-    expect([await play.state(Number(run)), await play.state(Number(inner.run))]).toEqual([
-      "succeeded",
-      "succeeded",
-    ]);
+    expect([await play.state(Number(run)), await play.state(Number(inner.run))]).toEqual(["succeeded", "succeeded"]);
   });
 
   test("cannot be retried while its items are being cancelled, and then can", async () => {

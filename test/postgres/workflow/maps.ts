@@ -52,22 +52,14 @@ export const sayPlaced = (db: Session, run: string): Promise<boolean> =>
   db.value("select sluice.workflow_placed($1, 1::smallint)", [run]);
 
 /** Pauses a run or resumes it, and then what its tasks have fanned out, as a client does. Returns how many pieces. */
-export async function pauseAll(
-  play: Play,
-  run: number | string,
-  paused: boolean,
-  max = 1_000,
-): Promise<number> {
+export async function pauseAll(play: Play, run: number | string, paused: boolean, max = 1_000): Promise<number> {
   await play.db.value("select sluice.workflow_pause($1, $2)", [run, paused]);
   return follow(play.db, run, max);
 }
 
 export async function follow(db: Session, run: number | string, max = 1_000): Promise<number> {
   for (let pieces = 1; ; pieces++) {
-    const more = await db.value<boolean>("select more from sluice.workflow_follow($1, $2)", [
-      run,
-      max,
-    ]);
+    const more = await db.value<boolean>("select more from sluice.workflow_follow($1, $2)", [run, max]);
     if (!more) return pieces;
   }
 }

@@ -21,9 +21,7 @@ test("a completion inside a transaction advances its run after the commit", asyn
   await user.settleInTransaction(play.worker, task!);
   // The run is in nobody's hand meanwhile.
   expect(
-    await play.db.value(
-      "select count(*)::int from (select from sluice.workflow_run for update skip locked) x",
-    ),
+    await play.db.value("select count(*)::int from (select from sluice.workflow_run for update skip locked) x"),
   ).toBe(1);
   await play.keeper();
   expect(await play.nodes(run)).toEqual({ one: "running", two: "pending" });
@@ -50,10 +48,7 @@ test("a completion that rolls back leaves no note and advances nothing", async (
 test("a cancel of single tasks in a user's transaction is counted after its commit", async () => {
   await open();
   const run = await play.run({
-    each: [
-      "each",
-      { type: "item", items: [0, 1, 2, 3, 4], input: ref("item"), window: 2, onError: "collect" },
-    ],
+    each: ["each", { type: "item", items: [0, 1, 2, 3, 4], input: ref("item"), window: 2, onError: "collect" }],
     two: ["task", { type: "b", after: ["each"], input: ref("each", "counts") }],
   });
   const ids = (await play.members(run)).map((m) => m.id);
@@ -86,32 +81,25 @@ test("a step takes notes along with what it settles, in one pass", async () => {
 test("what a dead worker had in hand comes back; poisoned, it fails its node", async () => {
   await open();
   const run = await play.run({
-    each: [
-      "each",
-      { type: "item", items: [0, 1, 2], input: ref("item"), window: 2, onError: "finish" },
-    ],
+    each: ["each", { type: "item", items: [0, 1, 2], input: ref("item"), window: 2, onError: "finish" }],
   });
   for (let crash = 1; crash <= 3; crash++) {
     const worker = await play.db.register(play.worker.streams);
     const held = await play.db.claim(worker, 2);
     expect(held.length).toBe(2);
-    await play.db.rows(
-      "update sluice.worker set expires_at = sluice.clock() - interval '1 s' where id = $1",
-      [worker.id],
-    );
+    await play.db.rows("update sluice.worker set expires_at = sluice.clock() - interval '1 s' where id = $1", [
+      worker.id,
+    ]);
     await play.db.reap();
     expect(await play.counts(run, "each")).toMatchObject({ failed: 0 });
   }
   // Both are suspects now: a worker that holds nothing else dies with the first.
   const worker = await play.db.register(play.worker.streams);
-  const id = await play.db.value<string>("select suspect from sluice.beat($1, 1, 0, false)", [
+  const id = await play.db.value<string>("select suspect from sluice.beat($1, 1, 0, false)", [worker.id]);
+  await play.db.rows("select from sluice.claim_suspect($1, 7, $2)", [worker.id, id]);
+  await play.db.rows("update sluice.worker set expires_at = sluice.clock() - interval '1 s' where id = $1", [
     worker.id,
   ]);
-  await play.db.rows("select from sluice.claim_suspect($1, 7, $2)", [worker.id, id]);
-  await play.db.rows(
-    "update sluice.worker set expires_at = sluice.clock() - interval '1 s' where id = $1",
-    [worker.id],
-  );
   await play.db.reap();
   expect(await play.counts(run, "each")).toMatchObject({ failed: 1 });
   await play.drain();
@@ -155,8 +143,7 @@ test("an idempotency key starts one run; with another input it is refused", asyn
   expect(await start("1")).toBe("({1},{t})");
   await expect(start("2")).rejects.toMatchObject({
     constraint: "idempotency_conflict",
-    message:
-      "idempotency key 'once' of workflow 'flow' was already used with another input, by run 1",
+    message: "idempotency key 'once' of workflow 'flow' was already used with another input, by run 1",
   });
   await play.drain();
   expect(play.started.length).toBe(2);

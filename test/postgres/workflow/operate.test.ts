@@ -10,12 +10,9 @@ afterEach(async () => {
   await play.close();
 });
 
-const open = async (): Promise<void> =>
-  void (play = await Play.open({ a: {}, b: {}, c: {}, item: {} }));
-const cancel = (run: number): Promise<string> =>
-  play.db.value("select sluice.workflow_cancel($1, 'enough')", [run]);
-const retry = (run: number): Promise<number> =>
-  play.db.value("select sluice.workflow_retry($1)", [run]);
+const open = async (): Promise<void> => void (play = await Play.open({ a: {}, b: {}, c: {}, item: {} }));
+const cancel = (run: number): Promise<string> => play.db.value("select sluice.workflow_cancel($1, 'enough')", [run]);
+const retry = (run: number): Promise<number> => play.db.value("select sluice.workflow_retry($1)", [run]);
 const pause = (run: number, paused: boolean): Promise<boolean> =>
   play.db.value("select sluice.workflow_pause($1, $2)", [run, paused]);
 const setWindow = (run: number, n: number): Promise<boolean> =>
@@ -29,11 +26,7 @@ const chain: Nodes = {
   two: ["task", { type: "b", after: ["one"] }],
   three: ["task", { type: "c", after: ["two"] }],
 };
-const fan = (
-  n: number,
-  window = 3,
-  onError: "finish" | "failFast" | "collect" = "finish",
-): Nodes => ({
+const fan = (n: number, window = 3, onError: "finish" | "failFast" | "collect" = "finish"): Nodes => ({
   each: [
     "each",
     {
@@ -148,40 +141,32 @@ describe("cancel", () => {
 });
 
 describe("cancel of a long fan-out", () => {
-  test.each([1_600, undefined])(
-    "asks those that run first, wherever they are, with a window of %s",
-    async (window) => {
-      await open();
-      const run = await play.run({
-        each: [
-          "each",
-          { type: "item", items: numbers(3_000), input: ref("item"), ...(window && { window }) },
-        ],
-      });
-      await play.keeper();
-      while (play.hand.length < 1_600) await play.claim(800);
-      // More than are cancelled at once stand before them.
-      await play.db.settle(play.worker, "release", play.hand.splice(0, 1_590));
-      expect(await cancel(run)).toBe("asked");
-      const asked = "select array_agg(id order by id)::int[] from sluice.stop";
-      expect(await play.db.value(asked)).toEqual(play.hand.map((t) => t.id));
-      // What has passed the window, or has none, goes in pieces.
-      const further = (): Promise<string> =>
-        play.db.value("select sluice.workflow_further($1, 1000)", [run]);
-      for (let i = 0; i < 5 && (await further()) === "more"; i++);
-      expect(await play.claim()).toEqual([]);
-      await play.drain();
-      expect(await play.counts(run, "each")).toMatchObject({ succeeded: 10, cancelled: 2_990 });
-    },
-  );
+  test.each([1_600, undefined])("asks those that run first, wherever they are, with a window of %s", async (window) => {
+    await open();
+    const run = await play.run({
+      each: ["each", { type: "item", items: numbers(3_000), input: ref("item"), ...(window && { window }) }],
+    });
+    await play.keeper();
+    while (play.hand.length < 1_600) await play.claim(800);
+    // More than are cancelled at once stand before them.
+    await play.db.settle(play.worker, "release", play.hand.splice(0, 1_590));
+    expect(await cancel(run)).toBe("asked");
+    const asked = "select array_agg(id order by id)::int[] from sluice.stop";
+    expect(await play.db.value(asked)).toEqual(play.hand.map((t) => t.id));
+    // What has passed the window, or has none, goes in pieces.
+    const further = (): Promise<string> => play.db.value("select sluice.workflow_further($1, 1000)", [run]);
+    for (let i = 0; i < 5 && (await further()) === "more"; i++);
+    expect(await play.claim()).toEqual([]);
+    await play.drain();
+    expect(await play.counts(run, "each")).toMatchObject({ succeeded: 10, cancelled: 2_990 });
+  });
 
   test("that is over waits for nothing", async () => {
     await open();
     await play.run(chain);
     await play.drain();
     // Whoever would sleep to ask again is caught.
-    await play.db
-      .script(`create function public.pg_sleep(double precision) returns void language plpgsql
+    await play.db.script(`create function public.pg_sleep(double precision) returns void language plpgsql
       as 'begin raise exception using errcode = ''SLEPT''; end'; set search_path = public, pg_catalog`);
     const ids = (await play.members(1)).map((m) => m.id);
     const answers = play.db.cancel([...ids, 424_242]);
@@ -209,9 +194,7 @@ describe("retry", () => {
     async (onError) => {
       await open();
       const run = await play.run(fan(6, 2, onError));
-      await play.drain((t) =>
-        t.type === "item" && t.input === 1 ? { fail: "x" } : { result: t.input },
-      );
+      await play.drain((t) => (t.type === "item" && t.input === 1 ? { fail: "x" } : { result: t.input }));
       expect(await play.state(run)).toBe("failed");
       const { succeeded } = await play.counts(run, "each");
       const before = play.started.length;
@@ -256,8 +239,7 @@ describe("retry", () => {
       one: ["task", { type: "a" }],
       undo: ["task", { type: "b", after: [{ node: "one", on: "failure" }] }],
     });
-    const bad = (t: InHand): { fail: string } | { result: number } =>
-      t.type === "a" ? { fail: "x" } : { result: 1 };
+    const bad = (t: InHand): { fail: string } | { result: number } => (t.type === "a" ? { fail: "x" } : { result: 1 });
     await play.drain(bad);
     await retry(run);
     await play.drain(bad);

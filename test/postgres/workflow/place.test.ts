@@ -46,9 +46,7 @@ const RECORD = "\u001e";
 /** A type that decides its limits in code, and one with a limit per key. */
 async function open(): Promise<number> {
   opened.push((play = await Play.open({ a: {}, coded: {}, other: {} })));
-  await play.db.rows(
-    "update sluice.contract set limit_ids = null, ordered = true where type = 'coded'",
-  );
+  await play.db.rows("update sluice.contract set limit_ids = null, ordered = true where type = 'coded'");
   return play.db.limit("tenant", { perKey: 1 });
 }
 
@@ -66,12 +64,7 @@ async function take(db: Session, types = ["coded"]): Promise<Taken | null> {
 }
 
 /** What a process does that knows the task: keys from inputs, all in one transaction, in pieces. */
-async function place(
-  db: Session,
-  limit: number,
-  piece = 2,
-  before?: () => Promise<void>,
-): Promise<boolean> {
+async function place(db: Session, limit: number, piece = 2, before?: () => Promise<void>): Promise<boolean> {
   await db.begin();
   const taken = await take(db);
   if (taken === null) {
@@ -98,10 +91,7 @@ async function place(
     ]);
   }
   await before?.();
-  const placed = await db.value<boolean>("select sluice.workflow_placed($1, $2)", [
-    taken.run,
-    taken.node,
-  ]);
+  const placed = await db.value<boolean>("select sluice.workflow_placed($1, $2)", [taken.run, taken.node]);
   await (placed ? db.commit() : db.rollback());
   return placed;
 }
@@ -145,11 +135,9 @@ test("a settle by a worker that does not know the next type keeps the step until
   const many = play.started.filter((t) => t.type === "coded").slice(1);
   expect(many.map((t) => t.input)).toHaveLength(5);
   // Strictly in order within a key, at most two at once, and the rest passes those that wait for their key.
-  expect(
-    many
-      .filter((t) => (t.input as { key: string }).key === "x")
-      .map((t) => (t.input as { n: number }).n),
-  ).toEqual([0, 1, 4]);
+  expect(many.filter((t) => (t.input as { key: string }).key === "x").map((t) => (t.input as { n: number }).n)).toEqual(
+    [0, 1, 4],
+  );
   expect(play.peak.get("coded")).toBe(2);
 });
 
@@ -209,9 +197,7 @@ test("inputs that the task does not take fail the node", async () => {
   });
   const taken = await take(play.db);
   const error = { name: "SluiceError", code: "input_invalid", message: "no key" };
-  expect(
-    await play.db.value("select sluice.workflow_misplaced($1, $2, $3)", [run, taken!.node, error]),
-  ).toBe(true);
+  expect(await play.db.value("select sluice.workflow_misplaced($1, $2, $3)", [run, taken!.node, error])).toBe(true);
   await play.drain();
   expect(await play.errorOf(run, "one")).toMatchObject({ code: "input_invalid" });
   expect(play.started.map((t) => t.type)).toEqual(["a"]);
@@ -320,8 +306,7 @@ test("what nobody wants any more is cleared away by a transaction that does noth
 test("of a run that is gone, what was left behind is cleared away", async () => {
   await openPlacing();
   const stream = play.streamOf("coded");
-  const values =
-    "insert into sluice.workflow_unplaced (run, node, stream, in_code) values (99, 1, $1, true)";
+  const values = "insert into sluice.workflow_unplaced (run, node, stream, in_code) values (99, 1, $1, true)";
   await play.db.rows(values, [stream]);
   expect((await takeRow(play, play.db)).again).toBe(true);
   expect((await takeRow(play, play.db)).again).toBe(false);
@@ -376,12 +361,9 @@ describe("what could not be placed", () => {
     expect((await takeRow(play, play.db)).run).toBe(String(good));
     // Its time has come: among many others it is not forgotten.
     await play.start(graph, ...Array.from({ length: 50 }, () => null));
-    await play.db.rows("update sluice.workflow_unplaced set due_at = 'epoch' where run = $1", [
-      bad,
-    ]);
+    await play.db.rows("update sluice.workflow_unplaced set due_at = 'epoch' where run = $1", [bad]);
     const taken = new Set<string | null>();
-    for (let i = 0; i < 200 && !taken.has(String(bad)); i++)
-      taken.add((await takeRow(play, play.db)).run);
+    for (let i = 0; i < 200 && !taken.has(String(bad)); i++) taken.add((await takeRow(play, play.db)).run);
     expect(taken.has(String(bad))).toBe(true);
     expect([...taken].filter((run) => run !== String(bad) && run !== String(good))).toEqual([]);
   });
@@ -400,10 +382,7 @@ describe("what could not be placed", () => {
         await play.db.rows("update sluice.workflow_unplaced set tries = 5 where run = $1", [bad]);
         const more = (): Promise<boolean> => play.db.value("select sluice.workflow_place_many()");
         expect([await more(), await more(), await more()]).toEqual([true, true, false]);
-        expect([await play.nodes(bad), await play.nodes(good)]).toEqual([
-          { long: "placing" },
-          { long: "running" },
-        ]);
+        expect([await play.nodes(bad), await play.nodes(good)]).toEqual([{ long: "placing" }, { long: "running" }]);
         await play.db.rows("update sluice.workflow_unplaced set tries = 9, due_at = 'epoch'");
         expect([await more(), await more()]).toEqual([true, false]);
         expect(await play.errorOf(bad, "long")).toMatchObject({
@@ -413,9 +392,7 @@ describe("what could not be placed", () => {
         await play.db.value("select sluice.workflow_cancel($1)", [good]);
         await play.drain();
       } finally {
-        await play.db.script(
-          "drop trigger fault on sluice.workflow_task; drop function sluice.fault",
-        );
+        await play.db.script("drop trigger fault on sluice.workflow_task; drop function sluice.fault");
       }
     },
   );
@@ -473,8 +450,7 @@ describe("many small nodes at once", () => {
     await placeSmallRows(play.db, nodes);
     await play.db.commit();
     await play.drain(({ input }) => ({ result: input }));
-    for (const [i, run] of runs.entries())
-      expect(await play.result(run)).toEqual({ one: (i + 1) * 10 });
+    for (const [i, run] of runs.entries()) expect(await play.result(run)).toEqual({ one: (i + 1) * 10 });
     expect(play.started.length).toBe(3);
   });
 
@@ -483,9 +459,7 @@ describe("many small nodes at once", () => {
     await play.start(await play.declare(small), ...Array.from({ length: 5 }, () => "x".repeat(98)));
     const taken = async (of: { max?: number; bytes?: number }): Promise<number> =>
       (await takeSmallRows(play, play.db, of)).filter(({ run }) => run !== null).length;
-    expect([await taken({}), await taken({ max: 2 }), await taken({ bytes: 250 })]).toEqual([
-      5, 2, 3,
-    ]);
+    expect([await taken({}), await taken({ max: 2 }), await taken({ bytes: 250 })]).toEqual([5, 2, 3]);
   });
 
   test("what is in another's hand is not among them, and there is nothing else then", async () => {
@@ -506,9 +480,7 @@ describe("many small nodes at once", () => {
     });
     const [good, late, huge] = await play.start(graph, 1, 2, "x".repeat(500));
     await play.db.rows("update sluice.workflow_run set bytes_max = 400 where id = $1", [huge]);
-    await play.db.rows("update sluice.workflow_unplaced set due_at = 'epoch' where run = $1", [
-      late,
-    ]);
+    await play.db.rows("update sluice.workflow_unplaced set due_at = 'epoch' where run = $1", [late]);
     const rows = await takeSmallRows(play, play.db);
     expect(rows.map(({ run }) => run)).toEqual([String(good), null]);
     const only = (run: number): Promise<unknown> =>

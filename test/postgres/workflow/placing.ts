@@ -14,17 +14,11 @@ export async function placingPlay(scene: Scene): Promise<Play> {
 /** One task and a fan-out, both to be placed by code. */
 const coded: Nodes = {
   one: ["task", { type: "coded", input: 7 }],
-  many: [
-    "each",
-    { type: "coded", items: [0, 1, 2, 3, 4], input: ref("item"), window: 2, onError: "finish" },
-  ],
+  many: ["each", { type: "coded", items: [0, 1, 2, 3, 4], input: ref("item"), window: 2, onError: "finish" }],
 };
 
 export const long = (length: number): Nodes => ({
-  long: [
-    "each",
-    { type: "a", items: Array.from({ length }, (_, i) => i), input: ref("item"), window: 3 },
-  ],
+  long: ["each", { type: "a", items: Array.from({ length }, (_, i) => i), input: ref("item"), window: 3 }],
 });
 
 interface TakenRow {
@@ -105,43 +99,37 @@ export const pausedUnplaced = schedule(
 );
 
 /** A run is paused and resumed while somebody is placing its fan-out, whose window is changed meanwhile. */
-export const resumedBesidePlacer = schedule(
-  { resumed: "accepted", placed: true, started: 3 },
-  async (scene) => {
-    const play = await placingPlay(scene);
-    const [placer] = await scene.sessions(1);
-    const run = await play.run({ many: coded["many"]! });
-    const window = "select sluice.workflow_window($1, 'many', $2)";
-    await play.db.value(window, [run, 4]);
-    await placer.begin();
-    const taken = await takeRow(play, placer);
-    await insertTasks(placer, taken);
-    await pause(play.db, run, true);
-    await play.db.value(window, [run, 3]);
-    const resumed = await refusal(pause(play.db, run, false));
-    const placed = await sayPlaced(placer, taken);
-    await (placed ? placer.commit() : placer.rollback());
-    return { resumed, placed, started: (await play.claim()).length };
-  },
-);
+export const resumedBesidePlacer = schedule({ resumed: "accepted", placed: true, started: 3 }, async (scene) => {
+  const play = await placingPlay(scene);
+  const [placer] = await scene.sessions(1);
+  const run = await play.run({ many: coded["many"]! });
+  const window = "select sluice.workflow_window($1, 'many', $2)";
+  await play.db.value(window, [run, 4]);
+  await placer.begin();
+  const taken = await takeRow(play, placer);
+  await insertTasks(placer, taken);
+  await pause(play.db, run, true);
+  await play.db.value(window, [run, 3]);
+  const resumed = await refusal(pause(play.db, run, false));
+  const placed = await sayPlaced(placer, taken);
+  await (placed ? placer.commit() : placer.rollback());
+  return { resumed, placed, started: (await play.claim()).length };
+});
 
 /** The same with a node of one task, whom another places if the first gives up. */
-export const resumedBesideOne = schedule(
-  { resumed: "accepted", again: true, rows: 1 },
-  async (scene) => {
-    const play = await placingPlay(scene);
-    const [placer] = await scene.sessions(1);
-    const run = await play.run({ one: coded["one"]! });
-    await placer.begin();
-    await takeRow(play, placer);
-    await pause(play.db, run, true);
-    const resumed = await refusal(pause(play.db, run, false));
-    await placer.rollback();
-    const again = (await takeRow(play, play.db)).run !== null;
-    const rows = await play.db.value<number>("select count(*)::int from sluice.workflow_unplaced");
-    return { resumed, again, rows };
-  },
-);
+export const resumedBesideOne = schedule({ resumed: "accepted", again: true, rows: 1 }, async (scene) => {
+  const play = await placingPlay(scene);
+  const [placer] = await scene.sessions(1);
+  const run = await play.run({ one: coded["one"]! });
+  await placer.begin();
+  await takeRow(play, placer);
+  await pause(play.db, run, true);
+  const resumed = await refusal(pause(play.db, run, false));
+  await placer.rollback();
+  const again = (await takeRow(play, play.db)).run !== null;
+  const rows = await play.db.value<number>("select count(*)::int from sluice.workflow_unplaced");
+  return { resumed, again, rows };
+});
 
 /** Somebody finds a row that a pause has left behind while a resume, not committed yet, counts on it. */
 export const staleBesideResume = schedule({ nodes: { one: "placing" }, rows: 1 }, async (scene) => {
@@ -168,11 +156,7 @@ export const placedUnasked = schedule(
     const run = await play.run({ plain: ["task", { type: "a" }], one: coded["one"]! });
     const place = (node: number, type: string, of = run): Promise<string> =>
       refusal(
-        play.db.value("select sluice.workflow_place($1, $2, 1, $3, 0, 25, '1')::text", [
-          of,
-          node,
-          play.streamOf(type),
-        ]),
+        play.db.value("select sluice.workflow_place($1, $2, 1, $3, 0, 25, '1')::text", [of, node, play.streamOf(type)]),
       );
     const running = await place(1, "a");
     return { running, other: await place(2, "a"), none: await place(1, "a", run + 1) };
@@ -202,8 +186,7 @@ export const itemsOfHeldKey = schedule(
           [play.worker.id, of.id, of.token, `m${maps++}`, stream],
         )
       )[0]!;
-      const place =
-        "select sluice.workflow_place($1, 1::smallint, 0, $2, 0, 25, '1', null, null, $3)";
+      const place = "select sluice.workflow_place($1, 1::smallint, 0, $2, 0, 25, '1', null, null, $3)";
       const answer = await refusal(play.db.value(place, [run, stream, orders]));
       if (answer !== "accepted") {
         await play.db.rollback();
@@ -224,46 +207,40 @@ export const itemsOfHeldKey = schedule(
 );
 
 /** A node fails while another has it in hand. */
-export const failedInHand = schedule(
-  { waited: false, placed: false, state: "failed" },
-  async (scene) => {
-    const play = await placingPlay(scene);
-    const [placer, other] = await scene.sessions(2);
-    const run = await play.run({ one: coded["one"]! });
-    await placer.begin();
-    const taken = await takeRow(play, placer);
-    await insertTasks(placer, taken);
-    await other.begin();
-    const fails = other.value("select sluice.workflow_misplaced($1, 1::smallint, '{}')", [run]);
-    const waited = await scene.blocked(fails);
-    // Who waits for the run while he holds the node must not be waited for himself.
-    if (waited) await placer.rollback();
-    await fails;
-    const said = waited ? null : sayPlaced(placer, taken);
-    await other.commit();
-    const placed = (await said) ?? false;
-    await (placed ? placer.commit() : placer.rollback());
-    return { waited, placed, state: await play.state(run) };
-  },
-);
+export const failedInHand = schedule({ waited: false, placed: false, state: "failed" }, async (scene) => {
+  const play = await placingPlay(scene);
+  const [placer, other] = await scene.sessions(2);
+  const run = await play.run({ one: coded["one"]! });
+  await placer.begin();
+  const taken = await takeRow(play, placer);
+  await insertTasks(placer, taken);
+  await other.begin();
+  const fails = other.value("select sluice.workflow_misplaced($1, 1::smallint, '{}')", [run]);
+  const waited = await scene.blocked(fails);
+  // Who waits for the run while he holds the node must not be waited for himself.
+  if (waited) await placer.rollback();
+  await fails;
+  const said = waited ? null : sayPlaced(placer, taken);
+  await other.commit();
+  const placed = (await said) ?? false;
+  await (placed ? placer.commit() : placer.rollback());
+  return { waited, placed, state: await play.state(run) };
+});
 
 /** A node that was put off eight times is so once more, and again. */
-export const putOffTenTimes = schedule(
-  { taken: false, nine: "placing", ten: "failed", left: 0 },
-  async (scene) => {
-    const play = await placingPlay(scene);
-    const run = await play.run({ one: coded["one"]! });
-    const putOff = (): Promise<boolean> =>
-      play.db.value("select sluice.workflow_put_off($1, 1::smallint, 'XX000', 'no luck')", [run]);
-    await play.db.rows("update sluice.workflow_unplaced set tries = 8");
-    await putOff();
-    const taken = (await takeRow(play, play.db)).run !== null;
-    const nine = (await play.nodes(run))["one"]!;
-    await putOff();
-    const left = await play.db.value<number>("select count(*)::int from sluice.workflow_unplaced");
-    return { taken, nine, ten: (await play.nodes(run))["one"]!, left };
-  },
-);
+export const putOffTenTimes = schedule({ taken: false, nine: "placing", ten: "failed", left: 0 }, async (scene) => {
+  const play = await placingPlay(scene);
+  const run = await play.run({ one: coded["one"]! });
+  const putOff = (): Promise<boolean> =>
+    play.db.value("select sluice.workflow_put_off($1, 1::smallint, 'XX000', 'no luck')", [run]);
+  await play.db.rows("update sluice.workflow_unplaced set tries = 8");
+  await putOff();
+  const taken = (await takeRow(play, play.db)).run !== null;
+  const nine = (await play.nodes(run))["one"]!;
+  await putOff();
+  const left = await play.db.value<number>("select count(*)::int from sluice.workflow_unplaced");
+  return { taken, nine, ten: (await play.nodes(run))["one"]!, left };
+});
 
 /** Two that believe to hold the same task open the same map of it at the same moment. */
 export const mapOpenedTwice = schedule(
@@ -356,45 +333,39 @@ export const standingStill = schedule(
 const single: Nodes = { one: ["task", { type: "coded", input: ref("input") }] };
 
 /** One of three runs is cancelled after their nodes were taken together. */
-export const cancelledAmongMany = schedule(
-  { answer: "workflow_over", tasks: 0, later: 2 },
-  async (scene) => {
-    const play = await placingPlay(scene);
-    const [placer] = await scene.sessions(1);
-    const runs = await play.start(await play.declare(single), 1, 2, 3);
-    await placer.begin();
-    const nodes = await takeSmallRows(play, placer);
-    await play.db.value("select sluice.workflow_cancel($1)", [runs[1]]);
-    const answer = await refusal(placeSmallRows(placer, nodes));
-    await (answer === "accepted" ? placer.commit() : placer.rollback());
-    const count = "select count(*)::int from sluice.workflow_task";
-    const tasks = await play.db.value<number>(count);
-    const later = (await takeSmallRows(play, play.db)).filter(({ run }) => run !== null).length;
-    return { answer, tasks, later };
-  },
-);
+export const cancelledAmongMany = schedule({ answer: "workflow_over", tasks: 0, later: 2 }, async (scene) => {
+  const play = await placingPlay(scene);
+  const [placer] = await scene.sessions(1);
+  const runs = await play.start(await play.declare(single), 1, 2, 3);
+  await placer.begin();
+  const nodes = await takeSmallRows(play, placer);
+  await play.db.value("select sluice.workflow_cancel($1)", [runs[1]]);
+  const answer = await refusal(placeSmallRows(placer, nodes));
+  await (answer === "accepted" ? placer.commit() : placer.rollback());
+  const count = "select count(*)::int from sluice.workflow_task";
+  const tasks = await play.db.value<number>(count);
+  const later = (await takeSmallRows(play, play.db)).filter(({ run }) => run !== null).length;
+  return { answer, tasks, later };
+});
 
 /** Two runs are placed together while somebody has the older one. */
-export const lockedInOrder = schedule(
-  { waited: true, newerIsFree: true, tasks: 2 },
-  async (scene) => {
-    const play = await placingPlay(scene);
-    const [placer, holder] = await scene.sessions(2);
-    const runs = await play.start(await play.declare(single), 1, 2);
-    const lock = "select from sluice.workflow_run where id = $1 for update skip locked";
-    await holder.begin();
-    await holder.rows(lock, [runs[0]]);
-    await placer.begin();
-    const nodes = await takeSmallRows(play, placer);
-    const places = placeSmallRows(placer, nodes, nodes.map(({ run }) => run).toReversed());
-    const waited = await scene.blocked(places);
-    const newerIsFree = (await play.db.rows(lock, [runs[1]])).length === 1;
-    await holder.rollback();
-    await places;
-    await placer.commit();
-    return { waited, newerIsFree, tasks: (await play.claim()).length };
-  },
-);
+export const lockedInOrder = schedule({ waited: true, newerIsFree: true, tasks: 2 }, async (scene) => {
+  const play = await placingPlay(scene);
+  const [placer, holder] = await scene.sessions(2);
+  const runs = await play.start(await play.declare(single), 1, 2);
+  const lock = "select from sluice.workflow_run where id = $1 for update skip locked";
+  await holder.begin();
+  await holder.rows(lock, [runs[0]]);
+  await placer.begin();
+  const nodes = await takeSmallRows(play, placer);
+  const places = placeSmallRows(placer, nodes, nodes.map(({ run }) => run).toReversed());
+  const waited = await scene.blocked(places);
+  const newerIsFree = (await play.db.rows(lock, [runs[1]])).length === 1;
+  await holder.rollback();
+  await places;
+  await placer.commit();
+  return { waited, newerIsFree, tasks: (await play.claim()).length };
+});
 
 /** The last try of a node fails while a resume of its run is not committed. */
 export const lastTryBesideResume = schedule(
@@ -410,10 +381,7 @@ export const lastTryBesideResume = schedule(
     await play.db.rows("update sluice.workflow_unplaced set tries = 9");
     await resumer.begin();
     await resumer.rows("select from sluice.workflow_run where id = $1 for update", [run]);
-    const tries = placer.value(
-      "select sluice.workflow_put_off($1, 1::smallint, 'XX000', 'no luck')",
-      [run],
-    );
+    const tries = placer.value("select sluice.workflow_put_off($1, 1::smallint, 'XX000', 'no luck')", [run]);
     await scene.blocked(tries);
     const resumed = await refusal(pause(resumer, run, false));
     await (resumed === "accepted" ? resumer.commit() : resumer.rollback());
@@ -464,9 +432,9 @@ export const diedWithBatch = schedule(
     await dieWith(play, placer, await takeSmallRows(play, placer));
     const batch = (await takeSmallRows(play, play.db)).map(({ run }) => run);
     await takeRow(play, play.db);
-    const counted = (
-      await play.db.rows<{ tries: number }>("select tries from sluice.workflow_unplaced")
-    ).map(({ tries }) => tries);
+    const counted = (await play.db.rows<{ tries: number }>("select tries from sluice.workflow_unplaced")).map(
+      ({ tries }) => tries,
+    );
     await play.db.rows(dueNow);
     const late = (await takeSmallRows(play, play.db)).map(({ run }) => run);
     let placed = 0;
@@ -486,32 +454,29 @@ export const diedWithBatch = schedule(
 );
 
 /** A worker with a task in hand dies while it places a node, before or after somebody has found that out. */
-export const diedPlacing = schedule(
-  { crashes: { unseen: 0, seen: 0, otherwise: 1 }, back: 3 },
-  async (scene) => {
-    const play = await placingPlay(scene);
-    const [placer] = await scene.sessions(1);
-    const expire = "update sluice.worker set expires_at = sluice.clock() - interval '1 s'";
-    let back = 0;
-    const crashes = async (how: "unseen" | "seen" | "otherwise"): Promise<number> => {
-      await play.db.rows("delete from sluice.crash");
-      const streams = ["a", "coded"].map((t) => play.streamOf(t));
-      play.worker = await play.db.register(streams);
-      await play.db.enqueue(streams[0]!);
-      await play.claim();
-      const run = await play.run({ one: coded["one"]! });
-      await placer.begin();
-      const taken = await takeRow(play, placer);
-      if (how === "otherwise") await placer.rollback();
-      else await dieWith(play, placer, [taken]);
-      if (how === "seen") await takeRow(play, play.db);
-      await play.db.rows(expire);
-      back += await play.db.value<number>("select tasks from sluice.reap()");
-      await play.db.value("select sluice.workflow_cancel($1)", [run]);
-      await play.db.rows("select sluice.cancel(array(select id from sluice.ready))");
-      return play.db.value("select count(*)::int from sluice.crash");
-    };
-    const [unseen, seen] = [await crashes("unseen"), await crashes("seen")];
-    return { crashes: { unseen, seen, otherwise: await crashes("otherwise") }, back };
-  },
-);
+export const diedPlacing = schedule({ crashes: { unseen: 0, seen: 0, otherwise: 1 }, back: 3 }, async (scene) => {
+  const play = await placingPlay(scene);
+  const [placer] = await scene.sessions(1);
+  const expire = "update sluice.worker set expires_at = sluice.clock() - interval '1 s'";
+  let back = 0;
+  const crashes = async (how: "unseen" | "seen" | "otherwise"): Promise<number> => {
+    await play.db.rows("delete from sluice.crash");
+    const streams = ["a", "coded"].map((t) => play.streamOf(t));
+    play.worker = await play.db.register(streams);
+    await play.db.enqueue(streams[0]!);
+    await play.claim();
+    const run = await play.run({ one: coded["one"]! });
+    await placer.begin();
+    const taken = await takeRow(play, placer);
+    if (how === "otherwise") await placer.rollback();
+    else await dieWith(play, placer, [taken]);
+    if (how === "seen") await takeRow(play, play.db);
+    await play.db.rows(expire);
+    back += await play.db.value<number>("select tasks from sluice.reap()");
+    await play.db.value("select sluice.workflow_cancel($1)", [run]);
+    await play.db.rows("select sluice.cancel(array(select id from sluice.ready))");
+    return play.db.value("select count(*)::int from sluice.crash");
+  };
+  const [unseen, seen] = [await crashes("unseen"), await crashes("seen")];
+  return { crashes: { unseen, seen, otherwise: await crashes("otherwise") }, back };
+});

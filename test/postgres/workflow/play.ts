@@ -1,19 +1,8 @@
-import type {
-  CompiledEdge,
-  CompiledStep,
-  CompiledTemplate,
-} from "../../../src/postgres/workflow/declare.js";
-import {
-  Scene,
-  type Held,
-  type Session,
-  type TestWorker,
-  type TypeTerms,
-} from "../../support/sql.js";
+import type { CompiledEdge, CompiledStep, CompiledTemplate } from "../../../src/postgres/workflow/declare.js";
+import { Scene, type Held, type Session, type TestWorker, type TypeTerms } from "../../support/sql.js";
 
 /** What a task comes to: its result as a value, or how else it ends. */
-export type Ending =
-  { readonly result: unknown } | { readonly fail: string } | "cancel" | "retry" | "keep";
+export type Ending = { readonly result: unknown } | { readonly fail: string } | "cancel" | "retry" | "keep";
 
 export interface InHand extends Held {
   readonly type: string;
@@ -47,10 +36,7 @@ export class JsonText {
 
 export const ref = (root: string, ...path: string[]): Ref => new Ref(root, path);
 
-interface Node extends Omit<
-  CompiledStep,
-  "name" | "kind" | "after" | "input" | "items" | "ref" | "until"
-> {
+interface Node extends Omit<CompiledStep, "name" | "kind" | "after" | "input" | "items" | "ref" | "until"> {
   readonly after?: readonly (string | (Omit<CompiledEdge, "node"> & { readonly node: string }))[];
   readonly input?: unknown;
   readonly items?: unknown;
@@ -70,14 +56,10 @@ function textOf(result: unknown): string {
 export function compile(nodes: Nodes): CompiledStep[] {
   const names = Object.keys(nodes);
   const numberOf = (name: string): number =>
-    ["input", "item", "index"].includes(name)
-      ? -["input", "item", "index"].indexOf(name)
-      : names.indexOf(name) + 1;
+    ["input", "item", "index"].includes(name) ? -["input", "item", "index"].indexOf(name) : names.indexOf(name) + 1;
   const template = (value: unknown): CompiledTemplate => {
     const refs: Ref[] = [];
-    const text = JSON.stringify(value, (_, x: unknown) =>
-      x instanceof Ref ? `\u0001${refs.push(x)}` : x,
-    );
+    const text = JSON.stringify(value, (_, x: unknown) => (x instanceof Ref ? `\u0001${refs.push(x)}` : x));
     return {
       parts: text.split(/"\\u0001\d+"/),
       nodes: refs.map((r) => numberOf(r.root)),
@@ -128,8 +110,7 @@ export class Play {
   static async on(scene: Scene, types: Record<string, TypeTerms>): Promise<Play> {
     const [db] = await scene.sessions(1);
     const play = new Play(scene, db);
-    for (const [type, terms] of Object.entries(types))
-      play.#streams.set(await db.type(type, terms), type);
+    for (const [type, terms] of Object.entries(types)) play.#streams.set(await db.type(type, terms), type);
     play.worker = await db.register([...play.#streams.keys()]);
     return play;
   }
@@ -164,9 +145,7 @@ export class Play {
 
   /** Settles these as successes and claims n more. */
   async step(n: number, done: readonly [InHand, unknown][] = []): Promise<InHand[]> {
-    const token = String(
-      16 * (1_000_000 + this.started.length * 64 + Math.floor(performance.now() * 7)),
-    );
+    const token = String(16 * (1_000_000 + this.started.length * 64 + Math.floor(performance.now() * 7)));
     const rows = await this.db.rows<{
       id: string | null;
       stream: number;
@@ -274,10 +253,7 @@ export class Play {
   }
 
   errorOf(run: number, node: string): Promise<{ code: string; message: string } | null> {
-    return this.db.value(
-      "select outcome from sluice.workflow_progress where run = $1 and name = $2",
-      [run, node],
-    );
+    return this.db.value("select outcome from sluice.workflow_progress where run = $1 and name = $2", [run, node]);
   }
 
   async members(run: number): Promise<Member[]> {

@@ -1,12 +1,7 @@
 import { expect, test } from "vitest";
 import { observe, wanted } from "../schedules/schedule.js";
 import { handedBackOfMany, retriedBesideHolder, retriedBesideOrphan } from "./again.js";
-import {
-  cancelledBesideHolders,
-  madeBesidePause,
-  pausedBesideMaker,
-  retriedBesideCancel,
-} from "./inner.js";
+import { cancelledBesideHolders, madeBesidePause, pausedBesideMaker, retriedBesideCancel } from "./inner.js";
 import { mapOpenedTwice, pausedBesideHolder } from "./placing.js";
 import {
   cancelBesideCompletion,

@@ -44,13 +44,7 @@ export function randomGraph(dice: Dice): Nodes {
         on:
           nodes[node]![0] === "when"
             ? dice.of("then" as const, "else" as const)
-            : dice.of(
-                "success" as const,
-                "success" as const,
-                "success" as const,
-                "failure" as const,
-                "end" as const,
-              ),
+            : dice.of("success" as const, "success" as const, "success" as const, "failure" as const, "end" as const),
         recovers: dice.chance(30),
       }));
     nodes[`n${i}`] = randomNode(dice, after, before);
@@ -58,24 +52,17 @@ export function randomGraph(dice: Dice): Nodes {
   return nodes;
 }
 
-function randomNode(
-  dice: Dice,
-  after: NonNullable<Nodes[string][1]["after"]>,
-  before: string[],
-): Nodes[string] {
+function randomNode(dice: Dice, after: NonNullable<Nodes[string][1]["after"]>, before: string[]): Nodes[string] {
   const type = dice.of("free", "free", "bounded", "coded");
   const kind = dice.of("task", "task", "task", "each", "each", "when", "sleep", "waitFor", "bad");
   const seen = before.length === 0 ? ref("input") : ref(dice.of(...before));
   if (kind === "task") return ["task", { type, after, input: { seen } }];
-  if (kind === "when")
-    return ["when", { after, ref: ref("input", dice.of("yes", "no")), is: "truthy" }];
+  if (kind === "when") return ["when", { after, ref: ref("input", dice.of("yes", "no")), is: "truthy" }];
   if (kind === "sleep") return ["sleep", { after, ms: dice.of(0, 1) }];
   if (kind === "waitFor") return ["waitFor", { after, event: "go" }];
   // Now and then a list that is none.
   const items =
-    kind === "bad"
-      ? ref("input", dice.of("no", "list"))
-      : Array.from({ length: dice.below(ITEMS_MAX) }, (_, i) => i);
+    kind === "bad" ? ref("input", dice.of("no", "list")) : Array.from({ length: dice.below(ITEMS_MAX) }, (_, i) => i);
   const window = dice.of(undefined, 1, 2, 3);
   return [
     "each",

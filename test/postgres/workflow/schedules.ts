@@ -19,25 +19,22 @@ const fan = (n: number, onError: "finish" | "failFast" = "finish"): Nodes => ({
 });
 
 /** Two workers settle the last two items of a fan-out at once. */
-export const twoLastCompleters = schedule(
-  { waited: true, advanced: 1, state: "succeeded" },
-  async (scene) => {
-    const play = await Play.on(scene, types);
-    const [a, b] = await scene.sessions(2);
-    const run = await play.run(fan(2));
-    const [one, two] = await play.claim();
-    await a.begin();
-    await a.step(play.worker, 0, [one!]);
-    const other = b.step(play.worker, 0, [two!]);
-    const waited = await scene.blocked(other);
-    await a.commit();
-    await other;
-    play.hand = [];
-    await play.drain();
-    const advanced = play.started.filter((t) => t.type === "b").length;
-    return { waited, advanced, state: await play.state(run) };
-  },
-);
+export const twoLastCompleters = schedule({ waited: true, advanced: 1, state: "succeeded" }, async (scene) => {
+  const play = await Play.on(scene, types);
+  const [a, b] = await scene.sessions(2);
+  const run = await play.run(fan(2));
+  const [one, two] = await play.claim();
+  await a.begin();
+  await a.step(play.worker, 0, [one!]);
+  const other = b.step(play.worker, 0, [two!]);
+  const waited = await scene.blocked(other);
+  await a.commit();
+  await other;
+  play.hand = [];
+  await play.drain();
+  const advanced = play.started.filter((t) => t.type === "b").length;
+  return { waited, advanced, state: await play.state(run) };
+});
 
 /** A run is cancelled while the completion that would make its next node runnable is not committed. */
 export const cancelBesideCompletion = schedule(
@@ -64,14 +61,13 @@ export const cancelBesideCompletion = schedule(
 async function mapOfOne(play: Play) {
   await play.db.enqueue(play.streamOf("parent"));
   const [parent] = await play.claim();
-  const run = await play.db.value<string>(
-    "select run from sluice.workflow_map($1, $2, $3, 'm', $4, 1, 1, 'finish')",
-    [play.worker.id, parent!.id, parent!.token, play.streamOf("item")],
-  );
-  await play.db.rows("select sluice.workflow_place($1, 1::smallint, 0, $2, 0, 25, '0')", [
-    run,
+  const run = await play.db.value<string>("select run from sluice.workflow_map($1, $2, $3, 'm', $4, 1, 1, 'finish')", [
+    play.worker.id,
+    parent!.id,
+    parent!.token,
     play.streamOf("item"),
   ]);
+  await play.db.rows("select sluice.workflow_place($1, 1::smallint, 0, $2, 0, 25, '0')", [run, play.streamOf("item")]);
   await play.db.rows("select sluice.workflow_placed($1, 1::smallint)", [run]);
   const [child] = await play.claim();
   const asleep = (session: typeof play.db): Promise<unknown> =>
@@ -126,9 +122,7 @@ export const cancelWhilePlaced = schedule({ placed: false, tasks: 0 }, async (sc
   const place = "select sluice.workflow_place($1, 1::smallint, 0, $2, 0, 25, 'null')";
   await placer.rows(place, [run, streams[0]]);
   await play.db.value("select sluice.workflow_cancel($1)", [run]);
-  const placed = await placer.value<boolean>("select sluice.workflow_placed($1, 1::smallint)", [
-    run,
-  ]);
+  const placed = await placer.value<boolean>("select sluice.workflow_placed($1, 1::smallint)", [run]);
   await (placed ? placer.commit() : placer.rollback());
   return { placed, tasks: (await play.members(run)).length };
 });
@@ -177,28 +171,25 @@ export const completedInTransaction = schedule({ next: ["b"] }, async (scene) =>
  * A fail-fast fan-out is given up while one of its items is handed back to be tried again: whoever gives up sees it
  * run, and whoever hands it back does not see that it was asked to stop.
  */
-export const handedBackWhileAsked = schedule(
-  { counts: [0, 1, 1], state: "failed" },
-  async (scene) => {
-    const play = await Play.on(scene, types);
-    const [a, b] = await scene.sessions(2);
-    const run = await play.run(fan(2, "failFast"));
-    const [one, two] = await play.claim();
-    await b.begin();
-    await b.settle(play.worker, "retry", [two!]);
-    await a.begin();
-    const fail = a.settle(play.worker, "fail", [one!]);
-    await scene.blocked(fail);
-    await b.commit();
-    await fail;
-    await b.due();
-    await a.commit();
-    play.hand = [];
-    await play.drain();
-    const { succeeded, failed, cancelled } = await play.counts(run, "each");
-    return { counts: [succeeded!, failed!, cancelled!], state: await play.state(run) };
-  },
-);
+export const handedBackWhileAsked = schedule({ counts: [0, 1, 1], state: "failed" }, async (scene) => {
+  const play = await Play.on(scene, types);
+  const [a, b] = await scene.sessions(2);
+  const run = await play.run(fan(2, "failFast"));
+  const [one, two] = await play.claim();
+  await b.begin();
+  await b.settle(play.worker, "retry", [two!]);
+  await a.begin();
+  const fail = a.settle(play.worker, "fail", [one!]);
+  await scene.blocked(fail);
+  await b.commit();
+  await fail;
+  await b.due();
+  await a.commit();
+  play.hand = [];
+  await play.drain();
+  const { succeeded, failed, cancelled } = await play.counts(run, "each");
+  return { counts: [succeeded!, failed!, cancelled!], state: await play.state(run) };
+});
 
 /** A run is retried while the branch that its failure started still runs. */
 export const retriedBesideItsBranch = schedule({ answer: "workflow_running" }, async (scene) => {

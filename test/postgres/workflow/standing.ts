@@ -12,8 +12,7 @@ export const noteOfHeldRun = schedule(
     const [held, free] = [await play.run(waiting), await play.run(waiting)];
     await holder.begin();
     await holder.rows("select from sluice.workflow_run where id = $1 for update", [held]);
-    for (const run of [held, free])
-      await play.db.value("select sluice.workflow_send($1, 'go', '1')", [run]);
+    for (const run of [held, free]) await play.db.value("select sluice.workflow_send($1, 'go', '1')", [run]);
     const step = worker.step(play.worker, 1, []);
     const waited = await scene.blocked(step);
     await step.catch(() => {});
@@ -51,51 +50,44 @@ export const notesOfHeldRun = schedule(
 );
 
 /** One call starts three runs, two of them under one idempotency key. */
-export const keyTwiceInOneCall = schedule(
-  { answer: '("{1,1,3}","{f,t,f}")', runs: 2, started: 2 },
-  async (scene) => {
-    const play = await Play.on(scene, { item: {} });
-    const graph = await play.declare({ one: ["task", { type: "item" }] });
-    const answer = await play.db
-      .value<string>("select sluice.workflow_start($1, $2, $3)::text", [
-        graph,
-        ["1", "1", "1"].join(RECORD),
-        ["once", "once", ""].join(RECORD),
-      ])
-      .catch((e: unknown) => (e as { code: string }).code);
-    await play.drain();
-    const runs = await play.db.value<number>("select count(*)::int from sluice.workflow_run");
-    return { answer, runs, started: play.started.length };
-  },
-);
+export const keyTwiceInOneCall = schedule({ answer: '("{1,1,3}","{f,t,f}")', runs: 2, started: 2 }, async (scene) => {
+  const play = await Play.on(scene, { item: {} });
+  const graph = await play.declare({ one: ["task", { type: "item" }] });
+  const answer = await play.db
+    .value<string>("select sluice.workflow_start($1, $2, $3)::text", [
+      graph,
+      ["1", "1", "1"].join(RECORD),
+      ["once", "once", ""].join(RECORD),
+    ])
+    .catch((e: unknown) => (e as { code: string }).code);
+  await play.drain();
+  const runs = await play.db.value<number>("select count(*)::int from sluice.workflow_run");
+  return { answer, runs, started: play.started.length };
+});
 
 /** Runs of many nodes and no task are pruned. */
-export const prunedNodes = schedule(
-  { mostNodes: 800, nodes: 0, runs: 0, calls: 3 },
-  async (scene) => {
-    const play = await Play.on(scene, {});
-    const nodes: Nodes = {};
-    for (let i = 0; i < 400; i++) nodes[`nap ${i}`] = ["sleep", { ms: 0 }];
-    await play.start(await play.declare(nodes), 1, 2, 3, 4, 5);
-    await scene.moveClock(10_000);
-    const count = (table: string): Promise<number> =>
-      play.db.value(`select count(*)::int from sluice.${table}`);
-    let mostNodes = 0;
-    let calls = 0;
-    for (let more = true; more; calls++) {
-      const before = await count("workflow_node");
-      const text = "select pruned from sluice.workflow_prune(0, 0, 0, 1000)";
-      more = (await play.db.value<number>(text)) >= 1_000;
-      mostNodes = Math.max(mostNodes, before - (await count("workflow_node")));
-    }
-    return {
-      mostNodes,
-      nodes: await count("workflow_node"),
-      runs: await count("workflow_run"),
-      calls,
-    };
-  },
-);
+export const prunedNodes = schedule({ mostNodes: 800, nodes: 0, runs: 0, calls: 3 }, async (scene) => {
+  const play = await Play.on(scene, {});
+  const nodes: Nodes = {};
+  for (let i = 0; i < 400; i++) nodes[`nap ${i}`] = ["sleep", { ms: 0 }];
+  await play.start(await play.declare(nodes), 1, 2, 3, 4, 5);
+  await scene.moveClock(10_000);
+  const count = (table: string): Promise<number> => play.db.value(`select count(*)::int from sluice.${table}`);
+  let mostNodes = 0;
+  let calls = 0;
+  for (let more = true; more; calls++) {
+    const before = await count("workflow_node");
+    const text = "select pruned from sluice.workflow_prune(0, 0, 0, 1000)";
+    more = (await play.db.value<number>(text)) >= 1_000;
+    mostNodes = Math.max(mostNodes, before - (await count("workflow_node")));
+  }
+  return {
+    mostNodes,
+    nodes: await count("workflow_node"),
+    runs: await count("workflow_run"),
+    calls,
+  };
+});
 
 /** A node refers a hundred times to a result of 500 kB; what it would be given is looked at by the settle before it. */
 export const inputOfManyLarge = schedule(
@@ -130,8 +122,7 @@ export const inputOfManyLarge = schedule(
   },
 );
 
-const active = (play: Play): Promise<boolean> =>
-  play.db.value("select exists (select from sluice.workflow_active)");
+const active = (play: Play): Promise<boolean> => play.db.value("select exists (select from sluice.workflow_active)");
 const DEACTIVATE = "select sluice.workflow_deactivate()";
 const one: Nodes = { one: ["task", { type: "item" }] };
 
@@ -231,11 +222,7 @@ export const resumedInHand = schedule({ waited: false, state: "succeeded" }, asy
   await placer.begin();
   await placer.rows("select run from sluice.workflow_take($1)", [[stream]]);
   const inputs = ["1", "2", "3"].join(RECORD);
-  await placer.value("select sluice.workflow_place($1, 1::smallint, 0, $2, 0, 25, $3)", [
-    run,
-    stream,
-    inputs,
-  ]);
+  await placer.value("select sluice.workflow_place($1, 1::smallint, 0, $2, 0, 25, $3)", [run, stream, inputs]);
   await operator.value("select sluice.workflow_pause($1, true)", [run]);
   await play.db.rows("update sluice.contract set limit_ids = '{}' where type = 'coded'");
   const resume = operator.value("select sluice.workflow_pause($1, false)", [run]);

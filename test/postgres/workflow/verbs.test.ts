@@ -25,12 +25,7 @@ import {
   type RunStatus,
 } from "../../../src/postgres/workflow/inspect.js";
 import { listItems } from "../../../src/postgres/workflow/items.js";
-import {
-  cancelOrphans,
-  keepRuns,
-  pruneRuns,
-  type RunsKept,
-} from "../../../src/postgres/workflow/keep.js";
+import { cancelOrphans, keepRuns, pruneRuns, type RunsKept } from "../../../src/postgres/workflow/keep.js";
 import { openMap, type MapCall } from "../../../src/postgres/workflow/map.js";
 import {
   misplaced,
@@ -43,18 +38,9 @@ import {
   type PlacedBatch,
   type Unplaced,
 } from "../../../src/postgres/workflow/place.js";
-import {
-  placeSmallTasks,
-  takeSmall,
-  type SmallNode,
-  type SmallTaken,
-} from "../../../src/postgres/workflow/small.js";
+import { placeSmallTasks, takeSmall, type SmallNode, type SmallTaken } from "../../../src/postgres/workflow/small.js";
 import { lockUnplaced, unplacedOf } from "../../../src/postgres/workflow/unplaced.js";
-import {
-  startRuns,
-  type RunsStarted,
-  type RunStarts,
-} from "../../../src/postgres/workflow/start.js";
+import { startRuns, type RunsStarted, type RunStarts } from "../../../src/postgres/workflow/start.js";
 import { freshDatabase, type TestDatabase } from "../../support/database.js";
 
 let database: TestDatabase;
@@ -69,11 +55,8 @@ beforeAll(async () => {
   line = new Line(db, 10_000);
   client = new pg.Client(database.url);
   await client.connect();
-  const text =
-    "select sluice.declare_contract('t', 'default', 0, 25, false, null, false, $1, null)";
-  stream = (
-    (await client.query({ text, values: [null], rowMode: "array" })).rows as number[][]
-  )[0]![0]!;
+  const text = "select sluice.declare_contract('t', 'default', 0, 25, false, null, false, $1, null)";
+  stream = ((await client.query({ text, values: [null], rowMode: "array" })).rows as number[][])[0]![0]!;
 });
 
 afterAll(async () => {
@@ -285,10 +268,10 @@ test("a handler's fan-out is made once, and ends with its task", async () => {
   expect(made.fresh).toBe(true);
   expect(await openMap(db, call, client)).toEqual({ run: made.run, fresh: false });
   expect(await inspectRun(db, made.run)).toMatchObject({ name: "pages", parent: claim.id });
-  await client.query(
-    "select sluice.settle($1, array[$2::bigint], array[160::bigint], '{f}', '{0}', null)",
-    [worker, claim.id],
-  );
+  await client.query("select sluice.settle($1, array[$2::bigint], array[160::bigint], '{f}', '{0}', null)", [
+    worker,
+    claim.id,
+  ]);
   expect((await cancelOrphans(line, 10)).cancelled).toBe(1);
   expect((await inspectRun(db, made.run))?.state).toBe("cancelled");
 });

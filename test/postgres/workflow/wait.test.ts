@@ -12,8 +12,7 @@ afterEach(async () => {
 const open = async (): Promise<void> => void (play = await Play.open({ a: {}, b: {} }));
 const send = (run: number, name: string, payload: unknown): Promise<boolean> =>
   play.db.value("select sluice.workflow_send($1, $2, $3)", [run, name, JSON.stringify(payload)]);
-const nextMs = (): Promise<string | null> =>
-  play.db.value("select next_ms from sluice.workflow_keep(100)");
+const nextMs = (): Promise<string | null> => play.db.value("select next_ms from sluice.workflow_keep(100)");
 
 describe("sleep", () => {
   test("lasts as long as it was told to, and says when the next is over", async () => {
@@ -172,10 +171,7 @@ describe("waitFor", () => {
       last: ["waitFor", { event: "other", after: ["two"] }],
     };
     const [run] = await play.start(await play.declare(nodes));
-    await play.db.rows(
-      "select sluice.workflow_send($1, 'other', '1') from generate_series(1, 900)",
-      [run],
-    );
+    await play.db.rows("select sluice.workflow_send($1, 'other', '1') from generate_series(1, 900)", [run]);
     await send(run!, "ok", 1);
     const rowsRead = (): Promise<number> =>
       play.db.value(
@@ -198,9 +194,7 @@ describe("waitFor", () => {
       last: ["waitFor", { event: "x", after: ["two"] }],
     };
     const [run, other] = await play.start(await play.declare(nodes), 1, 2);
-    await play.db.rows("select sluice.workflow_send($1, 'x', '1') from generate_series(1, 999)", [
-      run,
-    ]);
+    await play.db.rows("select sluice.workflow_send($1, 'x', '1') from generate_series(1, 999)", [run]);
     expect(await send(run!, "ok", 1)).toBe(true);
     await expect(send(run!, "ok", 1)).rejects.toMatchObject({ constraint: "too_many_events" });
     expect(await send(other!, "ok", 1)).toBe(true);

@@ -30,17 +30,13 @@ async function run(config: ProgramConfig, heapMb: number): Promise<ProgramReport
 }
 
 describe("a process with a heap of 64 MB", () => {
-  test(
-    "works off 150 MB of inputs in bounded memory, with no bound set by hand",
-    LONG,
-    async () => {
-      const s = await scene();
-      await enqueue(s, 1_500, 100 * 1024);
-      const { rssBefore, rssMax } = await run({ url: s.url, tasks: 1_500, workMs: 300 }, 64);
-      await ended(s, 1_500);
-      expect((rssMax - rssBefore) / MB).toBeLessThan(150);
-    },
-  );
+  test("works off 150 MB of inputs in bounded memory, with no bound set by hand", LONG, async () => {
+    const s = await scene();
+    await enqueue(s, 1_500, 100 * 1024);
+    const { rssBefore, rssMax } = await run({ url: s.url, tasks: 1_500, workMs: 300 }, 64);
+    await ended(s, 1_500);
+    expect((rssMax - rssBefore) / MB).toBeLessThan(150);
+  });
 
   test("halves its claims while the heap is nearly full, and recovers", async () => {
     const s = await scene();
@@ -58,12 +54,9 @@ const probe = makeGroup(groupBytes);
 probe?.remove();
 
 describe("a process in a control group of 300 MB", () => {
-  test.runIf(probe === null)(
-    "cannot be had here: this system lets us make no control group",
-    () => {
-      expect(makeGroup(groupBytes)).toBeNull();
-    },
-  );
+  test.runIf(probe === null)("cannot be had here: this system lets us make no control group", () => {
+    expect(makeGroup(groupBytes)).toBeNull();
+  });
 
   test.runIf(probe !== null)(
     "(a real one) halves its claims while the group is nearly full, and recovers",
@@ -73,10 +66,7 @@ describe("a process in a control group of 300 MB", () => {
       const s = await scene();
       await enqueue(s, 2_000, 100);
       const hog = { of: "buffers", bytes: 290 * MB } as const;
-      const report = await run(
-        { url: s.url, tasks: 2_000, workMs: 2, procs: group.procs, hog },
-        512,
-      );
+      const report = await run({ url: s.url, tasks: 2_000, workMs: 2, procs: group.procs, hog }, 512);
       await ended(s, 2_000);
       expect(report).toMatchObject({ gulpMax: 50, gulpMaxHogged: 25, stateAfter: "normal" });
       expect(report.reasonsHogged).toContain("memory");

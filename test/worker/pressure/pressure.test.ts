@@ -222,18 +222,9 @@ test("what cannot be read is no pressure, and ends one", () => {
 
 test.each([
   [{ memoryPercentMax: 0 }, "memoryPercentMax must be an integer from 1 to 99, or false, not 0"],
-  [
-    { memoryPercentMax: "80" },
-    'memoryPercentMax must be an integer from 1 to 99, or false, not "80"',
-  ],
-  [
-    { eventLoopDelayMsMax: 9 },
-    "eventLoopDelayMsMax must be an integer from 10 to 60000, or false, not 9",
-  ],
-  [
-    { taskDurationP99MsMax: null },
-    "taskDurationP99MsMax must be an integer from 1 to 86400000, or false, not null",
-  ],
+  [{ memoryPercentMax: "80" }, 'memoryPercentMax must be an integer from 1 to 99, or false, not "80"'],
+  [{ eventLoopDelayMsMax: 9 }, "eventLoopDelayMsMax must be an integer from 10 to 60000, or false, not 9"],
+  [{ taskDurationP99MsMax: null }, "taskDurationP99MsMax must be an integer from 1 to 86400000, or false, not null"],
   [{ memory: 80 }, 'pressure has no option "memory"'],
 ])("%j is refused", (options, message) => {
   expect(() => resolvePressure(options as PressureOptions)).toThrow(message);

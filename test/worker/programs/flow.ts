@@ -12,10 +12,7 @@ const sluice = await Sluice.connect({ url: config.url, migrate: false, logger: s
 
 async function note(what: string, of: { flow: number; at: number }, kind: string): Promise<void> {
   const values = [config.name, what, of.flow, of.at, kind];
-  await sql.query(
-    "insert into seen (process, what, flow, at, kind) values ($1, $2, $3, $4, $5)",
-    values,
-  );
+  await sql.query("insert into seen (process, what, flow, at, kind) values ($1, $2, $3, $4, $5)", values);
 }
 
 let meeting: Promise<void> | null = null;

@@ -5,14 +5,7 @@ import type { Row, Store } from "./store.js";
 
 /** What happens to a statement on its way. */
 export type Fate =
-  | "arrives"
-  | "request lost"
-  | "reply lost"
-  | "vanishes"
-  | "busy"
-  | "refused"
-  | "timed out"
-  | "lease expires";
+  "arrives" | "request lost" | "reply lost" | "vanishes" | "busy" | "refused" | "timed out" | "lease expires";
 
 /** Who hears of every statement that goes out, and of what became of it. */
 export interface Witness {
@@ -212,8 +205,7 @@ function perform(store: Store, { name, values }: Query): unknown[] {
       store.releaseSuspect(worker);
       return [{}];
     },
-    step: () =>
-      store.step(worker, values[1] as string, values[3] as number, claimsOf(values[4], values[5])),
+    step: () => store.step(worker, values[1] as string, values[3] as number, claimsOf(values[4], values[5])),
     settle: () => store.settle(worker, settlements(values)),
     keep_look: () => store.look(),
     keep_leave: () => [{ keep_leave: "" }],
@@ -238,10 +230,5 @@ function perform(store: Store, { name, values }: Query): unknown[] {
 
 function settlements(values: readonly unknown[]): [string, string, string, number][] {
   const [kinds, delays] = [listed(values[3]), listed(values[4])];
-  return claimsOf(values[1], values[2]).map(([id, token], i) => [
-    id,
-    token,
-    kinds[i]!,
-    Number(delays[i]),
-  ]);
+  return claimsOf(values[1], values[2]).map(([id, token], i) => [id, token, kinds[i]!, Number(delays[i])]);
 }

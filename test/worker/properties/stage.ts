@@ -9,14 +9,7 @@ import { Watcher } from "./witness.js";
 
 /** How a handler ends; a deaf one never does, whatever it is told. */
 export type Ending =
-  | "returns"
-  | "lingers"
-  | "throws"
-  | "snoozes"
-  | "cancels"
-  | "commits"
-  | "waits for its signal"
-  | "is deaf";
+  "returns" | "lingers" | "throws" | "snoozes" | "cancels" | "commits" | "waits for its signal" | "is deaf";
 
 export interface Script {
   readonly scheduler: Scheduler;
@@ -40,13 +33,7 @@ export interface Script {
   readonly seed: number;
 }
 
-const TIMERS = [
-  "setTimeout",
-  "clearTimeout",
-  "setInterval",
-  "clearInterval",
-  "performance",
-] as const;
+const TIMERS = ["setTimeout", "clearTimeout", "setInterval", "clearInterval", "performance"] as const;
 export const LEASE_MS = 1_000;
 const TURN_MS = 25;
 // Chaos ends after so many turns, and everything must be over after so many.

@@ -126,9 +126,7 @@ export class Store {
   }
 
   releaseUnknown(worker: string, known: readonly string[]): number {
-    const unknown = this.heldBy(worker).filter(
-      (id) => !known.includes(this.running.get(id)!.token),
-    );
+    const unknown = this.heldBy(worker).filter((id) => !known.includes(this.running.get(id)!.token));
     if (unknown.length > 0) this.#requireLease(worker);
     for (const id of unknown) {
       this.handedBack.push(`${id},${this.running.get(id)!.token}`);
@@ -180,9 +178,7 @@ export class Store {
 
   /** What there is to do for the keeper, which is alone here and leads. */
   look(): Row[] {
-    const due = [...this.tasks.values()].some(
-      (t) => t.state === "scheduled" && t.dueMs <= performance.now(),
-    );
+    const due = [...this.tasks.values()].some((t) => t.state === "scheduled" && t.dueMs <= performance.now());
     const dead = [...this.leases.keys()].some((worker) => !this.alive(worker));
     const found = { leads: true, live: true, dead, due, ticks: true, runs: true };
     return [{ ...found, flows: true, ended: true, next_ms: LOOK_MS, due_ms: null }];
@@ -190,9 +186,7 @@ export class Store {
 
   /** What the keeper does: those whose time has come, and those whose worker is dead. */
   due(): Row[] {
-    const due = [...this.tasks.values()].filter(
-      (t) => t.state === "scheduled" && t.dueMs <= performance.now(),
-    );
+    const due = [...this.tasks.values()].filter((t) => t.state === "scheduled" && t.dueMs <= performance.now());
     for (const t of due) t.state = "ready";
     return [{ moved: due.length, next_ms: null }];
   }

@@ -34,8 +34,7 @@ export class Watcher implements Witness {
   /** The worker's log: it tells when a session is given up. */
   get log(): Logger {
     const error: Logger["error"] = (message, fields) => {
-      if (message.startsWith("the lease was lost"))
-        this.lostSessions.add(fields?.["worker"] as string);
+      if (message.startsWith("the lease was lost")) this.lostSessions.add(fields?.["worker"] as string);
     };
     return { ...silentLogger, error };
   }
@@ -92,9 +91,7 @@ export class Watcher implements Witness {
     if (name === "claim_suspect") this.#suspects.add(token);
     const held = [...this.#store.running.values()];
     this.unseen += held.filter((h) => h.token === token && this.#unknown.has(token)).length;
-    const known = held.filter(
-      (h) => !this.#unknown.has(h.token) && !this.lostSessions.has(h.worker),
-    );
+    const known = held.filter((h) => !this.#unknown.has(h.token) && !this.lostSessions.has(h.worker));
     this.heldMax = Math.max(this.heldMax, known.length);
   }
 
@@ -114,8 +111,7 @@ export class Watcher implements Witness {
   look(calmMs: number): void {
     this.#countUnseen(calmMs);
     for (const claim of this.#store.handedBack.splice(0))
-      if (this.#begun.get(claim)?.signal.aborted === false)
-        this.#tell("a task in hand was handed back as unknown");
+      if (this.#begun.get(claim)?.signal.aborted === false) this.#tell("a task in hand was handed back as unknown");
     // Who runs has a lease. One that was taken could not be foreseen.
     for (const ctx of this.#working.values()) {
       const worker = this.#sessions.get(tokenOf(ctx))!;

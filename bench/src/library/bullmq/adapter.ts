@@ -61,12 +61,7 @@ export function adapterOf(store: Store, settings: Settings): Adapter {
   };
 }
 
-async function install(
-  store: Store,
-  settings: Settings,
-  url: string,
-  { limit }: Shape,
-): Promise<void> {
+async function install(store: Store, settings: Settings, url: string, { limit }: Shape): Promise<void> {
   await store.prepare(url);
   if (limit === undefined) return;
   const queue = store.queue(url, settings);

@@ -34,11 +34,7 @@ async function install({ queue }: Settings, url: string, shape: Shape): Promise<
 }
 
 /** Where to launch is to begin: it polls from then on. */
-async function consume(
-  { queue }: Settings,
-  url: string,
-  consumption: Consumption,
-): Promise<Consumer> {
+async function consume({ queue }: Settings, url: string, consumption: Consumption): Promise<Consumer> {
   const client = await clientOf(url);
   await client.registerQueue(QUEUE, queue(consumption));
   await client.destroy();

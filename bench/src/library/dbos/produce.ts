@@ -27,8 +27,7 @@ export async function produceByClient(url: string, shape: Shape): Promise<Produc
     // An order is the order of the calls, so one after the other.
     enqueueMany: (inputs) => inLanes(shape.ordered === true ? 1 : IN_FLIGHT, inputs, one),
     enqueueOne: one,
-    enqueueWith: (input) =>
-      caller.with(input.n, (tx) => client.enqueueInTransaction(tx, optionsOf(input), input)),
+    enqueueWith: (input) => caller.with(input.n, (tx) => client.enqueueInTransaction(tx, optionsOf(input), input)),
     close: async () => {
       await caller.close();
       await client.destroy();
@@ -42,9 +41,7 @@ export async function produceBySql(url: string, shape: Shape): Promise<Producer>
   const nextId = timeOrderedIds();
   const keyed = isPartitioned(shape);
   const textOf = (inputs: readonly Input[]): string =>
-    JSON.stringify(
-      inputs.map((input) => ({ input, id: nextId(), key: keyed ? input.key! : null })),
-    );
+    JSON.stringify(inputs.map((input) => ({ input, id: nextId(), key: keyed ? input.key! : null })));
   return {
     enqueueMany: async (inputs) => {
       for (let from = 0; from < inputs.length; from += BULK_SIZE)
@@ -58,11 +55,7 @@ export async function produceBySql(url: string, shape: Shape): Promise<Producer>
   };
 }
 
-async function inLanes(
-  lanes: number,
-  inputs: readonly Input[],
-  send: (input: Input) => Promise<void>,
-): Promise<void> {
+async function inLanes(lanes: number, inputs: readonly Input[], send: (input: Input) => Promise<void>): Promise<void> {
   let next = 0;
   const lane = async (): Promise<void> => {
     while (next < inputs.length) await send(inputs[next++]!);

@@ -29,8 +29,7 @@ export const tuned: Settings = {
   enqueue: "sql",
   queue: (use) => {
     const limits = limitsOf({ ...use, permits: use.permits ?? AT_ONCE });
-    const waiting =
-      use.latency || (limits.globalConcurrency ?? limits.partitionConcurrency) !== undefined;
+    const waiting = use.latency || (limits.globalConcurrency ?? limits.partitionConcurrency) !== undefined;
     return { ...limits, minPollingIntervalMs: waiting ? POLL_MS_WAITING : POLL_MS };
   },
 };

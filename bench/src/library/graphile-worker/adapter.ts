@@ -37,8 +37,7 @@ async function produce(settings: Settings, url: string, shape: Shape): Promise<P
     enqueueOne: async (input) => {
       await utils.addJob(TASK, input, optionsOf(settings, shape, input));
     },
-    enqueueWith: (input) =>
-      caller.with(input.n, (tx) => tx.query(ADD_JOB, [TASK, JSON.stringify(input)])),
+    enqueueWith: (input) => caller.with(input.n, (tx) => tx.query(ADD_JOB, [TASK, JSON.stringify(input)])),
     close: async () => {
       await caller.close();
       await utils.release();
@@ -46,12 +45,7 @@ async function produce(settings: Settings, url: string, shape: Shape): Promise<P
   };
 }
 
-async function addAll(
-  utils: WorkerUtils,
-  settings: Settings,
-  shape: Shape,
-  inputs: readonly Input[],
-): Promise<void> {
+async function addAll(utils: WorkerUtils, settings: Settings, shape: Shape, inputs: readonly Input[]): Promise<void> {
   for (let from = 0; from < inputs.length; from += settings.bulkSize) {
     const some = inputs.slice(from, from + settings.bulkSize);
     await utils.addJobs(
@@ -71,11 +65,7 @@ function optionsOf({ spaced }: Settings, { ordered }: Shape, input: Input) {
   return { queueName: input.key!, ...runAt };
 }
 
-async function consume(
-  settings: Settings,
-  url: string,
-  { shape, permits, work }: Consumption,
-): Promise<Consumer> {
+async function consume(settings: Settings, url: string, { shape, permits, work }: Consumption): Promise<Consumer> {
   const preset = { ...settings.preset, ...(shape.ordered === true ? settings.ordered : {}) };
   const concurrency = permits === null ? {} : { concurrentJobs: permits };
   let runner: Runner | undefined;

@@ -3,8 +3,7 @@ import { versionOf } from "../version.js";
 import { adapterOf } from "./adapter.js";
 import { asIs, plain, tuned } from "./settings.js";
 
-const NO_LIMIT =
-  "it has no limit over all processes: a named queue runs one job at a time, no more";
+const NO_LIMIT = "it has no limit over all processes: a named queue runs one job at a time, no more";
 
 const SPACED =
   "Where there is an order, each job has a run_at of its own: jobs of one addJobs share one, and " +

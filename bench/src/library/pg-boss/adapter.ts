@@ -86,11 +86,7 @@ async function insertAll(
   }
 }
 
-async function consume(
-  { worker, crew: crewOf }: Settings,
-  url: string,
-  consumption: Consumption,
-): Promise<Consumer> {
+async function consume({ worker, crew: crewOf }: Settings, url: string, consumption: Consumption): Promise<Consumer> {
   const crew = crewOf(consumption);
   const boss = await started({ connectionString: url, ...worker });
   await warm(boss, crew.workers);

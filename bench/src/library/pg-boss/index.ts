@@ -31,8 +31,7 @@ export const pgBoss: Library = {
     },
     {
       name: "polling",
-      config:
-        "tuned, without LISTEN/NOTIFY: single enqueues that notify commit one after the other",
+      config: "tuned, without LISTEN/NOTIFY: single enqueues that notify commit one after the other",
       cannot,
       adapter: adapterOf(polling),
     },

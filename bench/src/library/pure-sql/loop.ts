@@ -58,12 +58,7 @@ export async function consume(
 type Call = Omit<Parameters<typeof step>[1], "token" | "successes" | "tells" | "spots">;
 
 /** Settles what it claimed before, and claims the next. */
-async function loop(
-  line: Line,
-  call: Call,
-  work: Consumption["work"],
-  stop: AbortSignal,
-): Promise<void> {
+async function loop(line: Line, call: Call, work: Consumption["work"], stop: AbortSignal): Promise<void> {
   let successes: Success[] = [];
   while (!stop.aborted) {
     const more = { token: newToken(), successes, tells: false, spots: [] };

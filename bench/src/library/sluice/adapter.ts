@@ -67,9 +67,7 @@ async function consume(
   const history = keepHistory ? {} : { history: { succeededMs: 0 } };
   const sluice = await Sluice.connect({ url, migrate: false, ...history });
   const pieces: readonly Piece[] =
-    shape.scene === undefined
-      ? [{ contract: contractOf(shape), counted: true }]
-      : playOf(shape.scene).pieces();
+    shape.scene === undefined ? [{ contract: contractOf(shape), counted: true }] : playOf(shape.scene).pieces();
   const worker = sluice.worker({
     ...withPermits(numbers, permits),
     ...overridden,
@@ -79,8 +77,7 @@ async function consume(
   return {
     start: async () => {
       await worker.start();
-      if (readMetricsMs !== undefined)
-        reading = setInterval(() => void worker.metrics(), readMetricsMs);
+      if (readMetricsMs !== undefined) reading = setInterval(() => void worker.metrics(), readMetricsMs);
     },
     claims: () => worker.status().claims,
     stop: async () => {
@@ -97,12 +94,7 @@ function handlerOf(piece: Piece, work: Consumption["work"]): TaskHandler<Input, 
 }
 
 /** A fast worker that loses or doubles tasks is not fast. Without history there is nothing to count. */
-async function verify(
-  { keepHistory }: Settings,
-  url: string,
-  { scene }: Shape,
-  total: number,
-): Promise<void> {
+async function verify({ keepHistory }: Settings, url: string, { scene }: Shape, total: number): Promise<void> {
   if (!keepHistory) return;
   const before = scene?.name === "finished" ? scene.beside : 0;
   const succeeded = (await askNumber(url, SUCCEEDED)) - before;

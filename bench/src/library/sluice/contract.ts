@@ -3,10 +3,7 @@ import type { Input, Shape } from "../../adapter.js";
 
 export type Contract = TaskContract<Input, Input>;
 
-type Options = Pick<
-  TaskOptions<ReturnType<typeof type<Input>>, never>,
-  "limits" | "order" | "concurrency"
->;
+type Options = Pick<TaskOptions<ReturnType<typeof type<Input>>, never>, "limits" | "order" | "concurrency">;
 
 /** The name of the one type that an ordinary workload has. */
 export const TYPE = "plain";

@@ -12,16 +12,14 @@ export const sluice: Library = {
   store: "postgres",
   variants: [
     variant("history on", TUNED_CONFIG, { keepHistory: true, numbers: TUNED }),
-    variant(
-      "history off",
-      `${TUNED_CONFIG}; nothing is kept of a success, as peers do that delete what has ended`,
-      { keepHistory: false, numbers: TUNED },
-    ),
-    variant(
-      "default",
-      "no number is set: 1,000 permits, claims that adapt from 50 to 500, history for a day",
-      { keepHistory: true, numbers: {} },
-    ),
+    variant("history off", `${TUNED_CONFIG}; nothing is kept of a success, as peers do that delete what has ended`, {
+      keepHistory: false,
+      numbers: TUNED,
+    }),
+    variant("default", "no number is set: 1,000 permits, claims that adapt from 50 to 500, history for a day", {
+      keepHistory: true,
+      numbers: {},
+    }),
     ...(["high", "io", "throughput"] as const).map((preset) =>
       variant(`preset ${preset}`, `nothing but the preset ${preset} is set`, {
         keepHistory: true,

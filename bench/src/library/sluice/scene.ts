@@ -93,12 +93,7 @@ function counted(of: Contract): Piece {
   return { contract: of, counted: true };
 }
 
-async function besides(
-  sluice: Sluice,
-  other: Contract,
-  inputs: readonly Input[],
-  beside: number,
-): Promise<void> {
+async function besides(sluice: Sluice, other: Contract, inputs: readonly Input[], beside: number): Promise<void> {
   await sluice.enqueueMany(other, some(beside));
   await sluice.enqueueMany(plain, inputs);
 }
@@ -118,12 +113,9 @@ async function finish(sluice: Sluice, count: number): Promise<void> {
 
 /** 100 types in turns. The first one has the options; the other 99 are what is timed. */
 function typesWith(options: { concurrency?: number }): Play {
-  const contracts = Array.from({ length: TYPES }, (_, i) =>
-    contract(`type-${i}`, i === 0 ? options : {}),
-  );
+  const contracts = Array.from({ length: TYPES }, (_, i) => contract(`type-${i}`, i === 0 ? options : {}));
   return {
-    pieces: () =>
-      contracts.map((one, i) => ({ contract: one, counted: i > 0, work: "nothing" as const })),
+    pieces: () => contracts.map((one, i) => ({ contract: one, counted: i > 0, work: "nothing" as const })),
     async fill(sluice, inputs) {
       for (let at = 0; at < inputs.length; at += RUN_LENGTH) {
         const one = contracts[(at / RUN_LENGTH) % TYPES]!;

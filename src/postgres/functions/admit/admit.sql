@@ -56,26 +56,26 @@ begin
     ), locked as (
       -- The number of a limit is read under the barrier, so no change of it can slip between this read and the commit.
       -- guard: caps follow the limit -> test/postgres/limits.test.ts: "a lowered limit per key admits nothing until below"
-      select id, coalesce(cap,
-        (select coalesce(x.per_key_override, x.per_key_declared) from sluice.limits x where x.id = limit_id), 2147483647) - used as room
+      select id, coalesce(/* guard:window */ cap /* end */,
+        (select /* guard:cap */ coalesce(x.per_key_override, x.per_key_declared) /* end */ from sluice.limits x where x.id = limit_id), 2147483647) - used as room
       from sluice.lane
-      where id = any (array(select lane from touched where lane <> all (coalesce(v_born, '{}')))) order by id for update
+      where id = any (array(select lane from touched where lane <> all (coalesce(v_born, '{}')))) order by id /* guard:lane-lock */ for update /* end */
     ), held as (
       select t.lane, t.freed as returned, l.room + t.freed as room, l.room <= 0 as was_full from touched t join locked l on l.id = t.lane
       union all
       select t.lane, t.freed + 1,
         coalesce(n.cap,
-        (select coalesce(x.per_key_override, x.per_key_declared) from sluice.limits x where x.id = n.limit_id), 2147483647) - n.used + t.freed + 1,
+        (select /* guard:cap */ coalesce(x.per_key_override, x.per_key_declared) /* end */ from sluice.limits x where x.id = n.limit_id), 2147483647) - n.used + t.freed + 1,
         false from touched t join sluice.lane n on n.id = t.lane where t.lane = any (v_born)
     ), vanished as (
       -- Deleted between the two statements. Trying again here would break the ascending order: the next claim looks.
       insert into sluice.dirty (lane, limit_id) select lane, limit_id from touched t
-      where limit_id is not null and not exists (select from held h where h.lane = t.lane)
+      where /* guard:vanished */ limit_id is not null /* end */ and not exists (select from held h where h.lane = t.lane)
     )
     select array_agg(lane), array_agg(returned), array_agg(greatest(0, room)), array_agg(lane) filter (where was_full), bool_and(was_full)
     into v_lanes, v_returned, v_room, v_full, v_all_full from held;
-    continue when v_lanes is null;
-    if v_level = 2 then
+    continue when v_lanes is /* guard:snapshot */ null; /* end */
+    if /* guard:window-level */ v_level = 2 /* end */ then
       -- A window may have been shut by a failure, in this very transaction or in one whose lock we waited for: what
       -- it lets through is read by a later statement than the lock.
       -- guard: failures shut their windows -> test/postgres/workflow/races.test.ts: "after failures of two fail-fast fan-outs at once none of the others starts"
@@ -112,7 +112,7 @@ begin
     ), passed as (
       -- guard: keys of a limit take turns -> test/postgres/turns.test.ts: "a new key waits for at most one round of the others: %s"
       -- guard: a task that gave its slots back has its turn again -> test/postgres/yield.test.ts: "a task that gave its key back is not overtaken for ever at a busy total"
-      select *, coalesce(had, sluice.next_turn((select last_value from sluice.task_id))) as turn from (select * from moved where held + 1 = cardinality(lanes) order by id) m
+      select *, coalesce(/* guard:turn-kept */ had /* end */, /* guard:turns */ sluice.next_turn((select last_value from sluice.task_id)) /* end */) as turn from (select * from moved where held + 1 = cardinality(lanes) order by id) m
     ), to_ready as (
       insert into sluice.ready (id, stream, rank, attempt, turn, lanes, late)
       select id, stream, rank, attempt, turn, lanes, nullif(late, 0) from passed where gate = 0
@@ -141,7 +141,7 @@ begin
       insert into sluice.dirty (lane, limit_id) select id, limit_id from left_over where more and taken < room and not stuck
     ), behind as (
       -- Two limits of one level: the turn of a lane at or below this one is over, the next claim looks.
-      insert into sluice.dirty (lane, limit_id) select lane, limit_id from onward where lane >> 60 <= v_level
+      insert into sluice.dirty (lane, limit_id) select lane, limit_id from onward where /* guard:turn-over */ lane >> 60 <= v_level /* end */
     ), emptied as (
       delete from sluice.lane where ctid = any (array(select tid from left_over where used <= 0 and not more))
     ), updated as (
@@ -152,7 +152,7 @@ begin
     into v_joined, v_limits, v_passed, v_stuck, v_stuck_limits;
     v_streams := v_streams || v_passed;
     -- guard: a locked waiter is postponed -> test/postgres/attacks.test.ts: "attack 1: a waiter locked by a transaction that aborts is not forgotten"
-    if v_stuck is not null then perform sluice.postpone(v_stuck, v_stuck_limits); end if;
+    if /* guard:stuck */ v_stuck is not null /* end */ then perform sluice.postpone(v_stuck, v_stuck_limits); end if;
   end loop;
   return v_streams;
 end $$;

@@ -14,27 +14,27 @@ begin
   -- guard: order lane lock -> test/postgres/attacks.test.ts: "the lock of an order key: two looks at once start one task"
   with locked as (
     select n.id, n.used from sluice.lane n where n.id = any (case when p_joined is null then p_freed
-      else array(select l from unnest(p_freed || p_joined) l except select l from unnest(v_born) l) end) order by n.id for update
+      else array(select l from unnest(p_freed || p_joined) l except select l from unnest(v_born) l) end) order by n.id /* guard:lane-lock */ for update /* end */
   )
   select array_agg(id), array_agg(id) filter (where p_joined is null or used = 0 or id = any (p_freed)), array_agg(id) filter (where used = 0)
   into v_locked, v_free, v_idle from locked;
   if p_joined is not null then
     v_free := v_free || v_born;
     -- Deleted between the two statements: the next claim looks.
-    insert into sluice.dirty (lane, limit_id) select l, 0 from unnest(p_joined) l where l <> all (coalesce(v_locked || v_born, '{}'));
+    insert into sluice.dirty (lane, limit_id) select l, 0 from unnest(p_joined) l where /* guard:vanished */ l <> all (coalesce(v_locked || v_born, '{}')) /* end */;
   end if;
-  if v_free is null then return; end if;
+  if v_free is null then return; end if; /* guard:after-count */ /* end */
 
   -- guard: head or nothing -> test/postgres/attacks.test.ts: "attack 8: a locked head of an order key is not jumped"
   with head as (
     select h.tid from unnest(v_free) l(id) cross join lateral (
-      select ctid as tid from sluice.wait where lane = l.id order by place, id limit 1) h
+      select ctid as tid from sluice.wait where lane = l.id order by place/* guard:place */ , id /* end */ limit /* guard:head */ 1 /* end */) h
   ), moved as (
     delete from sluice.wait where ctid = any (array(
       select ctid from sluice.wait where ctid = any (array(select tid from head)) for update skip locked)) returning *
   ), passed as (
     -- guard: order keys take turns -> test/postgres/turns.test.ts: "a new key waits for at most one round of the others: %s"
-    select id, stream, gate, rank, attempt, lanes, coalesce(turn, sluice.next_turn((select last_value from sluice.task_id))) as turn
+    select id, stream, gate, rank, attempt, lanes, coalesce(turn, /* guard:turns */ sluice.next_turn((select last_value from sluice.task_id)) /* end */) as turn
     from (select * from moved where cardinality(lanes) = 1 order by id) m
   ), to_ready as (
     insert into sluice.ready (id, stream, rank, attempt, turn, lanes) select id, stream, rank, attempt, turn, lanes from passed where gate = 0
@@ -61,5 +61,5 @@ begin
   )
   select array_agg(id) filter (where more) into v_stuck from lane;
   -- guard: a locked head is postponed -> test/postgres/attacks.test.ts: "attack 8: a locked head of an order key is not jumped"
-  if v_stuck is not null then perform sluice.postpone(v_stuck, array_fill(0, array[cardinality(v_stuck)])); end if;
+  if /* guard:stuck */ v_stuck is not null /* end */ then perform sluice.postpone(v_stuck, array_fill(0, array[cardinality(v_stuck)])); end if;
 end $$;

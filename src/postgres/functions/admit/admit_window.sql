@@ -6,11 +6,11 @@ language plpgsql /* settings: index plans */ as $$
 declare v_used int; v_room int; v_taken int; v_more boolean;
 begin
   -- guard: window lock -> test/postgres/workflow/races.test.ts: "two who free slots of one window at once lose none"
-  select n.used into v_used from sluice.lane n where n.id = p_lane for update;
+  select n.used into v_used from sluice.lane n where n.id = p_lane /* guard:lock */ for update /* end */;
   if not found then return; end if;
   -- It may have been shut by a failure, in this very transaction too.
   -- guard: a failure shuts the window -> test/postgres/workflow/races.test.ts: "after the first failure of a fail-fast fan-out none of the others starts"
-  v_room := greatest(0, sluice.lane_cap(p_lane, -2) - v_used + p_freed);
+  v_room := greatest(0, /* guard:shut */ sluice.lane_cap(p_lane, -2) /* end */ - v_used + p_freed);
   with moved as (
     delete from sluice.wait where ctid = any (array(
       select ctid from sluice.wait where lane = p_lane order by place, id limit least(v_room, 1000) for update skip locked))

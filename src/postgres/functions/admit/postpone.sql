@@ -5,13 +5,13 @@
 create or replace function sluice.postpone(p_lanes bigint[], p_limits int[]) returns void
 language plpgsql /* settings: index plans */ as $$
 begin
-  insert into sluice.postponed (blocker, lane, limit_id)
+  insert into /* guard:postponed */ sluice.postponed /* end */ (blocker, lane, limit_id)
   select distinct coalesce(w.blocker, 0), l.lane, l.limit_id from unnest(p_lanes, p_limits) l(lane, limit_id)
   left join lateral (
     select case when k.xmax <> 0 or l.lane >> 60 <> 3 then k.xmax else (
       -- guard: a key waits for the kinds that are stuck there -> test/postgres/notes.test.ts: "a key is looked at again when one of its stuck kinds can run"
       select -s.n from sluice.stuck s where s.stream = k.stream and s.gate = any (array[0, k.gate])
-        and (s.lane = 0 or s.lane = any (k.later)) order by s.n limit 1) end as blocker
+        and (s.lane = 0 or s.lane = any (k.later)) order by s.n limit /* guard:stuck-kinds */ 1 /* end */) end as blocker
     from (
       select distinct x.xmax::text::bigint as xmax, x.stream, x.gate, x.lanes[x.held + 2:] as later from (
         select w.xmax, w.stream, w.gate, w.lanes, w.held from sluice.wait w where w.lane = l.lane

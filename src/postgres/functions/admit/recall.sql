@@ -17,7 +17,7 @@ begin
   select coalesce(array_agg(j.id) filter (where j.ended), '{}'), coalesce(array_agg(j.id) filter (where not j.ended and j.id < 0), '{}')
   into v_ended, v_stuck from judged j;
   -- guard: transactions that ended come before kinds that are stuck -> test/postgres/notes.test.ts: "a waiter of a rolled-back cancel is admitted beside thousands of keys whose tasks are stuck"
-  v_tids := array(select ctid from sluice.postponed where blocker = any (v_ended) limit p_max for update skip locked)
+  v_tids := array(select ctid from sluice.postponed where blocker = any /* guard:ended-first */ (v_ended) /* end */ limit p_max for update skip locked)
     || array(select x.tid from unnest(v_stuck) k(id) cross join lateral (
       select p.ctid as tid from sluice.postponed p where p.blocker = k.id and p.lane >= v_from order by p.lane limit 50
       for update skip locked) x);

@@ -6,7 +6,7 @@ begin
   end if;
   for v_try in 1..20 loop
     begin
-      perform pg_advisory_xact_lock('sluice.limits'::regclass::oid::int, 0);
+      perform /* guard:barrier */ pg_advisory_xact_lock /* end */('sluice.limits'::regclass::oid::int, 0);
       return;
     exception when lock_not_available then
       if v_try = 20 then raise; end if;

@@ -6,8 +6,8 @@
 create or replace function sluice.barrier_shared() returns void language plpgsql as $$
 begin
   -- guard: isolation -> test/postgres/attacks.test.ts: "attack 3: another isolation level is refused"
-  if current_setting('transaction_isolation') <> 'read committed' then
+  if current_setting('transaction_isolation') /* guard:isolation */ <> 'read committed' /* end */ then
     perform sluice.refuse('isolation_level', 'Sluice needs READ COMMITTED: under ' || current_setting('transaction_isolation') || ' a freed slot could miss its next waiter');
   end if;
-  perform pg_advisory_xact_lock_shared('sluice.limits'::regclass::oid::int, 0);
+  perform /* guard:barrier */ pg_advisory_xact_lock_shared /* end */('sluice.limits'::regclass::oid::int, 0);
 end $$;

@@ -9,7 +9,7 @@ begin
   select id into v_id from sluice.gate_set where gates = p_totals order by id desc limit 1;
   -- guard: a new set waits for nobody -> test/postgres/attacks.test.ts: "a new set of totals in an open transaction blocks nobody who needs it"
   if not found then
-    insert into sluice.gate_set (gates) values (p_totals) returning id into v_id;
+    /* guard:set */ insert /* end */ into sluice.gate_set (gates) values (p_totals) returning id into v_id;
     insert into sluice.gate_member (total, gate) select t, v_id from unnest(p_totals) t;
   end if;
   return v_id;

@@ -3,5 +3,5 @@ create or replace function sluice.gates_of(p_gate int) returns int[] language pl
 begin
   if p_gate > 0 then return array[p_gate]; end if;
   if p_gate = 0 then return '{}'; end if;
-  return (select s.gates from sluice.gate_set s where s.id = p_gate);
+  return (select s.gates /* guard:sets */ from /* end */ sluice.gate_set s where s.id = p_gate);
 end $$;

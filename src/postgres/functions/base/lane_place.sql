@@ -1,3 +1,3 @@
 -- Small shared words: lane ids, errors, the barrier, the bell.
 create or replace function sluice.lane_place(p_lane bigint, p_rank smallint) returns smallint language sql immutable parallel safe as
-$$ select case when p_lane >> 60 in (1, 2) then 0::smallint else p_rank end $$;
+$$ select case when p_lane >> 60 in (1, 2) then /* guard:rank */ 0::smallint /* end */ else p_rank end $$;

@@ -10,10 +10,10 @@ begin
   from unnest(p_sources) with ordinality s(stream, gate, stream_gate, rank, turn, id, room, stream_room, i)
   cross join lateral (
     (select r.rank, r.turn from sluice.ready r where s.gate = 0 and r.stream = s.stream and (r.rank, r.turn) >= (s.rank, s.turn)
-      and (r.xmax = 0 or sluice.has_ended(r.xmax::text::bigint)) order by r.rank, r.turn limit least(p_depth, s.room, s.stream_room))
+      and /* guard:in-hand */ (r.xmax = 0 or sluice.has_ended(r.xmax::text::bigint)) /* end */ order by r.rank, r.turn limit least(p_depth, s.room, s.stream_room))
     union all
     (select r.rank, r.turn from sluice.gated r where s.gate <> 0 and r.stream = s.stream and r.gate = s.gate and (r.rank, r.turn) >= (s.rank, s.turn)
-      and (r.xmax = 0 or sluice.has_ended(r.xmax::text::bigint)) order by r.rank, r.turn limit least(p_depth, s.room, s.stream_room))) h
+      and /* guard:in-hand */ (r.xmax = 0 or sluice.has_ended(r.xmax::text::bigint)) /* end */ order by r.rank, r.turn limit least(p_depth, s.room, s.stream_room))) h
   -- Not in the scans: an index scan does not stop at a bound on two columns while the first is equal, and
   -- would walk a stream with fewer than that below the bound to its end.
   where (h.rank, h.turn) <= (p_rank, p_turn);

@@ -6,9 +6,9 @@ create or replace function sluice.gate_room(p_gate int, p_own_gates int[], p_own
 begin
   if p_gate < 0 then return (select coalesce(min(sluice.gate_room(x, p_own_gates, p_own_n, p_head)), 2147483647) from unnest(sluice.gates_of(p_gate)) x); end if;
   return coalesce((
-    select least(2147483647, g.cap::bigint - g.used + coalesce((select sum(c.n) from sluice.credit c where c.gate = p_gate), 0)
+    select least(2147483647, /* guard:cap */ g.cap::bigint - g.used /* end */ + coalesce((select sum(c.n) from sluice.credit c where c.gate = p_gate), 0)
       + coalesce((select sum(o.n) from unnest(p_own_gates, p_own_n) o(gate, n) where o.gate = p_gate), 0)
       -- guard: a kept slot is for one task -> test/postgres/kept.test.ts: "a freed slot is kept for the task that is first at all its totals"
-      - case when g.kept_for is distinct from p_head and g.kept_for is not null then 1 else 0 end)::int
-    from sluice.gate g where g.id = p_gate), 2147483647);
+      /* guard:kept */ - case when g.kept_for is distinct from p_head and g.kept_for is not null then 1 else 0 end /* end */)::int
+    from sluice.gate g where g.id = p_gate), /* guard:no-counter */ 2147483647 /* end */);
 end $$;

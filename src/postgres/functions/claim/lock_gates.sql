@@ -9,12 +9,12 @@ declare v_change int[]; v_locked int[]; v_room int[]; v_full timestamptz[]; v_ke
 begin
   v_change := array(select g from unnest(p_gates, p_wants, p_own) u(g, want, own) where want <> own
     -- guard: a slot kept for a task is found by the step that freed it -> test/postgres/kept.test.ts: "a step gives the slot it has freed to the task it is kept for"
-    or exists (select from sluice.gate k where k.id = g and k.kept_for = any (p_heads)) order by g);
+    or exists (select from sluice.gate k where k.id = g and /* guard:kept */ k.kept_for = any (p_heads) /* end */) order by g);
   if v_change <> '{}' then
     select array_agg(x.id), array_agg(x.room), array_agg(x.full_at), array_agg(x.kept) into v_locked, v_room, v_full, v_kept
     from unnest(v_change) c(gate) cross join lateral (
       select t.id, t.cap - t.used as room, t.full_at, case when t.kept_for <> all (p_heads) then 1 else 0 end as kept
-      from sluice.gate t where t.id = c.gate for update skip locked) x;
+      from sluice.gate t where t.id = c.gate for update /* guard:busy */ skip locked /* end */) x;
     if v_locked is null and p_may_wait then
       select array[x.id], array[x.room], array[x.full_at], array[x.kept] into v_locked, v_room, v_full, v_kept
       from (select id, cap - used as room, full_at, case when kept_for <> all (p_heads) then 1 else 0 end as kept
@@ -27,7 +27,7 @@ begin
     end if;
   end if;
   -- guard: cap check on re-use -> test/postgres/attacks.test.ts: "attack 7: slots re-used inside a step respect a lowered limit"
-  select array_agg(case when l.id is not null then greatest(0, l.room + coalesce(c.n, 0) + u.own - l.kept) else least(u.own, u.want, greatest(0, sluice.gate_room(u.gate, p_gates, p_own))) end order by u.i),
+  select array_agg(case when l.id is not null then /* guard:cap */ greatest(0, l.room + coalesce(c.n, 0) + u.own - l.kept) /* end */ else least(u.own, u.want, greatest(0, sluice.gate_room(u.gate, p_gates, p_own))) end order by u.i),
     array_agg(l.id is not null order by u.i), array_agg(coalesce(c.n, 0) order by u.i),
     -- As in full_until.
     array_agg(case when l.id is null then case when p_meters then sluice.full_until(u.gate) end when l.room > 0 then l.full_at

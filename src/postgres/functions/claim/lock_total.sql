@@ -6,7 +6,7 @@ declare v_first timestamptz; v_last timestamptz;
 begin
   -- guard: the counter of one total is locked -> test/postgres/attacks.test.ts: "attack 7: slots re-used inside a step respect a lowered limit"
   select g.cap - g.used, g.full_at into room, full_until from sluice.gate g
-  where g.id = p_gate and g.kept_for is null for update skip locked;
+  where g.id = p_gate and g.kept_for is null /* guard:lock */ for update skip locked /* end */;
   if not found then return; end if;
   with gone as (delete from sluice.credit c where c.gate = p_gate returning c.n, c.at)
   select coalesce(sum(n), 0), min(at), max(at) into absorbed, v_first, v_last from gone;

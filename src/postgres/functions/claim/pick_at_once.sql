@@ -11,7 +11,7 @@ begin
     -- A limit that was removed has no counter, and limits nothing.
     select n.* from numbered n where n.place <= coalesce(p_rooms[array_position(p_gates, n.total)], 2147483647)
   ), best as materialized (
-    select f.i, f.rank, f.turn from fits f where f.i <= p_own order by f.rank, f.turn limit p_n
+    select f.i, f.rank, f.turn from fits f where f.i <= p_own order by f.rank, f.turn /* guard:order */ limit /* end */ p_n
   ), chosen as (
     select b.i from best b union all select f.i from fits f where f.i > p_own
   ), last as (

@@ -13,7 +13,7 @@ begin
   for c in select * from sluice.candidates(p_sources, p_depth, p_rank, p_turn) x order by x.rank, x.turn loop
     v_fits := true;
     -- guard: a total counts for all kinds -> test/postgres/turns.test.ts: "a slot of a shared total goes to the first, whatever else the task needs: %s"
-    for j in v_ends[c.i] + 1..v_ends[c.i + 1] loop v_fits := v_fits and v_left[v_at[j]] > 0; end loop;
+    for j in v_ends[c.i] + 1..v_ends[c.i + 1] loop /* guard:shared-total */ v_fits := v_fits and v_left[v_at[j]] > 0 /* end */; end loop;
     continue when not v_fits;
     for j in v_ends[c.i] + 1..v_ends[c.i + 1] loop v_left[v_at[j]] := v_left[v_at[j]] - 1; end loop;
     wants[c.i] := wants[c.i] + 1;

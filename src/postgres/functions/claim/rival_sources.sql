@@ -5,7 +5,7 @@ declare
   v_rivals record; v_late timestamptz := sluice.clock() - interval '1 second';
   v_busy int[] := array(select g from unnest(p_gates) g where sluice.full_until(g) > v_late);
 begin
-  if v_busy = '{}' then return null; end if;
+  /* guard:better */ if v_busy = '{}' then return null; end if /* end */;
   select * into v_rivals from sluice.rivals(v_busy, p_streams);
   if v_rivals.streams is null then return null; end if;
   -- No more of each than its workers can take.

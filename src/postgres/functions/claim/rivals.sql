@@ -8,7 +8,7 @@ begin
   select array_agg(x.stream), array_agg(x.capacity) into streams, capacity from (
     select gs.stream, w.capacity from (select distinct g.stream from sluice.gate_stream g where g.gate = any (p_gates) and g.stream <> all (p_streams)) gs
     cross join lateral (
-      select least(coalesce(sum(w.capacity_available), 0), 2147483647)::int as capacity from sluice.worker w
-      where not w.draining and w.pressure <> 'stopped' and w.streams @> array[gs.stream] and w.expires_at > sluice.clock()) w
+      select least(coalesce(sum(/* guard:room */ w.capacity_available /* end */), /* guard:nobody */ 0 /* end */), 2147483647)::int as capacity from sluice.worker w
+      where /* guard:leaving */ not w.draining and /* end */ w.pressure <> 'stopped' and w.streams @> array[gs.stream] /* guard:alive */ and w.expires_at > sluice.clock() /* end */) w
     where w.capacity > 0) x;
 end $$;

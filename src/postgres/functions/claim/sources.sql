@@ -10,11 +10,11 @@ declare
 begin
   -- The life of one limited type: everything that waits stands at the gate of which this step has just freed slots.
   if cardinality(p_streams) = 1 and cardinality(p_own_gates) = 1 then
-    select st.id, p_own_gates[1], 0, h.rank, h.turn, h.id, least(2147483647, g.cap::bigint - g.used + coalesce((select sum(c.n) from sluice.credit c where c.gate = g.id), 0) + p_own_n[1]), 2147483647
+    select st.id, p_own_gates[1], 0, h.rank, h.turn, h.id, least(2147483647, /* guard:cap */ g.cap::bigint - g.used /* end */ + coalesce((select sum(c.n) from sluice.credit c where c.gate = g.id), 0) + p_own_n[1]), 2147483647
     into v_sole from sluice.stream st
     cross join lateral (select r.rank, r.turn, r.id from sluice.gated r where r.stream = st.id and r.gate = p_own_gates[1] order by r.rank, r.turn limit 1) h
     cross join lateral (select k.id, k.cap, k.used from sluice.gate k where k.id = p_own_gates[1] and k.kept_for is null limit 1) g
-    where st.id = p_streams[1] and not st.paused and st.gate = any (array[0, p_own_gates[1]])
+    where st.id = p_streams[1] /* guard:paused */ and not st.paused /* end */ and st.gate = any (array[0, p_own_gates[1]])
       and not exists (select from sluice.ready r where r.stream = p_streams[1])
       and not exists (select from sluice.gated r where r.stream = p_streams[1] and r.gate < p_own_gates[1])
       and not exists (select from sluice.gated r where r.stream = p_streams[1] and r.gate > p_own_gates[1]);
@@ -30,7 +30,7 @@ begin
   if not exists (select from sluice.gated) then
     return (select array_agg(z) from (
       select u.stream, 0 as gate, s.gate as stream_gate, h.rank, h.turn, h.id, 2147483647 as room, v.room as stream_room from unnest(p_streams) u(stream)
-      cross join lateral (select st.gate from sluice.stream st where st.id = u.stream and not st.paused limit 1) s
+      cross join lateral (select st.gate from sluice.stream st where st.id = u.stream /* guard:paused */ and not st.paused /* end */ limit 1) s
       cross join lateral (select r.rank, r.turn, r.id from sluice.ready r where r.stream = u.stream order by r.rank, r.turn limit 1) h
       cross join lateral (select case when s.gate = 0 then 2147483647 else sluice.gate_room(s.gate, p_own_gates, p_own_n, h.id) end as room) v
       where v.room > 0 limit 16) z);
@@ -39,7 +39,7 @@ begin
   return (select array_agg(z) from (
     select u.stream, h.gate, case when h.gate = s.gate or h.gate < 0 and s.gate = any (sluice.gates_of(h.gate)) then 0 else s.gate end as stream_gate, h.rank, h.turn, h.id, h.room, v.room as stream_room
     from unnest(p_streams) u(stream)
-    cross join lateral (select st.gate, st.many from sluice.stream st where st.id = u.stream and not st.paused limit 1) s
+    cross join lateral (select st.gate, st.many from sluice.stream st where st.id = u.stream /* guard:paused */ and not st.paused /* end */ limit 1) s
     cross join lateral (
       (select 0 as gate, r.rank, r.turn, r.id, 2147483647 as room from sluice.ready r where r.stream = u.stream order by r.rank, r.turn limit 1)
       union all
@@ -64,5 +64,5 @@ begin
     ) h
     cross join lateral (select case when s.gate = 0 then 2147483647 else sluice.gate_room(s.gate, p_own_gates, p_own_n, h.id) end as room) v
     where v.room > 0
-    limit 16) z);
+    /* guard:every-gate */ limit /* end */ 16) z);
 end $$;

@@ -37,7 +37,7 @@ begin
   -- statement, which costs more than a statement. So there are several, each for what only some steps need to know.
   select exists (select from sluice.worker w where w.id = p_worker and w.expires_at > sluice.clock()),
     p_n > 0 and exists (select from sluice.dirty),
-    p_n > 0 and exists (select from sluice.lowered),
+    p_n > 0 and /* guard:lowered */ exists (select from sluice.lowered) /* end */,
     exists (select from sluice.workflow_active)
   into v_alive, v_dirty, v_lowered, v_flow;
   if not v_alive then perform sluice.require_lease(p_worker); end if;
@@ -60,6 +60,7 @@ begin
     if f.unplaced then return query select null::bigint, -1, null::smallint, null::json, null::smallint, null::text, null::text, null::bigint; end if;
   end if;
 
+  /* guard:one-pass */ /* end */
   -- guard: one pass -> test/postgres/attacks.test.ts: "attack 4: a step admits in one ascending pass"
   if p_n > 0 and v_dirty then
     select * into v_note from sluice.take_dirty(500);
@@ -94,12 +95,12 @@ begin
     s := v_sources[1];
     if v_own_gates is null then
       v_take := case when s.gate = 0 and s.stream_gate = 0 then p_n end;
-    elsif cardinality(v_own_gates) = 1 and least(s.gate, s.stream_gate) = 0 and v_own_gates[1] = s.gate + s.stream_gate
+    elsif cardinality(v_own_gates) = 1 and /* guard:own-gate */ least(s.gate, s.stream_gate) = 0 and /* end */ v_own_gates[1] = s.gate + s.stream_gate
         and least(p_n, s.room, s.stream_room) = v_own_n[1] and not v_kept and (sluice.rivals(v_own_gates, p_streams)).streams is null then
       v_take := v_own_n[1];
     elsif cardinality(v_own_gates) > 1 and v_own_n[1] = all (v_own_n) and least(p_n, s.room, s.stream_room) = v_own_n[1] and not v_kept
         -- guard: slots are re-used for their own totals only -> test/postgres/turns.test.ts: "slots of several totals are re-used only if all of them were freed"
-        and v_own_gates = array(select x from unnest(sluice.gates_of(s.gate) || s.stream_gate) x where x > 0 order by x)
+        /* guard:own-totals */ and v_own_gates = array(select x from unnest(sluice.gates_of(s.gate) || s.stream_gate) x where x > 0 order by x) /* end */
         and (sluice.rivals(v_own_gates, p_streams)).streams is null then
       v_take := v_own_n[1];
     end if;
@@ -116,7 +117,7 @@ begin
     if v_locked then
       v_own := coalesce(v_own_n[1], 0);
       -- guard: one total gives what it has -> test/postgres/limits.test.ts: "under a load of settles it is moved 10 -> 2 -> 10 -> 0 -> 5 and never exceeded"
-      v_take := greatest(0, least(p_n, g.room + v_own));
+      v_take := /* guard:total */ greatest(0, least(p_n, /* guard:lowered-total */ g.room /* end */ + v_own)) /* end */;
     end if;
   end if;
 
@@ -141,7 +142,7 @@ begin
       with taken as (
         delete from sluice.ready x where x.ctid = any (array(
           select y.ctid from sluice.ready y where y.stream = s.stream and (y.rank, y.turn) >= (s.rank, s.turn)
-            and (not v_lowered or sluice.over_lane(y.lanes) is null) order by y.rank, y.turn limit v_take for update skip locked))
+            and (not v_lowered or sluice.over_lane(y.lanes) is null) order by y.rank, y.turn limit v_take for update /* guard:locked */ skip locked /* end */))
         returning x.id, x.stream, x.attempt, x.lanes, x.late
       ), running as (
         insert into sluice.run (id, claim, worker, attempt, started_at, gate, stream_gate, lanes)
@@ -156,7 +157,7 @@ begin
       with taken as (
         delete from sluice.gated x where x.ctid = any (array(
           select y.ctid from sluice.gated y where y.stream = s.stream and y.gate = s.gate and (y.rank, y.turn) >= (s.rank, s.turn)
-            and (not v_lowered or sluice.over_lane(y.lanes) is null) order by y.rank, y.turn limit v_take for update skip locked))
+            and (not v_lowered or sluice.over_lane(y.lanes) is null) order by y.rank, y.turn limit v_take for update /* guard:locked */ skip locked /* end */))
         returning x.id, x.stream, x.attempt, x.lanes, x.late
       ), running as (
         insert into sluice.run (id, claim, worker, attempt, started_at, gate, stream_gate, lanes)
@@ -174,7 +175,7 @@ begin
         where t.id = v_total;
       end if;
       -- guard: slots of one total that a step gives back are noted -> test/postgres/kinds.test.ts: "slots of one total that a step gives back start tasks of types with many groups"
-      if v_claimed < v_own and v_many then perform sluice.note_returned(array[v_total]); end if;
+      if /* guard:total-returned */ v_claimed < v_own and v_many /* end */ then perform sluice.note_returned(array[v_total]); end if;
     elsif v_claimed < v_own_n[1] then
       perform sluice.give_back(v_own_gates, array_fill(v_own_n[1] - v_claimed, array[cardinality(v_own_gates)]));
     end if;
@@ -224,14 +225,14 @@ begin
       delete from sluice.ready x where x.ctid = any (array(
         select y.tid from source w cross join lateral (
           select z.ctid as tid from sluice.ready z where z.stream = w.stream and (z.rank, z.turn) >= (w.rank, w.turn)
-            and (not v_lowered or sluice.over_lane(z.lanes) is null) order by z.rank, z.turn limit w.k for update skip locked) y
+            and (not v_lowered or sluice.over_lane(z.lanes) is null) order by z.rank, z.turn limit w.k for update /* guard:locked */ skip locked /* end */) y
         where w.gate = 0))
       returning x.id, x.stream, x.attempt, 0 as gate, x.lanes, x.late
     ), from_gated as (
       delete from sluice.gated x where x.ctid = any (array(
         select y.tid from source w cross join lateral (
           select z.ctid as tid from sluice.gated z where z.stream = w.stream and z.gate = w.gate and (z.rank, z.turn) >= (w.rank, w.turn)
-            and (not v_lowered or sluice.over_lane(z.lanes) is null) order by z.rank, z.turn limit w.k for update skip locked) y
+            and (not v_lowered or sluice.over_lane(z.lanes) is null) order by z.rank, z.turn limit w.k for update /* guard:locked */ skip locked /* end */) y
         where w.gate <> 0))
       returning x.id, x.stream, x.attempt, x.gate, x.lanes, x.late
     ), taken as materialized (
@@ -258,7 +259,7 @@ begin
       -- guard: slots a step gives back are noted -> test/postgres/kinds.test.ts: "slots that a step gives back beside its claim start the next tasks of full groups"
       insert into sluice.returned (stream, total) select gs.stream, gs.gate from change c
       join sluice.gate_stream gs on gs.gate = c.gate join sluice.stream st on st.id = gs.stream and st.many
-      where v_many and c.n + c.absorbed < 0
+      where /* guard:returned */ v_many /* end */ and c.n + c.absorbed < 0
     )
     select c.id, c.stream, (c.attempt + 1)::smallint, t.input, sluice.slots_held(c.lanes, c.gate, c.stream_gate), t.trace,
         case when c.passed is not null or p_meters and c.lanes is not null and c.lanes[cardinality(c.lanes)] >> 60 = 3 then sluice.passed(c.attempt, coalesce(t.due_at, t.created_at), v_look, c.passed, c.lanes, c.late, t.lane_limits)

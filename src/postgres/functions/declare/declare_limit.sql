@@ -9,7 +9,7 @@ declare v sluice.limits;
 begin
   select * into v from sluice.limits where name = p_name;
   -- guard: a declared limit counts as used -> test/postgres/forget.test.ts: "a group that is declared again is not forgotten"
-  if v.unused_since is not null then
+  if /* guard:used */ v.unused_since is not null /* end */ then
     -- Waits for a forget_limits that has it in hand, and then finds it gone.
     update sluice.limits set unused_since = null where id = v.id returning * into v;
   end if;

@@ -6,7 +6,7 @@ begin
     -- From this many totals on, walking them costs a claim more than the notes of functions/kinds.
     -- guard: many groups are noticed -> test/postgres/kinds.test.ts: "a task of a free group is claimed at once beside thousands of full groups"
     update sluice.stream set many = true where id = p_stream and not many
-      and (select count(*) from (select from sluice.gate_stream where stream = p_stream limit 64) x) = 64;
+      and (select count(*) from (select from sluice.gate_stream where stream = p_stream limit 64) x) = /* guard:many */ 64 /* end */;
   end if;
   update sluice.stream set laned = true where id = p_stream and not laned
     and exists (select from sluice.limits where id = any (p_limit_ids) and per_key_declared is not null);

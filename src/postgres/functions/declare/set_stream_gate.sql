@@ -14,7 +14,7 @@ begin
   with running as (
     select r.ctid from sluice.run r join sluice.task t on t.id = r.id join sluice.stream s on s.id = t.stream
     -- Not skip locked: a completion in a user's transaction may roll back, and its task runs on.
-    where s.type = p_type and r.stream_gate <> p_gate and p_gate <> all (sluice.gates_of(r.gate)) for update of r
+    where s.type = p_type and r.stream_gate <> p_gate and p_gate <> all (sluice.gates_of(r.gate)) for update of /* guard:settling */ r /* end */
   ), gone as (
     delete from sluice.run where ctid = any (array(select ctid from running)) returning *
   ), counted as (
@@ -22,5 +22,5 @@ begin
     select id, claim, worker, attempt, started_at, gate, p_gate, lanes from gone returning 1
   )
   select count(*) into v_running from counted;
-  update sluice.gate set used = used + v_running where id = p_gate;
+  update sluice.gate set used = used /* guard:running */ + /* guard:count */ v_running /* end */ /* end */ where id = p_gate;
 end $$;

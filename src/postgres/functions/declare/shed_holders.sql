@@ -22,10 +22,10 @@ begin
     group by source, tid, id, attempt limit p_max
   ), from_ready as (
     delete from sluice.ready where ctid = any (array(select ctid from sluice.ready
-      where ctid = any (array(select tid from chosen where source = 'r')) for update skip locked)) returning id
+      where ctid = any (array(select tid from chosen where source = 'r')) for update /* guard:locked */ skip locked /* end */)) returning id
   ), from_gated as (
     delete from sluice.gated where ctid = any (array(select ctid from sluice.gated
-      where ctid = any (array(select tid from chosen where source = 'g')) for update skip locked)) returning id
+      where ctid = any (array(select tid from chosen where source = 'g')) for update /* guard:locked */ skip locked /* end */)) returning id
   ), back as materialized (
     select t.*, c.attempt, (select min(array_position(t.lanes, l)) from unnest(c.over) l) as at
     from chosen c cross join lateral (select * from sluice.task where id = c.id limit 1) t

@@ -16,5 +16,5 @@ begin
     / current_setting('block_size')::int / v_blocks + 1;
   -- guard: holders are found by any of their lanes -> test/postgres/limits.test.ts: "a task of two limits per key goes back to the one that was lowered, whichever it passed first"
   from_tid := format('(%s,0)', (p_turn % v_pieces) * v_blocks)::tid;
-  to_tid := case when v_hidden then format('(%s,0)', (p_turn % v_pieces + 1) * v_blocks)::tid else from_tid end;
+  to_tid := case when /* guard:any-lane */ v_hidden /* end */ then format('(%s,0)', (p_turn % v_pieces + 1) * v_blocks)::tid else from_tid end;
 end $$;

@@ -7,7 +7,7 @@ begin
   -- New keys are the rule, and nothing is read for them: two SERIALIZABLE transactions with keys of their own would
   -- otherwise have read what the other wrote, and one of them would fail.
   -- guard: new keys are not read -> test/postgres/attacks.test.ts: "serializable transactions with new idempotency keys do not conflict"
-  if sluice.take_keys(v_type, p_ids, p_keys, p_inputs, v_until) = cardinality(array_remove(p_keys, '')) then
+  if sluice.take_keys(v_type, p_ids, p_keys, p_inputs, v_until) /* guard:new-keys */ = cardinality(array_remove(p_keys, '')) /* end */ then
     ids := p_ids;
     fresh := array_fill(true, array[cardinality(p_ids)]);
     return;

@@ -23,9 +23,9 @@ declare
   v_traces text[] := string_to_array(p_trace, E'\x1e', '');
 begin
   -- guard: the door -> test/postgres/attacks.test.ts: "attack 6: bad lanes are refused at the door"
-  if p_priority is null or p_priority not between -32000 and 32000 then perform sluice.refuse('invalid_option', 'priority must be an integer from -32000 to 32000'); end if;
+  if /* guard:priority */ p_priority /* end */ is null or p_priority not between -32000 and 32000 then perform sluice.refuse('invalid_option', 'priority must be an integer from -32000 to 32000'); end if;
   v_rank := -p_priority;
-  if p_attempts is null or p_attempts not between 1 and 32000 then perform sluice.refuse('invalid_option', 'attempts must be an integer from 1 to 32000'); end if;
+  if /* guard:attempts */ p_attempts is null or /* end */ p_attempts not between 1 and 32000 then perform sluice.refuse('invalid_option', 'attempts must be an integer from 1 to 32000'); end if;
   if cardinality(v_traces) = 1 then v_traces := array_fill(v_traces[1], array[v_count]); end if;
   select array(select nextval('sluice.task_id') from generate_series(1, v_count)) into ids from sluice.stream where id = p_stream;
   if not found then perform sluice.refuse('unknown_queue', 'no such queue and type'); end if;
@@ -40,6 +40,6 @@ begin
     perform sluice.insert_placed(p_stream, v_rank, p_attempts::smallint, ids, v_inputs, p_limits, p_keys, p_orders, p_order_blocks, v_later, v_fresh, v_traces);
   end if;
   -- guard: what is due later is looked at in time -> test/postgres/keeper.test.ts: "of tasks scheduled for soon the first tells the leader, those that are due after its next look do not"
-  if v_later is not null then perform sluice.look_by(v_later);
+  if v_later is not null then /* guard:look */ perform sluice.look_by(v_later) /* end */;
   elsif exists (select from sluice.worker where asleep) then perform sluice.ring(array[p_stream], v_count); end if;
 end $$;

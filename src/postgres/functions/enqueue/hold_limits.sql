@@ -8,5 +8,5 @@ begin
   -- guard: a group in use is not forgotten -> test/postgres/forget.test.ts: "a group is not forgotten while an open transaction has enqueued a task of it"
   perform pg_advisory_xact_lock_shared('sluice.limits'::regclass::oid::int, x.bucket) from (
     select distinct sluice.limit_bucket(l.id) as bucket from sluice.limits l
-    where l.id = any (p_limits) and l.transient order by 1) x;
+    where l.id = any (p_limits) and /* guard:transient */ l.transient /* end */ order by 1) x;
 end $$;

@@ -17,15 +17,15 @@ begin
       -- By limit, each lane once: a lane twice in one task would wait for itself for ever.
       select array_agg(lane order by limit_id, lane) as lanes, array_agg(limit_id order by limit_id, lane) as limits,
         array_agg(key order by limit_id, lane) as names,
-        count(*) <> count(distinct lane) or bool_or(key is null or key = '') or count(*) <> cardinality(string_to_array(u.keys, E'\x1f')) as bad
-      from (select limit_id, key, sluice.lane_id(3, limit_id || E'\x1f' || key, p_secret) as lane
+        /* guard:distinct */ count(*) <> count(distinct lane) or /* end */ /* guard:keyless */ bool_or(key is null or key = '') or /* end */ count(*) <> cardinality(string_to_array(u.keys, E'\x1f')) as bad
+      from (select limit_id, key, sluice.lane_id(3, /* guard:limit-name */ limit_id || E'\x1f' || /* end */ key, p_secret) as lane
         from unnest(p_keyed, string_to_array(u.keys, E'\x1f')) x(limit_id, key)) y
     ) k on p_keyed is not null
     where u.fresh is not false
   ), parked as (
     -- Not with an order key: it must stand in that line, or a later one of its key would overtake it.
     insert into sluice.park (id, stream, gate, rank, attempt, held) select id, p_stream, p_gate, p_rank, 0, 0 from item
-    where p_later is null and p_unserved and lanes[1] >> 60 > 1
+    where p_later is null and p_unserved and lanes[/* guard:order-waits */ 1 /* end */] >> 60 > 1
   ), tasks as (
     insert into sluice.task (id, stream, rank, attempts_max, gate, lanes, lane_limits, lane_keys, input, trace, due_at)
     select id, p_stream, p_rank, p_attempts, p_gate, lanes, lane_limits, lane_keys,
@@ -41,9 +41,9 @@ begin
   ), waits as (
     insert into sluice.wait (id, lane, place, rank, attempt, held, stream, gate, lanes, lane_limits)
     select id, lanes[1], sluice.lane_place(lanes[1], p_rank), p_rank, 0, 0, p_stream, p_gate, lanes, lane_limits from item
-    where p_later is null and lanes is not null and not (p_unserved and lanes[1] >> 60 > 1)
+    where p_later is null and lanes is not null and not (p_unserved and lanes[/* guard:order-waits */ 1 /* end */] >> 60 > 1)
   )
   insert into sluice.dirty (lane, limit_id)
   select lanes[1], max(lane_limits[1]) from item
-  where p_later is null and lanes is not null and not (p_unserved and lanes[1] >> 60 > 1) group by 1;
+  where /* guard:note */ p_later is null and lanes is not null and not (p_unserved and lanes[/* guard:order-waits */ 1 /* end */] >> 60 > 1) /* end */ group by 1;
 end $$;

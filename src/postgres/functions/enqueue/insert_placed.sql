@@ -16,9 +16,9 @@ begin
     array_agg(l.id order by u.n) filter (where l.per_key_declared is not null)
   into v_known, v_totals, v_keyed
   from unnest(p_limits) with ordinality u(id, n) left join sluice.limits l on l.id = u.id;
-  if not v_known then perform sluice.refuse('unknown_limit', 'no such limit'); end if;
+  if /* guard:limits */ not /* end */ v_known then perform sluice.refuse('unknown_limit', 'no such limit'); end if;
   v_gate := sluice.gate_of(v_totals);
-  if v_orders is not null and cardinality(v_orders) <> v_count or v_keys is not null and cardinality(v_keys) <> v_count then
+  if /* guard:orders */ v_orders /* end */ is not null and cardinality(v_orders) <> v_count or v_keys is not null and cardinality(v_keys) <> v_count then
     perform sluice.refuse('key_missing', 'every task needs its keys'); end if;
   if v_keyed is not null and v_keys is null then perform sluice.refuse('key_missing', 'a limit per key needs a key'); end if;
   -- Ignored, it would let the task past a limit that its sender believes in.

@@ -56,7 +56,7 @@ begin
     v_through := v_through and cardinality(v_reasons) = 0;
     v_turn := coalesce((select r.turn from sluice.ready r where t.lanes is not null and r.lanes is not null and r.id = p_id),
       (select g.turn from sluice.gated g where t.lanes is not null and g.lanes is not null and g.id = p_id), sluice.own_turn(p_id));
-    for x in select distinct g.id from unnest(sluice.gates_of(t.gate) || s.gate) g(id) where g.id > 0 order by g.id loop
+    for x in select distinct g.id from unnest(sluice.gates_of(t.gate) /* guard:gate */ || s.gate /* end */) g(id) where g.id > 0 order by g.id loop
       v_one := sluice.explain_gate(t, x.id, case when v_through then v_turn end);
       if v_one is not null then v_reasons := v_reasons || v_one; end if;
     end loop;

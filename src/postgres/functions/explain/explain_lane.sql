@@ -8,7 +8,7 @@ begin
   select l.used, l.cap into v_used, v_cap from sluice.lane l where l.id = v_lane;
   v_cap := coalesce(v_cap, sluice.lane_cap(v_lane, v_limit));
   -- Without what was given back by a note that nobody has looked at yet.
-  v_used := greatest(0, coalesce(v_used, 0) - coalesce((select sum(d.freed) from sluice.dirty d where d.lane = v_lane and d.freed > 0), 0));
+  v_used := greatest(0, coalesce(v_used, 0) - coalesce((select sum(d.freed) from sluice.dirty d where d.lane = v_lane and /* guard:freed */ d.freed > 0 /* end */), 0));
   if v_level = 2 then
     select k.run, r.paused, k.failing or r.stopping as stopping, k.window_size, coalesce(s.name, r.name) as name, k.state into n
     from sluice.workflow_node k join sluice.workflow_run r on r.id = k.run left join sluice.workflow_step s on s.graph = r.graph and s.node = k.node where k.lane = v_lane;
@@ -21,7 +21,7 @@ begin
   if p_here then
     v_before := (select count(*) from (select from sluice.wait w where w.lane = v_lane and (w.place, w.id) < (sluice.lane_place(v_lane, p_task.rank), p_task.id) limit 10000) x);
     -- Whoever claims next hands the free slots on, to the first in line.
-    if v_before < v_cap - v_used then return v_shut; end if;
+    if /* guard:before */ v_before < v_cap - v_used /* end */ then return v_shut; end if;
   end if;
   v_holders := coalesce((select json_agg(sluice.explain_holder(h.id, h.state, h.since, h.worker, p_deep and h.n = 1) order by h.n) from (
     select h.*, row_number() over (order by h.since, h.id) as n from sluice.lane_holders(v_lane, least(v_used + 1, 11)) h where h.id <> p_task.id) h), '[]');

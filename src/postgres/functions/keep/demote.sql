@@ -29,7 +29,7 @@ begin
   ), from_gated as (
     delete from sluice.gated where ctid = any (array(select tid from chosen where source = 'g')) returning id, stream, gate, rank, attempt, lanes, turn
   ), gone as materialized (
-    select *, case when lanes[1] >> 60 = 1 then 1 else 0 end as held from (select * from from_ready union all select * from from_gated) x
+    select *, /* guard:head */ case when lanes[1] >> 60 = 1 then 1 else 0 end /* end */ as held from (select * from from_ready union all select * from from_gated) x
   ), parked as (
     insert into sluice.park (id, stream, gate, rank, attempt, held, turn) select id, stream, gate, rank, attempt, held, turn from gone
   ), notes as (

@@ -8,9 +8,9 @@ declare v_now timestamptz := sluice.clock(); v_streams int[]; v_stopped bigint[]
 begin
   with gone as (
     delete from sluice.scheduled where ctid = any (array(
-      select ctid from sluice.scheduled where run_at <= v_now order by run_at, id limit p_max for update skip locked)) returning *
+      select ctid from sluice.scheduled where run_at <= v_now order by run_at, id limit p_max for update /* guard:locked */ skip locked /* end */)) returning *
   ), fate as materialized (
-    select g.id, g.attempt, g.held, t.stream, t.rank, t.gate, t.lanes, t.lane_limits, exists (select from sluice.stop z where z.id = g.id) as stopped
+    select g.id, g.attempt, g.held, t.stream, t.rank, t.gate, t.lanes, t.lane_limits, /* guard:stop */ exists (select from sluice.stop z where z.id = g.id) /* end */ as stopped
     from gone g cross join lateral (select * from sluice.task where id = g.id limit 1) t
   ), history as (
     insert into sluice.done (id, state, attempt, finished_at, outcome)

@@ -27,7 +27,7 @@ begin
     select b.bucket from (select distinct sluice.limit_bucket(x) as bucket from unnest(v_old) x) b
     where pg_try_advisory_xact_lock('sluice.limits'::regclass::oid::int, b.bucket)));
   -- guard: a group is looked at again under its lock -> test/postgres/forget.test.ts: "a group whose task is committed while the keeper looks is not forgotten"
-  v_old := sluice.unused_limits(v_old);
+  /* guard:again */ v_old := sluice.unused_limits(v_old); /* end */
   v_old := array(select l.id from sluice.limits l where l.id = any (v_old) and l.unused_since is not null
     order by l.id for update skip locked);
   v_old := array(select g.id from sluice.gate g where g.id = any (v_old) order by g.id for update skip locked);

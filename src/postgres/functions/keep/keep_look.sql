@@ -46,7 +46,7 @@ begin
       * interval '1 millisecond';
     v_next := least(v_next, v_due, v_tick, v_timer);
     -- guard: a promised look is not put off -> test/postgres/keeper.test.ts: "a look that comes early does not put off the look that was promised"
-    if k.leader = p_keeper and k.next_at > v_now + interval '5 milliseconds' then v_next := least(v_next, k.next_at); end if;
+    if k.leader = p_keeper and k.next_at > v_now + interval '5 milliseconds' then v_next := /* guard:promise */ least(v_next, k.next_at) /* end */; end if;
     -- Of several who find no leader the first becomes it: the others wait for the row and find it taken.
     update sluice.keeper x set leader = p_keeper, next_at = v_next, until = v_next + interval '1 second'
     where x.leader = p_keeper or x.until <= v_now or x.until > v_now + interval '10 seconds';

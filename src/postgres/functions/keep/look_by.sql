@@ -7,7 +7,7 @@ declare v_now timestamptz := sluice.clock();
 begin
   -- In two parts, or the name of the schema would be quoted within it.
   -- guard: a look can be left out too -> test/postgres/notes.test.ts: "with sluice.ring = off an enqueue notifies nobody, delayed or not"
-  if current_setting('sluice' || '.ring', true) = 'off' then return; end if;
+  if current_setting('sluice' || '.ring', true) = /* guard:sure */ 'off' /* end */ then return; end if;
   if p_at > v_now + interval '3 seconds' then return; end if;
   perform pg_notify('sluice', 'keep:' || k.leader) from sluice.keeper k
   where k.until > v_now and not (k.next_at > v_now + interval '20 milliseconds' and k.next_at <= p_at);

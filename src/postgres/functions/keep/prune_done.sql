@@ -20,7 +20,7 @@ begin
         and d.finished_at < v_now - case d.state when 's' then p_succeeded_ms when 'f' then p_failed_ms else p_cancelled_ms end * interval '1 millisecond'
         and not exists (select from sluice.block b where b.id = d.id)
         -- guard: members are pruned with their run -> test/postgres/workflow/keep.test.ts: "what belongs to a run is pruned with it and not before"
-        and not exists (select from sluice.workflow_task w where w.id = d.id) for update of d skip locked)) returning id
+        /* guard:members */ and not exists (select from sluice.workflow_task w where w.id = d.id) /* end */ for update of d skip locked)) returning id
   ), tasks as (
     delete from sluice.task where id = any (array(select id from gone))
   )

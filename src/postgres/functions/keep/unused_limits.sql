@@ -7,7 +7,7 @@ begin
     select l.id from sluice.limits l where l.id = any (p_ids) and l.transient
       and l.per_key_declared is null and l.total_override is null
       -- guard: a group with tasks is not forgotten -> test/postgres/forget.test.ts: "a group is forgotten only when no task refers to it, live or in history"
-      and not exists (select from sluice.task t where t.gate = l.id and t.gate <> 0)
+      and not exists (select from sluice.task t where /* guard:tasks */ t.gate = l.id and t.gate <> 0 /* end */)
       -- Of a total in very many sets, not all are looked at: it waits until some of them have gone with other groups.
       and case
         when (select count(*) from (select from sluice.gate_member m where m.total = l.id limit 1001) m) > 1000

@@ -6,7 +6,7 @@ declare v_start int := sluice.turn_of(p_token);
 begin
   -- guard: kinds without a row get one -> test/postgres/kinds.test.ts: "tasks that waited before their stream had many groups are claimed"
   insert into sluice.waiting_kind (stream, gate)
-  select s.id, k.gate from (select id from sluice.stream where many order by random() limit 16) s
+  select s.id, k.gate from (select id from sluice.stream where /* guard:many */ many /* end */ order by random() limit 16) s
   cross join (values (v_start, 2147483647), (-2147483648, v_start - 1)) part(low, high)
   cross join lateral (
     with recursive kind as (
@@ -23,12 +23,12 @@ begin
       and w.blocker = any (sluice.gates_of(k.gate)));
   -- guard: a blocker with room is lifted -> test/postgres/kinds.test.ts: "a slot whose return was noted for another stream alone is found"
   update sluice.waiting_kind k set blocker = 0, fresh = false where k.ctid = any (array(
-    select b.tid from (select id from sluice.stream where many order by random() limit 16) s
+    select b.tid from (select id from sluice.stream where /* guard:many */ many /* end */ order by random() limit 16) s
     cross join (values (v_start, 2147483647), (1, v_start - 1)) part(low, high)
     cross join lateral (select w.ctid as tid, w.blocker from sluice.waiting_kind w
       where w.stream = s.id and w.blocker >= greatest(1, part.low) and w.blocker <= part.high
       order by w.blocker limit 128 for update skip locked) b
-    where sluice.free_slots(b.blocker, null, null) > 0));
+    where /* guard:room */ sluice.free_slots(b.blocker, null, null) > 0 /* end */));
   delete from sluice.returned where ctid = any (array(
     select r.tid from (
       select x.ctid as tid, x.stream, row_number() over (partition by x.stream, x.total) as n

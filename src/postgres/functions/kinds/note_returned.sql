@@ -5,5 +5,5 @@ begin
   -- guard: slots that come back are noted -> test/postgres/kinds.test.ts: "a slot that comes back to one of thousands of full groups starts its next task: %s"
   insert into sluice.returned (stream, total)
   select gs.stream, gs.gate from sluice.gate_stream gs join sluice.stream s on s.id = gs.stream and s.many
-  where gs.gate = any (p_totals);
+  where /* guard:noted */ gs.gate = any (p_totals) /* end */;
 end $$;

@@ -23,7 +23,7 @@ begin
   if exists (select from sluice.stream where many) then
     -- guard: kinds that wait are noted -> test/postgres/kinds.test.ts: "a task of a free group is claimed at once beside thousands of full groups"
     insert into sluice.waiting_kind (stream, gate)
-    select distinct a.stream, a.gate from added a join sluice.stream s on s.id = a.stream and s.many;
+    select distinct a.stream, a.gate from added a join sluice.stream s on s.id = a.stream and /* guard:many */ s.many /* end */;
   end if;
   return null;
 end $$;

@@ -7,7 +7,7 @@ begin
   if exists (select from sluice.waiting_kind k where k.stream = p_stream and k.fresh) then
     -- guard: a fresh blocker is checked once more -> test/postgres/kinds.test.ts: "a slot that comes back while a claim finds its total full is not missed"
     update sluice.waiting_kind k set fresh = false,
-      blocker = case when sluice.free_slots(k.blocker, p_own_gates, p_own_n) > 0 then 0 else k.blocker end
+      blocker = case when sluice.free_slots(k.blocker, p_own_gates, p_own_n) > 0 /* guard:fresh */ then /* end */ 0 else k.blocker end
     where k.ctid = any (array(select f.ctid from sluice.waiting_kind f where f.stream = p_stream and f.fresh
       limit 256 for update skip locked));
   end if;
@@ -28,7 +28,7 @@ begin
     -- guard: a note stays while its total blocks anything -> test/postgres/kinds.test.ts: "a note of a slot is not used up while what it wakes is in another claim's hand"
     delete from sluice.returned where ctid = any (array(
       select n.tid from note n join total t on t.id = n.total where t.room <= 0
-        or not exists (select from sluice.waiting_kind b where b.stream = p_stream and b.blocker = t.id)))
+        or /* guard:stays */ not /* end */ exists (select from sluice.waiting_kind b where b.stream = p_stream and b.blocker = t.id)))
     returning 1
   )
   select (select count(*) from note) > (select count(*) from gone) into v_left;

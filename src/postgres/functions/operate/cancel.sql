@@ -14,29 +14,29 @@ begin
       cross join lateral (select k.id, k.stream, k.rank, k.gate, k.lanes from sluice.task k where k.id = u.id limit 1) t
     ), s as (
       delete from sluice.scheduled where ctid = any (array(select x.tid from target t cross join lateral (
-        select y.ctid as tid from sluice.scheduled y where y.id = t.id for update skip locked) x)) returning scheduled.id, attempt, held::int
+        select y.ctid as tid from sluice.scheduled y where y.id = t.id for update /* guard:locked */ skip locked /* end */) x)) returning scheduled.id, attempt, held::int
     ), w as (
       delete from sluice.wait where ctid = any (array(select x.tid from target t cross join lateral unnest(t.lanes) l cross join lateral (
-        select y.ctid as tid from sluice.wait y where y.lane = l and y.place = sluice.lane_place(l, t.rank) and y.id = t.id for update skip locked) x))
+        select y.ctid as tid from sluice.wait y where y.lane = l and y.place = sluice.lane_place(l, t.rank) and y.id = t.id for update /* guard:locked */ skip locked /* end */) x))
       returning wait.id, attempt, held::int, wait.lane, lane_limits[held + 1] as limit_id
     ), r as (
       delete from sluice.ready where ctid = any (array(select y.ctid from sluice.ready y where y.ctid = any (array(
-        select sluice.ready_at(t.id, t.stream, t.rank, t.lanes) from target t where t.gate = 0)) for update skip locked))
+        select sluice.ready_at(t.id, t.stream, t.rank, t.lanes) from target t where t.gate = 0)) for update /* guard:locked */ skip locked /* end */))
       returning ready.id, attempt, coalesce(cardinality(lanes), 0) as held
     ), g as (
       delete from sluice.gated where ctid = any (array(select y.ctid from sluice.gated y where y.ctid = any (array(
-        select sluice.gated_at(t.id, t.stream, t.gate, t.rank, t.lanes) from target t where t.gate <> 0)) for update skip locked))
+        select sluice.gated_at(t.id, t.stream, t.gate, t.rank, t.lanes) from target t where t.gate <> 0)) for update /* guard:locked */ skip locked /* end */))
       returning gated.id, attempt, coalesce(cardinality(lanes), 0) as held
     ), p as (
       delete from sluice.suspect where ctid = any (array(select x.tid from target t cross join lateral (
-        select y.ctid as tid from sluice.suspect y where y.id = t.id for update skip locked) x))
+        select y.ctid as tid from sluice.suspect y where y.id = t.id for update /* guard:locked */ skip locked /* end */) x))
       returning suspect.id, attempt, coalesce(cardinality(lanes), 0) as held
     ), k as (
       delete from sluice.park where ctid = any (array(select x.tid from target t cross join lateral (
-        select y.ctid as tid from sluice.park y where y.id = t.id for update skip locked) x)) returning park.id, attempt, held::int
+        select y.ctid as tid from sluice.park y where y.id = t.id for update /* guard:locked */ skip locked /* end */) x)) returning park.id, attempt, held::int
     ), c as (
       delete from sluice.parent where ctid = any (array(select x.tid from target t cross join lateral (
-        select y.ctid as tid from sluice.parent y where y.id = t.id for update skip locked) x)) returning parent.id, attempt, held::int
+        select y.ctid as tid from sluice.parent y where y.id = t.id for update /* guard:locked */ skip locked /* end */) x)) returning parent.id, attempt, held::int
     ), gone as materialized (
       select * from k union all select * from c union all select * from s union all select id, attempt, held from w union all select * from r union all select * from g union all select * from p
     ), history as (
@@ -44,12 +44,12 @@ begin
       select id, 'c', attempt, v_now, json_build_object('reason', p_reason) from gone
     ), frees as (
       insert into sluice.dirty (lane, limit_id, freed) select l, 0, count(*) from gone join target t on t.id = gone.id
-      cross join lateral unnest(t.lanes[1:gone.held]) l group by l
+      cross join lateral unnest(t.lanes[1:/* guard:held */ gone.held /* end */]) l group by l
     ), stood as (
       -- A slot that came free while we had the waiter locked was handed to nobody: look again once we have committed.
       -- Not at windows: items are cancelled by the thousand, and the end of their node leaves a note.
       -- guard: a committed cancel leaves a note -> test/postgres/notes.test.ts: "the commit of a cancel lets the next claim start the task behind it"
-      insert into sluice.dirty (lane, limit_id) select lane, max(limit_id) from w where limit_id <> -2 group by lane
+      insert into sluice.dirty (lane, limit_id) select lane, max(limit_id) from w where /* guard:note */ limit_id <> -2 /* end */ group by lane
     ), running as materialized (
       select y.id, y.worker from target t cross join lateral (select k.id, k.worker from sluice.run k where k.id = t.id limit 1) y
     ), stops as (

@@ -7,7 +7,7 @@ begin
   -- The run that it belongs to, and what it made. Whoever cancels what is left of an ended task looks at the task under
   -- this lock, so one of the two sees the other.
   -- guard: a retry locks what its task made -> test/postgres/workflow/races.test.ts: "what a task had fanned out goes on if the task is retried before anybody cancels it"
-  v_runs := v_made || array(select w.run from sluice.workflow_task w where w.id = p_id);
+  v_runs := /* guard:made */ v_made || /* end */ array(select w.run from sluice.workflow_task w where w.id = p_id);
   if v_runs <> '{}' then perform sluice.workflow_shared(v_runs); end if;
   if exists (select from sluice.retried r where r.token = p_token) then return true; end if;
   if exists (select from sluice.workflow_task where id = p_id) then
@@ -21,7 +21,7 @@ begin
   if sluice.retry_many(array[p_id]) = 0 then
     -- The first call may have been under way until now.
     -- guard: a retry is asked for twice -> test/postgres/workflow/again.test.ts: "a retry of a task that is asked for again under its token while the first is under way is told the same"
-    return exists (select from sluice.retried r where r.token = p_token);
+    return /* guard:once */ exists (select from sluice.retried r where r.token = p_token) /* end */;
   end if;
   perform sluice.note_retried(p_token, 1);
   -- The first of what it made, in the order of their windows' lanes; the rest, and what that made, is a keeper's.

@@ -5,7 +5,7 @@ create or replace function sluice.fire_schedule(p_name text, p_revision bigint, 
 language plpgsql as $$
 declare v sluice.schedule; v_ids bigint[];
 begin
-  select * into v from sluice.schedule s where s.name = p_name and s.revision = p_revision and s.next_at <= sluice.clock() for update skip locked;
+  select * into v from sluice.schedule s where s.name = p_name /* guard:revision */ and s.revision = p_revision /* end */ and s.next_at <= sluice.clock() for update skip locked;
   if not found then answer := 'taken'; return; end if;
   begin
     v_ids := sluice.enqueue_ticks(v, p_ticks, p_mark, true);

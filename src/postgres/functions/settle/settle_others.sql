@@ -7,22 +7,22 @@ begin
     select distinct on (u.id) u.id, case when u.kind <> 'i' then u.kind
         when exists (select from sluice.workflow_task w join sluice.workflow_run k on k.id = w.run and k.graph is not null where w.id = u.id) then 'f' else 'r' end as kind,
       u.delay_ms, u.outcome::json, x.tid from unnest(p_ids, p_claims, p_kinds, p_delays, v_outcomes) u(id, claim, kind, delay_ms, outcome)
-    cross join lateral (select r.ctid as tid from sluice.run r where r.id = u.id and r.claim = u.claim limit 1) x
+    cross join lateral (select r.ctid as tid from sluice.run r where r.id = u.id /* guard:fence */ and r.claim = u.claim /* end */ limit 1) x
   ), gone as (
     delete from sluice.run where ctid = any (array(select tid from outcome)) returning *
   ), fate as materialized (
     select g.*, o.outcome as told, o.delay_ms, t.stream, t.rank, t.gate as task_gate, t.lane_limits,
       -- Asked to stop while it ran: whatever else happened, it does not run again.
-      case when o.kind in ('r', 'z', 'b', 'w') and exists (select from sluice.stop s where s.id = g.id) then 'c'
+      case when o.kind in ('r', 'z', 'b', 'w') and /* guard:stop */ exists /* end */ (select from sluice.stop s where s.id = g.id) then 'c'
            when o.kind = 'r' and g.attempt >= t.attempts_max then 'f' else o.kind end as kind,
-      o.kind in ('r', 'z', 'b', 'w') and exists (select from sluice.stop s where s.id = g.id) as asked,
+      o.kind in ('r', 'z', 'b', 'w') and /* guard:stop */ exists /* end */ (select from sluice.stop s where s.id = g.id) as asked,
       coalesce(t.lanes[1] >> 60 = 1, false) as ordered,
       exists (select from sluice.crash c where c.id = g.id and cardinality(c.workers) >= 3) as suspect
     from gone g join outcome o on o.id = g.id
     cross join lateral (select * from sluice.task where id = g.id limit 1) t
   ), to_scheduled as (
     insert into sluice.scheduled (id, run_at, attempt, held)
-    select id, v_now + delay_ms * interval '1 millisecond', case when kind = 'r' then attempt else attempt - 1 end, ordered::int from fate where kind in ('r', 'z')
+    select id, v_now + delay_ms * interval '1 millisecond', case when kind = 'r' then attempt else attempt - 1 end, /* guard:ordered */ ordered::int /* end */ from fate where kind in ('r', 'z')
   ), to_parent as (
     insert into sluice.parent (id, attempt, held, runs) select id, attempt - 1, ordered::int, array(select json_array_elements_text(told)::bigint) from fate where kind = 'w'
   ), to_ready as (

@@ -21,7 +21,7 @@ begin
     v_awaited := array(select a.id from unnest(p_ids) u(id) cross join lateral (select id from sluice.awaited where id = u.id limit 1) a);
     v_told := v_awaited;
   end if;
-  if v_any_flow then
+  if /* guard:members */ v_any_flow /* end */ then
     -- What belongs to a run is kept as long as the run: others are rendered from it.
     -- guard: members are kept -> test/postgres/workflow/keep.test.ts: "with history off the results of a run are kept while it lives"
     v_awaited := v_awaited || array(select w.id from unnest(p_ids) u(id) cross join lateral (select id from sluice.workflow_task where id = u.id limit 1) w);
@@ -30,7 +30,7 @@ begin
     -- A few: plain statements cost less to begin than one that does it all.
     for i in 1..cardinality(p_ids) loop
       -- guard: fence of a few -> test/postgres/attacks.test.ts: "attack 2: the same id twice in one batch settles once, under its own claim"
-      delete from sluice.run r where r.id = p_ids[i] and r.claim = p_claims[i] returning * into v_run;
+      delete from sluice.run r where r.id = p_ids[i] /* guard:fence-few */ and r.claim = p_claims[i] /* end */ returning * into v_run;
       continue when not found;
       if p_keep or v_run.id = any (v_awaited) then
         insert into sluice.done (id, state, attempt, worker, started_at, finished_at, outcome)
@@ -53,7 +53,7 @@ begin
     with gone as (
       delete from sluice.run where ctid = any (array(
         -- guard: fence of successes without a result -> test/postgres/attacks.test.ts: "attack 2: the same id twice in one batch settles once, under its own claim"
-        select x.tid from unnest(p_ids, p_claims) v(id, claim) cross join lateral (select r.ctid as tid from sluice.run r where r.id = v.id and r.claim = v.claim limit 1) x))
+        select x.tid from unnest(p_ids, p_claims) v(id, claim) cross join lateral (select r.ctid as tid from sluice.run r where r.id = v.id /* guard:fence-brief */ and r.claim = v.claim /* end */ limit 1) x))
       returning *
     ), history as (
       insert into sluice.done (id, state, attempt, worker, started_at, finished_at)
@@ -66,7 +66,7 @@ begin
     with outcome as materialized (
       select u.id, u.claim, u.result, x.tid from unnest(p_ids, p_claims, v_results) u(id, claim, result)
       -- guard: fence -> test/postgres/attacks.test.ts: "attack 2: the same id twice in one batch settles once, under its own claim"
-      cross join lateral (select r.ctid as tid from sluice.run r where r.id = u.id and r.claim = u.claim limit 1) x
+      cross join lateral (select r.ctid as tid from sluice.run r where r.id = u.id /* guard:fence */ and r.claim = u.claim /* end */ limit 1) x
     ), gone as (
       delete from sluice.run where ctid = any (array(select tid from outcome)) returning *
     ), history as (

@@ -7,7 +7,7 @@ create or replace function sluice.beat(p_worker bigint, p_available int, p_memor
 language plpgsql as $$
 declare v_streams int[];
 begin
-  update sluice.worker set expires_at = sluice.clock() + lease_ms * interval '1 millisecond',
+  update sluice.worker set expires_at = sluice.clock() + lease_ms * interval /* guard:lease */ '1 millisecond' /* end */,
     capacity_available = p_available, memory_bytes = p_memory, draining = p_draining,
     pressure = p_pressure, pressure_reasons = p_pressure_reasons, busy = p_busy
   where id = p_worker and expires_at > sluice.clock()

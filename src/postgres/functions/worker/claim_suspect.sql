@@ -18,7 +18,7 @@ begin
   order by n.id for update;
   if found and exists (select from sluice.lane n where n.id = any (v_task.lanes) and n.used > sluice.cap_of(n.cap, n.limit_id)
       and sluice.cap_of(n.cap, n.limit_id) <= (select count(*) from sluice.run r where r.lanes @> array[n.id])) then return; end if;
-  select case when gate = any (sluice.gates_of(v_task.gate)) then 0 else gate end into v_stream_gate from sluice.stream t where t.id = v_task.stream;
+  select /* guard:one-gate */ case when gate = any (sluice.gates_of(v_task.gate)) then 0 else gate end /* end */ into v_stream_gate from sluice.stream t where t.id = v_task.stream;
   v_gates := array(select distinct x from unnest(sluice.gates_of(v_task.gate) || v_stream_gate) x where x > 0 order by x);
   perform 1 from sluice.gate g where g.id = any (v_gates) order by g.id for update;
   if exists (select from unnest(v_gates) x where sluice.gate_room(x, null, null, p_id) <= 0) then return; end if;

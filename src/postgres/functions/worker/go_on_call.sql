@@ -16,7 +16,7 @@ begin
     update sluice.worker set on_call_since = null where id = (
       select w.id from sluice.worker w
       where w.streams = v.streams and w.on_call_since < sluice.clock() - interval '1 second'
-        and (w.busy or not w.asleep or w.capacity_available = 0)
+        and /* guard:busy */ (w.busy or not w.asleep or w.capacity_available = 0) /* end */
       order by w.asleep, w.on_call_since limit 1 for update skip locked);
     if not found then return; end if;
   end if;

@@ -8,12 +8,12 @@ begin
   -- tasks would wait until the clock has caught up.
   -- guard: a clock that was set back -> test/postgres/clock.test.ts: "after the clock was set back a dead worker's lease ends within a lease"
   update sluice.worker set expires_at = v_now + lease_ms * interval '1 millisecond' where id = any (array(
-    select id from sluice.worker where expires_at > v_now + (lease_ms + 1000) * interval '1 millisecond' for update skip locked));
+    select id from sluice.worker where /* guard:clock */ expires_at /* end */ > v_now + (lease_ms + 1000) * interval '1 millisecond' for update skip locked));
   delete from sluice.worker where id = any (array(select id from sluice.worker where expires_at <= v_now for update skip locked));
   get diagnostics workers = row_count;
   with gone as (
     delete from sluice.run where ctid = any (array(
-      select r.ctid from sluice.run r where not exists (select from sluice.worker w where w.id = r.worker) for update of r skip locked)) returning *
+      select r.ctid from sluice.run r where /* guard:gone */ not exists (select from sluice.worker w where w.id = r.worker) /* end */ for update of r /* guard:locked */ skip locked /* end */)) returning *
   ), unblamed as materialized (
     -- Died while it ran the user's code to place a node of a run: then no task in hand is to blame.
     select w.worker from (select distinct worker from gone) w
@@ -22,17 +22,17 @@ begin
   ), crashed as (
     -- guard: who places a node may be to blame -> test/postgres/workflow/place.test.ts: "tasks in hand of a worker that died while it placed a node are not blamed"
     insert into sluice.crash as c (id, workers)
-    select id, array[worker] from gone where worker not in (select p.worker from unblamed p) order by id
+    select id, array[worker] from gone /* guard:placer */ where worker not in (select p.worker from unblamed p) /* end */ order by id
     on conflict (id) do update set workers = c.workers || excluded.workers returning c.id, cardinality(c.workers) as times
   ), fate as materialized (
     select g.*, t.stream, t.rank, t.gate as task_gate, t.lane_limits, c.times,
-      case when exists (select from sluice.stop s where s.id = g.id) then 'c' when c.times > 3 then 'f' when c.times = 3 then 'suspect' else 'b' end as kind
+      case when exists (select from sluice.stop s where s.id = g.id) then 'c' when c.times > 3 then /* guard:suspect */ 'f' /* end */ when c.times = 3 then 'suspect' else 'b' end as kind
     from gone g left join crashed k on k.id = g.id cross join lateral (select * from sluice.task where id = g.id limit 1) t
     cross join lateral (select coalesce(k.times, (select cardinality(h.workers) from sluice.crash h where h.id = g.id), 0) as times) c
   ), to_ready as (
-    insert into sluice.ready (id, stream, rank, attempt, turn, lanes) select id, stream, rank, attempt - 1, sluice.own_turn(id), lanes from fate where kind = 'b' and task_gate = 0
+    insert into sluice.ready (id, stream, rank, attempt, turn, lanes) select id, stream, rank, attempt /* guard:attempt */ - 1 /* end */, sluice.own_turn(id), lanes from fate where kind = 'b' and task_gate = 0
   ), to_gated as (
-    insert into sluice.gated (id, stream, gate, rank, attempt, turn, lanes) select id, stream, task_gate, rank, attempt - 1, sluice.own_turn(id), lanes from fate where kind = 'b' and task_gate <> 0
+    insert into sluice.gated (id, stream, gate, rank, attempt, turn, lanes) select id, stream, task_gate, rank, attempt /* guard:attempt */ - 1 /* end */, sluice.own_turn(id), lanes from fate where kind = 'b' and task_gate <> 0
   ), to_suspect as (
     insert into sluice.suspect (id, stream, attempt, lanes) select id, stream, attempt - 1, lanes from fate where kind = 'suspect'
   ), blocked as (

@@ -6,8 +6,12 @@ declare v_ids bigint[]; v_claims bigint[]; v record; v_gone bigint[];
 begin
   perform sluice.barrier_shared();
   delete from sluice.worker where id = any (array(select w.id from sluice.worker w where w.id = any (p_workers) and w.expires_at <= sluice.clock() for update skip locked));
-  select array_agg(r.id), array_agg(r.claim) into v_ids, v_claims from sluice.run r
-  where r.worker = any (p_workers) and not exists (select from sluice.worker w where w.id = r.worker);
+  -- A step that settles a few of them locks one after the other, in another order than the settle below would.
+  -- guard: a worker that survived waits for no settle -> test/postgres/attacks.test.ts: "attack 5: what a worker survived with is left to the settle that has it in hand"
+  select array_agg(x.id), array_agg(x.claim) into v_ids, v_claims from (
+    select r.id, r.claim from sluice.run r
+    where r.worker = any (p_workers) and not exists (select from sluice.worker w where w.id = r.worker)
+    for update /* guard:locked */ skip locked /* end */) x;
   if v_ids is not null then
     select * into v from sluice.settle_others(v_ids, v_claims, array_fill('b'::text, array[cardinality(v_ids)]), null, null);
   end if;

@@ -4,11 +4,11 @@
 create or replace function sluice.workflow_activate() returns void language plpgsql as $$
 begin
   -- guard: active until all starts are committed -> test/postgres/workflow/standing.test.ts: "runs stay active while a start is not committed"
-  perform pg_advisory_xact_lock_shared('sluice.workflow_active'::regclass::oid::int, 0);
+  /* guard:starts */ perform pg_advisory_xact_lock_shared('sluice.workflow_active'::regclass::oid::int, 0); /* end */
   if current_setting('transaction_isolation') <> 'read committed' then
     -- An older snapshot may show a row that is gone: then this fails, as any write would.
     -- guard: active for an old snapshot -> test/postgres/workflow/standing.test.ts: "a start whose snapshot shows that runs were active fails if they are not any more"
-    perform from sluice.workflow_active limit 1 for key share;
+    perform from sluice.workflow_active limit 1 /* guard:snapshot */ for key share /* end */;
     if found then return; end if;
   elsif exists (select from sluice.workflow_active) then
     return;

@@ -13,5 +13,5 @@ begin
   if v_live or not pg_try_advisory_xact_lock('sluice.workflow_active'::regclass::oid::int, 0) then return; end if;
   -- By a later snapshot than the lock: whatever was started before it is seen.
   -- guard: a live run keeps runs active -> test/postgres/workflow/standing.test.ts: "runs stay active for one that is committed while a keeper looks"
-  delete from sluice.workflow_active where not exists (select from sluice.workflow_run where finished_at is null);
+  delete from sluice.workflow_active /* guard:live */ where not exists (select from sluice.workflow_run where finished_at is null) /* end */;
 end $$;

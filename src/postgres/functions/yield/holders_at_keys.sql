@@ -13,5 +13,5 @@ begin
     where w.held > 0 and w.lanes[w.held] >= 3458764513820540928 and w.id <= most.id order by w.id desc limit p_max / 2) x
   -- guard: what is on its way keeps its slots -> test/postgres/yield.test.ts: "a task on its way to a second key with room keeps its place"
   cross join lateral (select m.lane from unnest(x.lanes[x.held + 1:]) with ordinality m(lane, n)
-    where not sluice.has_room(m.lane) order by m.n limit 1) f;
+    /* guard:on-its-way */ where not sluice.has_room(m.lane) /* end */ order by m.n limit 1) f;
 end $$;

@@ -6,12 +6,12 @@ declare v_now timestamptz := sluice.clock(); v_changed int[];
 begin
   if not exists (select from sluice.gated) and not exists (select from sluice.suspect) and not exists (select from sluice.kept) then return; end if;
   -- guard: a keeper waits for no other -> test/postgres/kept.test.ts: "a keeper that holds lanes does not wait for one that has the pulse"
-  perform from sluice.pulse for update skip locked;
+  /* guard:wait */ perform /* end */ from sluice.pulse for update skip locked;
   if not found then return; end if;
   -- Further ahead than it is ever written: the clock was set back, and nothing would be kept until it has caught up.
   -- guard: a keeping ahead of the clock -> test/postgres/clock.test.ts: "after the clock was set back a slot is still kept for the task that needs several"
-  delete from sluice.kept k where k.since > v_now + interval '1 second'
-    or not exists (select from sluice.suspect s where s.id = k.id and s.reserved_by is not null)
+  delete from sluice.kept k where /* guard:clock */ k.since > v_now + interval '1 second'
+    or /* end */ not exists (select from sluice.suspect s where s.id = k.id and s.reserved_by is not null)
       and not exists (select from sluice.task t where t.id = k.id and sluice.gated_at(t.id, t.stream, t.gate, t.rank, t.lanes) is not null);
   insert into sluice.kept (id, gates, since, span_ms)
   select f.id, f.gates, v_now + interval '1 second', 2000 from sluice.first_at_all((random() * 1000000000)::bigint) f

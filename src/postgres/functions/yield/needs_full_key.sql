@@ -5,5 +5,5 @@ begin
   if p_later = '{}' then return false; end if;
   -- guard: what needs a full key next is passed over -> test/postgres/yield.test.ts: "tasks of one type that differ in their second key do not keep each other out"
   return exists (select from sluice.stuck s where s.stream = p_stream and s.gate = any (array[0, p_gate])
-    and s.lane = any (p_later) and not sluice.has_room(s.lane));
+    and s.lane = any (p_later) and /* guard:next-key */ not sluice.has_room(s.lane) /* end */);
 end $$;

@@ -10,7 +10,7 @@ begin
   if not found then return 0; end if;
   -- Ahead of the clock: it was set back, and no task would yield until it has caught up.
   -- guard: a pulse ahead of the clock -> test/postgres/clock.test.ts: "after the clock was set back tasks still give their key's slots to others"
-  if v.at not between sluice.clock() - interval '500 ms' and sluice.clock() then
+  if v.at /* guard:clock */ not between sluice.clock() - interval '500 ms' and sluice.clock() /* end */ then
     v.before := v.turn;
     v.turn := sluice.own_turn((select last_value from sluice.task_id)) + (select last_value from sluice.turn);
     update sluice.pulse set at = sluice.clock(), turn = v.turn, before = v.before;
@@ -20,7 +20,7 @@ begin
   ), wanted as materialized (
     -- guard: waiting tasks yield -> test/postgres/yield.test.ts: "tasks that wait for a second key give the slots of the first to others"
     select h.* from (select distinct lanes, stream, gate, waits_at from holder) h
-    where sluice.is_wanted(h.lanes, h.stream, h.gate, h.waits_at)
+    where /* guard:wanted */ sluice.is_wanted(h.lanes, h.stream, h.gate, h.waits_at) /* end */
   ), chosen as materialized (
     select h.* from holder h join wanted w
       on w.lanes = h.lanes and w.stream = h.stream and w.gate = h.gate and w.waits_at = h.waits_at limit p_max

@@ -12,11 +12,11 @@ begin
   v_locks := v_runs;
   if p_slept is not null then
     -- guard: a parent locks what it waits for -> test/postgres/workflow/races.test.ts: "a parent that goes to sleep beside its last child wakes"
-    v_locks := v_locks || array(select r from sluice.parent p, unnest(p.runs) r where p.id = any (p_slept));
+    v_locks := /* guard:waits-for */ v_locks || array(select r from sluice.parent p, unnest(p.runs) r where p.id = any (p_slept)) /* end */;
   end if;
   if v_locks is null then return; end if;
   -- guard: run lock -> test/postgres/workflow/races.test.ts: "two last completers advance once"
-  perform from sluice.workflow_run r where r.id = any (v_locks) order by r.id for no key update;
+  perform from sluice.workflow_run r where r.id = any (v_locks) order by r.id /* guard:run-lock */ for no key update /* end */;
 
   if v_lone then
     -- The life of a chain: nodes of one task, which has succeeded. All become the same, so none is looked up twice.
@@ -49,7 +49,7 @@ begin
     select * into v from sluice.workflow_cascade(v_over_runs, v_over_nodes, v_good);
     streams := v.streams; made := v.made; joined := v.joined;
   end if;
-  if p_slept is not null then
+  if /* guard:again */ p_slept is not null /* end */ then
     -- A child that ended before this task went to sleep has not seen it: under the lock of its run we see it.
     -- guard: a parent looks again -> test/postgres/workflow/races.test.ts: "a parent that goes to sleep beside its last child wakes"
     perform sluice.workflow_wake(array(select p.id from sluice.parent p where p.id = any (p_slept)

@@ -5,12 +5,12 @@ language plpgsql /* settings: index plans */ as $$
 declare v_n int; v_pending bigint[]; v_stayed boolean; v record;
 begin
   -- guard: given up with what is not back -> test/postgres/workflow/again.test.ts: "a fail-fast fan-out that fails again before all are back ends with those as they were"
-  v_stayed := sluice.workflow_stay(p_run, p_node) is not null;
+  v_stayed := /* guard:stay */ sluice.workflow_stay(p_run, p_node) is not null /* end */;
   select * into v from sluice.workflow_in_flight(p_run, p_node, 500);
   select count(*) filter (where c.answer = 'cancelled'), array_agg(c.id) filter (where c.answer in ('asked', 'moving')) into v_n, v_pending from sluice.cancel(v.ids, p_reason, false) c;
   -- guard: asked until they are over -> test/postgres/workflow/races.test.ts: "an item that was asked to stop while it was handed back is cancelled all the same"
   insert into sluice.workflow_halt (run, node, item, pending, reason)
-  select p_run, p_node, case when not v.every then -1 end, coalesce(v_pending, '{}'), p_reason where v_pending is not null or not v.every
+  select p_run, p_node, case when not v.every then -1 end, /* guard:pending */ coalesce(v_pending, '{}'), p_reason where /* end */ v_pending is not null or not v.every
   on conflict do nothing;
   return case when v_n > 0 or v_stayed then v_n end;
 end $$;

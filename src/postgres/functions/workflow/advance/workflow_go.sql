@@ -87,7 +87,7 @@ begin
     elsif v_fates[i] = 'e' and v_state = 'r' then
       v_total := (select n.total from sluice.workflow_node n where n.run = v_runs[i] and n.node = v_nodes[i]);
       -- guard: few items at once -> test/postgres/workflow/standing.test.ts: "of many fan-outs that begin at once 5,000 items are made, the rest by transactions of their own"
-      joined := true; streams := streams || v_streams[i]; made := made + v_total; v_room := v_room - v_total;
+      joined := true; streams := streams || v_streams[i]; made := made + v_total; /* guard:few */ v_room := v_room - v_total; /* end */
     end if;
   end loop;
 end $$;

@@ -15,7 +15,7 @@ begin
   select array_agg(x.tid), array_agg(x.id), array_agg(x.run) into v_tids, v_note_ids, v_of
   from (select k.ctid as tid, k.id, k.run from sluice.workflow_note k order by k.n limit p_max for update skip locked) x;
   v_runs := sluice.workflow_free(v_of);
-  if (select count(*) from unnest(v_of) u(run) where u.run = any (v_runs)) < cardinality(v_of) then
+  /* guard:busy */ if /* end */ (select count(*) from unnest(v_of) u(run) where u.run = any (v_runs)) < cardinality(v_of) then
     -- guard: notes of busy runs are passed over -> test/postgres/workflow/standing.test.ts: "100 notes of a run that another has in hand keep no other run's note waiting"
     v_more := sluice.workflow_free(sluice.workflow_noted(array(select distinct u from unnest(v_of) u), p_max));
     select v_tids || array_agg(x.tid), v_note_ids || array_agg(x.id), v_of || array_agg(x.run) into v_tids, v_note_ids, v_of

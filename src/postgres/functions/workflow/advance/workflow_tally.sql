@@ -24,5 +24,5 @@ begin
   into over_runs, over_nodes, good, failing_runs, failing_nodes, v_lanes from counted;
   -- Whoever waits at a window and is cancelled frees nothing, so the window's row may be left: somebody looks.
   -- guard: a window goes with its node -> test/postgres/workflow/operate.test.ts: "of a window at which nobody stands any more nothing is left"
-  if v_lanes is not null then insert into sluice.dirty (lane, limit_id) select l, -2 from unnest(v_lanes) l; end if;
+  if /* guard:window */ v_lanes is not null /* end */ then insert into sluice.dirty (lane, limit_id) select l, -2 from unnest(v_lanes) l; end if;
 end $$;

@@ -21,7 +21,7 @@ begin
   delete from sluice.workflow_unplaced where ctid = any (array(select ctid from sluice.workflow_unplaced where run = p_run for update skip locked));
   update sluice.workflow_node set failing = true where run = p_run and state = 'r' and kind = 'e';
   -- guard: cancelled with what is not back -> test/postgres/workflow/again.test.ts: "a cancel before all are back ends the run with those as they were"
-  v_stayed := sluice.workflow_stay(p_run);
+  v_stayed := /* guard:stay */ sluice.workflow_stay(p_run) /* end */;
   if v_stayed is not null then
     v_none := array_fill(0, array[cardinality(v_stayed)]);
     select * into t from sluice.workflow_tally(array_fill(p_run, array[cardinality(v_stayed)]), v_stayed, v_none, v_none, v_none, null);

@@ -19,7 +19,7 @@ begin
     -- Each once: of two answers for one both would be counted.
     -- guard: each is cancelled once -> test/postgres/workflow/races.test.ts: "an item of many that was asked to stop while it was handed back is counted once"
     select array_agg(c.id) filter (where c.answer = 'cancelled'), coalesce(array_agg(c.id) filter (where c.answer in ('asked', 'moving')), '{}') into v_gone, v_pending
-    from sluice.cancel(array(select distinct i from unnest(h.pending || v_ids) i), h.reason, false) c;
+    from sluice.cancel(/* guard:once */ array(select distinct i from unnest(h.pending || v_ids) i) /* end */, h.reason, false) c;
     v_n := v_n + cardinality(v_ids) + case when cardinality(v_ids) = 0 then coalesce(cardinality(v_gone), 0) else 0 end;
     v_new := least(v_new + cardinality(v_ids), p_max);
     v_more := v_more or v_last is not null;
@@ -34,6 +34,6 @@ begin
     end if;
   end loop;
   -- guard: what cancelled tasks made is shut -> test/postgres/workflow/inner.test.ts: "shuts what its sleeping tasks have fanned out before it returns, and what the items of that have"
-  if v_all is not null then v_n := v_n + sluice.workflow_shut(v_all, p_max - v_new); end if;
+  if /* guard:made */ v_all is not null /* end */ then v_n := v_n + sluice.workflow_shut(v_all, p_max - v_new); end if;
   return case when v_more then greatest(v_n, p_max) else v_n end;
 end $$;

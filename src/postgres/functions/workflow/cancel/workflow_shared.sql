@@ -3,13 +3,13 @@
 -- The barrier shared and then the rows of these runs, by id. Whoever holds one may stand still, and whoever changes a limit
 -- waits for the barrier alone: so both are let go again after a moment, which is what the rollback of a subtransaction
 -- does, and asked for again, for ten seconds in all. False if there is no such run.
-create or replace function sluice.workflow_shared(p_runs bigint[]) returns boolean language plpgsql set lock_timeout = '300ms' as $$
+create or replace function sluice.workflow_shared(p_runs bigint[]) returns boolean language plpgsql set lock_timeout = /* guard:patience */ '300ms' /* end */ as $$
 begin
   for v_try in 1..25 loop
     begin
       perform sluice.barrier_shared();
       -- guard: the shared barrier is let go -> test/postgres/workflow/again.test.ts: "while another holds its run, a retry stops no change of a limit"
-      perform from sluice.workflow_run where id = any (p_runs) order by id for no key update;
+      perform from sluice.workflow_run where id = any (p_runs) order by id /* guard:lock */ for /* end */ no key update;
       return found;
     exception when lock_not_available then
       null;

@@ -8,14 +8,14 @@ begin
     -- guard: a map goes only with its task -> test/postgres/workflow/races.test.ts: "a task that is retried before what it made is cancelled keeps it"
     with doomed as (
       update sluice.workflow_run r set stopping = true, outcome = json_build_object('reason', v_reason) where r.id = any (p_maps) and r.finished_at is null and not r.stopping
-        and (coalesce((select d.state from sluice.done d where d.id = r.parent limit 1) in ('f', 'c'),
-          (select o.stopping from sluice.workflow_run o where o.id = r.outer_run limit 1) and (select true from sluice.run x where x.id = r.parent limit 1) is null))
+        /* guard:own-task */ and (coalesce((select d.state from sluice.done d where d.id = r.parent limit 1) in ('f', 'c'),
+          (select o.stopping from sluice.workflow_run o where o.id = r.outer_run limit 1) and (select true from sluice.run x where x.id = r.parent limit 1) is null)) /* end */
       returning r.id
     ) select array_agg(id) into v_runs from doomed;
     exit when v_runs is null;
     update sluice.workflow_node set failing = true where run = any (v_runs) and state = 'r';
     -- guard: a map is stopped with what is not back -> test/postgres/workflow/inner.test.ts: "takes with it what a retry has not brought back yet of what its tasks have fanned out"
-    for v_run in select distinct a.run from sluice.workflow_again a where a.run = any (v_runs) loop
+    for v_run in select distinct a.run from sluice.workflow_again a where /* guard:stay */ a.run = any (v_runs) /* end */ loop
       perform sluice.workflow_stay(v_run);
       select * into t from sluice.workflow_tally(array[v_run], array[1::smallint], array[0], array[0], array[0], null);
       if t.over_runs is not null then perform sluice.workflow_cascade(t.over_runs, t.over_nodes); end if;

@@ -22,7 +22,7 @@ begin
     -- An event that was sent in time wins, wherever its note stands in the line.
     -- guard: an event in time beats its timeout -> test/postgres/workflow/wait.test.ts: "an event that was sent in time wins over its timeout, however many notes stand before it"
     v_heard := array(select t from unnest(v_runs) t where exists (select from sluice.workflow_event e where e.run = t));
-    if v_heard <> '{}' then
+    if /* guard:in-time */ v_heard <> '{}' /* end */ then
       select * into v from sluice.workflow_heard(v_heard);
       moved := moved + v.made;
       if v.made > 0 and exists (select from sluice.worker where asleep) then perform sluice.ring(v.streams, v.made); end if;
@@ -60,7 +60,7 @@ begin
     v_runs := array(select r.id from sluice.workflow_run r where r.id = any (v_look) and not r.paused order by r.id for no key update skip locked);
     -- guard: lanes of several runs by id -> test/postgres/workflow/again.test.ts: "a keeper that brings back several runs locks their windows in the order of all"
     perform from sluice.lane l where l.id = any (array(select n.lane from sluice.workflow_again x join sluice.workflow_node n on n.run = x.run and n.node = x.node
-      where x.run = any (v_runs) and x.item = -1 and n.lane is not null)) order by l.id for update;
+      where /* guard:order */ x.run = any (v_runs) and x.item = -1 /* end */ and n.lane is not null)) order by l.id for update;
     after := coalesce(v_look[100], 0); v_left := p_max;
     foreach v_run in array v_runs loop
       v_left := v_left - sluice.workflow_again_run(v_run, v_left);

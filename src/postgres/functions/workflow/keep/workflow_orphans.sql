@@ -19,7 +19,7 @@ begin
   end if;
   for v in select o.ctid as tid, o.run from sluice.workflow_orphan o order by o.run limit p_max for update skip locked loop
     -- guard: what is left of a task is locked before the task is looked at -> test/postgres/workflow/races.test.ts: "what a task had fanned out goes on if the task is retried before anybody cancels it"
-    select * into v_run from sluice.workflow_run where id = v.run for no key update skip locked;
+    select * into v_run from sluice.workflow_run where id = v.run /* guard:lock */ for no key update skip locked /* end */;
     -- In another's hand: next time.
     continue when not found and exists (select from sluice.workflow_run where id = v.run);
     delete from sluice.workflow_orphan where ctid = v.tid;
@@ -34,6 +34,6 @@ begin
   -- will wake it any more. Some at a time, so that no look takes long.
   -- guard: parents that nobody woke -> test/postgres/workflow/races.test.ts: "a parent whose cancel rolled back after its last child had ended wakes"
   perform sluice.workflow_wake(array(select p.id from (select x.id, x.runs from sluice.parent x where x.id > p_after_parent order by x.id limit 1000) p
-    where exists (select from sluice.workflow_run r where r.id = any (p.runs) and r.finished_at is not null)));
+    where /* guard:woken */ exists /* end */ (select from sluice.workflow_run r where r.id = any (p.runs) and r.finished_at is not null)));
   after_parent := coalesce((select x.id from sluice.parent x where x.id > p_after_parent order by x.id offset 999 limit 1), 0);
 end $$;

@@ -29,7 +29,7 @@ begin
   v_runs := array(select r.id from unnest(v_runs) r(id) where not exists (select from sluice.workflow_task w where w.run = r.id));
   v_bare := cardinality(v_runs);
   -- guard: few nodes at once -> test/postgres/workflow/keep.test.ts: "pruning deletes a bounded number of nodes at once, whole runs at a time"
-  v_runs := sluice.workflow_few_nodes(v_runs, p_max);
+  /* guard:few */ v_runs := sluice.workflow_few_nodes(v_runs, p_max); /* end */
   delete from sluice.workflow_node where run = any (v_runs);
   delete from sluice.workflow_event where run = any (v_runs);
   delete from sluice.workflow_unplaced where ctid = any (array(select ctid from sluice.workflow_unplaced where run = any (v_runs) for update skip locked));

@@ -6,9 +6,9 @@ declare v record; s record; t record; v_total int; v_lane bigint; v_window int; 
 begin
   select k.* into s from sluice.workflow_run r join sluice.workflow_step k on k.graph = r.graph and k.node = p_node where r.id = p_run;
   -- guard: a window is kept -> test/postgres/workflow/place.test.ts: "a fan-out that is paused and resumed while it is placed keeps its window"
-  select n.lane, n.window_size into v_lane, v_window from sluice.workflow_node n where n.run = p_run and n.node = p_node;
+  select n.lane, n.window_size into v_lane, v_window from sluice.workflow_node n where n.run = p_run and /* guard:window */ n.node = p_node /* end */;
   -- guard: a set window outlives a retry -> test/postgres/workflow/again.test.ts: "a window that was set for a run holds for it after a retry too"
-  v_window := coalesce(v_window, s.window_size);
+  v_window := /* guard:kept-window */ coalesce(v_window, s.window_size) /* end */;
   begin
     select * into v from sluice.workflow_items(p_run, p_node);
     if json_typeof(v.items) <> 'array' then
@@ -24,7 +24,7 @@ begin
       select * into t from sluice.workflow_terms(s.stream);
       -- One that was paused while another had it in hand may still have its row: he may place it yet.
       -- guard: what is in hand is left there -> test/postgres/workflow/standing.test.ts: "a fan-out in a placer's hand that needs no code any more when it is resumed stops nobody"
-      v_later := t.in_code or v_total > p_room or exists (select from sluice.workflow_unplaced x where x.run = p_run and x.node = p_node);
+      v_later := t.in_code or v_total > p_room /* guard:in-hand */ or exists (select from sluice.workflow_unplaced x where x.run = p_run and x.node = p_node) /* end */;
       if not v_later then
         perform sluice.workflow_fan(p_run, p_node, s.stream, v_lane, coalesce(s.rank, t.rank), coalesce(s.attempts, t.attempts), t.gate, v.items, v.parts, v.kinds, v.paths, v.bytes_max);
       end if;
@@ -38,7 +38,7 @@ begin
   end if;
   if v_later then
     -- guard: the row in hand is kept -> test/postgres/workflow/place.test.ts: "a fan-out that is paused and resumed while it is placed keeps its window"
-    insert into sluice.workflow_unplaced (run, node, stream, in_code) values (p_run, p_node, s.stream, t.in_code) on conflict do nothing;
+    insert into sluice.workflow_unplaced (run, node, stream, in_code) values (p_run, p_node, s.stream, t.in_code) /* guard:row */ on conflict do nothing /* end */;
   end if;
   update sluice.workflow_node set state = case when v_later then 'u' else 'r' end::"char", total = v_total, window_size = v_window, lane = v_lane, stream = s.stream
   where run = p_run and node = p_node;

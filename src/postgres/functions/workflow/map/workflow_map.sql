@@ -19,7 +19,7 @@ begin
   -- guard: a map is opened once -> test/postgres/workflow/races.test.ts: "of two that open the same map at the same moment one makes it and the other finds it"
   insert into sluice.workflow_run (id, open, input, bytes_max, parent, name, outer_run, state, finished_at)
   values (run, case when p_total = 0 then 0 else 1 end, 'null', 1048576, p_id, p_name, (select w.run from sluice.workflow_task w where w.id = p_id), case when p_total = 0 then 's' else 'r' end::"char", case when p_total = 0 then sluice.clock() end)
-  on conflict do nothing;
+  /* guard:once */ on conflict do nothing /* end */;
   if not found then
     select r.id, false into run, fresh from sluice.workflow_run r where r.parent = p_id and r.name = p_name;
     return;

@@ -1,7 +1,7 @@
 -- The barrier alone and then the rows of these runs, by id. Whoever holds one may stand still, and all workers wait behind
 -- the barrier: so it is let go again while we wait, which is what the rollback of a subtransaction does. False if there
 -- is no such run.
-create or replace function sluice.workflow_alone(p_runs bigint[]) returns boolean language plpgsql set lock_timeout = '100ms' as $$
+create or replace function sluice.workflow_alone(p_runs bigint[]) returns boolean language plpgsql set lock_timeout = /* guard:patience */ '100ms' /* end */ as $$
 declare v_barred boolean;
 begin
   for v_try in 1..20 loop

@@ -11,7 +11,7 @@ begin
   perform sluice.workflow_lead(array[p_run], p_run);
   if p_paused then
     -- guard: what is to be placed is held -> test/postgres/workflow/place.test.ts: "nothing of a paused run is placed"
-    update sluice.workflow_node set state = 'h' where run = p_run and state = 'u';
+    update sluice.workflow_node set state = 'h' where /* guard:unplaced */ run = p_run and state = 'u' /* end */;
     -- One in another's hand is being placed: whoever does it finds that it is not wanted now.
     delete from sluice.workflow_unplaced where ctid = any (array(select ctid from sluice.workflow_unplaced where run = p_run for update skip locked));
     return true;

@@ -6,7 +6,7 @@ begin
   while v_above is not null loop
     select t.lane_keys[1] into v_key from sluice.task t where t.id = v_above and t.lanes[1] >> 60 = 1;
     -- guard: no item waits for its own parent -> test/postgres/workflow/place.test.ts: "items with an order key that a task above them holds are refused"
-    if v_key = any (p_orders) then
+    if /* guard:own-order */ v_key = any (p_orders) /* end */ then
       perform sluice.refuse('invalid_key', format('task %s waits for these items and holds the order key "%s" of one of them: they would wait for each other for ever (item %s)',
         v_above, split_part(v_key, E'\x1f', -1), p_from + array_position(p_orders, v_key) - 1));
     end if;

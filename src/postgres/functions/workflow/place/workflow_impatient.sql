@@ -4,5 +4,5 @@
 create or replace function sluice.workflow_impatient() returns void language plpgsql as $$
 begin
   -- guard: a placer that stands still -> test/postgres/workflow/place.test.ts: "a placer that stands still is ended by the server, but not in a user's transaction"
-  perform set_config('idle_in_transaction_session_timeout', '30s', true);
+  perform set_config('idle_in_transaction_session_timeout', /* guard:patience */ '30s' /* end */, true);
 end $$;

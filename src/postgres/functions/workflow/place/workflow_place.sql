@@ -6,8 +6,8 @@ declare v_inputs json[] := string_to_array(p_inputs, E'\x1e')::json[]; v sluice.
 begin
   select * into v from sluice.workflow_node where run = p_run and node = p_node;
   -- guard: only what is to be placed -> test/postgres/workflow/place.test.ts: "a node that is not to be placed, or is of another type, gets no tasks"
-  if v.state is distinct from 'u' then perform sluice.refuse('workflow_over', 'the tasks of this node are not to be placed, or not any more'); end if;
-  if p_stream is distinct from v.stream then perform sluice.refuse('invalid_option', 'the tasks of this node are of another type'); end if;
+  if /* guard:wanted */ v.state is distinct from 'u' /* end */ then perform sluice.refuse('workflow_over', 'the tasks of this node are not to be placed, or not any more'); end if;
+  if /* guard:type */ p_stream is distinct from v.stream /* end */ then perform sluice.refuse('invalid_option', 'the tasks of this node are of another type'); end if;
   if p_orders is not null then perform sluice.workflow_check_orders(p_run, p_from, string_to_array(p_orders, E'\x1e')); end if;
   v_ids := array(select nextval('sluice.task_id') from generate_series(1, cardinality(v_inputs)));
   perform sluice.insert_placed(p_stream, (-p_priority)::smallint, p_attempts::smallint, v_ids, v_inputs, p_limits, p_keys, p_orders, p_order_blocks, null, null, null, v.lane, p_run || ':' || p_node);

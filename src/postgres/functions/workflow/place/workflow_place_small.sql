@@ -7,9 +7,9 @@ create or replace function sluice.workflow_place_small(p_lock bigint[], p_runs b
 declare v_inputs json[] := string_to_array(p_inputs, E'\x1e')::json[]; v_ids bigint[]; v_tids tid[];
 begin
   -- guard: small ones in the order of their runs -> test/postgres/workflow/place.test.ts: "many at once lock their runs in the order of their ids"
-  perform from sluice.workflow_run r where r.id = any (p_lock) order by r.id for no key update;
+  perform from sluice.workflow_run r where r.id = any (p_lock) order by r.id /* guard:order */ for /* end */ no key update;
   v_tids := array(select x.tid from unnest(p_runs, p_nodes) with ordinality u(run, node, i) cross join lateral (
-    select n.ctid as tid from sluice.workflow_node n where n.run = u.run and n.node = u.node and n.state = 'u' and n.kind = 't' and n.stream = p_stream limit 1) x order by u.i);
+    select n.ctid as tid from sluice.workflow_node n where n.run = u.run and n.node = u.node and /* guard:wanted */ n.state = 'u' /* end */ and n.kind = 't' and n.stream = p_stream limit 1) x order by u.i);
   -- guard: small ones only while they are wanted -> test/postgres/workflow/place.test.ts: "of many that are placed at once none is, if one is not wanted any more"
   if cardinality(v_tids) <> cardinality(v_inputs) then perform sluice.refuse('workflow_over', 'one of these nodes is not to be placed any more'); end if;
   v_ids := array(select nextval('sluice.task_id') from generate_series(1, cardinality(v_inputs)));

@@ -11,12 +11,12 @@ begin
   if v_outer is not null then
     -- guard: no settle waits for a map in the making -> test/postgres/workflow/inner.test.ts: "a settle of a run does not wait for a map that one of its tasks is making"
     -- guard: a map is paused with the run of its task -> test/postgres/workflow/races.test.ts: "a map that is made beside a pause of its task's run is paused, whoever comes first"
-    select r.paused into v_paused from sluice.workflow_run r where r.id = v_outer for key share;
+    select r.paused into v_paused from sluice.workflow_run r where r.id = v_outer /* guard:parent-run */ for /* guard:key-share */ key /* end */ share /* end */;
   end if;
   perform from sluice.workflow_run where id = p_run for no key update;
   select * into v from sluice.workflow_node where run = p_run and node = p_node;
   -- guard: placed only while it is wanted -> test/postgres/workflow/place.test.ts: "a run that is cancelled while its tasks are placed gets none"
-  if v.state <> 'u' then return false; end if;
+  if /* guard:wanted */ v.state <> 'u' /* end */ then return false; end if;
   v_placed := (select count(*) from sluice.workflow_task where run = p_run and node = p_node);
   if v_placed <> v.total then perform sluice.refuse('invalid_option', format('%s of %s tasks were placed', v_placed, v.total)); end if;
   update sluice.workflow_node set state = 'r', task = case when v.kind = 't' then (select id from sluice.workflow_task where run = p_run and node = p_node) end where run = p_run and node = p_node;

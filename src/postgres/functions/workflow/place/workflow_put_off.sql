@@ -8,7 +8,7 @@ begin
   select u.tries + 1 into v_tries from sluice.workflow_unplaced u where u.run = p_run and u.node = p_node for update skip locked;
   if not found then return false; end if;
   -- guard: ten tries -> test/postgres/workflow/place.test.ts: "a node that cannot be placed for a reason that may pass is put off, then fails"
-  if v_tries >= 10 then
+  if /* guard:tries */ v_tries >= 10 /* end */ then
     return sluice.workflow_misplaced(p_run, p_node, sluice.workflow_error(p_code, format('its tasks could not be created in %s tries, the last time because: %s', v_tries, p_message)));
   end if;
   update sluice.workflow_unplaced u set tries = v_tries, due_at = sluice.clock() + sluice.workflow_backoff(u.tries) where u.run = p_run and u.node = p_node;

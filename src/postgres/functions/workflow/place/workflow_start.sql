@@ -11,7 +11,7 @@ begin
   perform sluice.workflow_activate();
   -- An older snapshot still shows a graph that was deleted before we asked to keep it: then this fails, as any write would.
   -- guard: a graph that an old snapshot shows -> test/postgres/workflow/standing.test.ts: "a graph that was deleted after the caller's snapshot is not started"
-  if current_setting('transaction_isolation') <> 'read committed' then perform from sluice.workflow_graph where id = p_graph for key share; end if;
+  if current_setting('transaction_isolation') <> 'read committed' then perform from sluice.workflow_graph where id = p_graph /* guard:graph */ for key share /* end */; end if;
   select name into v_name from sluice.workflow_graph where id = p_graph;
   if not found then perform sluice.refuse('unknown_workflow', 'no such workflow'); end if;
   ids := array(select nextval('sluice.workflow_id') from generate_series(1, cardinality(v_inputs)));
@@ -26,7 +26,7 @@ begin
   select u.id, p_graph, (select count(*) from sluice.workflow_step where graph = p_graph), u.input, p_bytes_max from unnest(ids, v_inputs, existed) u(id, input, existed)
   -- A key that comes twice in this call is one run, of the first input.
   -- guard: one run per key -> test/postgres/workflow/notes.test.ts: "an idempotency key that comes twice in one call starts one run"
-  where u.existed is not true;
+  where /* guard:once */ u.existed is not true /* end */;
   insert into sluice.workflow_node (run, node, kind, policy, state, blocked)
   select r, s.node, s.kind, s.policy, 'p', cardinality(s.deps) from unnest(v_fresh) r cross join (select * from sluice.workflow_step where graph = p_graph order by node) s;
   select array_agg(r), array_agg(s.node) into v_runs, v_nodes from unnest(v_fresh) r cross join sluice.workflow_step s where s.graph = p_graph and s.deps = '{}';

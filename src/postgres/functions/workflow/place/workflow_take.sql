@@ -22,7 +22,7 @@ begin
     -- Cancelled or paused while another had it in hand, who found that out and rolled back.
     perform sluice.workflow_stale(run, node);
   -- guard: the code of a node that kills its process is counted -> test/postgres/workflow/place.test.ts: "a node whose code kills the process is counted each time, and fails after ten"
-  elsif exists (select from sluice.workflow_trying) and sluice.workflow_outlived(run, node) then
+  elsif /* guard:died */ exists (select from sluice.workflow_trying) /* end */ and sluice.workflow_outlived(run, node) then
     null;
   elsif v_tries >= 10 then
     perform sluice.workflow_misplaced(run, node, sluice.workflow_error('poisoned', format('its tasks could not be created in %s tries: '

@@ -17,7 +17,7 @@ begin
       v_seen := v_seen + 1;
       continue when v_bytes >= p_bytes;
       -- guard: a batch leaves out what a process died with -> test/postgres/workflow/place.test.ts: "after a crash the nodes of a batch are tried one by one, and the innocent ones are placed"
-      continue when v_runs[i] || ':' || v_nodes[i] = any (v_died);
+      /* guard:died */ continue when v_runs[i] || ':' || v_nodes[i] = any (v_died); /* end */
       begin
         select n.run, n.node, n.stream, -s.rank, s.attempts, sluice.workflow_render(n.run, s.parts, s.ref_nodes, s.ref_paths, r.bytes_max) into run, node, stream, priority, attempts, input
         from sluice.workflow_node n join sluice.workflow_run r on r.id = n.run join sluice.workflow_step s on s.graph = r.graph and s.node = n.node

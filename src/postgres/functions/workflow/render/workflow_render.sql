@@ -5,7 +5,7 @@ begin
     v_value := sluice.workflow_value(p_run, p_nodes[i], p_paths[i]::text[], p_max);
     -- guard: counted before it is joined -> test/postgres/workflow/many.test.ts: "an input that is too large is refused before all of it is read"
     v_bytes := v_bytes + octet_length(v_value) + octet_length(p_parts[i + 1]);
-    if v_bytes > p_max then perform sluice.workflow_too_large(v_bytes, p_max); end if;
+    if /* guard:bytes */ v_bytes > p_max /* end */ then perform sluice.workflow_too_large(v_bytes, p_max); end if;
     v_texts := v_texts || v_value || p_parts[i + 1];
   end loop;
   return sluice.workflow_fit(array_to_string(v_texts, ''), p_max);

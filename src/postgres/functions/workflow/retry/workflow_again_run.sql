@@ -23,9 +23,9 @@ begin
     end if;
     v_ids := a.pending || v_new;
     -- guard: what tasks made is not waited for -> test/postgres/workflow/races.test.ts: "a retry waits for nobody who holds what a task of the run had fanned out"
-    v_mine := array(select r.id from sluice.workflow_run r where r.parent = any (v_ids) for update skip locked);
+    v_mine := array(select r.id from sluice.workflow_run r where r.parent = any (v_ids) for update /* guard:locked */ skip locked /* end */);
     -- guard: a task comes back after what it made has stopped -> test/postgres/workflow/again.test.ts: "a task comes back when the cancel of what it had fanned out is over, and not before"
-    v_kept := array(select distinct r.parent from sluice.workflow_run r where r.parent = any (v_ids) and (r.stopping and r.finished_at is null or r.id <> all (v_mine)));
+    v_kept := array(select distinct r.parent from sluice.workflow_run r where r.parent = any (v_ids) and (/* guard:stopped */ r.stopping and r.finished_at is null or /* end */ r.id <> all (v_mine)));
     if v_kept <> '{}' then v_ids := array(select i from unnest(v_ids) i where i <> all (v_kept)); end if;
     select count(*) filter (where d.state = 'f'), count(*) filter (where d.state = 'c') into v_f, v_c
     from unnest(v_ids) u(id) cross join lateral (select x.state from sluice.done x where x.id = u.id limit 1) d;

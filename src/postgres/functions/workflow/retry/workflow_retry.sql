@@ -12,13 +12,13 @@ begin
   -- Under the run's lock: a first call that is still under way has committed by now, or has not begun.
   -- guard: a retry of a run is asked for twice -> test/postgres/workflow/again.test.ts: "a retry of a run that is asked for again under its token is told the same, also when the run is paused"
   select x.answer into v_before from sluice.retried x where x.token = p_token;
-  if found then return v_before; end if;
+  /* guard:once */ if found then return v_before; end if; /* end */
   select * into r from sluice.workflow_run where id = p_run;
   -- guard: what is being pruned is gone -> test/postgres/workflow/keep.test.ts: "a run of which a part is pruned is gone for whoever asks"
-  if not found or r.pruning then perform sluice.refuse('run_not_found', 'there is no such run'); end if;
+  if not found /* guard:pruning */ or r.pruning /* end */ then perform sluice.refuse('run_not_found', 'there is no such run'); end if;
   if r.finished_at is null and r.stopping then perform sluice.refuse('workflow_stopping', 'the run is being cancelled: wait for its end'); end if;
   -- guard: a paused run starts nothing -> test/postgres/workflow/operate.test.ts: "of a paused run is refused until it is resumed; one that ended while it was paused goes on"
-  if r.finished_at is null and r.paused then perform sluice.refuse('workflow_paused', 'the run is paused: resume it first'); end if;
+  if /* guard:paused */ r.finished_at is null and r.paused /* end */ then perform sluice.refuse('workflow_paused', 'the run is paused: resume it first'); end if;
   if r.parent is not null then perform sluice.refuse('invalid_option', 'a fan-out of a handler is retried with its task'); end if;
   v_seeds := array(select n.node from sluice.workflow_node n where n.run = p_run and n.state in ('f', 'c')
     and not exists (select from sluice.workflow_step s cross join lateral unnest(s.deps, s.dep_on, s.dep_recovers) d(node, dep_on, recovers)
@@ -31,7 +31,7 @@ begin
     union select x.node from after a join sluice.workflow_step s on s.graph = r.graph and s.node = a.node cross join lateral unnest(s.successors) x(node)
   ) select coalesce(array_agg(node order by node), '{}') into v_after from after;
   -- guard: not beside what still runs -> test/postgres/workflow/operate.test.ts: "beside a branch that the failure started and that still runs is refused"
-  if exists (select from sluice.workflow_node n where n.run = p_run and n.node = any (v_after) and n.state in ('r', 'u', 'h')) then
+  if exists (select from sluice.workflow_node n where n.run = p_run and n.node = any (v_after) and /* guard:running */ n.state in ('r', 'u', 'h') /* end */) then
     perform sluice.refuse('workflow_running', 'what followed the failure is not over yet: wait for its end, or cancel the run'); end if;
   -- Seeds that have tasks run these again, unless they come after another that runs again: then from new inputs.
   v_again := array(select n.node from sluice.workflow_node n where n.run = p_run and n.node = any (v_seeds) and n.node <> all (v_after)
@@ -58,11 +58,11 @@ begin
   if r.paused then
     -- Waits for a task's fan-out that is about to be committed as paused, as a resume does.
     perform from sluice.workflow_run where id = p_run for update;
-    perform sluice.workflow_lead(array[p_run], p_run);
+    /* guard:resume */ perform sluice.workflow_lead(array[p_run], p_run); /* end */
   end if;
   v_after := array(select node from sluice.workflow_node n where n.run = p_run and n.node = any (v_go) and n.blocked = 0 order by node);
   if v_after <> '{}' then perform sluice.workflow_set_off(array_fill(p_run, array[cardinality(v_after)]), v_after); end if;
-  perform sluice.workflow_again_run(p_run, 1000);
+  perform sluice.workflow_again_run(p_run, /* guard:piece */ 1000 /* end */);
   if exists (select from sluice.workflow_again where run = p_run) then perform sluice.look_by(sluice.clock() + interval '100 milliseconds'); end if;
   perform sluice.note_retried(p_token, cardinality(v_seeds));
   return cardinality(v_seeds);

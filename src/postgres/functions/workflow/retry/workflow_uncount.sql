@@ -9,7 +9,7 @@ begin
   select state into v_state from sluice.done where id = p_id and state in ('f', 'c');
   if not found then return false; end if;
   -- guard: not counted twice -> test/postgres/workflow/again.test.ts: "a task that a retry of its run is bringing back is not brought back twice"
-  if exists (select from sluice.workflow_again a where a.run = w.run and a.node = w.node and (w.item > a.item or p_id = any (a.pending))) then return null; end if;
+  if exists (select from sluice.workflow_again a where a.run = w.run and a.node = w.node and (w.item > a.item or p_id = any (a.pending))) then /* guard:once */ return /* end */ null; end if;
   if v_paused then perform sluice.refuse('workflow_paused', 'its run is paused: resume it first'); end if;
   -- In this order: whoever sees the outcome sees its note too, and none is taken while we hold the run.
   if exists (select from sluice.workflow_note where id = p_id) then return false; end if;
