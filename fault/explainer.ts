@@ -20,9 +20,9 @@ with kinds as materialized (
     least(sluice.gate_room(g.gate, null, null), sluice.gate_room(s.gate, null, null)) as room
   from sluice.gated g join sluice.stream s on s.id = g.stream group by g.stream, g.gate, s.gate
 ), chosen as (
-  ${["ready", "gated", "wait", "park"].flatMap((table) => [oldest(table), some(table)]).join(" union ")}
+  ${["ready", "gated", "waiting", "parked"].flatMap((table) => [oldest(table), some(table)]).join(" union ")}
   union (select first from kinds where room > 0 order by first limit ${EACH})
-  union (select w.id from sluice.wait w join sluice.lane l on l.id = w.lane
+  union (select w.id from sluice.waiting w join sluice.lane l on l.id = w.lane
     where l.used < sluice.cap_of(l.cap, l.limit_id) order by w.id limit ${EACH})
   union (select id from sluice.scheduled where run_at <= sluice.clock() order by run_at, id limit ${EACH})
   union select unnest($1::bigint[])

@@ -15,7 +15,7 @@ const CREATE = `
 // Before the new time counts: tasks in hand under leases that it ends, and leases that it makes longer than they may be.
 const SET = `with time as (select clock_timestamp() + $1 * interval '1 millisecond' as at), leases as materialized (
     select w.expires_at <= time.at as ended, w.expires_at > time.at + w.lease_ms * interval '1 millisecond' as beyond,
-      (select count(*) from sluice.run r where r.worker = w.id) as tasks
+      (select count(*) from sluice.running r where r.worker = w.id) as tasks
     from sluice.worker w, time where w.expires_at > sluice.clock()
   ), moved as (update audit.clock set ahead_ms = $1)
   select coalesce(sum(tasks) filter (where ended), 0)::int as "tasksLost",

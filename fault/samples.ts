@@ -23,8 +23,8 @@ const ASK_MS_MAX = 800;
 const LOOK = `select
     (select coalesce(sum(n_dead_tup), 0) from pg_stat_user_tables
       where schemaname = 'sluice' and relname <> all ('{done,task,idempotency}'))::int as dead,
-    ((select count(*) from sluice.ready) + (select count(*) from sluice.gated) + (select count(*) from sluice.wait)
-      + (select count(*) from sluice.park) + (select count(*) from sluice.scheduled))::int as backlog`;
+    ((select count(*) from sluice.ready) + (select count(*) from sluice.gated) + (select count(*) from sluice.waiting)
+      + (select count(*) from sluice.parked) + (select count(*) from sluice.scheduled))::int as backlog`;
 
 interface Look {
   readonly dead: number;

@@ -4,13 +4,13 @@ import type { Theatre } from "./theatre.js";
 const QUESTIONS: Readonly<Record<string, string>> = {
   // One row each, so that `to_jsonb` tells all of it.
   "left, by type and place": `select s.type, x.place, count(*)::int as n, min(x.id) as first from (
-      select id, 'scheduled' as place from sluice.scheduled union all select id, 'wait' from sluice.wait
-      union all select id, 'park' from sluice.park union all select id, 'ready' from sluice.ready
+      select id, 'scheduled' as place from sluice.scheduled union all select id, 'waiting' from sluice.waiting
+      union all select id, 'parked' from sluice.parked union all select id, 'ready' from sluice.ready
       union all select id, 'gated' from sluice.gated union all select id, 'suspect' from sluice.suspect
-      union all select id, 'run' from sluice.run) x
+      union all select id, 'running' from sluice.running) x
     join sluice.task t on t.id = x.id join sluice.stream s on s.id = t.stream group by 1, 2 order by 1, 2`,
   running: `select r.id, s.type, r.attempt, w.name as worker, r.claim::text, now() - r.started_at as since, r.gate, r.stream_gate
-    from sluice.run r join sluice.task t on t.id = r.id join sluice.stream s on s.id = t.stream
+    from sluice.running r join sluice.task t on t.id = r.id join sluice.stream s on s.id = t.stream
     left join sluice.worker w on w.id = r.worker order by r.started_at limit 20`,
   suspects: `select u.id, s.type, w.name as reserved_by, w.expires_at - now() as lease from sluice.suspect u
     join sluice.stream s on s.id = u.stream left join sluice.worker w on w.id = u.reserved_by order by u.id limit 20`,

@@ -7,7 +7,7 @@ import { asksForTasks, tokenOf } from "./exchange.js";
 import { within } from "./within.js";
 
 const claimWithinMs = 5_000;
-const claimed = "select count(*)::int as n from sluice.run where claim = $1";
+const claimed = "select count(*)::int as n from sluice.running where claim = $1";
 
 export const freezeInClaim: Fault = {
   name: "freeze-in-claim",

@@ -12,7 +12,7 @@ const blockedWithinMs = 2_000;
 // What a step locks after it has taken the barrier.
 const rows = {
   lanes: "select id from sluice.lane order by used desc limit 20 for update skip locked",
-  runs: "select id from sluice.run limit 20 for update skip locked",
+  runs: "select id from sluice.running limit 20 for update skip locked",
 };
 const behindUs = `select count(*)::int as n from pg_stat_activity
   where wait_event_type = 'Lock' and pg_backend_pid() = any (pg_blocking_pids(pid))`;

@@ -3,7 +3,7 @@ import type { Fault, Stage } from "../stage.js";
 import { onServer } from "./administrator.js";
 import { untilBusy } from "./busy.js";
 
-const leftBehind = `select count(*)::int as n from sluice.run r join sluice.worker w on w.id = r.worker
+const leftBehind = `select count(*)::int as n from sluice.running r join sluice.worker w on w.id = r.worker
   where w.name = $1`;
 
 export const kill: Fault = {

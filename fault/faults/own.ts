@@ -6,7 +6,7 @@ import { holding, observed, telling } from "./number.js";
 
 const addedSlots = 3;
 const looking = { forMs: 2_000, toTheEnd: false };
-const running = `select count(*)::int as n from sluice.run r join sluice.task t on t.id = r.id
+const running = `select count(*)::int as n from sluice.running r join sluice.task t on t.id = r.id
   join sluice.stream s on s.id = t.stream where s.type = $1`;
 
 export const limitRemove: Fault = {

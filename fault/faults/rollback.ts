@@ -15,7 +15,7 @@ const tasksMax = 30;
 // Tags must differ from bite to bite.
 let bites = 0;
 
-const orderKeys = `select distinct t.input ->> 'orderKey' as key from sluice.wait w join sluice.task t on t.id = w.id
+const orderKeys = `select distinct t.input ->> 'orderKey' as key from sluice.waiting w join sluice.task t on t.id = w.id
   where w.lane >> 60 = 1 and t.input ->> 'orderKey' is not null limit 20`;
 
 export const lateRollbackEnqueue: Fault = {

@@ -7,8 +7,8 @@ import { onServer, unlessAway } from "./administrator.js";
 const atOnce = 4;
 
 const open = `select id::text as id from (
-    (select id from sluice.run limit $1) union all (select id from sluice.ready limit $1) union all (select id from sluice.gated limit $1)
-    union all (select id from sluice.wait limit $1) union all (select id from sluice.scheduled limit $1)) x
+    (select id from sluice.running limit $1) union all (select id from sluice.ready limit $1) union all (select id from sluice.gated limit $1)
+    union all (select id from sluice.waiting limit $1) union all (select id from sluice.scheduled limit $1)) x
   order by random() limit $1`;
 
 /** Tasks that have not ended, of every state. */

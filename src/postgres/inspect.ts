@@ -77,9 +77,9 @@ const countsStatement = statement<{ state: TaskState; n: string }>({
   name: "counts",
   text: `select state, n from (
       select 'scheduled' as state, count(*) as n from sluice.scheduled
-      union all select 'waiting', (select count(*) from sluice.wait) + (select count(*) from sluice.gated) + (select count(*) from sluice.park) + (select count(*) from sluice.parent)
+      union all select 'waiting', (select count(*) from sluice.waiting) + (select count(*) from sluice.gated) + (select count(*) from sluice.parked) + (select count(*) from sluice.parent)
       union all select 'ready', (select count(*) from sluice.ready) + (select count(*) from sluice.suspect)
-      union all select 'running', count(*) from sluice.run
+      union all select 'running', count(*) from sluice.running
       union all select 'succeeded', count(*) from sluice.done where state = 's'
       union all select 'failed', count(*) from sluice.done where state = 'f'
       union all select 'cancelled', count(*) from sluice.done where state = 'c') x`,

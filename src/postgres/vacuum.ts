@@ -1,8 +1,8 @@
 import type { Line } from "./line.js";
 import { statement } from "./statement.js";
 
-/** Tables whose dead rows slow claims down (`ready`, `gated`, `wait`) or pile up with every task (`run`). */
-export type Walked = "ready" | "gated" | "wait" | "run";
+/** Tables whose dead rows slow claims down (`ready`, `gated`, `waiting`) or pile up with every task (`running`). */
+export type Walked = "ready" | "gated" | "waiting" | "running";
 
 interface Rows {
   readonly name: Walked;
@@ -15,8 +15,8 @@ const rowsStatement = statement<Rows>({
   text: `select c.relname::text as name, pg_stat_get_live_tuples(c.oid)::float8 as live,
       pg_stat_get_dead_tuples(c.oid)::float8 as dead
     from pg_class c
-    where c.oid = any (array['sluice.ready'::regclass, 'sluice.gated'::regclass, 'sluice.wait'::regclass,
-        'sluice.run'::regclass]::oid[])
+    where c.oid = any (array['sluice.ready'::regclass, 'sluice.gated'::regclass, 'sluice.waiting'::regclass,
+        'sluice.running'::regclass]::oid[])
       and pg_has_role(c.relowner, 'usage')`,
   params: [],
   columns: ["name", "live", "dead"],
@@ -31,8 +31,8 @@ export function walkedRows(line: Line): Promise<Rows[]> {
 const vacuums = {
   ready: vacuumStatement("ready"),
   gated: vacuumStatement("gated"),
-  wait: vacuumStatement("wait"),
-  run: vacuumStatement("run"),
+  waiting: vacuumStatement("waiting"),
+  running: vacuumStatement("running"),
 } satisfies Record<Walked, unknown>;
 
 function vacuumStatement(table: Walked) {

@@ -136,7 +136,7 @@ describe("a task that", () => {
     // What is locked is not taken back: the worker's own keeper looks twice a second.
     const tx = await house.begin();
     try {
-      await tx.query("select from sluice.run where id = $1 for update", [handle!.id]);
+      await tx.query("select from sluice.running where id = $1 for update", [handle!.id]);
       await house.sql("update sluice.worker set expires_at = sluice.clock() - interval '1 second'");
       expect((await handle!.explain())!.run).toMatchObject({ lost: true });
       await house.sql("delete from sluice.worker");
@@ -307,7 +307,7 @@ describe("a task that", () => {
     // Who comes after it is known that nobody serves them does not join a line.
     await house.sql("select sluice.keep_lanes(1000)");
     const [handle] = await enqueue(t, "a");
-    expect(await house.sql("select from sluice.park where id = $1", [handle!.id])).toHaveLength(1);
+    expect(await house.sql("select from sluice.parked where id = $1", [handle!.id])).toHaveLength(1);
     expect(await reasons(handle)).toMatchObject([NOBODY, { kind: "limit", before: null }]);
     await idleWorker();
     expect(await reasons(handle)).toMatchObject([{ kind: "limit", before: null }]);

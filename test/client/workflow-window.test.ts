@@ -9,7 +9,7 @@ const PATIENCE = { timeoutMs: 30_000 };
 async function letThrough(s: Scene): Promise<number> {
   const [row] = await rowsOf<{ n: number }>(
     s,
-    "select ((select count(*) from sluice.ready) + (select count(*) from sluice.run))::int as n",
+    "select ((select count(*) from sluice.ready) + (select count(*) from sluice.running))::int as n",
   );
   return row!.n;
 }

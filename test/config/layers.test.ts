@@ -88,7 +88,7 @@ describe("no layer can take the connections of another", () => {
     const held = await aside(s);
     await held.query("begin");
     // Claims write here, enqueues do not.
-    await held.query("lock table sluice.run in access exclusive mode");
+    await held.query("lock table sluice.running in access exclusive mode");
     const handles = [await s.sluice.enqueue(probe, 0)];
     await until("a claim to wait", async () => (await waiting(s, "step(")) > 0);
     for (let n = 1; n <= 50; n++) handles.push(await s.sluice.enqueue(probe, n));

@@ -39,7 +39,7 @@ async function sound(s: Proxied, worker: Worker): Promise<void> {
     const { rows } = await s.sql.query("select count(*)::int as n from sluice.worker");
     return rows[0].n === 1;
   });
-  expect((await s.sql.query("select * from sluice.run")).rows).toEqual([]);
+  expect((await s.sql.query("select * from sluice.running")).rows).toEqual([]);
   expect(await violations(s.sql)).toEqual([]);
 }
 

@@ -74,7 +74,7 @@ async function moveThrough(
 }
 
 const COUNT = `select
-  (select count(*) from sluice.run r join sluice.task t using (id) where t.stream = s.id)::int as running,
+  (select count(*) from sluice.running r join sluice.task t using (id) where t.stream = s.id)::int as running,
   (select count(*) from sluice.done d join sluice.task t using (id) where t.stream = s.id)::int as done
   from sluice.stream s where s.type = $1`;
 
@@ -104,7 +104,7 @@ async function admissions(s: Scene, { type }: Kind): Promise<Admission[]> {
   const { rows } = await s.sql.query<Admission>(
     `with over as (select task, extract(epoch from at) * 1000000 as at from audit where kind = 'end')
     select (extract(epoch from r.started_at) * 1000000)::float8 as at, coalesce(o.at, 'infinity')::float8 as over
-    from (select id, started_at from sluice.done union all select id, started_at from sluice.run) r
+    from (select id, started_at from sluice.done union all select id, started_at from sluice.running) r
     join sluice.task t on t.id = r.id join sluice.stream s on s.id = t.stream
     left join over o on o.task = r.id where s.type = $1`,
     [type.name],

@@ -11,7 +11,7 @@ const job = task("job", { input: type<number>() });
 async function unswept(): Promise<Scene> {
   const s = await scene();
   await s.sql.query("alter table sluice.ready set (autovacuum_enabled = false)");
-  await s.sql.query("alter table sluice.run set (autovacuum_enabled = false)");
+  await s.sql.query("alter table sluice.running set (autovacuum_enabled = false)");
   return s;
 }
 
@@ -24,7 +24,7 @@ async function drain(s: Scene): Promise<void> {
   await until("all to complete", () => worker.status().completed >= TASKS, PATIENCE_MS);
 }
 
-async function rowsOf(s: Scene, table: "ready" | "run"): Promise<{ dead: number; vacuums: number }> {
+async function rowsOf(s: Scene, table: "ready" | "running"): Promise<{ dead: number; vacuums: number }> {
   const { rows } = await s.sql.query<{ dead: number; vacuums: number }>(
     `select n_dead_tup::int as dead, vacuum_count::int as vacuums
       from pg_stat_all_tables where relid = $1::regclass`,
@@ -33,10 +33,10 @@ async function rowsOf(s: Scene, table: "ready" | "run"): Promise<{ dead: number;
   return rows[0]!;
 }
 
-test("the keeper vacuums ready and run within seconds, without autovacuum", { timeout: TIMEOUT_MS }, async () => {
+test("the keeper vacuums ready and running within seconds, without autovacuum", { timeout: TIMEOUT_MS }, async () => {
   const s = await unswept();
   await drain(s);
-  for (const table of ["ready", "run"] as const)
+  for (const table of ["ready", "running"] as const)
     await until(
       `${table} to be clean`,
       async () => {

@@ -223,8 +223,8 @@ $$;
 -- anywhere, and what must never be.
 create function places() returns table (place text, tasks text) language sql as $$
   with found as (
-    select 1 as n, 'running' as place, id from sluice.run union all select 2, 'ready', id from sluice.ready union all select 3, 'waiting', id from sluice.wait
-    union all select 4, 'gated', id from sluice.gated union all select 5, 'scheduled', id from sluice.scheduled union all select 6, 'parked', id from sluice.park
+    select 1 as n, 'running' as place, id from sluice.running union all select 2, 'ready', id from sluice.ready union all select 3, 'waiting', id from sluice.waiting
+    union all select 4, 'gated', id from sluice.gated union all select 5, 'scheduled', id from sluice.scheduled union all select 6, 'parked', id from sluice.parked
     union all select 7, 'suspect', id from sluice.suspect
     union all select 8, case state when 's' then 'succeeded' when 'f' then 'failed' else 'cancelled' end, id from sluice.done
     union all select 9, 'asked to stop', id from sluice.stop
@@ -243,13 +243,13 @@ create function drain() returns text language plpgsql as $$
 declare v_started bigint[]; v_now bigint[]; v_most int; v record; v_worker int := 99;
 begin
   call worker(v_worker);
-  v_most := (select count(*) from sluice.run);
+  v_most := (select count(*) from sluice.running);
   for v_round in 1..20 loop
     perform sluice.reap(), sluice.due(1000), sluice.workflow_keep(1000), sluice.keep_lanes(1000);
     v_now := array(select s.id from sluice.step(v_worker, 16 * nextval('token'), (select streams from crew where worker = v_worker), 100) s where s.id is not null order by s.id);
     v_started := v_started || v_now;
-    v_most := greatest(v_most, (select count(*) from sluice.run));
-    for v in select r.worker, array_agg(r.id order by r.id) as ids, array_agg(r.claim order by r.id) as claims from sluice.run r group by r.worker loop
+    v_most := greatest(v_most, (select count(*) from sluice.running));
+    for v in select r.worker, array_agg(r.id order by r.id) as ids, array_agg(r.claim order by r.id) as claims from sluice.running r group by r.worker loop
       perform sluice.step(v.worker, 16, null, 0, v.ids, v.claims);
     end loop;
   end loop;

@@ -150,7 +150,7 @@ test("a task that had been in hand at three crashes tells its limits too", () =>
     const tenant = await a.limit("tenant", { perKey: 1 });
     const [mail] = await a.rows<{ id: number }>("select id from sluice.limits where name = 'mail'");
     const [id] = await a.enqueue(stream, { limits: [mail!.id, tenant], keys: ["x"] });
-    await a.script(`delete from sluice.dirty; delete from sluice.wait;
+    await a.script(`delete from sluice.dirty; delete from sluice.waiting;
       insert into sluice.lane values ((select lanes[1] from sluice.task), ${tenant}, 1, 1);
       insert into sluice.suspect select id, stream, 0, lanes, ${worker.id} from sluice.task`);
     const [row] = await a.rows<{ passed: string }>("select passed from sluice.claim_suspect($1, 7, $2)", [

@@ -32,9 +32,9 @@ export async function fill(admin: pg.Client, n: number): Promise<void> {
     "insert into sluice.lane select (3::bigint << 60) | i, 2, 1, 1 from generate_series(1, 100) i on conflict do nothing",
   );
   const waiting = `id, (${lane})[1], 0, 0, 0, 0, 3, 0, ${lane}, '{2}'`;
-  await insert(admin, quarter, { stream: 3, lane }, "wait", waiting);
+  await insert(admin, quarter, { stream: 3, lane }, "waiting", waiting);
   await insert(admin, quarter, { stream: 1 }, "scheduled", "id, now() + interval '1 day', 0, 0");
-  await insert(admin, quarter, { stream: 1 }, "run", "id, 1, 1, 1, now(), 0, 0");
+  await insert(admin, quarter, { stream: 1 }, "running", "id, 1, 1, 1, now(), 0, 0");
 }
 
 async function insert(

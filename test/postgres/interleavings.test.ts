@@ -224,7 +224,7 @@ async function finish(scene: Scene, a: Session, spec: Spec, stage: Stage): Promi
   for (let round = 0; round < 12; round++) {
     await a.keep();
     const rows = await a.rows<{ id: string; claim: string; worker: string }>(
-      "select id, claim, worker from sluice.run",
+      "select id, claim, worker from sluice.running",
     );
     expect(rows.length).toBeLessThanOrEqual(spec.most);
     for (const worker of [stage.worker, stage.other]) {

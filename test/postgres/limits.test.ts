@@ -291,7 +291,7 @@ test("a task that goes back from a limit gives up what it holds behind it, and k
     expect(idsOf(await claimAll(a, worker))).toEqual([1, 3]);
     expect(await scene.state(2)).toBe("waiting");
     // Its order key it keeps, or the next of that key would overtake it.
-    expect(await a.value("select held from sluice.wait where id = 2")).toBe(1);
+    expect(await a.value("select held from sluice.waiting where id = 2")).toBe(1);
   }));
 
 describe("whose number counts:", () => {

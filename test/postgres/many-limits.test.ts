@@ -107,7 +107,7 @@ test("limits are listed in pages, and a scrape tells of a few and counts the oth
 
 test("a scrape tells of the limits of which most tasks run", async () => {
   await client.query(
-    `insert into sluice.run (id, claim, worker, attempt, started_at, gate, stream_gate)
+    `insert into sluice.running (id, claim, worker, attempt, started_at, gate, stream_gate)
       select n, 1, 1, 1, now(), l.id, 0 from sluice.limits l, generate_series(1, 3) n where l.name = 'group-030000'`,
   );
   const { slots } = await readSlots(db, [], 50);

@@ -5,7 +5,7 @@ import { pages } from "../support/pages.js";
 import { fill, STAGE } from "./backlog.js";
 
 // What may hold a million rows. The others have a row per type, limit or worker, or are notes.
-const BIG = ["task", "ready", "gated", "wait", "run", "scheduled", "done", "lane", "park"];
+const BIG = ["task", "ready", "gated", "waiting", "running", "scheduled", "done", "lane", "parked"];
 const BATCH = 50;
 // For each task of a batch: its row in task, in the table it leaves, its lane, what is next.
 const ROWS_PER_TASK_MAX = 20;
@@ -161,7 +161,7 @@ const verbs: Record<string, (c: pg.Client) => Promise<Touched>> = {
         `(select id from sluice.scheduled order by run_at limit 10) union all
          (select id from sluice.gated where stream = 2 and gate = 3 order by rank, turn limit 10) union all
          (select id from sluice.ready where stream = 1 order by rank, turn limit 10) union all
-         (select id from sluice.wait where lane = (3::bigint << 60) | 1 order by place, id limit 10)`,
+         (select id from sluice.waiting where lane = (3::bigint << 60) | 1 order by place, id limit 10)`,
       );
       const ids = [...hand.ids, ...rows.map((r) => r.id)];
       return () => c.query("select count(*) from sluice.cancel($1)", [ids]);

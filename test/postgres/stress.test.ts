@@ -46,11 +46,11 @@ const OVERTAKEN = `select t.id || ' before ' || b.id as it from sluice.task t jo
 /** What this session sees running is at least what was running when it claimed. */
 const OVER = `
   select 'gate ' || g.id || ': ' || n || ' of ' || g.cap as it from sluice.gate g
-  cross join lateral (select count(*) as n, bool_or(r.id = any ($1::bigint[])) as mine from sluice.run r
+  cross join lateral (select count(*) as n, bool_or(r.id = any ($1::bigint[])) as mine from sluice.running r
     where g.id = any (sluice.gates_of(r.gate) || r.stream_gate)) r where r.mine and r.n > g.cap
   union all
   select 'lane ' || n.id || ': ' || r.n || ' of ' || sluice.cap_of(n.cap, n.limit_id) from sluice.lane n
-  cross join lateral (select count(*) as n, bool_or(r.id = any ($1::bigint[])) as mine from sluice.run r where r.lanes @> array[n.id]) r
+  cross join lateral (select count(*) as n, bool_or(r.id = any ($1::bigint[])) as mine from sluice.running r where r.lanes @> array[n.id]) r
   where r.mine and r.n > sluice.cap_of(n.cap, n.limit_id)`;
 
 function chance(share: number): boolean {
@@ -160,8 +160,8 @@ async function cancel(s: Session, t: Terms): Promise<void> {
     await survive(t.found, async () => {
       const ids = await s.rows<{ id: number }>(
         // Those that are next in their line, and some that run.
-        `(select id::int from (select distinct on (lane) id from sluice.wait order by lane, place, id) next order by random() limit 6)
-          union all (select id::int from sluice.run order by random() limit 1)`,
+        `(select id::int from (select distinct on (lane) id from sluice.waiting order by lane, place, id) next order by random() limit 6)
+          union all (select id::int from sluice.running order by random() limit 1)`,
       );
       await s.begin();
       await s.cancel(ids.map((r) => r.id));

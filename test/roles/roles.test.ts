@@ -105,14 +105,14 @@ describe("a producer", () => {
     const own = producer.worker({ handlers: [plain.handle((text) => text)] });
     expect(await codeOf(() => own.start())).toBe("not_permitted");
     await refusedTo("producer", "select * from sluice.step(1, 1, '{1}', 1)");
-    await refusedTo("producer", "insert into sluice.run select id, 1, 1, 1, now(), 0, 0 from sluice.ready");
+    await refusedTo("producer", "insert into sluice.running select id, 1, 1, 1, now(), 0, 0 from sluice.ready");
   });
 
   test("cannot settle, nor touch a task in any state", async () => {
     await refusedTo("producer", "select sluice.settle(1, '{1}', '{1}', '{f}', '{0}', null)");
     await refusedTo("producer", "select sluice.settle_in_transaction(1, 1, 1, null, true)");
     await refusedTo("producer", "select * from sluice.settle_succeeded('{1}', '{1}', null, true)");
-    const tables = "ready gated wait scheduled park suspect run done task dirty lane worker".split(" ");
+    const tables = "ready gated waiting scheduled parked suspect running done task dirty lane worker".split(" ");
     for (const table of tables) {
       await refusedTo("producer", `delete from sluice.${table}`);
       await refusedTo("producer", `select * from sluice.${table}`);
@@ -223,7 +223,7 @@ describe("a worker", () => {
       expect(await codeOf(attempt)).toBe("not_permitted");
     await refusedTo("worker", "select * from sluice.setting");
     await refusedTo("worker", "update sluice.limits set total_override = 50");
-    await refusedTo("worker", "delete from sluice.run");
+    await refusedTo("worker", "delete from sluice.running");
   });
 
   test("had no other trouble in all of this than a handler that failed", () => {

@@ -300,7 +300,7 @@ export class Scene {
 
   async running(): Promise<number[]> {
     const ids = await this.#watcher.value<string>(
-      "select coalesce(array_agg(id order by id), '{}')::text from sluice.run",
+      "select coalesce(array_agg(id order by id), '{}')::text from sluice.running",
     );
     return numbers(ids);
   }

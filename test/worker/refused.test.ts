@@ -121,7 +121,7 @@ test("a task whose row another transaction holds delays the claims of its worker
   await until("its handler to run", () => begun);
   const other = await s.sql.connect();
   await other.query("begin");
-  await other.query("select from sluice.run where id = $1 for update", [id]);
+  await other.query("select from sluice.running where id = $1 for update", [id]);
   letGo();
   let slowestMs = 0;
   for (let n = 0; n < 8; n++) {

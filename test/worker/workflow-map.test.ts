@@ -352,7 +352,7 @@ describe("nothing of a map begins any more once its sleeping task is cancelled,"
   const left = async (s: Scene): Promise<unknown> => {
     const { rows } = await s.sql.query<{ n: number }>(
       `select count(*)::int as n from sluice.workflow_task w where not exists (select from sluice.done d where d.id = w.id)
-        and not exists (select from sluice.run r where r.id = w.id)`,
+        and not exists (select from sluice.running r where r.id = w.id)`,
     );
     const stopping = (await maps(s)).every((state) => state !== "running");
     return { stopping, waiting: rows[0]!.n };
@@ -437,7 +437,7 @@ test("a pause of a run stops the maps of its tasks, and a resume lets them go on
     return (await s.sql.query(look)).rows.length === 1;
   });
   // Whoever was to follow it would have passed the window together with its end.
-  expect((await s.sql.query("select from sluice.wait")).rows.length).toBe(2);
+  expect((await s.sql.query("select from sluice.waiting")).rows.length).toBe(2);
   expect(await run.resume()).toBe(true);
   expect(await run.result({ timeoutMs: 20_000 })).toEqual({ found: [1, 2, 3] });
   await sound(s);
@@ -661,7 +661,7 @@ test("a map that a zombie makes at the same moment is found, not made twice", as
   const handle = await s.sluice.enqueue(parent, [1, 2]);
   const [claim] = await until("it to be claimed", async () => {
     const found = await s.sql.query<{ worker: string; claim: string; stream: number }>(
-      "select worker, claim, (select id from sluice.stream where type = 'item') as stream from sluice.run",
+      "select worker, claim, (select id from sluice.stream where type = 'item') as stream from sluice.running",
     );
     return found.rows.length === 1 && found.rows;
   });

@@ -1,6 +1,6 @@
 -- The data model. One immutable row per task, one narrow table per live state, then `done`.
 --
--- A task is in exactly one of scheduled, wait, park, parent, ready, gated, suspect, run, done. A transition is
+-- A task is in exactly one of scheduled, waiting, parked, parent, ready, gated, suspect, running, done. A transition is
 -- a DELETE from one table and an INSERT into another in one statement. Rows of these tables are
 -- never UPDATEd: the hot statements address them by ctid, which an UPDATE would move.
 --
@@ -129,7 +129,7 @@ create table sluice.task (
 -- Which tasks, live or in history, refer to a total or a set: a group without any can be forgotten.
 create index task_gate on sluice.task (gate) where gate <> 0;
 
--- attempt: attempts used so far. Only in run does it include the one under way. late, here and below: of
+-- attempt: attempts used so far. Only in running does it include the one under way. late, here and below: of
 -- which of its lanes it got a slot only after it had found all of them out, a bit for each, for metrics; null is 0.
 create table sluice.ready (
   id bigint not null, stream int not null, rank smallint not null, attempt smallint not null,
@@ -171,18 +171,18 @@ create index returned_next on sluice.returned (stream, total);
 -- Stands at lanes[held + 1], holding a slot in each lane before it.
 -- place: 0 in an order lane and in a window, where priority is ignored; the rank elsewhere. turn: the one that it had
 -- drawn before it gave its slots back, if it has: it gets it again.
-create table sluice.wait (
+create table sluice.waiting (
   id bigint not null, lane bigint not null, place smallint not null, rank smallint not null,
   attempt smallint not null, held smallint not null, stream int not null, gate int not null,
   lanes bigint[] not null, lane_limits int[] not null, late smallint not null default 0, turn bigint
 );
-create index wait_next on sluice.wait (lane, place, id);
+create index waiting_next on sluice.waiting (lane, place, id);
 -- By kind and by the key they need next, for keys of limits alone (3 << 60): tasks that wait at a key behind those that
 -- cannot run now, see open_waiters.
-create index wait_kind on sluice.wait (lane, stream, gate, (coalesce(lanes[held + 2], 0)), place, id)
+create index waiting_by_kind on sluice.waiting (lane, stream, gate, (coalesce(lanes[held + 2], 0)), place, id)
   where lane >= 3458764513820540928;
 -- Those that hold a slot of one key and wait for another.
-create index wait_holding on sluice.wait (id) where held > 0 and lanes[held] >= 3458764513820540928;
+create index waiting_holding on sluice.waiting (id) where held > 0 and lanes[held] >= 3458764513820540928;
 
 -- held: 1 when a retry or a snooze keeps the slot of its order key.
 create table sluice.scheduled (
@@ -192,12 +192,12 @@ create index scheduled_next on sluice.scheduled (run_at, id);
 create index scheduled_id on sluice.scheduled (id);
 
 -- Tasks that cannot run now: they have left the line and hold at most the slot of their order key
--- (held = 1), so that they starve nobody who shares a limit with them. lane: the key they waited for, 0 for none. turn: as in wait.
-create table sluice.park (
+-- (held = 1), so that they starve nobody who shares a limit with them. lane: the key they waited for, 0 for none. turn: as in waiting.
+create table sluice.parked (
   id bigint primary key, stream int not null, gate int not null, rank smallint not null, attempt smallint not null, held smallint not null,
   lane bigint not null default 0, turn bigint
 );
-create index park_kind on sluice.park (stream, gate, rank, id);
+create index parked_by_kind on sluice.parked (stream, gate, rank, id);
 
 -- Kinds of tasks (a stream and a gate, 0 for the whole stream) that cannot run now, and were found to keep slots of keys
 -- from others: not served, paused, or at a total that is full; with a lane only those that need this key next, which is
@@ -225,7 +225,7 @@ create table sluice.crash (
 );
 
 -- gate, stream_gate: the gates of which this run holds a slot.
-create table sluice.run (
+create table sluice.running (
   id bigint primary key, claim bigint not null, worker bigint not null, attempt smallint not null,
   started_at timestamptz not null, gate int not null, stream_gate int not null, lanes bigint[]
 );
@@ -341,7 +341,7 @@ create table sluice.worker (
 do $$
 declare name text;
 begin
-  foreach name in array array['ready', 'gated', 'wait', 'scheduled', 'run', 'dirty', 'postponed', 'lane', 'gate', 'credit', 'awaited',
+  foreach name in array array['ready', 'gated', 'waiting', 'scheduled', 'running', 'dirty', 'postponed', 'lane', 'gate', 'credit', 'awaited',
     'waiting_kind', 'returned'] loop
     execute format('alter table sluice.%I set (autovacuum_vacuum_scale_factor = 0.01, autovacuum_vacuum_threshold = 2000,
       autovacuum_vacuum_cost_delay = 0, autovacuum_vacuum_insert_scale_factor = 0.2)', name);
@@ -354,7 +354,7 @@ end $$;
 do $$
 declare name text;
 begin
-  foreach name in array array['ready', 'gated', 'wait', 'scheduled', 'done', 'sweep', 'stop', 'awaited', 'dirty', 'postponed', 'credit',
+  foreach name in array array['ready', 'gated', 'waiting', 'scheduled', 'done', 'sweep', 'stop', 'awaited', 'dirty', 'postponed', 'credit',
     'waiting_kind', 'returned'] loop
     execute format('alter table sluice.%I replica identity full', name);
   end loop;

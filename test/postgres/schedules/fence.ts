@@ -67,7 +67,7 @@ export const otherIsolation = (level: string) =>
     await a.enqueue(stream, { limits, keys: ["x"] });
     const first = await a.claim(worker, 1);
     await b.begin(level);
-    await b.rows("select from sluice.wait");
+    await b.rows("select from sluice.waiting");
     await a.enqueue(stream, { limits, keys: ["x"] });
     await a.claim(worker, 1);
     const answer = await refusal(b.step(worker, 0, first));

@@ -94,7 +94,7 @@ export const returnedSlots = {
   }),
   "a dead worker": slotOf(async (a, c, held) => {
     const dead = await a.register([c.stream]);
-    await a.rows("update sluice.run set worker = $1 where id = $2", [dead.id, held.id]);
+    await a.rows("update sluice.running set worker = $1 where id = $2", [dead.id, held.id]);
     await a.rows("update sluice.worker set expires_at = '-infinity' where id = $1", [dead.id]);
     await a.reap();
   }),

@@ -168,7 +168,7 @@ export const loweredPerKey = schedule(
     await a.setLimit("mail", { perKey: 2 });
     const atOnce = (await a.claim(worker, 5)).length;
     await a.keep();
-    const waiting = await a.value<number>("select count(*)::int from sluice.wait");
+    const waiting = await a.value<number>("select count(*)::int from sluice.waiting");
     await a.enqueue(stream, { limits, keys });
     const claimed: number[] = [];
     const started: number[] = [];
@@ -202,7 +202,7 @@ export const changedForManyKeys = (from: number, to: number) =>
       [stream, 2 * KEYS, limits],
     );
     const perKey = async (): Promise<number[]> => {
-      const count = "select array[(select count(*) from sluice.ready), (select count(*) from sluice.wait)]::int[]";
+      const count = "select array[(select count(*) from sluice.ready), (select count(*) from sluice.waiting)]::int[]";
       return (await a.value<number[]>(count)).map((n) => n / KEYS);
     };
     await settled(a);
@@ -227,7 +227,7 @@ export const loweredOneOfTwo = schedule({ waiting: [2, 2] }, async (scene) => {
     await settled(a);
     await a.setLimit(name, { perKey: 1 });
     await settled(a);
-    waiting.push(await a.value("select count(*)::int from sluice.wait"));
+    waiting.push(await a.value("select count(*)::int from sluice.waiting"));
     await a.setLimit(name, { perKey: 3 });
   }
   // Which of the two is passed first is not for a test to say.

@@ -138,10 +138,10 @@ export const laneVanishes = (by: "order" | "perKey") =>
     const step = b.claim(worker, 5);
     const waited = await scene.blocked(step);
     // Waiter 2 is in a cancel's hands, so the completion finds nobody and the lane goes.
-    await a.rows("delete from sluice.wait where id = 2 returning *");
+    await a.rows("delete from sluice.waiting where id = 2 returning *");
     await a.step(worker, 0, first);
     await a.rows(
-      `insert into sluice.wait select id, lanes[1], 0, rank, 0, 0, stream, gate, lanes, lane_limits from sluice.task where id = 2`,
+      `insert into sluice.waiting select id, lanes[1], 0, rank, 0, 0, stream, gate, lanes, lane_limits from sluice.task where id = 2`,
     );
     await other.rollback();
     const claimed = idsOf(await step).filter((id) => id === 2);
@@ -249,7 +249,7 @@ export const unservedKeepsOrder = schedule(
       await a.keep();
     }
     const both = await a.register([unserved, stream]);
-    const held = await a.rows<{ id: string; claim: string }>("select id, claim from sluice.run");
+    const held = await a.rows<{ id: string; claim: string }>("select id, claim from sluice.running");
     await a.step(
       worker,
       0,

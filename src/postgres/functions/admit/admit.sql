@@ -2,7 +2,7 @@
 --
 -- Lock order of every transaction here: barrier (shared) -> run rows -> lanes by (level, id) ->
 -- gates by id. A transaction that changes what a lane holds locks its row, which guards `used` and the
--- decision who of `wait` is next. One pass per transaction, ascending: a second pass would have to
+-- decision who of `waiting` is next. One pass per transaction, ascending: a second pass would have to
 -- lock below what it holds, and two such transactions wait for each other (attack 4).
 
 -- p_freed: lanes with freed slots, p_freed_n of each (null: one each, a lane may repeat).
@@ -90,7 +90,7 @@ begin
       -- Only where a stuck stream waits: a type that nobody serves must not make all others slow.
       v_slow := array(select l from unnest(v_lanes) l where exists (
         select from (select distinct stream from sluice.stuck) s where exists (
-          select from sluice.wait w where w.lane = l and w.lane >= 3458764513820540928 and w.stream = s.stream)));
+          select from sluice.waiting w where w.lane = l and w.lane >= 3458764513820540928 and w.stream = s.stream)));
       v_open := array(select o from unnest(v_lanes, v_room) l(id, room)
         cross join lateral sluice.open_waiters(l.id, least(l.room, 1000)) o where l.id = any (v_slow));
     end if;
@@ -98,15 +98,15 @@ begin
       select * from unnest(v_lanes, v_returned, v_room) u(id, returned, room)
     ), in_line as (
       select w.tid, l.id as lane from lane l cross join lateral (
-        select ctid as tid from sluice.wait where lane = l.id order by place, id limit least(l.room, 1000) for update skip locked) w
+        select ctid as tid from sluice.waiting where lane = l.id order by place, id limit least(l.room, 1000) for update skip locked) w
       where l.id <> all (v_slow)
     ), open as (
-      select ctid as tid, lane from sluice.wait where ctid = any (v_open) for update skip locked
+      select ctid as tid, lane from sluice.waiting where ctid = any (v_open) for update skip locked
     ), candidate as (
       select * from in_line union all select * from open
     ), moved as (
       -- Late: until now, or until these slots came back, all of its lane were out.
-      delete from sluice.wait x where ctid = any (array(select tid from candidate))
+      delete from sluice.waiting x where ctid = any (array(select tid from candidate))
       returning x.id, x.lane, x.rank, x.attempt, x.held, x.stream, x.gate, x.lanes, x.lane_limits, x.turn as had,
         case when v_all_full or x.lane = any (v_full) then (x.late | (1 << x.held))::smallint else x.late end as late
     ), passed as (
@@ -120,7 +120,7 @@ begin
       insert into sluice.gated (id, stream, gate, rank, attempt, turn, lanes, late)
       select id, stream, gate, rank, attempt, turn, lanes, nullif(late, 0) from passed where gate <> 0
     ), to_wait as (
-      insert into sluice.wait (id, lane, place, rank, attempt, held, stream, gate, lanes, lane_limits, late, turn)
+      insert into sluice.waiting (id, lane, place, rank, attempt, held, stream, gate, lanes, lane_limits, late, turn)
       select id, lanes[held + 2], sluice.lane_place(lanes[held + 2], rank), rank, attempt, held + 1, stream, gate, lanes, lane_limits, late, had
       from moved where held + 1 < cardinality(lanes)
     ), onward as (
@@ -135,7 +135,7 @@ begin
     ), left_over as materialized (
       -- Seen but not taken: more than we move at once, or (stuck) locked by a transaction that may yet abort.
       select a.*, a.taken < least(a.room, 1000) as stuck, (a.taken < a.room or a.used <= 0)
-        and (select count(*) from (select from sluice.wait w where w.lane = a.id limit a.taken + 1) x) > a.taken as more
+        and (select count(*) from (select from sluice.waiting w where w.lane = a.id limit a.taken + 1) x) > a.taken as more
       from after a
     ), again as (
       insert into sluice.dirty (lane, limit_id) select id, limit_id from left_over where more and taken < room and not stuck

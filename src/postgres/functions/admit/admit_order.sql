@@ -28,10 +28,10 @@ begin
   -- guard: head or nothing -> test/postgres/attacks.test.ts: "attack 8: a locked head of an order key is not jumped"
   with head as (
     select h.tid from unnest(v_free) l(id) cross join lateral (
-      select ctid as tid from sluice.wait where lane = l.id order by place/* guard:place */ , id /* end */ limit /* guard:head */ 1 /* end */) h
+      select ctid as tid from sluice.waiting where lane = l.id order by place/* guard:place */ , id /* end */ limit /* guard:head */ 1 /* end */) h
   ), moved as (
-    delete from sluice.wait where ctid = any (array(
-      select ctid from sluice.wait where ctid = any (array(select tid from head)) for update skip locked)) returning *
+    delete from sluice.waiting where ctid = any (array(
+      select ctid from sluice.waiting where ctid = any (array(select tid from head)) for update skip locked)) returning *
   ), passed as (
     -- guard: order keys take turns -> test/postgres/turns.test.ts: "a new key waits for at most one round of the others: %s"
     select id, stream, gate, rank, attempt, lanes, coalesce(turn, /* guard:turns */ sluice.next_turn((select last_value from sluice.task_id)) /* end */) as turn
@@ -41,7 +41,7 @@ begin
   ), to_gated as (
     insert into sluice.gated (id, stream, gate, rank, attempt, turn, lanes) select id, stream, gate, rank, attempt, turn, lanes from passed where gate <> 0
   ), to_wait as (
-    insert into sluice.wait (id, lane, place, rank, attempt, held, stream, gate, lanes, lane_limits, turn)
+    insert into sluice.waiting (id, lane, place, rank, attempt, held, stream, gate, lanes, lane_limits, turn)
     select id, lanes[2], sluice.lane_place(lanes[2], rank), rank, attempt, 1, stream, gate, lanes, lane_limits, turn from moved where cardinality(lanes) > 1
   )
   select array_agg(lane), array_agg(lanes[2]) filter (where cardinality(lanes) > 1), array_agg(lane_limits[2]) filter (where cardinality(lanes) > 1),
@@ -53,7 +53,7 @@ begin
   v_left := array(select l from unnest(v_free) l where l <> all (coalesce(v_taken, '{}')));
   with lane as materialized (
     -- The head is locked by a transaction that may yet abort.
-    select l as id, exists (select from sluice.wait w where w.lane = l) as more from unnest(v_left) l
+    select l as id, exists (select from sluice.waiting w where w.lane = l) as more from unnest(v_left) l
   ), emptied as (
     delete from sluice.lane n where n.id = any (array(select id from lane where not more))
   ), freed as (

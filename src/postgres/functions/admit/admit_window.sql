@@ -12,8 +12,8 @@ begin
   -- guard: a failure shuts the window -> test/postgres/workflow/races.test.ts: "after the first failure of a fail-fast fan-out none of the others starts"
   v_room := greatest(0, /* guard:shut */ sluice.lane_cap(p_lane, -2) /* end */ - v_used + p_freed);
   with moved as (
-    delete from sluice.wait where ctid = any (array(
-      select ctid from sluice.wait where lane = p_lane order by place, id limit least(v_room, 1000) for update skip locked))
+    delete from sluice.waiting where ctid = any (array(
+      select ctid from sluice.waiting where lane = p_lane order by place, id limit least(v_room, 1000) for update skip locked))
     returning id, stream, gate, rank, attempt, held + 1 as held, lanes, lane_limits, late, turn as had, held + 1 = cardinality(lanes) as through
   ), passed as (
     select *, coalesce(had, sluice.next_turn((select last_value from sluice.task_id))) as turn from (select * from moved where through order by id) m
@@ -24,7 +24,7 @@ begin
     insert into sluice.gated (id, stream, gate, rank, attempt, turn, lanes, late)
     select id, stream, gate, rank, attempt, turn, lanes, nullif(late, 0) from passed where gate <> 0
   ), to_wait as (
-    insert into sluice.wait (id, lane, place, rank, attempt, held, stream, gate, lanes, lane_limits, late, turn)
+    insert into sluice.waiting (id, lane, place, rank, attempt, held, stream, gate, lanes, lane_limits, late, turn)
     select id, lanes[held + 1], sluice.lane_place(lanes[held + 1], rank), rank, attempt, held, stream, gate, lanes, lane_limits, late, had
     from moved where not through
   )
@@ -34,7 +34,7 @@ begin
   if v_taken = p_freed and v_taken = v_room then return; end if;
 
   v_used := v_used + v_taken - p_freed;
-  v_more := (v_taken < v_room or v_used <= 0) and exists (select from sluice.wait where lane = p_lane);
+  v_more := (v_taken < v_room or v_used <= 0) and exists (select from sluice.waiting where lane = p_lane);
   -- Seen but not taken: more than we move at once, or locked by a transaction that may yet abort.
   if v_more and v_taken < least(v_room, 1000) then
     perform sluice.postpone(array[p_lane], array[-2]);

@@ -14,7 +14,7 @@ begin
         and (s.lane = 0 or s.lane = any (k.later)) order by s.n limit /* guard:stuck-kinds */ 1 /* end */) end as blocker
     from (
       select distinct x.xmax::text::bigint as xmax, x.stream, x.gate, x.lanes[x.held + 2:] as later from (
-        select w.xmax, w.stream, w.gate, w.lanes, w.held from sluice.wait w where w.lane = l.lane
+        select w.xmax, w.stream, w.gate, w.lanes, w.held from sluice.waiting w where w.lane = l.lane
         order by w.place, w.id limit case when l.lane >> 60 = 1 then 1 else 1000 end) x) k) w on true
   where not exists (select from sluice.postponed p where p.blocker = coalesce(w.blocker, 0) and p.lane = l.lane);
 end $$;

@@ -1,6 +1,6 @@
 -- Notes that wait to be looked at; those in another transaction's hand are skipped. Most of a look goes to the newest, so
 -- that fresh work is not behind a backlog of notes, and a quarter to the oldest, so that the backlog shrinks whatever
--- comes. Their order matters to nobody: who is next in a lane is decided by `wait`.
+-- comes. Their order matters to nobody: who is next in a lane is decided by `waiting`.
 create or replace function sluice.take_dirty(p_max int, out joined bigint[], out joined_limits int[], out freed bigint[], out freed_n int[])
 language plpgsql /* settings: index plans */ as $$
 declare v_newest int := p_max - p_max / 4; v_tids tid[];

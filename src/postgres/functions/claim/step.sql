@@ -145,7 +145,7 @@ begin
             and (not v_lowered or sluice.over_lane(y.lanes) is null) order by y.rank, y.turn limit v_take for update /* guard:locked */ skip locked /* end */))
         returning x.id, x.stream, x.attempt, x.lanes, x.late
       ), running as (
-        insert into sluice.run (id, claim, worker, attempt, started_at, gate, stream_gate, lanes)
+        insert into sluice.running (id, claim, worker, attempt, started_at, gate, stream_gate, lanes)
         select id, p_claim, p_worker, attempt + 1, sluice.clock(), 0, s.stream_gate, lanes from taken
       )
       select c.id, c.stream, (c.attempt + 1)::smallint, t.input, sluice.slots_held(c.lanes, 0, s.stream_gate), t.trace,
@@ -160,7 +160,7 @@ begin
             and (not v_lowered or sluice.over_lane(y.lanes) is null) order by y.rank, y.turn limit v_take for update /* guard:locked */ skip locked /* end */))
         returning x.id, x.stream, x.attempt, x.lanes, x.late
       ), running as (
-        insert into sluice.run (id, claim, worker, attempt, started_at, gate, stream_gate, lanes)
+        insert into sluice.running (id, claim, worker, attempt, started_at, gate, stream_gate, lanes)
         select id, p_claim, p_worker, attempt + 1, sluice.clock(), s.gate, s.stream_gate, lanes from taken
       )
       select c.id, c.stream, (c.attempt + 1)::smallint, t.input, sluice.slots_held(c.lanes, s.gate, s.stream_gate), t.trace,
@@ -238,7 +238,7 @@ begin
     ), taken as materialized (
       select c.*, w.stream_gate, w.passed from (select * from from_ready union all select * from from_gated) c join source w on w.stream = c.stream and w.gate = c.gate
     ), running as (
-      insert into sluice.run (id, claim, worker, attempt, started_at, gate, stream_gate, lanes)
+      insert into sluice.running (id, claim, worker, attempt, started_at, gate, stream_gate, lanes)
       select id, p_claim, p_worker, attempt + 1, sluice.clock(), gate, stream_gate, lanes from taken
     ), used as (
       select x.gate, sum(t.n)::int as n from (select gate, stream_gate, count(*) as n from taken group by gate, stream_gate) t

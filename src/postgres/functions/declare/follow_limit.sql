@@ -15,7 +15,7 @@ begin
   ), notes as (
     -- guard: waiters are woken when it is raised -> test/postgres/limits.test.ts: "waiters of thousands of keys are woken when their limit is raised"
     insert into sluice.dirty (lane, limit_id) select x.id, x.limit_id from piece x
-    where x.limit_id = v.limit_id and /* guard:raised */ x.used < v_cap /* end */ and exists (select from sluice.wait w where w.lane = x.id)
+    where x.limit_id = v.limit_id and /* guard:raised */ x.used < v_cap /* end */ and exists (select from sluice.waiting w where w.lane = x.id)
   ), above as (
     -- guard: lanes above the number are found -> test/postgres/limits.test.ts: "what is through a lowered limit of thousands of keys goes back"
     insert into sluice.excess (limit_id, lane) select x.limit_id, x.id from piece x

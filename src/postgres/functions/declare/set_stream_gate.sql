@@ -12,13 +12,13 @@ begin
   end if;
   insert into sluice.gate_stream select p_gate, id from sluice.stream where type = p_type on conflict do nothing;
   with running as (
-    select r.ctid from sluice.run r join sluice.task t on t.id = r.id join sluice.stream s on s.id = t.stream
+    select r.ctid from sluice.running r join sluice.task t on t.id = r.id join sluice.stream s on s.id = t.stream
     -- Not skip locked: a completion in a user's transaction may roll back, and its task runs on.
     where s.type = p_type and r.stream_gate <> p_gate and p_gate <> all (sluice.gates_of(r.gate)) for update of /* guard:settling */ r /* end */
   ), gone as (
-    delete from sluice.run where ctid = any (array(select ctid from running)) returning *
+    delete from sluice.running where ctid = any (array(select ctid from running)) returning *
   ), counted as (
-    insert into sluice.run (id, claim, worker, attempt, started_at, gate, stream_gate, lanes)
+    insert into sluice.running (id, claim, worker, attempt, started_at, gate, stream_gate, lanes)
     select id, claim, worker, attempt, started_at, gate, p_gate, lanes from gone returning 1
   )
   select count(*) into v_running from counted;

@@ -31,7 +31,7 @@ begin
     from chosen c cross join lateral (select * from sluice.task where id = c.id limit 1) t
     where c.id in (select id from from_ready union all select id from from_gated)
   ), waits as (
-    insert into sluice.wait (id, lane, place, rank, attempt, held, stream, gate, lanes, lane_limits)
+    insert into sluice.waiting (id, lane, place, rank, attempt, held, stream, gate, lanes, lane_limits)
     select id, lanes[at], sluice.lane_place(lanes[at], rank), rank, attempt, at - 1, stream, gate, lanes, lane_limits from back
   ), notes as (
     insert into sluice.dirty (lane, limit_id, freed)

@@ -6,7 +6,7 @@ language plpgsql as $$
 declare v_blocks constant int := 512; v_pieces bigint; v_hidden boolean;
 begin
   with running as (
-    select l as lane, count(*) as n from sluice.run r cross join lateral unnest(r.lanes) l
+    select l as lane, count(*) as n from sluice.running r cross join lateral unnest(r.lanes) l
     where l = any (p_lanes) group by l
   )
   select bool_or(f.n < u.excess and u.used > f.n + coalesce(r.n, 0)) into v_hidden

@@ -24,7 +24,7 @@ begin
     where u.fresh is not false
   ), parked as (
     -- Not with an order key: it must stand in that line, or a later one of its key would overtake it.
-    insert into sluice.park (id, stream, gate, rank, attempt, held) select id, p_stream, p_gate, p_rank, 0, 0 from item
+    insert into sluice.parked (id, stream, gate, rank, attempt, held) select id, p_stream, p_gate, p_rank, 0, 0 from item
     where p_later is null and p_unserved and lanes[/* guard:order-waits */ 1 /* end */] >> 60 > 1
   ), tasks as (
     insert into sluice.task (id, stream, rank, attempts_max, gate, lanes, lane_limits, lane_keys, input, trace, due_at)
@@ -39,7 +39,7 @@ begin
     insert into sluice.gated (id, stream, gate, rank, attempt, turn) select id, p_stream, p_gate, p_rank, 0, sluice.own_turn(id) from item
     where p_later is null and lanes is null and p_gate <> 0
   ), waits as (
-    insert into sluice.wait (id, lane, place, rank, attempt, held, stream, gate, lanes, lane_limits)
+    insert into sluice.waiting (id, lane, place, rank, attempt, held, stream, gate, lanes, lane_limits)
     select id, lanes[1], sluice.lane_place(lanes[1], p_rank), p_rank, 0, 0, p_stream, p_gate, lanes, lane_limits from item
     where p_later is null and lanes is not null and not (p_unserved and lanes[/* guard:order-waits */ 1 /* end */] >> 60 > 1)
   )

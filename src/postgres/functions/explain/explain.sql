@@ -22,7 +22,7 @@ begin
     from (select k.worker as id) u left join sluice.worker y on y.id = u.id;
   elsif k.state = 'failed' then
     select json_build_object('key', split_part(t.lane_keys[1], E'\x1f', -1), 'scope', case when t.lane_keys[1] like E'%\x1f%' then split_part(t.lane_keys[1], E'\x1f', 1) end,
-      'behind', (select count(*) from (select from sluice.wait y where y.lane = b.lane limit 10000) y)) into v_blocks from sluice.block b where b.id = p_id;
+      'behind', (select count(*) from (select from sluice.waiting y where y.lane = b.lane limit 10000) y)) into v_blocks from sluice.block b where b.id = p_id;
   elsif k.state in ('scheduled', 'waiting', 'ready') then
     select * into w from sluice.explain_workers(array[s.id]);
     v_held := coalesce(cardinality(t.lanes), 0);
@@ -37,14 +37,14 @@ begin
       v_held := x.held; v_through := false;
       if x.runs is not null then v_reasons := v_reasons || json_build_object('kind', 'children', 'runs', x.runs); end if;
     end if;
-    select p.held into x from sluice.park p where p.id = p_id;
+    select p.held into x from sluice.parked p where p.id = p_id;
     if found then
       v_held := x.held; v_through := false; v_parked := true;
       -- That is why it has left the line.
       if w.live = 0 then v_reasons := v_reasons || sluice.explain_nobody(s, w.leaving); end if;
     end if;
     select q.held into x from unnest(t.lanes) l(id) cross join lateral (
-      select y.held from sluice.wait y where y.lane = l.id and y.place = sluice.lane_place(l.id, t.rank) and y.id = p_id limit 1) q;
+      select y.held from sluice.waiting y where y.lane = l.id and y.place = sluice.lane_place(l.id, t.rank) and y.id = p_id limit 1) q;
     if found then v_held := x.held; v_through := false; v_stands := true; end if;
 
     -- A number was lowered below what is out already: who holds a slot may not begin with it.

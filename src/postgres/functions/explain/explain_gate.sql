@@ -22,6 +22,6 @@ begin
   end if;
   return json_build_object('kind', 'limit', 'limit', (select l.name from sluice.limits l where l.id = p_gate), 'key', null, 'slots', v_cap, 'used', v_used, 'before', v_before,
     'holders', coalesce((select json_agg(sluice.explain_holder(h.id, 'running', h.started_at, h.worker, false) order by h.started_at, h.id) from (
-      select r.id, r.started_at, r.worker from sluice.run r where r.gate = p_gate or r.stream_gate = p_gate or r.gate < 0 and p_gate = any (sluice.gates_of(r.gate))
+      select r.id, r.started_at, r.worker from sluice.running r where r.gate = p_gate or r.stream_gate = p_gate or r.gate < 0 and p_gate = any (sluice.gates_of(r.gate))
       order by r.started_at, r.id limit 10) h), '[]'));
 end $$;

@@ -19,7 +19,7 @@ begin
   end if;
   if not p_here and v_used < v_cap then return v_shut; end if;
   if p_here then
-    v_before := (select count(*) from (select from sluice.wait w where w.lane = v_lane and (w.place, w.id) < (sluice.lane_place(v_lane, p_task.rank), p_task.id) limit 10000) x);
+    v_before := (select count(*) from (select from sluice.waiting w where w.lane = v_lane and (w.place, w.id) < (sluice.lane_place(v_lane, p_task.rank), p_task.id) limit 10000) x);
     -- Whoever claims next hands the free slots on, to the first in line.
     if /* guard:before */ v_before < v_cap - v_used /* end */ then return v_shut; end if;
   end if;

@@ -31,7 +31,7 @@ begin
   ), given_back as materialized (
     select d.lane, sum(d.freed) as n from sluice.dirty d where d.freed > 0 group by d.lane
   ), waiting as materialized (
-    select stream, lane, place, id, lane_limits[held + 1] as limit_id from sluice.wait where stream = any (v_streams) limit v_most
+    select stream, lane, place, id, lane_limits[held + 1] as limit_id from sluice.waiting where stream = any (v_streams) limit v_most
   ), at_lane as materialized (
     select y.lane, y.limit_id, case when y.lane >> 60 = 2 then sluice.lane_cap(y.lane, -2) else coalesce(l.cap, sluice.lane_cap(y.lane, y.limit_id)) end::bigint - coalesce(l.used, 0) + coalesce(g.n, 0) as free
     from (select distinct lane, limit_id from waiting) y left join sluice.lane l on l.id = y.lane left join given_back g on g.lane = y.lane
@@ -58,7 +58,7 @@ begin
     union all
     select s.type, case when not s.served then 'noWorker' when f.id is not null then 'limit' else coalesce(s.held_by, 'next') end,
       case when s.served then f.id end, case when s.served then f.cap end, case when s.served then f.used end, x.n, x.id, x.n >= v_most, 0, null from stream s
-    cross join lateral (select y.gate, count(*) as n, min(y.id) as id from (select p.gate, p.id from sluice.park p where p.stream = s.id order by p.gate, p.rank, p.id limit v_most) y group by y.gate) x
+    cross join lateral (select y.gate, count(*) as n, min(y.id) as id from (select p.gate, p.id from sluice.parked p where p.stream = s.id order by p.gate, p.rank, p.id limit v_most) y group by y.gate) x
     left join lateral sluice.full_total(x.gate, s.gate) f on true
     union all
     select s.type, case when y.sleeps then 'children' else coalesce(s.held_by, 'next') end, null, null, null, count(*), min(y.id), count(*) >= v_most, 0, null
@@ -73,7 +73,7 @@ begin
   from (select type, kind, limit_id, max(slots) as slots, max(held.used) as used, sum(n)::bigint as n, min(id) as id, bool_or(cut) as cut, sum(keys) as keys, min(until) as until from held group by type, kind, limit_id) d;
 
   select json_agg(json_build_object('type', s.type, 'count', x.n) order by x.n desc, s.type) into v_running
-  from (select t.stream, count(*) as n from sluice.run r cross join lateral (select k.stream from sluice.task k where k.id = r.id limit 1) t group by t.stream) x
+  from (select t.stream, count(*) as n from sluice.running r cross join lateral (select k.stream from sluice.task k where k.id = r.id limit 1) t group by t.stream) x
   join sluice.stream s on s.id = x.stream where s.queue = p_queue;
 
   return json_build_object('queue', p_queue, 'at', v_now, 'paused', (select q.paused from sluice.queue q where q.name = p_queue),

@@ -31,7 +31,7 @@ begin
   ), gone as materialized (
     select *, /* guard:head */ case when lanes[1] >> 60 = 1 then 1 else 0 end /* end */ as held from (select * from from_ready union all select * from from_gated) x
   ), parked as (
-    insert into sluice.park (id, stream, gate, rank, attempt, held, turn) select id, stream, gate, rank, attempt, held, turn from gone
+    insert into sluice.parked (id, stream, gate, rank, attempt, held, turn) select id, stream, gate, rank, attempt, held, turn from gone
   ), notes as (
     insert into sluice.dirty (lane, limit_id, freed) select l, 0, count(*) from gone cross join lateral unnest(lanes[held + 1:]) l group by l
   )

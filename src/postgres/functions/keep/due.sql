@@ -24,7 +24,7 @@ begin
     insert into sluice.gated (id, stream, gate, rank, attempt, turn, lanes) select id, stream, gate, rank, attempt, sluice.own_turn(id), lanes from fate
     where not stopped and held >= coalesce(cardinality(lanes), 0) and gate <> 0
   ), to_wait as (
-    insert into sluice.wait (id, lane, place, rank, attempt, held, stream, gate, lanes, lane_limits)
+    insert into sluice.waiting (id, lane, place, rank, attempt, held, stream, gate, lanes, lane_limits)
     select id, lanes[held + 1], sluice.lane_place(lanes[held + 1], rank), rank, attempt, held, stream, gate, lanes, lane_limits
     from fate where not stopped and held < cardinality(lanes)
   ), joins as (

@@ -6,7 +6,7 @@ begin
   if exists (select from sluice.changed) then v_n := sluice.follow_limit(p_max); end if;
   if exists (select from sluice.lowered) then select v_n /* guard:shed */ + s.shed + s.cleared into v_n from sluice.shed() s /* end */; end if;
   if exists (select from sluice.stream where laned) then v_n := v_n + sluice.demote(p_max); end if;
-  if exists (select from sluice.park) or exists (select from sluice.stuck) then v_n := v_n + sluice.unpark(p_max); end if;
+  if exists (select from sluice.parked) or exists (select from sluice.stuck) then v_n := v_n + sluice.unpark(p_max); end if;
   if exists (select from sluice.stream where laned) then v_n := v_n + sluice.yield(p_max); end if;
   -- After kinds may have come unstuck: what waited for that is looked at now.
   if exists (select from sluice.postponed) then perform sluice.recall(p_max); end if;

@@ -23,8 +23,8 @@ begin
     (select min(w.expires_at) from sluice.worker w where w.expires_at > v_now),
     exists (select from sluice.scheduled s where s.run_at <= v_now),
     (select s.run_at from sluice.scheduled s where s.run_at > v_now order by s.run_at limit 1),
-    exists (select from sluice.ready) or exists (select from sluice.gated) or exists (select from sluice.wait)
-      or exists (select from sluice.run) or exists (select from sluice.dirty) or exists (select from sluice.park)
+    exists (select from sluice.ready) or exists (select from sluice.gated) or exists (select from sluice.waiting)
+      or exists (select from sluice.running) or exists (select from sluice.dirty) or exists (select from sluice.parked)
       or exists (select from sluice.suspect) or exists (select from sluice.lowered) or exists (select from sluice.changed)
   into dead, v_expires, due, v_due, live;
   if leads then

@@ -16,9 +16,9 @@ begin
       delete from sluice.scheduled where ctid = any (array(select x.tid from target t cross join lateral (
         select y.ctid as tid from sluice.scheduled y where y.id = t.id for update /* guard:locked */ skip locked /* end */) x)) returning scheduled.id, attempt, held::int
     ), w as (
-      delete from sluice.wait where ctid = any (array(select x.tid from target t cross join lateral unnest(t.lanes) l cross join lateral (
-        select y.ctid as tid from sluice.wait y where y.lane = l and y.place = sluice.lane_place(l, t.rank) and y.id = t.id for update /* guard:locked */ skip locked /* end */) x))
-      returning wait.id, attempt, held::int, wait.lane, lane_limits[held + 1] as limit_id
+      delete from sluice.waiting where ctid = any (array(select x.tid from target t cross join lateral unnest(t.lanes) l cross join lateral (
+        select y.ctid as tid from sluice.waiting y where y.lane = l and y.place = sluice.lane_place(l, t.rank) and y.id = t.id for update /* guard:locked */ skip locked /* end */) x))
+      returning waiting.id, attempt, held::int, waiting.lane, lane_limits[held + 1] as limit_id
     ), r as (
       delete from sluice.ready where ctid = any (array(select y.ctid from sluice.ready y where y.ctid = any (array(
         select sluice.ready_at(t.id, t.stream, t.rank, t.lanes) from target t where t.gate = 0)) for update /* guard:locked */ skip locked /* end */))
@@ -32,8 +32,8 @@ begin
         select y.ctid as tid from sluice.suspect y where y.id = t.id for update /* guard:locked */ skip locked /* end */) x))
       returning suspect.id, attempt, coalesce(cardinality(lanes), 0) as held
     ), k as (
-      delete from sluice.park where ctid = any (array(select x.tid from target t cross join lateral (
-        select y.ctid as tid from sluice.park y where y.id = t.id for update /* guard:locked */ skip locked /* end */) x)) returning park.id, attempt, held::int
+      delete from sluice.parked where ctid = any (array(select x.tid from target t cross join lateral (
+        select y.ctid as tid from sluice.parked y where y.id = t.id for update /* guard:locked */ skip locked /* end */) x)) returning parked.id, attempt, held::int
     ), c as (
       delete from sluice.parent where ctid = any (array(select x.tid from target t cross join lateral (
         select y.ctid as tid from sluice.parent y where y.id = t.id for update /* guard:locked */ skip locked /* end */) x)) returning parent.id, attempt, held::int
@@ -51,7 +51,7 @@ begin
       -- guard: a committed cancel leaves a note -> test/postgres/notes.test.ts: "the commit of a cancel lets the next claim start the task behind it"
       insert into sluice.dirty (lane, limit_id) select lane, max(limit_id) from w where /* guard:note */ limit_id <> -2 /* end */ group by lane
     ), running as materialized (
-      select y.id, y.worker from target t cross join lateral (select k.id, k.worker from sluice.run k where k.id = t.id limit 1) y
+      select y.id, y.worker from target t cross join lateral (select k.id, k.worker from sluice.running k where k.id = t.id limit 1) y
     ), stops as (
       insert into sluice.stop (id, reason) select id, p_reason from running r where not exists (select from sluice.stop s where s.id = r.id)
       returning stop.id

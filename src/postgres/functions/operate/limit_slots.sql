@@ -7,7 +7,7 @@ create or replace function sluice.limit_slots(p_names text[], p_max int) returns
 language sql stable set enable_seqscan = off set enable_bitmapscan = off set jit = off as $$
   with running as materialized (
     select r.gate, r.stream_gate, count(*) as n
-    from (select x.gate, x.stream_gate from sluice.run x limit 10000) r group by 1, 2
+    from (select x.gate, x.stream_gate from sluice.running x limit 10000) r group by 1, 2
   ), fullest as materialized (
     select g.id, sum(r.n) as n from running r cross join lateral unnest(sluice.gates_of(r.gate) || r.stream_gate) g(id)
     where g.id > 0 group by g.id order by 2 desc, 1 limit p_max
@@ -39,6 +39,6 @@ language sql stable set enable_seqscan = off set enable_bitmapscan = off set jit
     coalesce((select max(n.used) from (select n.used from sluice.lane n where n.limit_id = l.id and n.limit_id > 0 limit 10000) n), 0)::int,
     (select count(*) from (
       select from (select n.id from (select n.id, n.used from sluice.lane n where n.limit_id = l.id and n.limit_id > 0 limit 10000) n where n.used >= l.per_key limit 1000) n
-      cross join lateral (select from sluice.wait w where w.lane = n.id limit 1000) w limit 1000) w)::int
+      cross join lateral (select from sluice.waiting w where w.lane = n.id limit 1000) w limit 1000) w)::int
   from chosen l where l.per_key is not null
 $$;

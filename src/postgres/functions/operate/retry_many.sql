@@ -16,7 +16,7 @@ begin
   ), back as materialized (
     select t.*, case when b.id is null then 0 else 1 end as held from unnest(v_ids) u(id) cross join lateral (select * from sluice.task where id = u.id limit 1) t left join unblocked b on b.id = u.id
   ), waits as (
-    insert into sluice.wait (id, lane, place, rank, attempt, held, stream, gate, lanes, lane_limits)
+    insert into sluice.waiting (id, lane, place, rank, attempt, held, stream, gate, lanes, lane_limits)
     select id, lanes[held + 1], sluice.lane_place(lanes[held + 1], rank), rank, 0, held, stream, gate, lanes, lane_limits from back where held < cardinality(lanes)
   ), notes as (
     insert into sluice.dirty (lane, limit_id) select lanes[held + 1], max(lane_limits[held + 1]) from back where held < cardinality(lanes) group by 1

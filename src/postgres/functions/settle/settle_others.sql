@@ -7,9 +7,9 @@ begin
     select distinct on (u.id) u.id, case when u.kind <> 'i' then u.kind
         when exists (select from sluice.workflow_task w join sluice.workflow_run k on k.id = w.run and k.graph is not null where w.id = u.id) then 'f' else 'r' end as kind,
       u.delay_ms, u.outcome::json, x.tid from unnest(p_ids, p_claims, p_kinds, p_delays, v_outcomes) u(id, claim, kind, delay_ms, outcome)
-    cross join lateral (select r.ctid as tid from sluice.run r where r.id = u.id /* guard:fence */ and r.claim = u.claim /* end */ limit 1) x
+    cross join lateral (select r.ctid as tid from sluice.running r where r.id = u.id /* guard:fence */ and r.claim = u.claim /* end */ limit 1) x
   ), gone as (
-    delete from sluice.run where ctid = any (array(select tid from outcome)) returning *
+    delete from sluice.running where ctid = any (array(select tid from outcome)) returning *
   ), fate as materialized (
     select g.*, o.outcome as told, o.delay_ms, t.stream, t.rank, t.gate as task_gate, t.lane_limits,
       -- Asked to stop while it ran: whatever else happened, it does not run again.

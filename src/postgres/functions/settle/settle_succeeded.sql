@@ -10,7 +10,7 @@ create or replace function sluice.settle_succeeded(p_ids bigint[], p_claims bigi
 language plpgsql /* settings: index plans */ as $$
 declare
   v_results text[] := string_to_array(p_results, E'\x1e', ''); v_awaited bigint[]; v_told bigint[];
-  v_any_awaited boolean; v_any_flow boolean; v_any_stop boolean; v_any_crash boolean; v_run sluice.run; v_gates int[]; v_stream_gates int[];
+  v_any_awaited boolean; v_any_flow boolean; v_any_stop boolean; v_any_crash boolean; v_run sluice.running; v_gates int[]; v_stream_gates int[];
 begin
   if p_noted then
     select exists (select from sluice.awaited), exists (select from sluice.stop), exists (select from sluice.crash),
@@ -30,7 +30,7 @@ begin
     -- A few: plain statements cost less to begin than one that does it all.
     for i in 1..cardinality(p_ids) loop
       -- guard: fence of a few -> test/postgres/attacks.test.ts: "attack 2: the same id twice in one batch settles once, under its own claim"
-      delete from sluice.run r where r.id = p_ids[i] /* guard:fence-few */ and r.claim = p_claims[i] /* end */ returning * into v_run;
+      delete from sluice.running r where r.id = p_ids[i] /* guard:fence-few */ and r.claim = p_claims[i] /* end */ returning * into v_run;
       continue when not found;
       if p_keep or v_run.id = any (v_awaited) then
         insert into sluice.done (id, state, attempt, worker, started_at, finished_at, outcome)
@@ -51,9 +51,9 @@ begin
   elsif v_results is null and coalesce(v_awaited, '{}') = '{}' then
     -- Nothing to keep but that it succeeded: less to begin, and no results to find again.
     with gone as (
-      delete from sluice.run where ctid = any (array(
+      delete from sluice.running where ctid = any (array(
         -- guard: fence of successes without a result -> test/postgres/attacks.test.ts: "attack 2: the same id twice in one batch settles once, under its own claim"
-        select x.tid from unnest(p_ids, p_claims) v(id, claim) cross join lateral (select r.ctid as tid from sluice.run r where r.id = v.id /* guard:fence-brief */ and r.claim = v.claim /* end */ limit 1) x))
+        select x.tid from unnest(p_ids, p_claims) v(id, claim) cross join lateral (select r.ctid as tid from sluice.running r where r.id = v.id /* guard:fence-brief */ and r.claim = v.claim /* end */ limit 1) x))
       returning *
     ), history as (
       insert into sluice.done (id, state, attempt, worker, started_at, finished_at)
@@ -66,9 +66,9 @@ begin
     with outcome as materialized (
       select u.id, u.claim, u.result, x.tid from unnest(p_ids, p_claims, v_results) u(id, claim, result)
       -- guard: fence -> test/postgres/attacks.test.ts: "attack 2: the same id twice in one batch settles once, under its own claim"
-      cross join lateral (select r.ctid as tid from sluice.run r where r.id = u.id /* guard:fence */ and r.claim = u.claim /* end */ limit 1) x
+      cross join lateral (select r.ctid as tid from sluice.running r where r.id = u.id /* guard:fence */ and r.claim = u.claim /* end */ limit 1) x
     ), gone as (
-      delete from sluice.run where ctid = any (array(select tid from outcome)) returning *
+      delete from sluice.running where ctid = any (array(select tid from outcome)) returning *
     ), history as (
       insert into sluice.done (id, state, attempt, worker, started_at, finished_at, outcome)
       select g.id, 's', g.attempt, g.worker, g.started_at, sluice.clock(), o.result::json

@@ -5,10 +5,10 @@
 create or replace function sluice.violations() returns table (what text, id bigint, used bigint, cap bigint, held bigint) language sql stable set jit = off as $$
   with holder as (
     select lane, count(*) as n from (
-      select lanes as l from sluice.ready union all select lanes from sluice.gated union all select lanes from sluice.run union all select lanes from sluice.suspect
-      union all select lanes[1:held] from sluice.wait union all select array[lane] from sluice.block
+      select lanes as l from sluice.ready union all select lanes from sluice.gated union all select lanes from sluice.running union all select lanes from sluice.suspect
+      union all select lanes[1:held] from sluice.waiting union all select array[lane] from sluice.block
       union all select t.lanes[1:s.held] from sluice.scheduled s join sluice.task t using (id) where s.held > 0
-      union all select t.lanes[1:p.held] from sluice.park p join sluice.task t using (id) where p.held > 0
+      union all select t.lanes[1:p.held] from sluice.parked p join sluice.task t using (id) where p.held > 0
       union all select t.lanes[1:p.held] from sluice.parent p join sluice.task t using (id) where p.held > 0
     ) x, unnest(x.l) lane group by lane
   ), freed as (
@@ -16,21 +16,21 @@ create or replace function sluice.violations() returns table (what text, id bigi
   ), expected as (
     select coalesce(h.lane, f.lane) as lane, coalesce(h.n, 0) + coalesce(f.n, 0) as n from holder h full join freed f on f.lane = h.lane
   ), place as (
-    select id from sluice.ready union all select id from sluice.gated union all select id from sluice.wait union all select id from sluice.scheduled
-    union all select id from sluice.park union all select id from sluice.parent union all select id from sluice.suspect union all select id from sluice.run union all select id from sluice.done
+    select id from sluice.ready union all select id from sluice.gated union all select id from sluice.waiting union all select id from sluice.scheduled
+    union all select id from sluice.parked union all select id from sluice.parent union all select id from sluice.suspect union all select id from sluice.running union all select id from sluice.done
   )
   select 'slots differ from holders' as what, coalesce(l.id, e.lane) as id, l.used::bigint as used, sluice.cap_of(l.cap, l.limit_id)::bigint as cap, coalesce(e.n, 0)::bigint as held
     from sluice.lane l full join expected e on e.lane = l.id where coalesce(l.used, 0) <> coalesce(e.n, 0)
   union all select 'order key held twice', l.id, l.used, l.cap, null from sluice.lane l where l.id >> 60 = 1 and l.used > 1
-  union all select 'waiter without a waker', w.lane, l.used, l.cap, null from (select distinct lane from sluice.wait) w left join sluice.lane l on l.id = w.lane
+  union all select 'waiter without a waker', w.lane, l.used, l.cap, null from (select distinct lane from sluice.waiting) w left join sluice.lane l on l.id = w.lane
     where (l.id is null or l.used < case when w.lane >> 60 = 2 then sluice.lane_cap(w.lane, -2) else sluice.cap_of(l.cap, l.limit_id) end) and not exists (select from sluice.dirty d where d.lane = w.lane)
       and not exists (select from sluice.postponed p where p.lane = w.lane) and not exists (select from sluice.changed c where c.limit_id = l.limit_id and c.after < l.id)
   union all select 'gate differs from holders', g.id, g.used, g.cap, r.n from sluice.gate g cross join lateral (
-    select (select count(*) from sluice.run where g.id = any (sluice.gates_of(run.gate) || stream_gate)) + coalesce((select sum(n) from sluice.credit c where c.gate = g.id), 0) as n) r where g.used <> r.n
+    select (select count(*) from sluice.running where g.id = any (sluice.gates_of(running.gate) || stream_gate)) + coalesce((select sum(n) from sluice.credit c where c.gate = g.id), 0) as n) r where g.used <> r.n
   union all select 'task in two states', id, null, null, count(*) from place group by id having count(*) > 1
   union all select 'task in no state', t.id, null, null, 0 from sluice.task t where not exists (select from place p where p.id = t.id)
   union all select 'a run above its window', n.run, x.running, n.window_size, n.node from sluice.workflow_node n
-    cross join lateral (select count(*) as running from sluice.workflow_task w join sluice.run r on r.id = w.id where w.run = n.run and w.node = n.node) x
+    cross join lateral (select count(*) as running from sluice.workflow_task w join sluice.running r on r.id = w.id where w.run = n.run and w.node = n.node) x
     where n.window_size is not null and n.state = 'r' and x.running > n.window_size and not exists (select from sluice.lowered where limit_id = -2)
   union all select 'a node''s counts differ from its tasks', n.run, n.succeeded + n.failed + n.cancelled, n.total, x.over from sluice.workflow_node n
     join sluice.workflow_run r on r.id = n.run and not r.pruning
@@ -52,7 +52,7 @@ create or replace function sluice.violations() returns table (what text, id bigi
     where r.finished_at is not null and not exists (select from sluice.done d where d.id = w.id)
   union all select 'items are given up and nobody cancels them', n.run, null, null, w.id from sluice.workflow_node n join sluice.workflow_task w on w.run = n.run and w.node = n.node
     where n.failing and n.state = 'r' and not exists (select from sluice.workflow_halt h where h.run = n.run and h.node = n.node)
-      and not exists (select from sluice.done d where d.id = w.id) and not exists (select from sluice.run x where x.id = w.id)
+      and not exists (select from sluice.done d where d.id = w.id) and not exists (select from sluice.running x where x.id = w.id)
   union all select 'tasks are to come back to a node that does not run', a.run, null, null, a.node from sluice.workflow_again a
     where not exists (select from sluice.workflow_node n where n.run = a.run and n.node = a.node and n.state = 'r' and not n.failing)
   union all select 'a window is left without its node', l.id, l.used, l.cap, null from sluice.lane l where l.id >> 60 = 2 and not exists (select from sluice.dirty d where d.lane = l.id)

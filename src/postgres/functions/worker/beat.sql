@@ -17,7 +17,7 @@ begin
   reserve := (select c.reserve from sluice.crew_of(v_streams) c);
   if exists (select from sluice.stop) then
     select array_agg(s.id), array_agg(s.reason) into stops, stop_reasons
-    from sluice.stop s cross join lateral (select 1 from sluice.run r where r.id = s.id and r.worker = p_worker limit 1) r;
+    from sluice.stop s cross join lateral (select 1 from sluice.running r where r.id = s.id and r.worker = p_worker limit 1) r;
   end if;
   if exists (select from sluice.suspect) and not p_draining then suspect := sluice.reserve_suspect(p_worker, v_streams); end if;
 end $$;

@@ -6,7 +6,7 @@ declare v_gates int[]; v_task sluice.task; v_stream_gate int;
 begin
   perform sluice.barrier_shared();
   perform sluice.require_lease(p_worker);
-  if exists (select from sluice.run r where r.worker = p_worker) then
+  if exists (select from sluice.running r where r.worker = p_worker) then
     perform sluice.refuse('not_claimed', 'a suspect is claimed alone: this worker holds other tasks'); end if;
   -- Before any other lock: a user's open cancel may have it, and nobody waits for that.
   perform 1 from sluice.suspect x where x.id = p_id and x.reserved_by = p_worker for update skip locked;
@@ -17,7 +17,7 @@ begin
   perform 1 from sluice.lane n where n.id = any (v_task.lanes) and n.used > sluice.cap_of(n.cap, n.limit_id)
   order by n.id for update;
   if found and exists (select from sluice.lane n where n.id = any (v_task.lanes) and n.used > sluice.cap_of(n.cap, n.limit_id)
-      and sluice.cap_of(n.cap, n.limit_id) <= (select count(*) from sluice.run r where r.lanes @> array[n.id])) then return; end if;
+      and sluice.cap_of(n.cap, n.limit_id) <= (select count(*) from sluice.running r where r.lanes @> array[n.id])) then return; end if;
   select /* guard:one-gate */ case when gate = any (sluice.gates_of(v_task.gate)) then 0 else gate end /* end */ into v_stream_gate from sluice.stream t where t.id = v_task.stream;
   v_gates := array(select distinct x from unnest(sluice.gates_of(v_task.gate) || v_stream_gate) x where x > 0 order by x);
   perform 1 from sluice.gate g where g.id = any (v_gates) order by g.id for update;
@@ -26,7 +26,7 @@ begin
   with taken as (
     delete from sluice.suspect x where x.id = p_id and x.reserved_by = p_worker returning *
   ), running as (
-    insert into sluice.run (id, claim, worker, attempt, started_at, gate, stream_gate, lanes)
+    insert into sluice.running (id, claim, worker, attempt, started_at, gate, stream_gate, lanes)
     select id, p_claim, p_worker, attempt + 1, sluice.clock(), v_task.gate, v_stream_gate, lanes from taken
   ), counted as (
     update sluice.gate g set used = used + 1, kept_for = nullif(kept_for, p_id) where g.id = any (v_gates) and exists (select from taken)

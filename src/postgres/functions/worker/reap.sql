@@ -12,8 +12,8 @@ begin
   delete from sluice.worker where id = any (array(select id from sluice.worker where expires_at <= v_now for update skip locked));
   get diagnostics workers = row_count;
   with gone as (
-    delete from sluice.run where ctid = any (array(
-      select r.ctid from sluice.run r where /* guard:gone */ not exists (select from sluice.worker w where w.id = r.worker) /* end */ for update of r /* guard:locked */ skip locked /* end */)) returning *
+    delete from sluice.running where ctid = any (array(
+      select r.ctid from sluice.running r where /* guard:gone */ not exists (select from sluice.worker w where w.id = r.worker) /* end */ for update of r /* guard:locked */ skip locked /* end */)) returning *
   ), unblamed as materialized (
     -- Died while it ran the user's code to place a node of a run: then no task in hand is to blame.
     select w.worker from (select distinct worker from gone) w

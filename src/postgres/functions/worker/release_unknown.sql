@@ -4,7 +4,7 @@ create or replace function sluice.release_unknown(p_worker bigint, p_known bigin
 declare v_ids bigint[]; v_claims bigint[];
 begin
   perform sluice.barrier_shared();
-  select array_agg(id), array_agg(claim) into v_ids, v_claims from sluice.run where worker = p_worker and /* guard:known */ claim <> all (p_known) /* end */;
+  select array_agg(id), array_agg(claim) into v_ids, v_claims from sluice.running where worker = p_worker and /* guard:known */ claim <> all (p_known) /* end */;
   if v_ids is null then return 0; end if;
   return coalesce(cardinality(sluice.settle(p_worker, v_ids, v_claims, array_fill('b'::text, array[cardinality(v_ids)]), null, null)), 0);
 end $$;

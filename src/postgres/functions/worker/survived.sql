@@ -9,14 +9,14 @@ begin
   -- A step that settles a few of them locks one after the other, in another order than the settle below would.
   -- guard: a worker that survived waits for no settle -> test/postgres/attacks.test.ts: "attack 5: what a worker survived with is left to the settle that has it in hand"
   select array_agg(x.id), array_agg(x.claim) into v_ids, v_claims from (
-    select r.id, r.claim from sluice.run r
+    select r.id, r.claim from sluice.running r
     where r.worker = any (p_workers) and not exists (select from sluice.worker w where w.id = r.worker)
     for update /* guard:locked */ skip locked /* end */) x;
   if v_ids is not null then
     select * into v from sluice.settle_others(v_ids, v_claims, array_fill('b'::text, array[cardinality(v_ids)]), null, null);
   end if;
   v_gone := array(select w from unnest(p_workers) w
-    where not exists (select from sluice.worker x where x.id = w) and not exists (select from sluice.run r where r.worker = w));
+    where not exists (select from sluice.worker x where x.id = w) and not exists (select from sluice.running r where r.worker = w));
   perform from sluice.crash c where c.workers && v_gone order by c.id for update;
   delete from sluice.crash where workers <@ v_gone;
   update sluice.crash set workers = array(select w from unnest(workers) w where w <> all (v_gone)) where workers && v_gone;

@@ -5,12 +5,12 @@ returns table (stream int, gate int, next bigint, id bigint, held smallint, lane
 begin
   return query
   with recursive kind as (
-    (select w.stream, w.gate, coalesce(w.lanes[w.held + 2], 0) as next, w.id, w.held, w.lanes, 1 as n from sluice.wait w
+    (select w.stream, w.gate, coalesce(w.lanes[w.held + 2], 0) as next, w.id, w.held, w.lanes, 1 as n from sluice.waiting w
       where w.lane = p_lane and w.lane >= 3458764513820540928
       order by w.stream, w.gate, coalesce(w.lanes[w.held + 2], 0), w.place, w.id limit 1)
     union all
     select x.stream, x.gate, x.next, x.id, x.held, x.lanes, k.n + 1 from kind k cross join lateral (
-      select w.stream, w.gate, coalesce(w.lanes[w.held + 2], 0) as next, w.id, w.held, w.lanes from sluice.wait w
+      select w.stream, w.gate, coalesce(w.lanes[w.held + 2], 0) as next, w.id, w.held, w.lanes from sluice.waiting w
       where w.lane = p_lane and w.lane >= 3458764513820540928
         and (w.stream, w.gate, coalesce(w.lanes[w.held + 2], 0)) > (k.stream, k.gate, k.next)
       order by w.stream, w.gate, coalesce(w.lanes[w.held + 2], 0), w.place, w.id limit 1) x where k.n < 256

@@ -31,13 +31,13 @@ begin
     delete from sluice.ready where ctid = any (array(select r.ctid from sluice.ready r
       where r.ctid = any (array(select c.tid from chosen c where c.source = 'r')) for update skip locked)) returning id
   ), from_wait as (
-    delete from sluice.wait where ctid = any (array(select w.ctid from sluice.wait w
+    delete from sluice.waiting where ctid = any (array(select w.ctid from sluice.waiting w
       where w.ctid = any (array(select c.tid from chosen c where c.source = 'w')) for update skip locked)) returning id
   ), gone as materialized (
     select c.*, case when c.lanes[1] >> 60 = 1 then 1 else 0 end as held from chosen c
     where c.id in (select id from from_gated union all select id from from_ready union all select id from from_wait)
   ), parked as (
-    insert into sluice.park (id, stream, gate, rank, attempt, held, lane, turn)
+    insert into sluice.parked (id, stream, gate, rank, attempt, held, lane, turn)
     select id, stream, gate, rank, attempt, held, waits_at, turn from gone
   ), kinds as (
     insert into sluice.stuck (stream, gate, lane) select distinct g.stream, g.gate, g.waits_at from gone g order by 1, 2, 3

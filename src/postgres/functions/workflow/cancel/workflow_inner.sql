@@ -11,8 +11,8 @@ begin
     (select r.id, r.stopping, r.finished_at from unnest(p_tasks) u(id) cross join lateral (select k.id, k.stopping, k.finished_at from sluice.workflow_run k where k.parent = u.id offset 0) r
       where (r.finished_at is null or r.stopping) and (select d.state from sluice.done d where d.id = u.id limit 1) in ('f', 'c')
     union all select k.id, k.stopping, k.finished_at from sluice.workflow_run k where k.outer_run = p_run and (k.finished_at is null or k.stopping)
-      and (select true from sluice.run x where x.id = k.parent limit 1) is null and (select d.state from sluice.done d where d.id = k.parent limit 1) is distinct from 's')
+      and (select true from sluice.running x where x.id = k.parent limit 1) is null and (select d.state from sluice.done d where d.id = k.parent limit 1) is distinct from 's')
     union select k.id, k.stopping, k.finished_at from made m cross join lateral (select x.* from sluice.workflow_run x where x.outer_run = m.id and (x.finished_at is null or x.stopping)) k
-      where (select true from sluice.run x where x.id = k.parent limit 1) is null and (select d.state from sluice.done d where d.id = k.parent limit 1) is distinct from 's'
+      where (select true from sluice.running x where x.id = k.parent limit 1) is null and (select d.state from sluice.done d where d.id = k.parent limit 1) is distinct from 's'
   ) select m.id from made m where m.finished_at is null and (not m.stopping or (select true from sluice.workflow_halt h where h.run = m.id and h.item is not null limit 1)) order by m.id limit p_max);
 end $$;

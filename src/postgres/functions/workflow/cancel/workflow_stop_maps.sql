@@ -9,7 +9,7 @@ begin
     with doomed as (
       update sluice.workflow_run r set stopping = true, outcome = json_build_object('reason', v_reason) where r.id = any (p_maps) and r.finished_at is null and not r.stopping
         /* guard:own-task */ and (coalesce((select d.state from sluice.done d where d.id = r.parent limit 1) in ('f', 'c'),
-          (select o.stopping from sluice.workflow_run o where o.id = r.outer_run limit 1) and (select true from sluice.run x where x.id = r.parent limit 1) is null)) /* end */
+          (select o.stopping from sluice.workflow_run o where o.id = r.outer_run limit 1) and (select true from sluice.running x where x.id = r.parent limit 1) is null)) /* end */
       returning r.id
     ) select array_agg(id) into v_runs from doomed;
     exit when v_runs is null;

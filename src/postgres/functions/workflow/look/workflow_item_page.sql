@@ -19,7 +19,7 @@ begin
     from (select k.item, k.id from sluice.workflow_task k where k.run = p_run and k.node = v_node and k.item > p_after order by k.item limit v_look) w
     left join lateral (select case y.state when 's' then 'succeeded' when 'f' then 'failed' else 'cancelled' end as state, y.outcome from sluice.done y where y.id = w.id limit 1) d on true
     -- What is in none of these waits, wherever that is. Not by task_state: that may walk all who stand at the window.
-    left join lateral (select case when exists (select from sluice.run y where y.id = w.id) then 'running' when exists (select from sluice.scheduled y where y.id = w.id) then 'scheduled'
+    left join lateral (select case when exists (select from sluice.running y where y.id = w.id) then 'running' when exists (select from sluice.scheduled y where y.id = w.id) then 'scheduled'
       when exists (select from sluice.suspect y where y.id = w.id) or sluice.ready_at(k.id, k.stream, k.rank, k.lanes) is not null then 'ready' else 'waiting' end as state
       from sluice.task k where d.state is null and k.id = w.id limit 1) t on true
     where p_state is null or coalesce(d.state, t.state) = p_state order by w.item limit p_max) x;

@@ -5,7 +5,7 @@ create or replace view sluice.workflow_progress as
   select n.run, n.node, coalesce(s.name, r.name) as name, n.kind, t.type,
     case n.state when 'p' then 'pending' when 'h' then 'held' when 'u' then 'placing' when 'r' then 'running' when 's' then 'succeeded' when 'f' then 'failed' when 'c' then 'cancelled' else 'skipped' end as state,
     n.total, n.succeeded, n.failed, n.cancelled, n.window_size,
-    case when n.state not in ('r', 'u', 'h') or n.total = 0 then 0 when n.kind = 't' then (select count(*)::int from sluice.run x where x.id = n.task)
+    case when n.state not in ('r', 'u', 'h') or n.total = 0 then 0 when n.kind = 't' then (select count(*)::int from sluice.running x where x.id = n.task)
       -- A place that was given back by a note that nobody has looked at yet is not out: its task is over.
       when n.lane is not null then least(coalesce((select l.used from sluice.lane l where l.id = n.lane), 0), n.total - n.succeeded - n.failed - n.cancelled) end as started,
     n.task, n.outcome, n.started_at, n.finished_at,

@@ -14,7 +14,7 @@ begin
     select id, p_stream, p_rank, p_attempts, p_gate, case when p_lane is not null then array[p_lane] end, case when p_lane is not null then array[-2] end,
       case when p_lane is not null then array[p_run || ':' || p_node] end, input from item
   ), waits as (
-    insert into sluice.wait (id, lane, place, rank, attempt, held, stream, gate, lanes, lane_limits)
+    insert into sluice.waiting (id, lane, place, rank, attempt, held, stream, gate, lanes, lane_limits)
     select id, p_lane, 0, p_rank, 0, 0, p_stream, p_gate, array[p_lane], array[-2] from item where p_lane is not null
   ), readies as (
     insert into sluice.ready (id, stream, rank, attempt, turn) select id, p_stream, p_rank, 0, sluice.own_turn(id) from item where p_lane is null and p_gate = 0
