@@ -3,14 +3,9 @@ import type pg from "pg";
 import { mutate, type Mutation } from "../test/postgres/mutation.js";
 
 const fence: readonly Mutation[] = [
-  {
-    in: "settle_succeeded",
-    edits: [
-      ["fence", ""],
-      ["fence-brief", ""],
-      ["fence-few", ""],
-    ],
-  },
+  { in: "settle_few", edits: [["fence", ""]] },
+  { in: "settle_plain", edits: [["fence", ""]] },
+  { in: "settle_results", edits: [["fence", ""]] },
   { in: "settle_others", edits: [["fence", ""]] },
   // A zombie that completes in a transaction is also held up by its lease, and by having to settle something.
   {
@@ -24,7 +19,7 @@ const fence: readonly Mutation[] = [
 
 export const sabotages: Readonly<Record<string, readonly Mutation[]>> = {
   fence,
-  "lane-lock": [{ in: "admit", edits: [["lane-lock", ""]] }],
+  "lane-lock": [{ in: "lock_lanes", edits: [["lane-lock", ""]] }],
   "order-head": [
     {
       in: "admit_order",
@@ -36,14 +31,14 @@ export const sabotages: Readonly<Record<string, readonly Mutation[]>> = {
       in: "lock_gates",
       edits: [["cap", "u.want"]],
     },
-    { in: "step", edits: [["total", "p_n"]] },
+    { in: "way_of", edits: [["total", "p_n"]] },
   ],
   // More items of a fan-out run at once than its window lets through.
   window: [{ in: "lane_cap", edits: [["cap", "2 * n.window_size"]] }],
   // Tasks that wait for a total are passed over, 10 of every 12 seconds: all of them run in the end.
   "pass-over": [
     {
-      in: "sources",
+      in: "sources_at_gates",
       edits: [["every-gate", "and (h.gate = 0 or extract(epoch from clock_timestamp())::int % 12 < 2)\n    limit"]],
     },
   ],

@@ -88,28 +88,38 @@ const stepStatement = statement<{
   trace: string | null;
   passed: string | null;
   nonce: string | null;
+  note: unknown;
 }>({
   name: "step",
-  text: `select id::text as id, stream, attempt, input, holds, trace, passed, nonce
+  text: `select id::text as id, stream, attempt, input, holds, trace, passed, nonce, note
     from sluice.step($1, $2, $3::text::int[], $4, $5::text::bigint[], $6::text::bigint[], $7, $8, $9, $10, $11::text::sluice.spot[], $12)`,
   params: ["int8", "int8", "text", "int4", "text", "text", "text", "bool", "int4", "bool", "text", "bool"],
-  columns: ["id", "stream", "attempt", "input", "holds", "trace", "passed", "nonce"],
+  columns: ["id", "stream", "attempt", "input", "holds", "trace", "passed", "nonce", "note"],
 });
 
-type StepRow = [
-  id: string | null,
-  stream: number | null,
-  attempt: number | null,
+type TaskRow = [
+  id: string,
+  stream: number,
+  attempt: number,
   input: string,
   holds: number,
   trace: string | null,
   passed: string | null,
   nonce: string,
+  note: null,
 ];
+// Everything but the note is null.
+type NoteRow = [id: null, null, null, null, null, null, null, null, note: string];
+
+/** What a step says beside its tasks; see the type `claimed` of the schema. */
+interface StepNote {
+  readonly refused?: number;
+  readonly unplaced?: true;
+  readonly lookMs?: number;
+  readonly heads?: readonly (readonly [stream: number, gate: number, rank: number, turn: string])[];
+}
 
 const RECORD = "\u001e";
-// In the place of a stream: a row that tells of tasks to be placed.
-const UNPLACED = -1;
 
 /** Settles what succeeded and claims more, in one round trip and one transaction. */
 export async function step(line: Line, call: StepCall): Promise<StepReply> {
@@ -120,14 +130,15 @@ export async function step(line: Line, call: StepCall): Promise<StepReply> {
   let unplaced = false;
   const reader = new PassedReader();
   let waitMs: number | null = null;
-  for (const row of rows as StepRow[]) {
-    const [id, stream, attempt, text, holds, trace, told, nonce] = row;
-    if (id === null || stream === null || attempt === null) {
-      if (stream === null) refused = attempt ?? 0;
-      else if (stream === UNPLACED) unplaced = true;
-      else look = lookOf(stream, text);
+  for (const row of rows as (TaskRow | NoteRow)[]) {
+    if (row[0] === null) {
+      const note = JSON.parse(row[8]) as StepNote;
+      refused += note.refused ?? 0;
+      unplaced ||= note.unplaced ?? false;
+      look = lookOf(note) ?? look;
       continue;
     }
+    const [id, stream, attempt, text, holds, trace, told, nonce] = row;
     const claim = issueClaim(id, call.token);
     const input: unknown = JSON.parse(text);
     const read = typeof told === "string" ? reader.read(told) : undefined;
@@ -140,9 +151,9 @@ export async function step(line: Line, call: StepCall): Promise<StepReply> {
   return { claimed, refused, look, waitMs, unplaced };
 }
 
-function lookOf(ms: number, text: string | null): Look {
-  const heads = JSON.parse(text ?? "[]") as [number, number, number, string][];
-  return { ms, heads: heads.map(([stream, gate, rank, turn]) => ({ stream, gate, rank, turn })) };
+function lookOf({ lookMs, heads = [] }: StepNote): Look | null {
+  if (lookMs === undefined) return null;
+  return { ms: lookMs, heads: heads.map(([stream, gate, rank, turn]) => ({ stream, gate, rank, turn })) };
 }
 
 function spotsText(spots: readonly Spot[]): string {

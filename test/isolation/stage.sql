@@ -100,7 +100,7 @@ declare
   v_token bigint := 16 * nextval('token'); v_claims bigint[]; v_started bigint[]; v_refused int; v_said text[];
 begin
   v_claims := array(select (select h.claim from hand h where h.worker = p_worker and h.id = u.id order by h.n desc limit 1) from unnest(p_ids) u(id));
-  select array_agg(s.id) filter (where s.id is not null), max(s.attempt) filter (where s.id is null) into v_started, v_refused
+  select array_agg(s.id) filter (where s.id is not null), sum((s.note ->> 'refused')::int) into v_started, v_refused
   from sluice.step(p_worker, v_token, (select streams from crew c where c.worker = p_worker), p_n, nullif(p_ids, '{}'), nullif(v_claims, '{}')) s;
   insert into hand (worker, id, claim) select p_worker, id, v_token from unnest(v_started) id;
   if p_ids <> '{}' then v_said := v_said || format('settled %s of %s', cardinality(p_ids) - coalesce(v_refused, 0), cardinality(p_ids)); end if;

@@ -158,13 +158,13 @@ const mistakes: ({ what: string; spec: number } & Mutation)[] = [
     // Where another waiter takes the slot, the lane keeps a waker: only a line of one shows it.
     what: "a waiter that is locked is forgotten",
     spec: 1,
-    in: "admit_order",
+    in: "leave_order",
     edits: [["stuck", "false"]],
   },
   {
     what: "a lane is not locked while its slots are handed on",
     spec: 2,
-    in: "admit",
+    in: "lock_lanes",
     edits: [["lane-lock", ""]],
   },
 ];

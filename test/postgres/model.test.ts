@@ -151,6 +151,7 @@ const mistakes: ({ what: string; seed: number } & Mutation)[] = [
     seed: 3,
     in: "sources",
     edits: [["paused", ""]],
+    beside: { in: "sole_gated", edits: [["paused", ""]], beside: { in: "sources_at_gates", edits: [["paused", ""]] } },
   },
   {
     what: "gives back a slot too many",

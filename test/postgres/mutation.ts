@@ -10,6 +10,8 @@ export interface Mutation {
   readonly in: string;
   /** Markers in its file (`/* guard:fence *\/`), and what stands there instead. */
   readonly edits: readonly (readonly [string, string])[];
+  /** Another function that must change for the same guard. */
+  readonly beside?: Mutation;
 }
 
 const folder = new URL("../../src/postgres/functions/", import.meta.url);
@@ -27,9 +29,14 @@ export function functionTexts(): string {
 }
 
 /** Puts the mutated function in the place of the real one. Throws if the guard is not to be found. */
-export function mutate({ in: name, edits }: Mutation): (watcher: Pick<Session, "script">) => Promise<void> {
-  const mutated = edits.reduce((text, [marker, instead]) => replaceMarked(text, marker, instead), functionText(name));
+export function mutate(mutation: Mutation): (watcher: Pick<Session, "script">) => Promise<void> {
+  const mutated = mutatedText(mutation);
   return async (watcher) => void (await watcher.script(withSettings(mutated)));
+}
+
+function mutatedText({ in: name, edits, beside }: Mutation): string {
+  const text = edits.reduce((all, [marker, instead]) => replaceMarked(all, marker, instead), functionText(name));
+  return beside === undefined ? text : `${text}\n${mutatedText(beside)}`;
 }
 
 function functionText(name: string): string {

@@ -162,17 +162,17 @@ export class Session {
     done: readonly Pick<Held, "id" | "token">[],
   ): Promise<{ held: Held[]; refused: number }> {
     const token = String((tokens += TOKEN_STEP));
-    const rows = this.rows<{ id: string | null; stream: number; attempt: number }>(
-      "select id, stream, attempt from sluice.step($1, $2, $3, $4, $5, $6)",
+    const rows = this.rows<{ id: string | null; stream: number; attempt: number; note: { refused?: number } | null }>(
+      "select id, stream, attempt, note from sluice.step($1, $2, $3, $4, $5, $6)",
       [worker.id, token, worker.streams, n, ...settling(done)],
     );
     return this.#own(
       rows.then((all) => ({
         held: all
           .filter((r) => r.id !== null)
-          .map((r) => ({ ...r, id: Number(r.id), token }))
+          .map(({ id, stream, attempt }) => ({ id: Number(id), stream, attempt, token }))
           .toSorted((x, y) => x.id - y.id),
-        refused: all.find((r) => r.id === null)?.attempt ?? 0,
+        refused: all.reduce((sum, { note }) => sum + (note?.refused ?? 0), 0),
       })),
     );
   }

@@ -27,11 +27,9 @@ export const sameIdTwice = (strangers: number) =>
       const others = Array.from({ length: strangers }, (_, i) => ({ id: 1_000 + i, token: "1" }));
       const { refused } = await a.step(worker, 0, [old[0]!, ...others]);
       const refusedWith = async (held: readonly Pick<Held, "id" | "token">[], results: string) => {
-        const rows = await a.rows<{ attempt: number }>(
-          "select attempt from sluice.step($1, 1, $2, 0, $3, $4, $5) where id is null",
-          [worker.id, [stream], held.map((h) => h.id), held.map((h) => h.token), results],
-        );
-        return rows[0]?.attempt ?? 0;
+        const text = "select (note ->> 'refused')::int from sluice.step($1, 1, $2, 0, $3, $4, $5)";
+        const settled = [held.map((h) => h.id), held.map((h) => h.token), results];
+        return (await a.value<number | undefined>(text, [worker.id, [stream], ...settled])) ?? 0;
       };
       const none = "\u001e".repeat(strangers);
       const oldWithResult = await refusedWith([old[0]!, ...others], `"old"${none}`);

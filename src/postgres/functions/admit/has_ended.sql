@@ -1,5 +1,5 @@
--- Whether the transaction of this id (32 bits, as in xmax) is over. Also true for an id that is none: of several lockers
--- at once xmax names a list.
+-- Whether the transaction of this id (32 bits, as in xmax) is over. Also true for an id that is none: of several
+-- lockers at once xmax names a list.
 create or replace function sluice.has_ended(p_xid bigint) returns boolean language plpgsql stable as $$
 declare v_next bigint := pg_snapshot_xmax(pg_current_snapshot())::text::bigint; v_behind bigint;
 begin

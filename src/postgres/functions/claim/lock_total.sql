@@ -1,7 +1,9 @@
--- The same for a step that needs the counter of one total and nothing else, which is most of them: room is what the total
--- can give, with its credits, and below 0 while more run than a lowered number allows. Null if somebody else has the counter or a slot is kept: then lock_gates decides.
--- The lock is the only one of a counter that such a step takes, and it waits for nothing after it.
-create or replace function sluice.lock_total(p_gate int, out room int, out absorbed int, out full_until timestamptz) language plpgsql as $$
+-- lock_gates for a step that needs the counter of one total and nothing else, which is most of them: room is what the
+-- total can give, with its credits, and below 0 while more run than a lowered number allows. Null if another
+-- transaction holds the counter or a slot is kept: then lock_gates decides. The lock is the only one of a counter that
+-- such a step takes, and it waits for nothing after it.
+create or replace function sluice.lock_total(p_gate int, out room int, out absorbed int, out full_until timestamptz)
+language plpgsql as $$
 declare v_first timestamptz; v_last timestamptz;
 begin
   -- guard: the counter of one total is locked -> test/postgres/attacks.test.ts: "attack 7: slots re-used inside a step respect a lowered limit"

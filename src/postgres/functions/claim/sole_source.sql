@@ -10,7 +10,9 @@ begin
   if v_stream_gate is null or v_gate is null
       or exists (select from sluice.gated g where g.stream = p_stream and g.gate > v_gate)
       or exists (select from sluice.ready r where r.stream = p_stream) then return null; end if;
-  if v_stream_gate = v_gate or v_gate < 0 and v_stream_gate = any (sluice.gates_of(v_gate)) then v_stream_gate := 0; end if;
+  if v_stream_gate = v_gate or v_gate < 0 and v_stream_gate = any (sluice.gates_of(v_gate)) then
+    v_stream_gate := 0;
+  end if;
   if exists (select from unnest(p_own_gates) o where o <> v_stream_gate and o <> all (sluice.gates_of(v_gate))) then
     return null;
   end if;

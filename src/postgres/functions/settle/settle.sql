@@ -1,10 +1,10 @@
--- Every other outcome, one letter each: r retry after p_delays ms, f final failure, c cancelled,
--- z snooze (no attempt used), b handed back (no attempt used), w waits for its children: its outcome is the list
--- of their runs (no attempt used), i its input is not what it takes: a retry, but for good if the input was
--- rendered from the outputs of others, which stay what they are. A retry or snooze keeps the slot of
--- its order key and gives the others back; a task handed back keeps all its narrow slots.
--- Returns the ids that were still ours.
-create or replace function sluice.settle(p_worker bigint, p_ids bigint[], p_claims bigint[], p_kinds text[], p_delays bigint[], p_outcomes text)
+-- Records any outcome but success. One letter each: r retry after p_delays ms; f final failure; c cancelled; z snooze;
+-- b handed back; w waits for its children, whose runs are listed in its outcome; i its input is not what it takes: a
+-- retry, but a final failure if the input was rendered from outputs of others, which stay what they are. Snooze,
+-- hand-back and wait use no attempt. A retry, a snooze or a wait keeps the slot of its order key and gives the others
+-- back; a task that is handed back keeps all its narrow slots. Returns the ids that were still the worker's.
+create or replace function sluice.settle(p_worker bigint, p_ids bigint[], p_claims bigint[], p_kinds text[],
+  p_delays bigint[], p_outcomes text)
 returns bigint[] language plpgsql set lock_timeout = '2s' as $$
 declare v record;
 begin
@@ -16,7 +16,7 @@ begin
   end if;
   if v.gates is not null then perform sluice.give_back(v.gates, v.gates_n); end if;
   if v.lanes is not null then perform sluice.ring_streams(sluice.admit(v.lanes, null, null, null)); end if;
-  -- One that claims no more cannot look itself, and slots of totals may be of use to other workers.
+  -- A worker that claims no more does not look itself, and slots of totals may be of use to other workers.
   if v.gates is not null then
     perform sluice.ring(w.streams, cardinality(p_ids)) from sluice.worker w where w.id = p_worker and w.draining;
     perform sluice.ring_streams((sluice.rivals(v.gates, w.streams)).streams) from sluice.worker w where w.id = p_worker;

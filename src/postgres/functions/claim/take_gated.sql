@@ -1,0 +1,26 @@
+-- Claims up to p_take tasks of one source, of `gated`; see take_ready.
+create or replace function sluice.take_gated(p_worker bigint, p_claim bigint, p_source sluice.source, p_take int,
+  p_lowered boolean, p_meters boolean, p_gates text, p_look timestamptz)
+returns setof sluice.claimed language plpgsql as $$
+begin
+  return query
+  with taken as (
+    delete from sluice.gated x where x.ctid = any (array(
+      select y.ctid from sluice.gated y
+      where y.stream = p_source.stream and y.gate = p_source.gate and (y.rank, y.turn) >= (p_source.rank, p_source.turn)
+        and (not p_lowered or sluice.over_lane(y.lanes) is null)
+      order by y.rank, y.turn limit p_take for update /* guard:locked */ skip locked /* end */))
+    returning x.id, x.stream, x.attempt, x.lanes, x.late
+  ), started as (
+    insert into sluice.running (id, claim, worker, attempt, started_at, gate, stream_gate, lanes)
+    select id, p_claim, p_worker, attempt + 1, sluice.clock(), p_source.gate, p_source.stream_gate, lanes from taken
+  )
+  select c.id, c.stream, (c.attempt + 1)::smallint, t.input,
+    sluice.slots_held(c.lanes, p_source.gate, p_source.stream_gate), t.trace,
+    sluice.told(p_meters, p_gates, c.id = p_source.id, c.attempt, coalesce(t.due_at, t.created_at), p_look,
+      c.lanes, c.late, t.lane_limits), t.nonce, null::json
+  from taken c
+  cross join lateral (
+    select k.input, k.nonce, k.trace, k.due_at, k.created_at, k.lane_limits
+    from sluice.task k where k.id = c.id limit 1) t;
+end $$;
