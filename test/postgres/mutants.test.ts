@@ -1123,7 +1123,7 @@ const mutants: readonly Mutant[] = [
   },
   {
     guard: "notes of busy runs are passed over",
-    in: "workflow_notes",
+    in: "workflow_take_notes",
     edits: [["busy", "if false and"]],
     schedule: notesOfHeldRun,
     seen: { states: ["running", "running", "running"], notes: 101 },

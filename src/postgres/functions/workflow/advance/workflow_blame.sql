@@ -1,3 +1,5 @@
--- Why items of a fail-fast each are cancelled for the sake of another. By this text one knows them from the one that
--- was the cause.
-create or replace function sluice.workflow_blame() returns text language sql immutable as $$ select 'another item failed or was cancelled' $$;
+-- The reason given to items of a fail-fast each that are cancelled because of another item. It tells them apart from
+-- the item that was the cause.
+create or replace function sluice.workflow_blame() returns text language sql immutable as $$
+  select 'another item failed or was cancelled'
+$$;

@@ -1,11 +1,15 @@
--- These nodes begin, for nothing that they wait for is left, and whatever follows from it is done. Others are told what there is.
-create or replace function sluice.workflow_set_off(p_runs bigint[], p_nodes smallint[]) returns void language plpgsql as $$
+-- Begins nodes that wait for nothing any more, advances their runs, and wakes workers for what was made. The caller
+-- holds the locks of the runs.
+create or replace function sluice.workflow_set_off(p_runs bigint[], p_nodes smallint[]) returns void
+language plpgsql as $$
 declare g record; v record;
 begin
-  select * into g from sluice.workflow_go(p_runs, p_nodes, array_fill(0::smallint, array[cardinality(p_runs)]));
+  select * into g
+  from sluice.workflow_go(p_runs, p_nodes, array_fill(0::smallint, array[cardinality(p_runs)]));
   if g.over_runs is not null then
     select * into v from sluice.workflow_cascade(g.over_runs, g.over_nodes);
-    g.made := g.made + v.made; g.streams := g.streams || v.streams;
+    g.made := g.made + v.made;
+    g.streams := g.streams || v.streams;
   end if;
-  if g.made > 0 and exists (select from sluice.worker where asleep) then perform sluice.ring(g.streams, g.made); end if;
+  perform sluice.workflow_ring(g.streams, g.made);
 end $$;
