@@ -1049,7 +1049,7 @@ const mutants: readonly Mutant[] = [
   },
   {
     guard: "lanes of several runs by id",
-    in: "workflow_keep",
+    in: "workflow_keep_again",
     edits: [["order", "false"]],
     schedule: severalBesideLane,
     seen: { higherIsFree: false },
@@ -1172,7 +1172,7 @@ const mutants: readonly Mutant[] = [
   },
   {
     guard: "an event in time beats its timeout",
-    in: "workflow_keep",
+    in: "workflow_keep_timers",
     edits: [["in-time", "false"]],
     schedule: eventBehindNotes,
     seen: { inTime: "failed" },

@@ -1,4 +1,4 @@
--- The first of these runs that have no more than p_max nodes together; at least one, whose nodes are at most 500.
+-- The first of these runs that have at most p_max nodes together; at least one run, which has at most 500 nodes.
 create or replace function sluice.workflow_few_nodes(p_runs bigint[], p_max int) returns bigint[]
 language plpgsql /* settings: index plans */ as $$
 declare v_run bigint; v_runs bigint[] := '{}'; v_n int := 0;
