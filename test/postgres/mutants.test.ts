@@ -1270,14 +1270,14 @@ const mutants: readonly Mutant[] = [
   },
   {
     guard: "a task comes back after what it made has stopped",
-    in: "workflow_again_run",
+    in: "workflow_again_tasks",
     edits: [["stopped", ""]],
     schedule: retriedWhileItsMapStops,
     seen: { meanwhile: [1, 1] },
   },
   {
     guard: "what tasks made is not waited for",
-    in: "workflow_again_run",
+    in: "workflow_again_tasks",
     edits: [["locked", ""]],
     schedule: retriedBesideHolder,
     seen: { waited: true },
@@ -1305,14 +1305,14 @@ const mutants: readonly Mutant[] = [
   },
   {
     guard: "what is being pruned is gone",
-    in: "workflow_retry",
+    in: "workflow_retriable",
     edits: [["pruning", ""]],
     schedule: retriedWhilePruned,
     seen: { answers: ["accepted", "unknown"] },
   },
   {
     guard: "a paused run starts nothing",
-    in: "workflow_retry",
+    in: "workflow_retriable",
     edits: [["paused", "false"]],
     schedule: retriedWhilePaused,
     seen: { answers: ["accepted", "accepted"] },
