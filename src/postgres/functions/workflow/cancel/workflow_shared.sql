@@ -1,9 +1,10 @@
--- Cancel: a run, the rest of its tasks, and what these have fanned out.
+-- Cancel: a run, the rest of its tasks, and their fan-outs.
 
--- The barrier shared and then the rows of these runs, by id. Whoever holds one may stand still, and whoever changes a limit
--- waits for the barrier alone: so both are let go again after a moment, which is what the rollback of a subtransaction
--- does, and asked for again, for ten seconds in all. False if there is no such run.
-create or replace function sluice.workflow_shared(p_runs bigint[]) returns boolean language plpgsql set lock_timeout = /* guard:patience */ '300ms' /* end */ as $$
+-- Takes the barrier shared and then the rows of these runs, by id. A transaction that holds a row may be stalled, and a
+-- change of a limit waits for the barrier alone: so both locks are released after a moment, by the rollback of a
+-- subtransaction, and requested again, for ten seconds in all. Returns false if there is no such run.
+create or replace function sluice.workflow_shared(p_runs bigint[]) returns boolean
+language plpgsql set lock_timeout = /* guard:patience */ '300ms' /* end */ as $$
 begin
   for v_try in 1..25 loop
     begin
@@ -14,7 +15,7 @@ begin
     exception when lock_not_available then
       null;
     end;
-    -- By lot, so that it never keeps step with whoever queues for the barrier a moment at a time.
+    -- Random, so that it never keeps step with a transaction that queues for the barrier a moment at a time.
     perform pg_sleep(0.05 + random() * 0.1);
   end loop;
   perform sluice.refuse('database_busy', 'another transaction has held this run for seconds: ask again');

@@ -1,12 +1,16 @@
--- These tasks were cancelled in this transaction: what they had fanned out is to be cancelled with them, at most p_max of
--- its items here. What is in another's hand is not waited for, so that it makes no difference what else the caller has
--- locked: it is noted (workflow_bereave), for workflow_cancel_maps or a keeper. Returns how many items.
+-- Cancels the fan-outs of tasks that were cancelled in this transaction, at most p_max of their items here. Takes runs
+-- with SKIP LOCKED, so the caller may hold any other locks: a fan-out that another transaction holds is noted
+-- (workflow_bereave), for workflow_cancel_maps or a keeper. Returns how many items.
 create or replace function sluice.workflow_shut(p_tasks bigint[], p_max int) returns int
 language plpgsql /* settings: index plans */ as $$
 declare v_maps bigint[] := sluice.workflow_inner(null, p_tasks, 1000); v_run bigint; v_n int := 0;
 begin
-  if v_maps = '{}' then return 0; end if;
-  v_maps := array(select r.id from sluice.workflow_run r where r.id = any (v_maps) and r.finished_at is null order by r.id for no key update skip locked);
+  if v_maps = '{}' then
+    return 0;
+  end if;
+  v_maps := array(
+    select r.id from sluice.workflow_run r
+    where r.id = any (v_maps) and r.finished_at is null order by r.id for no key update skip locked);
   perform sluice.workflow_stop_maps(v_maps);
   foreach v_run in array v_maps loop
     exit when v_n >= p_max;

@@ -1,5 +1,6 @@
--- Of these fan-outs, whose locks the caller holds, those are to be cancelled whose task was, or will be with its run: so
--- one that was retried meanwhile keeps what it made. From here on nothing passes their windows. Outermost first.
+-- Marks those of these fan-outs as being cancelled whose task was cancelled, or will be with its run; the outermost
+-- first. A task that was retried meanwhile keeps its fan-out. Nothing passes their windows from here on. The caller
+-- holds the locks of the fan-outs.
 create or replace function sluice.workflow_stop_maps(p_maps bigint[]) returns void
 language plpgsql /* settings: index plans */ as $$
 declare v_reason text := 'the task that made it has ended'; v_runs bigint[]; v_run bigint; t record;
@@ -7,19 +8,31 @@ begin
   loop
     -- guard: a map goes only with its task -> test/postgres/workflow/races.test.ts: "a task that is retried before what it made is cancelled keeps it"
     with doomed as (
-      update sluice.workflow_run r set stopping = true, outcome = json_build_object('reason', v_reason) where r.id = any (p_maps) and r.finished_at is null and not r.stopping
-        /* guard:own-task */ and (coalesce((select d.state from sluice.done d where d.id = r.parent limit 1) in ('f', 'c'),
-          (select o.stopping from sluice.workflow_run o where o.id = r.outer_run limit 1) and (select true from sluice.running x where x.id = r.parent limit 1) is null)) /* end */
+      update sluice.workflow_run r
+      set stopping = true, outcome = json_build_object('reason', v_reason)
+      where r.id = any (p_maps) and r.finished_at is null and not r.stopping
+        /* guard:own-task */ and (coalesce(
+          (select d.state from sluice.done d where d.id = r.parent limit 1) in ('f', 'c'),
+          (select o.stopping from sluice.workflow_run o where o.id = r.outer_run limit 1)
+            and (select true from sluice.running x where x.id = r.parent limit 1) is null)) /* end */
       returning r.id
-    ) select array_agg(id) into v_runs from doomed;
+    )
+    select array_agg(id) into v_runs from doomed;
     exit when v_runs is null;
     update sluice.workflow_node set failing = true where run = any (v_runs) and state = 'r';
     -- guard: a map is stopped with what is not back -> test/postgres/workflow/inner.test.ts: "takes with it what a retry has not brought back yet of what its tasks have fanned out"
-    for v_run in select distinct a.run from sluice.workflow_again a where /* guard:stay */ a.run = any (v_runs) /* end */ loop
+    for v_run in
+      select distinct a.run from sluice.workflow_again a where /* guard:stay */ a.run = any (v_runs) /* end */
+    loop
       perform sluice.workflow_stay(v_run);
-      select * into t from sluice.workflow_tally(array[v_run], array[1::smallint], array[0], array[0], array[0], null);
-      if t.over_runs is not null then perform sluice.workflow_cascade(t.over_runs, t.over_nodes); end if;
+      select * into t
+      from sluice.workflow_tally(array[v_run], array[1::smallint], array[0], array[0], array[0], null);
+      if t.over_runs is not null then
+        perform sluice.workflow_cascade(t.over_runs, t.over_nodes);
+      end if;
     end loop;
-    insert into sluice.workflow_halt (run, node, reason) select n.run, n.node, v_reason from sluice.workflow_node n where n.run = any (v_runs) and n.state = 'r' on conflict do nothing;
+    insert into sluice.workflow_halt (run, node, reason)
+    select n.run, n.node, v_reason from sluice.workflow_node n where n.run = any (v_runs) and n.state = 'r'
+    on conflict do nothing;
   end loop;
 end $$;
