@@ -1,30 +1,43 @@
--- Fan-outs that handlers make, and their tasks that sleep until these are over.
+-- Fan-outs of handlers, and their tasks that sleep until these are over.
 
--- A handler fans out: a run of its own with one node, under its task and a name. Found again when the handler
--- runs again. New: the caller places the tasks (workflow_place with node 1) and says so (workflow_placed), in
--- the same transaction. Only whoever holds the task may do so; one who has lost it since and has not committed yet is
--- waited for, and what he made is found.
-create or replace function sluice.workflow_map(p_worker bigint, p_id bigint, p_claim bigint, p_name text, p_stream int, p_total int, p_window int, p_policy text, out run bigint, out fresh boolean)
-language plpgsql as $$
+-- Opens a fan-out of a handler: a run with one node, under its task and a name. Found again when the handler runs
+-- again. If it is fresh, the caller places the tasks (workflow_place with node 1) and says so (workflow_placed), in the
+-- same transaction. Only the worker that holds the task may do so; if one that has lost it since has not committed yet,
+-- this waits for it and finds what it made. Returns the run, and whether it is fresh.
+create or replace function sluice.workflow_map(
+  p_worker bigint, p_id bigint, p_claim bigint, p_name text, p_stream int, p_total int, p_window int, p_policy text,
+  out run bigint, out fresh boolean
+) language plpgsql as $$
+declare v_empty boolean := p_total = 0;
 begin
   perform sluice.workflow_impatient();
   perform sluice.require_lease(p_worker);
   perform from sluice.running r where r.id = p_id and r.claim = p_claim and r.worker = p_worker;
-  if not found then perform sluice.refuse('lease_lost', 'this task is no longer ours'); end if;
+  if not found then
+    perform sluice.refuse('lease_lost', 'this task is no longer ours');
+  end if;
   select r.id into run from sluice.workflow_run r where r.parent = p_id and r.name = p_name;
   fresh := not found;
-  if not fresh then return; end if;
+  if not fresh then
+    return;
+  end if;
   perform sluice.workflow_activate();
   run := nextval('sluice.workflow_id');
   -- guard: a map is opened once -> test/postgres/workflow/races.test.ts: "of two that open the same map at the same moment one makes it and the other finds it"
   insert into sluice.workflow_run (id, open, input, bytes_max, parent, name, outer_run, state, finished_at)
-  values (run, case when p_total = 0 then 0 else 1 end, 'null', 1048576, p_id, p_name, (select w.run from sluice.workflow_task w where w.id = p_id), case when p_total = 0 then 's' else 'r' end::"char", case when p_total = 0 then sluice.clock() end)
+  values (run, case when v_empty then 0 else 1 end, 'null', 1048576, p_id, p_name,
+    (select w.run from sluice.workflow_task w where w.id = p_id),
+    case when v_empty then 's' else 'r' end::"char", case when v_empty then sluice.clock() end)
   /* guard:once */ on conflict do nothing /* end */;
   if not found then
     select r.id, false into run, fresh from sluice.workflow_run r where r.parent = p_id and r.name = p_name;
     return;
   end if;
-  insert into sluice.workflow_node (run, node, kind, policy, state, blocked, total, window_size, lane, stream, started_at, finished_at)
-  values (run, 1, 'e', case p_policy when 'finish' then 'n' when 'collect' then 'o' else 'a' end::"char", case when p_total = 0 then 's' else 'u' end::"char", 0, p_total, p_window,
-    case when p_window is not null then (2::bigint << 60) | nextval('sluice.workflow_lane') end, p_stream, sluice.clock(), case when p_total = 0 then sluice.clock() end);
+  insert into sluice.workflow_node (
+    run, node, kind, policy, state, blocked, total, window_size, lane, stream, started_at, finished_at)
+  values (run, 1, 'e',
+    case p_policy when 'finish' then 'n' when 'collect' then 'o' else 'a' end::"char",
+    case when v_empty then 's' else 'u' end::"char", 0, p_total, p_window,
+    case when p_window is not null then (2::bigint << 60) | nextval('sluice.workflow_lane') end,
+    p_stream, sluice.clock(), case when v_empty then sluice.clock() end);
 end $$;
