@@ -1,7 +1,8 @@
--- The barrier alone and then the rows of these runs, by id. Whoever holds one may stand still, and all workers wait behind
--- the barrier: so it is let go again while we wait, which is what the rollback of a subtransaction does. False if there
--- is no such run.
-create or replace function sluice.workflow_alone(p_runs bigint[]) returns boolean language plpgsql set lock_timeout = /* guard:patience */ '100ms' /* end */ as $$
+-- Takes the barrier alone and then the rows of these runs, by id. A transaction that holds a row may be stalled, and
+-- all workers wait behind the barrier: so the barrier is released while this waits, by the rollback of a
+-- subtransaction. Returns false if there is no such run.
+create or replace function sluice.workflow_alone(p_runs bigint[]) returns boolean
+language plpgsql set lock_timeout = /* guard:patience */ '100ms' /* end */ as $$
 declare v_barred boolean;
 begin
   for v_try in 1..20 loop
@@ -13,7 +14,9 @@ begin
       return found;
     exception when lock_not_available then
       -- guard: the barrier is let go -> test/postgres/workflow/races.test.ts: "while another holds its run, a pause stops no worker, and says so in the end"
-      if not v_barred then raise; end if;
+      if not v_barred then
+        raise;
+      end if;
     end;
     perform pg_sleep(0.25);
   end loop;

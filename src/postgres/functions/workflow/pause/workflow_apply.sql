@@ -1,8 +1,25 @@
--- Lanes of these runs' windows follow what lane_cap says. Only under the barrier alone, like limits.
+-- Sets the lanes of these runs' windows to what lane_cap says, and rings. Only under the barrier alone, like limits.
 create or replace function sluice.workflow_apply(p_runs bigint[]) returns void language plpgsql as $$
 begin
-  update sluice.lane l set cap = sluice.lane_cap(l.id, -2) where l.id = any (array(select lane from sluice.workflow_node where run = any (p_runs) and state = 'r' and lane is not null order by lane));
-  insert into sluice.dirty (lane, limit_id) select l.id, -2 from sluice.lane l where l.used < l.cap and l.id = any (array(select lane from sluice.workflow_node where run = any (p_runs) and state = 'r' and lane is not null));
-  insert into sluice.lowered (limit_id) select -2 where exists (select from sluice.lane l where l.used > l.cap and l.id = any (array(select lane from sluice.workflow_node where run = any (p_runs) and lane is not null))) on conflict (limit_id) do update set turn = 0;
-  perform sluice.ring(array(select distinct stream from sluice.workflow_node where run = any (p_runs) and state = 'r' and stream is not null), 50);
+  update sluice.lane l
+  set cap = sluice.lane_cap(l.id, -2)
+  where l.id = any (array(
+    select lane from sluice.workflow_node
+    where run = any (p_runs) and state = 'r' and lane is not null order by lane));
+  insert into sluice.dirty (lane, limit_id)
+  select l.id, -2 from sluice.lane l
+  where l.used < l.cap
+    and l.id = any (array(
+      select lane from sluice.workflow_node where run = any (p_runs) and state = 'r' and lane is not null));
+  insert into sluice.lowered (limit_id)
+  select -2
+  where exists (
+    select from sluice.lane l
+    where l.used > l.cap
+      and l.id = any (array(
+        select lane from sluice.workflow_node where run = any (p_runs) and lane is not null)))
+  on conflict (limit_id) do update set turn = 0;
+  perform sluice.ring(array(
+    select distinct stream from sluice.workflow_node
+    where run = any (p_runs) and state = 'r' and stream is not null), 50);
 end $$;

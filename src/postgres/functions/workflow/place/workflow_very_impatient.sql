@@ -1,5 +1,7 @@
--- The same once runs are locked: nothing but a commit is to come.
+-- workflow_impatient for a transaction that has locked runs: only the commit is to come, so five seconds are enough.
 create or replace function sluice.workflow_very_impatient() returns void language plpgsql as $$
 begin
-  if current_setting('idle_in_transaction_session_timeout') = '30s' then perform set_config('idle_in_transaction_session_timeout', '5s', true); end if;
+  if current_setting('idle_in_transaction_session_timeout') = '30s' then
+    perform set_config('idle_in_transaction_session_timeout', '5s', true);
+  end if;
 end $$;
