@@ -1,26 +1,45 @@
--- A page of runs, the newest first: those of a workflow, in a state, created since, and below an id; whatever is null is not
--- asked for. Of every graph no more are looked at than a page holds, so that neither runs of others nor what handlers have
--- made is passed over; only p_since is looked for among all of them. What lives is looked through as a whole.
-create or replace function sluice.workflow_list(p_name text, p_state text, p_since timestamptz, p_below bigint, p_max int) returns setof sluice.workflow_status
-language plpgsql stable /* settings: index plans */ as $$
+-- A page of runs, the newest first: those of a workflow, in a state, created since, and below an id; a null asks for
+-- nothing. At most a page of every graph is looked at, so that neither runs of others nor handlers' fan-outs are passed
+-- over; only p_since is searched among all of them. All live runs are searched.
+create or replace function sluice.workflow_list(
+  p_name text, p_state text, p_since timestamptz, p_below bigint, p_max int
+) returns setof sluice.workflow_status language plpgsql stable /* settings: index plans */ as $$
 declare
   v_since timestamptz := coalesce(p_since, '-infinity'); v_below bigint := coalesce(p_below, 9223372036854775807);
   v_code "char" := case p_state when 'failed' then 'f' when 'cancelled' then 'c' end;
 begin
-  -- "Of this graph" is said below so that only an index by graph has them in order: that by id would pass over all others.
+  -- "Of this graph" is written below so that only an index by graph has them in order: that by id would pass over all
+  -- others.
   if p_state in ('running', 'paused', 'cancelling') then
-    return query select s.* from sluice.workflow_status s
-      where s.finished_at is null and s.id < v_below and s.graph is not null and s.state = p_state and (p_name is null or s.name = p_name) and s.created_at >= v_since
+    return query
+      select s.*
+      from sluice.workflow_status s
+      where s.finished_at is null and s.id < v_below and s.graph is not null and s.state = p_state
+        and (p_name is null or s.name = p_name) and s.created_at >= v_since
       order by s.id desc limit p_max;
   elsif v_code is not null then
-    return query select x.* from (select g.id from sluice.workflow_graph g where p_name is null or g.name = p_name) g cross join lateral (
-      select s.* from sluice.workflow_status s
-      where s.code in ('f', 'c') and s.code = v_code and (s.graph, s.id) < (g.id, v_below) and s.graph >= g.id and s.state = p_state and s.created_at >= v_since
-      order by s.graph desc, s.id desc limit p_max) x order by x.id desc limit p_max;
+    return query
+      select x.*
+      from (select g.id from sluice.workflow_graph g where p_name is null or g.name = p_name) g
+      cross join lateral (
+        select s.*
+        from sluice.workflow_status s
+        where s.code in ('f', 'c') and s.code = v_code and (s.graph, s.id) < (g.id, v_below) and s.graph >= g.id
+          and s.state = p_state and s.created_at >= v_since
+        order by s.graph desc, s.id desc limit p_max
+      ) x
+      order by x.id desc limit p_max;
   else
-    return query select x.* from (select g.id from sluice.workflow_graph g where p_name is null or g.name = p_name) g cross join lateral (
-      select s.* from sluice.workflow_status s
-      where (s.graph, s.id) < (g.id, v_below) and s.graph >= g.id and (p_state is null or s.state = p_state) and s.created_at >= v_since
-      order by s.graph desc, s.id desc limit p_max) x order by x.id desc limit p_max;
+    return query
+      select x.*
+      from (select g.id from sluice.workflow_graph g where p_name is null or g.name = p_name) g
+      cross join lateral (
+        select s.*
+        from sluice.workflow_status s
+        where (s.graph, s.id) < (g.id, v_below) and s.graph >= g.id
+          and (p_state is null or s.state = p_state) and s.created_at >= v_since
+        order by s.graph desc, s.id desc limit p_max
+      ) x
+      order by x.id desc limit p_max;
   end if;
 end $$;

@@ -1,17 +1,42 @@
--- Per node: how many of its tasks there are, and how many have ended how. error: why it failed or was cancelled, without
--- its stack; of an each what the node tells, so that no item is looked at. due_at: until when it sleeps, or waits for its
--- event. unserved: its tasks are there or to be placed, and no live worker has their type.
+-- Per node: how many tasks it has, and how many have ended how. error: why it failed or was cancelled, without its
+-- stack; for an each the error of the node, so that no item is looked at. due_at: until when it sleeps, or waits for
+-- its event. unserved: its tasks exist or are to be placed, and no live worker serves their type.
 create or replace view sluice.workflow_progress as
   select n.run, n.node, coalesce(s.name, r.name) as name, n.kind, t.type,
-    case n.state when 'p' then 'pending' when 'h' then 'held' when 'u' then 'placing' when 'r' then 'running' when 's' then 'succeeded' when 'f' then 'failed' when 'c' then 'cancelled' else 'skipped' end as state,
+    case n.state
+      when 'p' then 'pending'
+      when 'h' then 'held'
+      when 'u' then 'placing'
+      when 'r' then 'running'
+      when 's' then 'succeeded'
+      when 'f' then 'failed'
+      when 'c' then 'cancelled'
+      else 'skipped' end as state,
     n.total, n.succeeded, n.failed, n.cancelled, n.window_size,
-    case when n.state not in ('r', 'u', 'h') or n.total = 0 then 0 when n.kind = 't' then (select count(*)::int from sluice.running x where x.id = n.task)
-      -- A place that was given back by a note that nobody has looked at yet is not out: its task is over.
-      when n.lane is not null then least(coalesce((select l.used from sluice.lane l where l.id = n.lane), 0), n.total - n.succeeded - n.failed - n.cancelled) end as started,
+    case
+      when n.state not in ('r', 'u', 'h') or n.total = 0 then 0
+      when n.kind = 't' then (select count(*)::int from sluice.running x where x.id = n.task)
+      -- A slot that was given back by a note that has not been acted on is not in use: its task is over.
+      when n.lane is not null then least(
+        coalesce((select l.used from sluice.lane l where l.id = n.lane), 0),
+        n.total - n.succeeded - n.failed - n.cancelled) end as started,
     n.task, n.outcome, n.started_at, n.finished_at,
-    case when n.state in ('f', 'c') then json_build_object('name', e.kept ->> 'name', 'message', e.kept ->> 'message', 'code', e.kept ->> 'code', 'reason', e.kept ->> 'reason') end as error,
-    s.event, case when n.state = 'r' and n.kind in ('s', 'v') then (select x.due_at from sluice.workflow_timer x where x.run = n.run and x.node = n.node) end as due_at,
-    n.state in ('r', 'u') and n.kind in ('t', 'e') and not exists (select from sluice.worker w where w.expires_at > sluice.clock() and t.id = any (w.streams)) as unserved
-  from sluice.workflow_node n join sluice.workflow_run r on r.id = n.run and not r.pruning
-  left join sluice.workflow_step s on s.graph = r.graph and s.node = n.node left join sluice.stream t on t.id = coalesce(n.stream, s.stream)
-  left join lateral (select coalesce(n.outcome, (select d.outcome from sluice.done d where d.id = n.task limit 1), case when n.state = 'c' then r.outcome end) as kept where n.state in ('f', 'c')) e on true;
+    case when n.state in ('f', 'c') then json_build_object(
+      'name', e.kept ->> 'name', 'message', e.kept ->> 'message',
+      'code', e.kept ->> 'code', 'reason', e.kept ->> 'reason') end as error,
+    s.event,
+    case when n.state = 'r' and n.kind in ('s', 'v') then (
+      select x.due_at from sluice.workflow_timer x where x.run = n.run and x.node = n.node) end as due_at,
+    n.state in ('r', 'u') and n.kind in ('t', 'e') and not exists (
+      select from sluice.worker w where w.expires_at > sluice.clock() and t.id = any (w.streams)) as unserved
+  from sluice.workflow_node n
+  join sluice.workflow_run r on r.id = n.run and not r.pruning
+  left join sluice.workflow_step s on s.graph = r.graph and s.node = n.node
+  left join sluice.stream t on t.id = coalesce(n.stream, s.stream)
+  left join lateral (
+    select coalesce(
+      n.outcome,
+      (select d.outcome from sluice.done d where d.id = n.task limit 1),
+      case when n.state = 'c' then r.outcome end) as kept
+    where n.state in ('f', 'c')
+  ) e on true;

@@ -1,2 +1,4 @@
--- How many bytes the list of an each's items may have. It may be longer than what one task may be given.
-create or replace function sluice.workflow_list_bytes_max() returns int language sql immutable as $$ select 67108864 $$;
+-- The largest list of items of an each, in bytes. It may be longer than the input of one task.
+create or replace function sluice.workflow_list_bytes_max() returns int language sql immutable as $$
+  select 67108864
+$$;
