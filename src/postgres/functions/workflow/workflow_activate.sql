@@ -1,6 +1,7 @@
--- A run is about to be live: called by whatever starts one or retries one, before it does. The advisory lock is held
--- shared until the end of the transaction and guards "no row is taken away while a run that needs it is not committed".
--- It may be asked for anywhere: whoever holds it alone waits for nobody, and lets it go at once.
+-- Called by every transaction that starts or retries a run, before it does: notes that runs may be live. The advisory
+-- lock is held shared until the end of the transaction, so that the row is not deleted while a run that needs it is not
+-- committed. It may be requested at any point: a transaction that holds it alone waits for nothing, and releases it at
+-- once.
 create or replace function sluice.workflow_activate() returns void language plpgsql as $$
 begin
   -- guard: active until all starts are committed -> test/postgres/workflow/standing.test.ts: "runs stay active while a start is not committed"
@@ -9,7 +10,9 @@ begin
     -- An older snapshot may show a row that is gone: then this fails, as any write would.
     -- guard: active for an old snapshot -> test/postgres/workflow/standing.test.ts: "a start whose snapshot shows that runs were active fails if they are not any more"
     perform from sluice.workflow_active limit 1 /* guard:snapshot */ for key share /* end */;
-    if found then return; end if;
+    if found then
+      return;
+    end if;
   elsif exists (select from sluice.workflow_active) then
     return;
   end if;
