@@ -1,4 +1,5 @@
--- All others queue behind a caller that waits for it, so a caller queues for a moment at a time.
+-- Takes the barrier exclusively (see barrier_shared), for a change of a number. Requests behind an exclusive request
+-- queue up, so each attempt waits 250 ms at most and then lets the others pass. Gives up after 20 attempts.
 create or replace function sluice.barrier_alone() returns void language plpgsql set lock_timeout = '250ms' as $$
 begin
   if current_setting('transaction_isolation') <> 'read committed' then

@@ -1,2 +1,5 @@
--- One clock for every lease, schedule and time that people look at: the database's. A function, so that a test can move it.
-create or replace function sluice.clock() returns timestamptz language sql volatile as $$ select clock_timestamp() $$;
+-- The one clock for leases, schedules and all times that people see: the database's. A function, so that tests can
+-- move it.
+create or replace function sluice.clock() returns timestamptz language sql volatile as $$
+  select clock_timestamp()
+$$;

@@ -1,8 +1,10 @@
--- The gate of a task with these totals. A new set is made at a deploy, outside of users' transactions, but for sets that
--- are decided in code: there the first enqueue makes it, which may stay open for minutes. Others that come before its end
--- make the set once more and wait for nobody; the oldest that can be seen is taken from then on.
+-- Returns the gate of a task with these totals: 0 without totals, the total itself for one, else a set (gate_set).
+-- A set is usually created by a deploy. A set that code decides by input is created by the first enqueue that needs
+-- it, in a transaction that may stay open for minutes. Other enqueues then create the set again and wait for nothing;
+-- once several are visible, the oldest is used.
 create or replace function sluice.gate_of(p_totals int[]) returns int language plpgsql as $$
-declare v_id int;
+declare
+  v_id int;
 begin
   if coalesce(cardinality(p_totals), 0) = 0 then return 0; end if;
   if cardinality(p_totals) = 1 then return p_totals[1]; end if;

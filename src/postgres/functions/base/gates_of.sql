@@ -1,4 +1,4 @@
--- The totals that a task's gate stands for.
+-- Returns the totals that a task's gate stands for.
 create or replace function sluice.gates_of(p_gate int) returns int[] language plpgsql stable as $$
 begin
   if p_gate > 0 then return array[p_gate]; end if;

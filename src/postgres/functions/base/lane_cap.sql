@@ -1,10 +1,20 @@
--- What one lane may hold. A limit that was removed limits nothing. A window is shut while its run is paused, or
--- the rest of its items is being given up; once its node is over it shuts nobody out, and its row goes.
+-- Returns the capacity of one lane, whether or not it has a row. A limit that was removed limits nothing. A window is
+-- shut (0) while its run is paused or the rest of its items is being cancelled. The window of a node that has ended
+-- stops nothing, and its row is deleted.
 create or replace function sluice.lane_cap(p_lane bigint, p_limit int) returns int language plpgsql stable as $$
 begin
   if p_lane >> 60 = 1 then return 1; end if;
   if p_lane >> 60 = 2 then
-    return coalesce((select case when (n.failing or r.paused) and n.state in ('u', 'r') then 0 else /* guard:cap */ n.window_size /* end */ end from sluice.workflow_node n join sluice.workflow_run r on r.id = n.run where n.lane = p_lane), 2147483647);
+    return coalesce((
+      select case
+          when (n.failing or r.paused) and n.state in ('u', 'r') then 0
+          else /* guard:cap */ n.window_size /* end */
+        end
+      from sluice.workflow_node n
+      join sluice.workflow_run r on r.id = n.run
+      where n.lane = p_lane), 2147483647);
   end if;
-  return coalesce((select coalesce(l.per_key_override, l.per_key_declared) from sluice.limits l where l.id = p_limit), 2147483647);
+  return coalesce((
+    select coalesce(l.per_key_override, l.per_key_declared)
+    from sluice.limits l where l.id = p_limit), 2147483647);
 end $$;
