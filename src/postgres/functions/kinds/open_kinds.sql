@@ -1,9 +1,13 @@
--- The kinds of a stream with many totals that have room, from one that the random token decides: most of those there
--- are, or as many as a claim can use. Bounded by 24 looks; each kind that is found full is passed over from then on.
+-- Returns kinds with room of a stream with many totals, from one that the random token decides: most of them, or as
+-- many as a claim can use. Makes at most 24 calls of look_at_kinds; each kind found full is skipped from then on.
 create or replace function sluice.open_kinds(p_stream int, p_own_gates int[], p_own_n int[], p_token bigint)
 returns setof sluice.source language plpgsql as $$
 declare
-  v_start int := sluice.turn_of(p_token); v_from int := v_start; v_to int := 2147483647; v_found int := 0; v record;
+  v_start int := sluice.turn_of(p_token);
+  v_from int := v_start;
+  v_to int := 2147483647;
+  v_found int := 0;
+  v record;
   v_left boolean := sluice.wake_kinds(p_stream, p_own_gates, p_own_n);
 begin
   for v_look in 1..24 loop
@@ -14,12 +18,14 @@ begin
     if v.last is not null and v.last < v_to then
       v_from := v.last + 1;
     elsif v_to = 2147483647 then
-      v_from := -2147483648; v_to := v_start - 1;
+      v_from := -2147483648;
+      v_to := v_start - 1;
     else
-      -- All were looked at. What was woken waits for other totals: the next of those that the slot could be for.
+      -- All kinds were examined, and those just woken wait for other totals: wake the next that could use the slot.
       exit when v_found > 0 or not v_left;
       v_left := sluice.wake_kinds(p_stream, p_own_gates, p_own_n);
-      v_from := v_start; v_to := 2147483647;
+      v_from := v_start;
+      v_to := 2147483647;
     end if;
   end loop;
 end $$;
