@@ -45,7 +45,7 @@ export const sabotages: Readonly<Record<string, readonly Mutation[]>> = {
   // After the clock was set back a dead worker's lease lasts until the clock has caught up.
   "set-back": [
     {
-      in: "reap",
+      in: "reap_workers",
       edits: [["clock", "false and expires_at"]],
     },
   ],

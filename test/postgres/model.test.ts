@@ -192,7 +192,7 @@ const mistakes: ({ what: string; seed: number } & Mutation)[] = [
   {
     what: "lets a poisoned task run again",
     seed: 1,
-    in: "reap",
+    in: "reap_running",
     edits: [["suspect", "'suspect'"]],
   },
 ];

@@ -239,7 +239,7 @@ const mutants: readonly Mutant[] = [
   },
   {
     guard: "a clock that was set back",
-    in: "reap",
+    in: "reap_workers",
     edits: [["clock", "false and expires_at"]],
     schedule: clockSetBack,
     seen: { reaped: [0, 0, 0], claimed: [] },
@@ -969,7 +969,7 @@ const mutants: readonly Mutant[] = [
   },
   {
     guard: "who places a node may be to blame",
-    in: "reap",
+    in: "reap_running",
     edits: [["placer", ""]],
     schedule: diedPlacing,
     seen: { crashes: { unseen: 1, seen: 1, otherwise: 1 } },

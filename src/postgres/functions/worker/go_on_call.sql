@@ -1,11 +1,14 @@
--- An idle worker in reserve asks whether it is needed on call. It takes a free place, or relieves a worker that has
--- been on call for a second and has tasks in hand, is awake or can take nothing: so load spreads over all workers, and
--- the workers that a ring can reach are idle ones. reserve: how many sleep in reserve, by which it decides how often to
--- poll.
--- Nobody waits for anything else while holding a worker's row, so the two row locks here have no order. Two workers
--- that ask at once may both take the last place: one listener more, until the next relief.
-create or replace function sluice.go_on_call(p_worker bigint, out on_call boolean, out reserve int) language plpgsql as $$
-declare v sluice.worker; v_held int;
+-- Called by an idle worker in reserve, which goes on call if it is needed. It takes a free place, or relieves a worker
+-- that has been on call for a second and has tasks in hand, is awake or has no capacity. So load spreads over all
+-- workers, and the workers that a ring can reach are idle.
+-- on_call: whether the worker is on call now. reserve: how many sleep in reserve, which decides how often to poll.
+-- A transaction that holds a worker's row waits for nothing else, so the two row locks here need no order. Two workers
+-- that ask at the same time may both take the last place: one listener more, until the next relief.
+create or replace function sluice.go_on_call(p_worker bigint, out on_call boolean, out reserve int)
+language plpgsql as $$
+declare
+  v sluice.worker;
+  v_held int;
 begin
   select * into v from sluice.worker w where w.id = p_worker;
   on_call := v.on_call_since is not null;
@@ -17,7 +20,8 @@ begin
       select w.id from sluice.worker w
       where w.streams = v.streams and w.on_call_since < sluice.clock() - interval '1 second'
         and /* guard:busy */ (w.busy or not w.asleep or w.capacity_available = 0) /* end */
-      order by w.asleep, w.on_call_since limit 1 for update skip locked);
+      order by w.asleep, w.on_call_since
+      limit 1 for update skip locked);
     if not found then return; end if;
   end if;
   update sluice.worker set on_call_since = sluice.clock() where id = p_worker;

@@ -1,6 +1,8 @@
--- Workers: one lease for all that a worker holds, renewed by one heartbeat, by the database's clock.
+-- Workers: one lease for everything that a worker holds, renewed by one heartbeat, by the database's clock.
 
--- How many workers of one kind, which serve the same streams, are on call. Only these listen and are rung. The others
--- are in reserve: they poll. NOTIFY signals every backend that listens, about 50 us of CPU each, so the number bounds
--- what an enqueue costs however many workers there are.
-create or replace function sluice.on_call_max() returns int language sql immutable parallel safe as $$ select 5 $$;
+-- The maximum number of workers on call among those that serve the same streams. Only these listen and are rung; the
+-- others are in reserve and poll. NOTIFY signals every backend that listens, about 50 us of CPU each, so this number
+-- bounds the cost of an enqueue, however many workers there are.
+create or replace function sluice.on_call_max() returns int language sql immutable parallel safe as $$
+  select 5
+$$;

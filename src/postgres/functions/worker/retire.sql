@@ -1,6 +1,7 @@
--- A worker leaves. What it still holds goes back unharmed: it was not a crash.
+-- Unregisters a worker. The tasks it still holds go back without counting a crash. Returns how many.
 create or replace function sluice.retire(p_worker bigint) returns int language plpgsql as $$
-declare v_n int := sluice.release_unknown(p_worker, '{}');
+declare
+  v_n int := sluice.release_unknown(p_worker, '{}');
 begin
   perform sluice.release_suspect(p_worker);
   delete from sluice.worker where id = p_worker;

@@ -1,0 +1,8 @@
+-- Returns the outcome of a task that fails because its workers died with it. p_times: how often they did.
+create or replace function sluice.poisoned_error(p_times int) returns json language sql stable as $$
+  select json_build_object(
+    'name', 'SluiceError',
+    'code', 'poisoned',
+    'message', 'its worker died or lost its lease ' || p_times || ' times with this task in hand, '
+      || 'the last time with nothing else; a handler that blocks the event loop loses the lease too')
+$$;
