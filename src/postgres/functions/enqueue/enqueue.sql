@@ -1,43 +1,51 @@
--- The door for triggers and other languages:
+-- Enqueues one task, from a trigger or another language, and returns its id:
 --   select sluice.enqueue('send-invoice', '{"id": 7}', order_key => 'account-1', keys => '{"tenant": "acme"}');
 -- It knows which keys the type needs and refuses when one is missing. traceparent: a W3C trace context for the
--- runs to link to; one that is none is left out, because a trace is never worth a task.
+-- runs to link to; an invalid one is ignored, because a trace is never worth a task.
 create or replace function sluice.enqueue(
-  type text, input json default 'null', order_key text default null, keys jsonb default '{}', queue text default null,
-  priority int default null, run_at timestamptz default null, idempotency_key text default null,
-  traceparent text default null)
+  type text, input json default 'null', order_key text default null, keys jsonb default '{}',
+  queue text default null, priority int default null, run_at timestamptz default null,
+  idempotency_key text default null, traceparent text default null)
 returns bigint language plpgsql as $$
 #variable_conflict use_variable
-declare v sluice.contract; v_stream int; v_keys text; v_missing text; v_unknown text; v_name text;
+declare
+  v sluice.contract;
+  v_stream int;
+  v_keys text;
 begin
   if input is null then input := 'null'; end if;
-  if jsonb_typeof(keys) <> 'object' then perform sluice.refuse('invalid_option', 'keys must be an object of limit names and keys'); end if;
-  select * into v from sluice.contract c where c.type = type;
-  if not found then perform sluice.refuse('unknown_task', format('no worker or client has declared a task type %L', type)); end if;
-  if v.limit_ids is null then
-    perform sluice.refuse('limits_in_code', format('task type %L decides its limits in code: enqueue it through the client, or declare them as a list', type));
+  if jsonb_typeof(keys) <> 'object' then
+    perform sluice.refuse('invalid_option', 'keys must be an object of limit names and keys');
   end if;
-  if v.ordered and coalesce(order_key, '') = '' then perform sluice.refuse('key_missing', format('task type %L needs an order_key', type)); end if;
-  if not v.ordered and order_key is not null then perform sluice.refuse('invalid_option', format('task type %L has no order', type)); end if;
-  foreach v_name in array array_remove(array[order_key, idempotency_key] || array(select value from jsonb_each_text(keys)), null) loop
-    if v_name ~ '[\u0001-\u001f\u007f-\u009f]' or length(v_name) not between 1 and 512 then
-      perform sluice.refuse('invalid_key', 'a key has 1 to 512 characters and no control characters'); end if;
-  end loop;
-  select string_agg(l.name, ', ') into v_missing from unnest(v.limit_ids) u(id) join sluice.limits l on l.id = u.id
-  where l.per_key_declared is not null and coalesce(keys ->> l.name, '') = '';
-  if v_missing is not null then perform sluice.refuse('key_missing', format('task type %L needs a key for limit %s', type, v_missing)); end if;
-  select string_agg(k, ', ') into v_unknown from jsonb_object_keys(keys) k
-  where not exists (select from sluice.limits l where l.id = any (v.limit_ids) and l.name = k and l.per_key_declared is not null);
-  if v_unknown is not null then perform sluice.refuse('unknown_limit', format('task type %L has no limit per key named %s', type, v_unknown)); end if;
+  select * into v from sluice.contract c where c.type = type;
+  if not found then
+    perform sluice.refuse('unknown_task', format('no worker or client has declared a task type %L', type));
+  end if;
+  if v.limit_ids is null then
+    perform sluice.refuse('limits_in_code', format(
+      'task type %L decides its limits in code: enqueue it through the client, or declare them as a list', type));
+  end if;
+  perform sluice.check_keys(v, order_key, keys, idempotency_key);
   perform sluice.check_input(input);
-  -- Infinity would never be due, and nobody can say how long to wait for it.
-  if run_at not between sluice.clock() - interval '100 years' and sluice.clock() + interval '100 years' then perform sluice.refuse('invalid_option', 'run_at must be within a hundred years'); end if;
+  -- A task due at infinity would never run, and nothing can compute how long to wait for it.
+  if run_at not between sluice.clock() - interval '100 years' and sluice.clock() + interval '100 years' then
+    perform sluice.refuse('invalid_option', 'run_at must be within a hundred years');
+  end if;
   select id into v_stream from sluice.stream s where s.queue = coalesce(queue, v.queue) and s.type = type;
-  if not found then perform sluice.refuse('unknown_queue', format('task type %L was never declared on queue %L', type, queue)); end if;
+  if not found then
+    perform sluice.refuse('unknown_queue', format('task type %L was never declared on queue %L', type, queue));
+  end if;
   select string_agg(keys ->> l.name, E'\x1f' order by u.n) into v_keys
-  from unnest(v.limit_ids) with ordinality u(id, n) join sluice.limits l on l.id = u.id where l.per_key_declared is not null;
-  return (select (e.ids)[1] from sluice.enqueue_many(v_stream, coalesce(priority, v.priority), v.attempts_max, input::text,
-    nullif(v.limit_ids, '{}'), v_keys, case when v.ordered then coalesce(v.order_scope || E'\x1f', '') || order_key end,
-    v.order_blocks, run_at, idempotency_key,
-    p_trace => case when traceparent ~ '^00-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}$' then traceparent end) e);
+  from unnest(v.limit_ids) with ordinality u(id, n)
+  join sluice.limits l on l.id = u.id
+  where l.per_key_declared is not null;
+  return (
+    select (e.ids)[1]
+    from sluice.enqueue_many(
+      v_stream, coalesce(priority, v.priority), v.attempts_max, input::text, nullif(v.limit_ids, '{}'), v_keys,
+      case when v.ordered then coalesce(v.order_scope || E'\x1f', '') || order_key end,
+      v.order_blocks, run_at, idempotency_key,
+      p_trace => case
+        when traceparent ~ '^00-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}$' then traceparent
+      end) e);
 end $$;
