@@ -1,21 +1,24 @@
--- What a deploy declares: limits, contracts, streams. Numbers are inserted when absent and changed
--- only by a sync, so a rolling worker with an old number cannot put it back.
+-- Declarations of a deploy: limits, contracts, streams. Numbers are inserted when absent and changed only by a sync, so
+-- a worker of an older deploy cannot restore an old number during a rolling update.
 
--- p_transient: an enqueue needs it, so it is forgotten when it has been unused for long.
-create or replace function sluice.declare_limit(p_name text, p_total int, p_per_key int, p_sync boolean default false,
-  p_transient boolean default false)
+-- Declares a limit and returns its id. p_transient: an enqueue needs it, so it is forgotten when it has been unused for
+-- long. p_sync: change its numbers, which takes the barrier exclusively.
+create or replace function sluice.declare_limit(
+  p_name text, p_total int, p_per_key int, p_sync boolean default false, p_transient boolean default false)
 returns int language plpgsql as $$
-declare v sluice.limits;
+declare
+  v sluice.limits;
 begin
   select * into v from sluice.limits where name = p_name;
   -- guard: a declared limit counts as used -> test/postgres/forget.test.ts: "a group that is declared again is not forgotten"
   if /* guard:used */ v.unused_since is not null /* end */ then
-    -- Waits for a forget_limits that has it in hand, and then finds it gone.
+    -- Waits for a forget_limits that has the row locked, and then finds it gone.
     update sluice.limits set unused_since = null where id = v.id returning * into v;
   end if;
   if v.id is null then
     insert into sluice.limits (name, total_declared, per_key_declared, transient)
-    values (p_name, p_total, p_per_key, p_transient) on conflict (name) do nothing;
+    values (p_name, p_total, p_per_key, p_transient)
+    on conflict (name) do nothing;
     select * into v from sluice.limits where name = p_name;
   end if;
   if (p_total is not null and v.total_declared is null) or (p_per_key is not null and v.per_key_declared is null) then
@@ -28,8 +31,10 @@ begin
   end if;
   if p_sync and (p_total, p_per_key) is distinct from (v.total_declared, v.per_key_declared) then
     perform sluice.barrier_alone();
-    update sluice.limits set total_declared = coalesce(p_total, total_declared),
-      per_key_declared = coalesce(p_per_key, per_key_declared) where id = v.id;
+    update sluice.limits set
+      total_declared = coalesce(p_total, total_declared),
+      per_key_declared = coalesce(p_per_key, per_key_declared)
+    where id = v.id;
     perform sluice.apply_limit(v.id, coalesce(v.per_key_override, v.per_key_declared));
   end if;
   return v.id;

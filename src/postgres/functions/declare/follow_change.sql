@@ -1,4 +1,5 @@
--- The lanes of a limit are to be looked at, from the first. Under the exclusive barrier.
+-- Starts the walk over the lanes of a limit whose number has changed, from the first, and examines the first 500. Needs
+-- the exclusive barrier.
 create or replace function sluice.follow_change(p_limit int) returns void language plpgsql as $$
 begin
   insert into sluice.changed (limit_id, after) values (p_limit, (2::bigint << 60) - 1)

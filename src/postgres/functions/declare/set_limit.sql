@@ -1,7 +1,9 @@
--- The operator's number: for everyone, from the moment this returns, through every deploy.
--- null leaves a part alone, -1 drops the override, 2147483647 lifts the limit.
+-- Sets the operator's numbers of a limit. They hold for all tasks from the moment this returns, through every deploy.
+-- For each part null leaves it alone, -1 drops the override and 2147483647 lifts the limit. Takes the barrier
+-- exclusively.
 create or replace function sluice.set_limit(p_name text, p_total int, p_per_key int) returns void language plpgsql as $$
-declare v sluice.limits;
+declare
+  v sluice.limits;
 begin
   perform sluice.barrier_alone();
   select * into v from sluice.limits where name = p_name;
