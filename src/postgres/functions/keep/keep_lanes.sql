@@ -1,14 +1,20 @@
--- Lanes that nobody who claims has looked at, limits that were lowered, streams that nobody serves.
+-- The keeper's work on lanes: notes that no claim has read, limits that were changed or lowered, streams that no worker
+-- serves, slots that lie idle. Returns how much there was to do. Takes the barrier, shared, then locks as in a step.
 create or replace function sluice.keep_lanes(p_max int) returns int language plpgsql as $$
-declare v_n int := 0;
+declare
+  v_n int := 0;
 begin
   perform sluice.barrier_shared();
   if exists (select from sluice.changed) then v_n := sluice.follow_limit(p_max); end if;
-  if exists (select from sluice.lowered) then select v_n /* guard:shed */ + s.shed + s.cleared into v_n from sluice.shed() s /* end */; end if;
+  if exists (select from sluice.lowered) then
+    select v_n /* guard:shed */ + s.shed + s.cleared into v_n from sluice.shed() s /* end */;
+  end if;
   if exists (select from sluice.stream where laned) then v_n := v_n + sluice.demote(p_max); end if;
-  if exists (select from sluice.parked) or exists (select from sluice.stuck) then v_n := v_n + sluice.unpark(p_max); end if;
+  if exists (select from sluice.parked) or exists (select from sluice.stuck) then
+    v_n := v_n + sluice.unpark(p_max);
+  end if;
   if exists (select from sluice.stream where laned) then v_n := v_n + sluice.yield(p_max); end if;
-  -- After kinds may have come unstuck: what waited for that is looked at now.
+  -- After kinds may have come unstuck, so that lanes postponed for them are admitted now.
   if exists (select from sluice.postponed) then perform sluice.recall(p_max); end if;
   v_n := v_n + sluice.admit_dirty(p_max);
   if exists (select from sluice.stream where many) then

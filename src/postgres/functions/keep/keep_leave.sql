@@ -1,4 +1,4 @@
--- The leader leaves, and another takes over at once.
+-- Ends the leadership of a keeper that shuts down. Another takes over at once.
 create or replace function sluice.keep_leave(p_keeper bigint) returns void language plpgsql as $$
 begin
   update sluice.keeper set until = '-infinity', next_at = '-infinity' where leader = p_keeper;
