@@ -196,7 +196,7 @@ const waiting: readonly Mutant[] = [
     without: "skipping locked rows a cancel waits for a claim",
     spec: "cancel-and-claim",
     permutation: "w_begin claim cancel_1 w_commit cancel_again check drain",
-    in: "cancel",
+    in: "cancel_take",
     edits: [["locked", ""]],
     seen: ["step cancel_1: select cancel(1); <waiting ...>"],
   },

@@ -156,7 +156,7 @@ const mistakes: ({ what: string; seed: number } & Mutation)[] = [
   {
     what: "gives back a slot too many",
     seed: 1,
-    in: "cancel",
+    in: "cancel_take",
     edits: [["held", "gone.held + 1"]],
   },
   {

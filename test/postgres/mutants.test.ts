@@ -428,7 +428,7 @@ const mutants: readonly Mutant[] = [
   },
   {
     guard: "a committed cancel leaves a note",
-    in: "cancel",
+    in: "cancel_waiting",
     edits: [["note", "false"]],
     schedule: cancelIsCommitted,
     seen: { after: [] },
@@ -629,7 +629,7 @@ const mutants: readonly Mutant[] = [
   },
   {
     guard: "a cancel waits for nobody",
-    in: "cancel",
+    in: "cancel_take",
     edits: [["locked", ""]],
     schedule: cancelBesideHandOver,
     seen: { waited: true },

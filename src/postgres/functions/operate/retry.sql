@@ -1,11 +1,17 @@
--- A failed or cancelled task runs again from its first attempt, in its old place. What it had fanned out goes on with
--- it; while that is being cancelled it is refused, because it would find nothing but that. p_token: see sluice.retried.
-create or replace function sluice.retry(p_id bigint, p_token bigint default null) returns boolean language plpgsql
-set lock_timeout = '2s' /* settings: index plans */ as $$
-declare v_counted boolean; v_made bigint[] := array(select r.id from sluice.workflow_run r where r.parent = p_id); v_runs bigint[]; v_run bigint; v_left int := 1000;
+-- Runs a failed or cancelled task again from its first attempt, in its old place, together with its fan-outs. Returns
+-- whether it does. While its fan-outs are being cancelled the retry is refused, because the task would find nothing
+-- else. p_token: see sluice.retried. Locks the run that the task belongs to and the runs it made, then as in a step.
+create or replace function sluice.retry(p_id bigint, p_token bigint default null) returns boolean
+language plpgsql set lock_timeout = '2s' /* settings: index plans */ as $$
+declare
+  v_counted boolean;
+  v_made bigint[] := array(select r.id from sluice.workflow_run r where r.parent = p_id);
+  v_runs bigint[];
+  v_run bigint;
+  v_left int := 1000;
 begin
-  -- The run that it belongs to, and what it made. Whoever cancels what is left of an ended task looks at the task under
-  -- this lock, so one of the two sees the other.
+  -- The run that it belongs to, and the runs it made. A transaction that cancels what is left of an ended task reads
+  -- the task under this lock, so one of the two sees the other.
   -- guard: a retry locks what its task made -> test/postgres/workflow/races.test.ts: "what a task had fanned out goes on if the task is retried before anybody cancels it"
   v_runs := /* guard:made */ v_made || /* end */ array(select w.run from sluice.workflow_task w where w.id = p_id);
   if v_runs <> '{}' then perform sluice.workflow_shared(v_runs); end if;
@@ -16,18 +22,26 @@ begin
     if v_counted is null then return true; end if;
     if not v_counted then return false; end if;
   end if;
-  if exists (select from sluice.workflow_run r where r.id = any (v_made) and r.stopping and r.finished_at is null) then
-    perform sluice.refuse('workflow_stopping', 'what this task fanned out is being cancelled: wait for its end'); end if;
+  if exists (
+      select from sluice.workflow_run r where r.id = any (v_made) and r.stopping and r.finished_at is null) then
+    perform sluice.refuse('workflow_stopping', 'what this task fanned out is being cancelled: wait for its end');
+  end if;
   if sluice.retry_many(array[p_id]) = 0 then
     -- The first call may have been under way until now.
     -- guard: a retry is asked for twice -> test/postgres/workflow/again.test.ts: "a retry of a task that is asked for again under its token while the first is under way is told the same"
     return /* guard:once */ exists (select from sluice.retried r where r.token = p_token) /* end */;
   end if;
   perform sluice.note_retried(p_token, 1);
-  -- The first of what it made, in the order of their windows' lanes; the rest, and what that made, is a keeper's.
+  -- The first of the runs it made, in the order of their windows' lanes. A keeper does the rest, and nested ones.
   if v_made <> '{}' then
-    for v_run in select a.run from sluice.workflow_again a join sluice.workflow_run r on r.id = a.run join sluice.workflow_node n on n.run = a.run and n.node = a.node
-        where a.run = any (v_made) and not r.paused order by n.lane loop
+    for v_run in
+      select a.run
+      from sluice.workflow_again a
+      join sluice.workflow_run r on r.id = a.run
+      join sluice.workflow_node n on n.run = a.run and n.node = a.node
+      where a.run = any (v_made) and not r.paused
+      order by n.lane
+    loop
       v_left := v_left - sluice.workflow_again_run(v_run, v_left);
       exit when v_left <= 0;
     end loop;

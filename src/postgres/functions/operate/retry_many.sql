@@ -1,32 +1,52 @@
--- Returns how many. The caller has seen to it that no run counts them as over, and holds the locks of what they fanned
--- out, none of which is being cancelled.
+-- Moves failed and cancelled tasks out of history to their first lane, ready or gated. A task that still blocks its
+-- order key keeps that slot. Returns how many. The caller has made sure that no run counts them as ended, and holds the
+-- locks of the runs they made, none of which is being cancelled.
 create or replace function sluice.retry_many(p_ids bigint[]) returns int
 language plpgsql /* settings: index plans */ as $$
-declare v_ids bigint[]; v_streams int[];
+declare
+  v_ids bigint[];
+  v_streams int[];
 begin
   with gone as (
-    delete from sluice.done where ctid = any (array(select x.tid from unnest(p_ids) u(id) cross join lateral (
-      select d.ctid as tid from sluice.done d where d.id = u.id and d.state in ('f', 'c') limit 1) x)) returning id
-  ) select array_agg(id) into v_ids from gone;
+    delete from sluice.done where ctid = any (array(
+      select x.tid
+      from unnest(p_ids) u(id)
+      cross join lateral (
+        select d.ctid as tid from sluice.done d where d.id = u.id and d.state in ('f', 'c') limit 1) x))
+    returning id
+  )
+  select array_agg(id) into v_ids from gone;
   if v_ids is null then return 0; end if;
   delete from sluice.stop where id = any (v_ids);
   delete from sluice.crash where id = any (v_ids);
   with unblocked as (
     delete from sluice.block where id = any (v_ids) returning id
   ), back as materialized (
-    select t.*, case when b.id is null then 0 else 1 end as held from unnest(v_ids) u(id) cross join lateral (select * from sluice.task where id = u.id limit 1) t left join unblocked b on b.id = u.id
+    select t.*, case when b.id is null then 0 else 1 end as held
+    from unnest(v_ids) u(id)
+    cross join lateral (select * from sluice.task where id = u.id limit 1) t
+    left join unblocked b on b.id = u.id
   ), waits as (
     insert into sluice.waiting (id, lane, place, rank, attempt, held, stream, gate, lanes, lane_limits)
-    select id, lanes[held + 1], sluice.lane_place(lanes[held + 1], rank), rank, 0, held, stream, gate, lanes, lane_limits from back where held < cardinality(lanes)
+    select id, lanes[held + 1], sluice.lane_place(lanes[held + 1], rank), rank, 0, held, stream, gate, lanes,
+      lane_limits
+    from back where held < cardinality(lanes)
   ), notes as (
-    insert into sluice.dirty (lane, limit_id) select lanes[held + 1], max(lane_limits[held + 1]) from back where held < cardinality(lanes) group by 1
+    insert into sluice.dirty (lane, limit_id)
+    select lanes[held + 1], max(lane_limits[held + 1]) from back where held < cardinality(lanes) group by 1
   ), readies as (
-    insert into sluice.ready (id, stream, rank, attempt, turn, lanes) select id, stream, rank, 0, sluice.own_turn(id), lanes from back where held >= coalesce(cardinality(lanes), 0) and gate = 0
+    insert into sluice.ready (id, stream, rank, attempt, turn, lanes)
+    select id, stream, rank, 0, sluice.own_turn(id), lanes
+    from back where held >= coalesce(cardinality(lanes), 0) and gate = 0
   ), gates as (
-    insert into sluice.gated (id, stream, gate, rank, attempt, turn, lanes) select id, stream, gate, rank, 0, sluice.own_turn(id), lanes from back where held >= coalesce(cardinality(lanes), 0) and gate <> 0
+    insert into sluice.gated (id, stream, gate, rank, attempt, turn, lanes)
+    select id, stream, gate, rank, 0, sluice.own_turn(id), lanes
+    from back where held >= coalesce(cardinality(lanes), 0) and gate <> 0
   )
   select array_agg(distinct stream) into v_streams from back;
   perform sluice.ring(v_streams, cardinality(v_ids));
-  if exists (select from sluice.workflow_run r where r.parent = any (v_ids) and r.state in ('f', 'c')) then perform sluice.workflow_map_again(v_ids); end if;
+  if exists (select from sluice.workflow_run r where r.parent = any (v_ids) and r.state in ('f', 'c')) then
+    perform sluice.workflow_map_again(v_ids);
+  end if;
   return cardinality(v_ids);
 end $$;
