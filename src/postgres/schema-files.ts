@@ -8,6 +8,8 @@ export interface Migration {
   readonly name: string;
   readonly sql: string;
   readonly digest: string;
+  /** The statements of a migration that runs outside a transaction, one by one; null: it runs in one. */
+  readonly outside: readonly string[] | null;
 }
 
 /** The current text of a function or a view. */
@@ -54,12 +56,20 @@ async function readFiles(): Promise<SchemaFiles> {
 
 async function readMigrations(): Promise<Migration[]> {
   const files = (await sqlFiles("migrations")).filter(({ name }) => /^\d{4}_/.test(name));
-  return files.map(({ name, sql }) => ({
-    number: Number(name.slice(0, 4)),
-    name,
-    sql,
-    digest: digestOf(sql),
-  }));
+  return files.map(({ name, sql }) => migrationOf(name, sql));
+}
+
+const OUTSIDE = /^-- outside a transaction\n/;
+
+export function migrationOf(name: string, sql: string): Migration {
+  const outside = OUTSIDE.test(sql) ? statementsOf(sql) : null;
+  return { number: Number(name.slice(0, 4)), name, sql, digest: digestOf(sql), outside };
+}
+
+/** Good for statements without bodies in quotes: one ends where a line ends with a semicolon. */
+function statementsOf(sql: string): string[] {
+  const statements = sql.replaceAll(/^\s*--.*$/gm, "").split(/;\s*$/m);
+  return statements.map((text) => text.trim()).filter((text) => text !== "");
 }
 
 async function readRoutines(): Promise<Routine[]> {
