@@ -17,6 +17,18 @@ export const mutants: readonly Mutant[] = [
     dies: /to throw/,
   },
   {
+    guard: "one at a time migrates outside transactions",
+    at: "lease",
+    to: '"true"',
+    dies: /AssertionError/,
+  },
+  {
+    guard: "an index that a migrator left unfinished is built again",
+    at: "rebuild",
+    to: "",
+    dies: /AssertionError/,
+  },
+  {
     guard: "a transaction of ours has a deadline per statement",
     at: "deadline",
     to: "",

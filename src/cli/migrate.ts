@@ -56,7 +56,7 @@ async function runMigrate({ json = false, plan, check, ...flags }: MigrateFlags)
         if (check === true && missing.isMissing) process.exitCode = 1;
         return;
       }
-      const report = await migrate(client, { schema });
+      const report = await migrate(client, { schema, beside: (use) => connected(db, use) });
       printResult(report, linesOf(report), json);
     });
   } finally {

@@ -71,7 +71,7 @@ async function bringUpToDate(db: Database, run: boolean): Promise<void> {
   await connected(db, async (client) => {
     await checkIsolation(db, client);
     await checkEncoding(db, client);
-    if (run) await migrate(client, { schema: db.schema });
+    if (run) await migrate(client, { schema: db.schema, beside: (use) => connected(db, use) });
     else await checkVersion(client, db.schema);
   });
 }

@@ -10,6 +10,7 @@ import {
   retireRoutines,
   type Retired,
 } from "./install.js";
+import { applyOutside, type OutsideOptions } from "./outside.js";
 import { schemaFiles, type Migration, type Routine, type SchemaFiles } from "./schema-files.js";
 import { inSchema } from "./statement.js";
 import { SCHEMA_VERSION } from "./version.js";
@@ -36,22 +37,37 @@ const PAUSE_MS = 500;
 // Somebody holds a lock, or two wait for each other.
 const IN_THE_WAY = new Set(["55P03", "40P01"]);
 
+/** beside: for what a migration outside a transaction needs while it runs. files, timing: other ones, for tests. */
+interface MigrateOptions extends Pick<OutsideOptions, "beside" | "timing"> {
+  readonly schema?: string;
+  readonly files?: SchemaFiles;
+}
+
 /**
  * Brings a schema up to date: applies the migrations it lacks, then installs the functions whose text differs, in one
- * transaction. Any number of processes may call it at once: one applies, the others wait for its commit and find nothing
- * left to do. The lock belongs to the transaction, so it works through a pooler too. A schema that is up to date is only
- * looked at.
+ * transaction; only a migration that must not run in one is applied between two. Any number of processes may call it at
+ * once: one applies, the others wait for its end and find nothing left to do. No lock outlives a transaction, so it works
+ * through a pooler too. A schema that is up to date is only looked at.
  */
-export async function migrate(
-  client: pg.ClientBase,
-  options: { readonly schema?: string } = {},
-): Promise<MigrateReport> {
+export async function migrate(client: pg.ClientBase, options: MigrateOptions): Promise<MigrateReport> {
   const schema = checkSchemaName(options.schema ?? "sluice");
-  const files = await schemaFiles();
+  const files = options.files ?? (await schemaFiles());
+  const { beside, timing } = options;
   try {
-    const missing = await outstanding(client, schema, files);
-    if (!missing.isMissing) return reportOf(schema, missing);
-    return await inLockedTransaction(client, schema, () => bringUpToDate(client, schema, files));
+    const applied: string[] = [];
+    for (;;) {
+      // Of each stage somebody comes to the end, so there are no more rounds than stages.
+      const missing = await outstanding(client, schema, files);
+      if (!missing.isMissing) return { ...reportOf(schema, missing), applied };
+      const [next] = missing.migrations;
+      if (next !== undefined && next.outside !== null) {
+        if (await applyOutside(client, next, { schema, beside, timing })) applied.push(next.name);
+        continue;
+      }
+      const stage = await inLockedTransaction(client, schema, () => bringUpToDate(client, schema, files));
+      applied.push(...stage.applied);
+      if (stage.isLast) return { ...stage.report, applied };
+    }
   } catch (e) {
     throw toSluiceError(e);
   }
@@ -66,17 +82,18 @@ export interface MigratePlan extends MigrateReport {
 
 export async function planMigrate(
   client: pg.ClientBase,
-  options: { readonly schema?: string } = {},
+  options: Pick<MigrateOptions, "schema" | "files"> = {},
 ): Promise<MigratePlan> {
   const schema = checkSchemaName(options.schema ?? "sluice");
-  const files = await schemaFiles();
+  const files = options.files ?? (await schemaFiles());
   try {
     const isNew = (await versionOf(client, schema)) === null;
     const missing = await outstanding(client, schema, files);
     const { migrations, routines, retired, isMissing } = missing;
     const texts = [
       ...(isNew ? [`create schema if not exists "${schema}";`, BOOKS] : []),
-      ...[...migrations, ...routines].map(({ sql }) => sql),
+      ...migrations.map(({ name, sql, outside }) => (outside === null ? sql : `${noteOf(name)}${sql}`)),
+      ...routines.map(({ sql }) => sql),
       ...retired
         .filter(({ isOver }) => isOver)
         .map(({ name, kind }) => `drop ${kind} if exists "${schema}"."${name}";`),
@@ -86,6 +103,10 @@ export async function planMigrate(
   } catch (e) {
     throw toSluiceError(e);
   }
+}
+
+function noteOf(name: string): string {
+  return `-- ${name}: what stands before it is committed; then each of these statements is sent by itself.\n`;
 }
 
 async function inLockedTransaction<T>(client: pg.ClientBase, schema: string, work: () => Promise<T>): Promise<T> {
@@ -122,23 +143,36 @@ async function inTries<T>(client: pg.ClientBase, work: () => Promise<T>): Promis
   }
 }
 
-async function bringUpToDate(client: pg.ClientBase, schema: string, files: SchemaFiles): Promise<MigrateReport> {
+/** What was done in one transaction. isLast: nothing is left to do. */
+interface Stage {
+  readonly applied: readonly string[];
+  readonly isLast: boolean;
+  readonly report: MigrateReport;
+}
+
+async function bringUpToDate(client: pg.ClientBase, schema: string, files: SchemaFiles): Promise<Stage> {
   if ((await versionOf(client, schema)) === null) {
     await refuseForeign(client, schema, files.routines);
     await client.query(`create schema if not exists "${schema}"`);
     await client.query(inSchema(BOOKS, schema));
   }
   const missing = await outstanding(client, schema, files);
-  if (!missing.isMissing) return reportOf(schema, missing);
-  for (const { number, name, digest, sql } of missing.migrations) {
+  const { version, migrations } = missing;
+  const report = reportOf(schema, missing);
+  if (!missing.isMissing) return { applied: [], isLast: true, report };
+  const outsideAt = migrations.findIndex(({ outside }) => outside !== null);
+  const isLast = outsideAt === -1;
+  const stage = isLast ? migrations : migrations.slice(0, outsideAt);
+  for (const { number, name, digest, sql } of stage) {
     await client.query(inSchema(sql, schema));
     await client.query(inSchema(APPLIED, schema), [number, name, digest]);
   }
-  const { version } = missing;
+  const applied = stage.map(({ name }) => name);
+  if (!isLast) return { applied, isLast, report };
   await installRoutines(client, schema, missing.routines);
   await retireRoutines(client, schema, { routines: files.routines, version });
   await client.query(inSchema("update sluice.compatibility set version = $1", schema), [version]);
-  return reportOf(schema, missing);
+  return { applied, isLast, report };
 }
 
 /** What a schema lacks. version: the version it has when that is done. */
@@ -234,7 +268,7 @@ function refuseNewer(schema: string, { version, compatibleFrom }: Version): void
 
 // What the schema knows of itself. version: of the newest library that has migrated it. compatible_from: of the oldest
 // library that may work on it; a migration that breaks older ones raises it, the others let a rolling deploy go on.
-// gone_since: the version that no longer has the function.
+// gone_since: the version that no longer has the function. migrator: one row, see lease.ts.
 const BOOKS = `
   create table sluice.migration (
     number int primary key, name text not null, digest text not null, applied_at timestamptz not null default now()
@@ -245,6 +279,10 @@ const BOOKS = `
   create table sluice.installed (
     name text primary key, kind text not null, digest text not null, gone_since int
   );
+  create table sluice.migrator (
+    is_only boolean primary key default true check (is_only), holder text, expires_at timestamptz
+  );
+  insert into sluice.migrator default values;
 `;
 
 // Reads the catalog's tables. to_regclass() would ask the session's cache, which does not learn of a commit that the

@@ -70,8 +70,9 @@ async function build(client: pg.Client, { url, schema }: TemplateOptions, name: 
   const aside = `${name}_${randomBytes(4).toString("hex")}`;
   await client.query(`create database ${aside} template template0`);
   try {
-    await connected(addressOf(url, aside), async (inside) => {
-      await migrate(inside, { schema });
+    const address = addressOf(url, aside);
+    await connected(address, async (inside) => {
+      await migrate(inside, { schema, beside: (use) => connected(address, use) });
       await inside.query(inSchema(standingClock.text, schema));
     });
     // Somebody who is connected to a template keeps everybody else from copying it.

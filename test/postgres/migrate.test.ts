@@ -1,9 +1,9 @@
 import pg from "pg";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { migrate, planMigrate } from "../../src/postgres/migrate.js";
+import { migrate as migrateSchema, planMigrate, type MigrateReport } from "../../src/postgres/migrate.js";
 import { schemaFiles } from "../../src/postgres/schema-files.js";
 import { SCHEMA_VERSION } from "../../src/postgres/version.js";
-import { freshDatabase, type TestDatabase } from "../support/database.js";
+import { connected, freshDatabase, type TestDatabase } from "../support/database.js";
 
 let database: TestDatabase;
 let client: pg.Client;
@@ -14,6 +14,10 @@ async function open(): Promise<pg.Client> {
   await session.connect();
   opened.push(session);
   return session;
+}
+
+function migrate(session: pg.Client, options: { schema?: string } = {}): Promise<MigrateReport> {
+  return migrateSchema(session, { ...options, beside: (use) => connected(database.url, use) });
 }
 
 beforeEach(async () => {

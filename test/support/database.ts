@@ -37,7 +37,8 @@ function urlOf(database: string): string {
   return url.href;
 }
 
-async function connected<T>(url: string, use: (client: pg.Client) => Promise<T>): Promise<T> {
+/** Does something over a connection of its own. */
+export async function connected<T>(url: string, use: (client: pg.Client) => Promise<T>): Promise<T> {
   const client = new pg.Client(url);
   await client.connect();
   try {
@@ -74,7 +75,8 @@ async function buildAside(client: pg.Client, name: string): Promise<void> {
   await client.query(`drop database if exists ${aside} with (force)`);
   await client.query(`create database ${aside} template template0`);
   const { migrate } = await import("../../src/postgres/migrate.js");
-  await connected(urlOf(aside), (inside) => migrate(inside));
+  const beside = <T>(use: (client: pg.Client) => Promise<T>): Promise<T> => connected(urlOf(aside), use);
+  await beside((inside) => migrate(inside, { beside }));
   await client.query(`alter database ${aside} rename to ${name}`);
 }
 

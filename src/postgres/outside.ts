@@ -1,0 +1,157 @@
+import { randomUUID } from "node:crypto";
+import { setTimeout as pause } from "node:timers/promises";
+import type pg from "pg";
+import { sqlstate } from "./fault.js";
+import { Lease, type LeaseTiming } from "./lease.js";
+import type { Migration } from "./schema-files.js";
+import { inSchema } from "./statement.js";
+
+/** Does something over a second connection, which is closed afterwards. */
+type Beside = <T>(use: (client: pg.ClientBase) => Promise<T>) => Promise<T>;
+
+export interface OutsideTiming extends LeaseTiming {
+  /** A statement that waits longer than this for one lock is cancelled. */
+  readonly lockWaitMs: number;
+}
+
+export interface OutsideOptions {
+  readonly schema: string;
+  readonly beside: Beside;
+  readonly timing?: OutsideTiming | undefined;
+}
+
+// CREATE INDEX CONCURRENTLY waits for every transaction that was there before it, and nobody waits for it meanwhile but
+// autovacuum and other changes of the table. What it has built is lost when it is cancelled, so it may wait for long.
+const TIMING: OutsideTiming = { leaseMs: 15_000, pollMs: 500, lockWaitMs: 300_000 };
+const RENEWALS_PER_TERM = 5;
+const TRIES_MAX = 5;
+// Lock timeout, deadlock, cancelled or statement timeout.
+const IN_THE_WAY = new Set(["55P03", "40P01", "57014"]);
+
+/** One migration at work. */
+interface Job {
+  readonly client: pg.ClientBase;
+  readonly schema: string;
+  readonly migration: Migration;
+  readonly timing: OutsideTiming;
+  readonly lease: Lease;
+  /** A comment that the statements begin with, by which the second connection finds them. */
+  readonly mark: string;
+}
+
+/**
+ * Applies a migration statement by statement, without a transaction around it. One migrator at a time does, the others
+ * wait. False: somebody else has applied it.
+ */
+export async function applyOutside(
+  client: pg.ClientBase,
+  migration: Migration,
+  { schema, beside, timing = TIMING }: OutsideOptions,
+): Promise<boolean> {
+  const holder = randomUUID();
+  const lease = new Lease(schema, holder, timing.leaseMs);
+  const job: Job = { client, schema, migration, timing, lease, mark: `/* sluice migrator ${holder} */ ` };
+  return beside(async (second) => {
+    while (!(await lease.take(client))) {
+      if (await isApplied(job)) return false;
+      await pause(timing.pollMs);
+    }
+    try {
+      if (await isApplied(job)) return false;
+      await whileRenewed(job, second, () => inTries(job));
+      await client.query(inSchema(APPLIED, schema), [migration.number, migration.name, migration.digest]);
+      return true;
+    } finally {
+      // The first connection may be gone. If both are, the term runs out.
+      await lease.release(client).catch(() => lease.release(second).catch(() => {}));
+    }
+  });
+}
+
+async function isApplied({ client, schema, migration }: Job): Promise<boolean> {
+  const { rowCount } = await client.query(inSchema(IS_APPLIED, schema), [migration.number]);
+  return rowCount === 1;
+}
+
+/** Renews the lease over the second connection, and ends waits that take too long. */
+async function whileRenewed(job: Job, second: pg.ClientBase, work: () => Promise<void>): Promise<void> {
+  const over = new AbortController();
+  const renewing = renew(job, second, over.signal);
+  try {
+    await work();
+  } finally {
+    over.abort();
+    await renewing;
+  }
+}
+
+/** A renewal that fails is tried again; what is being built goes on without a lease, and the next one waits for it. */
+async function renew({ lease, mark, timing }: Job, second: pg.ClientBase, over: AbortSignal): Promise<void> {
+  while (!over.aborted) {
+    await pause(timing.leaseMs / RENEWALS_PER_TERM, undefined, { signal: over }).catch(() => {});
+    if (over.aborted) return;
+    await lease.renew(second).catch(() => {});
+    // A lock_timeout would have to be set for the session, which in a pooler is somebody else's a moment later.
+    await second.query(CANCEL, [mark, timing.lockWaitMs]).catch(() => {});
+  }
+}
+
+async function inTries(job: Job): Promise<void> {
+  for (let tries = 1; ; tries++) {
+    try {
+      return await sendAll(job);
+    } catch (e) {
+      if (!IN_THE_WAY.has(sqlstate(e) ?? "") || tries >= TRIES_MAX) throw e;
+      await pause(job.timing.pollMs * (0.5 + Math.random()));
+    }
+  }
+}
+
+async function sendAll(job: Job): Promise<void> {
+  const { client, schema, migration, mark } = job;
+  // guard: an index that a migrator left unfinished is built again -> test/postgres/outside.test.ts: "an index whose build was cut off is built again by the next migrator"
+  /* guard:rebuild */ await dropUnfinished(job); /* end */
+  for (const text of migration.outside!) await client.query(mark + inSchema(text, schema));
+}
+
+/** Drops the indexes of the migration that an earlier try left behind: they are written to, and never read. */
+async function dropUnfinished(job: Job): Promise<void> {
+  const { client, schema, mark, timing } = job;
+  const giveUpAtMs = Date.now() + timing.lockWaitMs;
+  let found = await unfinished(job);
+  // A migrator that was killed leaves a server at work, and its index may become a good one.
+  for (; found.some(({ isBuilding }) => isBuilding) && Date.now() < giveUpAtMs; found = await unfinished(job))
+    await pause(timing.pollMs);
+  for (const { name } of found) await client.query(`${mark}drop index concurrently if exists "${schema}"."${name}"`);
+}
+
+interface Unfinished {
+  readonly name: string;
+  readonly isBuilding: boolean;
+}
+
+const INDEX = /^create (?:unique )?index concurrently if not exists "?(\w+)"?/i;
+
+async function unfinished({ client, schema, migration }: Job): Promise<Unfinished[]> {
+  const names = migration.outside!.flatMap((text) => INDEX.exec(text)?.[1] ?? []);
+  const { rows } = await client.query<Unfinished>(UNFINISHED, [schema, names]);
+  return rows;
+}
+
+const IS_APPLIED = "select from sluice.migration where number = $1";
+
+// A migrator whose lease ran out while it worked may find that the next one has written the row.
+const APPLIED = `
+  insert into sluice.migration (number, name, digest) values ($1, $2, $3) on conflict (number) do nothing`;
+
+const UNFINISHED = `
+  select c.relname::text as name,
+    exists (select from pg_stat_progress_create_index p where p.index_relid = i.indexrelid) as "isBuilding"
+  from pg_index i join pg_class c on c.oid = i.indexrelid join pg_namespace n on n.oid = c.relnamespace
+  where n.nspname = $1 and c.relname = any ($2::text[]) and not i.indisvalid`;
+
+const CANCEL = `
+  select pg_cancel_backend(a.pid) from pg_stat_activity a
+  where a.datname = current_database() and a.state = 'active' and starts_with(a.query, $1)
+    and exists (select from pg_locks l where l.pid = a.pid and not l.granted
+      and l.waitstart < clock_timestamp() - $2::int * interval '1 ms')`;
