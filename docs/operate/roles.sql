@@ -1,8 +1,8 @@
 -- Four roles: <schema>_owner, _producer, _worker and _reader. See roles.md for what each may do.
 --
 -- Run it as a superuser, or as whoever owns the database and may create roles, and again after every
--- migration: what a migration has made or replaced belongs to nobody else until then. Running it
--- again changes nothing else. For another schema, or roles that do not begin with its name:
+-- migration: what a migration has made is the owner's alone until then. Running it again changes
+-- nothing else. For another schema, or roles that do not begin with its name:
 --   psql -c "set sluice.schema = 'jobs'" -c "set sluice.roles = 'acme_jobs'" -f roles.sql
 --
 -- Nobody but the owner has rights on the tables that hold tasks, slots and claims: a producer who could
@@ -68,7 +68,12 @@ begin
   execute format('revoke all on schema %I from public, %s', v_schema, v_others);
   execute format('revoke all on all tables in schema %I from public, %s', v_schema, v_others);
   execute format('revoke all on all sequences in schema %I from public, %s', v_schema, v_others);
-  execute format('revoke all on all functions in schema %I from public, %s', v_schema, v_others);
+  execute format('revoke all on all functions in schema %I from public', v_schema);
+  -- A function that this release no longer has keeps its rights: processes of the release before still call it.
+  for v in execute format(
+    'select p.oid::regprocedure as door from pg_proc p where pronamespace = %L::regnamespace
+      and not exists (select from %I.installed i where i.name = p.proname and i.gone_since is not null)', quote_ident(v_schema), v_schema)
+  loop execute format('revoke all on function %s from %s', v.door, v_others); end loop;
   execute format('grant usage on schema %I to %s', v_schema, v_others);
 
   for v in

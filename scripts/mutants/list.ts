@@ -29,6 +29,12 @@ export const mutants: readonly Mutant[] = [
     dies: /AssertionError/,
   },
   {
+    guard: "new functions have no more rights than others",
+    at: "close",
+    to: "",
+    dies: /AssertionError/,
+  },
+  {
     guard: "a transaction of ours has a deadline per statement",
     at: "deadline",
     to: "",

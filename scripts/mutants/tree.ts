@@ -5,7 +5,7 @@ import { replaceMarked } from "../../test/support/marker.js";
 import type { Guard } from "./guards.js";
 import type { Mutant } from "./list.js";
 
-const COPIED = ["src", "test", "fault", "vitest.config.ts", "tsconfig.json", "package.json"];
+const COPIED = ["src", "test", "fault", "docs", "vitest.config.ts", "tsconfig.json", "package.json"];
 const RUN_MS_MAX = 90_000;
 // Many tests at once.
 export const LONG_RUN_MS_MAX = 420_000;

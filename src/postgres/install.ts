@@ -1,6 +1,7 @@
 import type pg from "pg";
 import { SluiceError } from "../core/error.js";
 import { sqlstate } from "./fault.js";
+import { closeNew } from "./rights.js";
 import type { Routine } from "./schema-files.js";
 import { inSchema } from "./statement.js";
 
@@ -29,6 +30,8 @@ export async function installRoutines(
   await client.query(inSchema(changed.map(({ sql }) => sql).join("\n"), schema));
   // guard: replaced functions keep the rights of their callers -> test/postgres/migrate.test.ts: "functions that run as the owner still do after they were replaced"
   /* guard:rights */ for (const { restore } of guarded.rows) await client.query(restore); /* end */
+  // guard: new functions have no more rights than others -> test/roles/upgrade.test.ts: "a function that a migration installs is not for everybody"
+  /* guard:close */ await closeNew(client, schema, names); /* end */
   await client.query(inSchema(RECORD, schema), [
     names,
     changed.map(({ kind }) => kind),

@@ -11,6 +11,7 @@ import {
   type Retired,
 } from "./install.js";
 import { applyOutside, type OutsideOptions } from "./outside.js";
+import { becomeOwner } from "./rights.js";
 import { schemaFiles, type Migration, type Routine, type SchemaFiles } from "./schema-files.js";
 import { inSchema } from "./statement.js";
 import { SCHEMA_VERSION } from "./version.js";
@@ -119,6 +120,7 @@ async function inLockedTransaction<T>(client: pg.ClientBase, schema: string, wor
     /* guard:one-at-a-time */ await client.query("select pg_advisory_xact_lock(hashtextextended($1, 0))", [
       `sluice migrate ${schema}`,
     ]); /* end */
+    await becomeOwner(client, schema);
     const done = await inTries(client, work);
     await client.query("commit");
     return done;
