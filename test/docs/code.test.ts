@@ -14,7 +14,8 @@ const pagesIn = (folder: string): string[] =>
     .filter((file) => file.endsWith(".md"))
     .map((file) => folder + file);
 
-const concepts = pagesIn("docs/concepts/");
+const glossary = "docs/concepts/words.md";
+const concepts = pagesIn("docs/concepts/").filter((page) => page !== glossary);
 const pages = ["README.md", "CONTRIBUTING.md", "docs/README.md"];
 const programs = writePrograms([...pages, ...concepts, ...pagesIn("docs/reference/")]);
 afterAll(() => programs.remove());

@@ -6,6 +6,8 @@ import { pageText } from "../support/markdown.js";
 const root = new URL("../../", import.meta.url);
 const pages = [
   "README.md",
+  "ARCHITECTURE.md",
+  "CHANGELOG.md",
   "CONTRIBUTING.md",
   ...readdirSync(new URL("docs/", root), { recursive: true, encoding: "utf8" })
     .filter((file) => file.endsWith(".md"))

@@ -46,7 +46,7 @@ import {
   unservedKeepsOrder,
 } from "./schedules/waiters.js";
 
-// The attacks that broke the prototype (DESIGN, section 3). The schedules stand apart, because
+// The attacks of docs/internals/attacks.md. The schedules stand apart, because
 // mutants.test.ts runs them again on schemas from which a guard was removed.
 async function holds(...schedules: Schedule[]): Promise<void> {
   for (const s of schedules) expect(await observe(s)).toEqual(wanted(s));

@@ -1,0 +1,64 @@
+import { existsSync } from "node:fs";
+import { expect, test } from "vitest";
+import { pageText } from "../support/markdown.js";
+
+const root = new URL("../../", import.meta.url);
+// ARCHITECTURE.md says that TypeScript paths start at src/ and SQL paths at src/postgres/functions/.
+const starts = ["", "src/", "src/postgres/functions/"];
+
+/** What a page has in backticks that looks like the path of a file or of a folder. */
+function pathsIn(text: string): string[] {
+  const code = text.replaceAll(/```[\s\S]*?```/g, "").matchAll(/`([^`\n]+)`/g);
+  return [...code]
+    .map(([, path]) => path!)
+    .filter((path) => /^[\w./-]+(?:\.(?:ts|sql|md|mjs)|\/)$/.test(path));
+}
+
+const exists = (path: string): boolean =>
+  starts.some((start) => existsSync(new URL(start + path, root)));
+
+test("every path that ARCHITECTURE.md names exists", () => {
+  const paths = pathsIn(pageText("ARCHITECTURE.md"));
+  expect(paths.length).toBeGreaterThan(60);
+  expect(paths.filter((path) => !exists(path))).toEqual([]);
+});
+
+test.each([
+  "limits",
+  "enqueue",
+  "workers",
+  "keeper",
+  "workflows",
+  "explain",
+  "pressure",
+  "proof",
+  "attacks",
+])("every path that docs/internals/%s.md names exists", (page) => {
+  const named = [
+    ...pageText(`docs/internals/${page}.md`).matchAll(/`((?:src|test|fault|scripts)\/[\w./-]+)`/g),
+  ];
+  const paths = named.map(([, path]) => path!);
+  expect(paths.length).toBeGreaterThan(0);
+  expect(paths.filter((path) => !existsSync(new URL(path, root)))).toEqual([]);
+});
+
+test("the list of attacks has every attack that a test replays, and no other", () => {
+  const tested = [...pageText("test/postgres/attacks.test.ts").matchAll(/"attack (\d+):/g)].map(
+    ([, n]) => Number(n),
+  );
+  const listed = [...pageText("docs/internals/attacks.md").matchAll(/^\| (\d+) \|/gm)].map(
+    ([, n]) => Number(n),
+  );
+  expect(listed).toEqual([...new Set(tested)].toSorted((a, b) => a - b));
+});
+
+test("every table of the schema is in ARCHITECTURE.md", () => {
+  const text = pageText("ARCHITECTURE.md");
+  const tables = [
+    ...pageText("src/postgres/migrations/0001_tables.sql").matchAll(/create table sluice\.(\w+)/g),
+  ];
+  const missing = tables
+    .map(([, name]) => name!)
+    .filter((name) => !name.startsWith("workflow_") && !text.includes(`\`${name}\``));
+  expect(missing).toEqual([]);
+});
