@@ -31,8 +31,9 @@ export function manifest(): Manifest {
 export async function pack(below: string): Promise<Packed> {
   const folder = join(below, "source");
   mkdirSync(folder);
-  const parts = ["src", "scripts", "package.json", "tsconfig.json", "tsconfig.build.json"];
-  for (const part of [...parts, "README.md", "LICENSE"])
+  const built = ["src", "scripts", "package.json", "tsconfig.json", "tsconfig.build.json"];
+  const pages = ["README.md", "ARCHITECTURE.md", "CHANGELOG.md", "CONTRIBUTING.md", "docs", "examples"];
+  for (const part of [...built, ...pages, "bench/README.md", "fault/README.md", "LICENSE"])
     cpSync(join(repository, part), join(folder, part), { recursive: true });
   symlinkSync(join(repository, "node_modules"), join(folder, "node_modules"));
   const [report] = JSON.parse(await npm(folder, "pack", "--json", "--silent")) as [

@@ -1,5 +1,6 @@
 import { readFileSync } from "node:fs";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
+import { gzipSync } from "node:zlib";
 import { publint } from "publint";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { graphOf } from "./graph.js";
@@ -9,6 +10,8 @@ import { scratch } from "./run.js";
 const DEPENDENCIES_MAX = 5;
 // Half a megabyte with workflows, metrics and the plan in it; peers have several.
 const BYTES_MAX = 500_000;
+// The documentation, compressed by itself.
+const PAGES_BYTES_MAX = 220_000;
 
 const place = scratch();
 let packed: Packed;
@@ -22,14 +25,55 @@ const doors = Object.entries(manifest().exports).flatMap(([name, door]) =>
 );
 
 describe("the tarball", () => {
-  test("holds what runs, its types and its migrations, and nothing else", () => {
-    const { files, bytes, unpackedBytes } = packed;
+  const isCode = (path: string): boolean => path.startsWith("dist/");
+
+  test("holds what runs, its types, its migrations and the documentation, and nothing else", () => {
+    const { files } = packed;
+    expect(files.filter((path) => isCode(path) && !/\.(js|d\.ts|sql)$/.test(path))).toEqual([]);
+    const pages = files.filter((path) => !isCode(path));
+    expect(pages.filter((path) => !/^(docs|examples|bench|fault)\//.test(path)).toSorted()).toEqual([
+      "ARCHITECTURE.md",
+      "CHANGELOG.md",
+      "CONTRIBUTING.md",
+      "LICENSE",
+      "README.md",
+      "package.json",
+    ]);
+    expect(pages.filter((path) => /^(bench|fault)\//.test(path))).toEqual(["bench/README.md", "fault/README.md"]);
+    expect(pages.filter((path) => /\.(jsonl|txt)$|\.test\./.test(path))).toEqual([]);
+    for (const path of [
+      "dist/postgres/migrations/0001_tables.sql",
+      "dist/postgres/functions/claim/step.sql",
+      "docs/README.md",
+      "docs/operate/roles.sql",
+      "docs/operate/alerts.yml",
+      "examples/quickstart.ts",
+    ])
+      expect(files).toContain(path);
+  });
+
+  test("is small: the code, and the documentation", () => {
+    const { files, folder, bytes, unpackedBytes } = packed;
     console.log(`tarball: ${bytes} bytes, ${unpackedBytes} unpacked, ${files.length} files`);
-    const other = files.filter((path) => !/^dist\/.+\.(js|d\.ts|sql)$/.test(path));
-    expect(other.toSorted()).toEqual(["LICENSE", "README.md", "package.json"]);
-    expect(files).toContain("dist/postgres/migrations/0001_tables.sql");
-    expect(files).toContain("dist/postgres/functions/claim/step.sql");
-    expect(bytes).toBeLessThan(BYTES_MAX);
+    const pages = files.filter((path) => !isCode(path)).map((path) => readFileSync(join(folder, path)));
+    const pagesBytes = gzipSync(Buffer.concat(pages)).length;
+    expect(pagesBytes).toBeLessThan(PAGES_BYTES_MAX);
+    expect(bytes - pagesBytes).toBeLessThan(BYTES_MAX);
+  });
+
+  test("every relative link of its pages leads to a packed file or folder", () => {
+    const { files, folder } = packed;
+    const isPacked = (path: string): boolean => files.some((file) => file === path || file.startsWith(`${path}/`));
+    const dead = files
+      .filter((path) => path.endsWith(".md"))
+      .flatMap((page) => {
+        const text = readFileSync(join(folder, page), "utf8").replaceAll(/```[\s\S]*?```/g, "");
+        return [...text.matchAll(/\]\((?!https?:|#)([^)#\s]+)/g)]
+          .map(([, link]) => join(dirname(page), link!))
+          .filter((target) => !isPacked(target))
+          .map((target) => `${page}: ${target}`);
+      });
+    expect(dead).toEqual([]);
   });
 
   test("has nothing that publint could say against it", async () => {
