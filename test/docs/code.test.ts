@@ -1,50 +1,159 @@
 import { spawnSync } from "node:child_process";
-import { readdirSync, writeFileSync } from "node:fs";
+import { writeFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { afterAll, expect, onTestFinished, test } from "vitest";
 import { freshDatabase } from "../support/database.js";
-import { writePrograms } from "../support/markdown.js";
+import {
+  docsPages,
+  pageText,
+  programsOf,
+  writePrograms,
+  type Program,
+  type Written,
+} from "../support/markdown.js";
 import { spawnTs } from "../support/process.js";
 
 const root = new URL("../../", import.meta.url);
-const pagesIn = (folder: string): string[] =>
-  readdirSync(new URL(folder, root))
-    .filter((file) => file.endsWith(".md"))
-    .map((file) => folder + file);
 
-const glossary = "docs/concepts/words.md";
-const concepts = pagesIn("docs/concepts/").filter((page) => page !== glossary);
-const pages = ["README.md", "CONTRIBUTING.md", "docs/README.md"];
-const programs = writePrograms([...pages, ...concepts, ...pagesIn("docs/reference/")]);
-afterAll(() => programs.remove());
+// What fragments on a page take for granted.
+const sluice = 'import type { Sluice as S } from "sluice"; declare const sluice: S;';
+const handlers = `${sluice} import type { TaskHandler } from "sluice"; declare const handlers: TaskHandler<never, never>[];`;
+const assumed: Readonly<Record<string, string>> = {
+  "docs/operate/explain.md": sluice,
+  "docs/operate/metrics.md": handlers,
+  "docs/operate/pressure.md": handlers,
+  "docs/start/testing.md":
+    'import { testSluice } from "sluice/testing"; import { after } from "node:test"; import type { Queryable } from "sluice";' +
+    'import { closeMonth, sendInvoice, sendInvoiceBy, type Mailer } from "./invoices.js"; declare const mailer: Mailer; declare const db: Queryable;',
+  "docs/start/transactions.md":
+    "declare const mine: { run(text: string, params: unknown[]): Promise<Record<string, unknown>[]> };",
+  "docs/start/workflows.md": `${sluice} import type { Queryable } from "sluice"; declare const db: Queryable; declare const id: string, total: number, parcels: string[];`,
+};
+// Modules that programs of a page import and the page does not show.
+const generated = `export interface Transaction {
+  readonly account: { create(row: { data: { name: string } }): Promise<{ id: number }> };
+  $queryRawUnsafe<T>(sql: string, ...params: unknown[]): Promise<T>;
+}
+export interface PrismaClient { $transaction<T>(work: (tx: Transaction) => Promise<T>): Promise<T> }`;
+const beside: readonly Program[] = [
+  ...["invoices", "outbox"].map((name) => ({
+    page: "docs/start/testing.md",
+    name,
+    code: pageText(`examples/testing/${name}.ts`).replace('"../../src/index.js"', '"sluice"'),
+  })),
+  // test/tx compiles and runs the block with a client that Prisma has made.
+  { page: "docs/start/transactions.md", name: "generated/client", code: generated },
+];
 
-test("every TypeScript block of the README, the concepts and the reference compiles", () => {
-  expect(programs.files.length).toBeGreaterThan(5);
-  const tsconfig = join(programs.folder, "tsconfig.json");
-  const options = { noUnusedLocals: false, noUnusedParameters: false };
-  const settings = { extends: fileURLToPath(new URL("tsconfig.json", root)), include: ["."] };
-  writeFileSync(tsconfig, JSON.stringify({ ...settings, compilerOptions: options }));
+// Programs that are compiled and not run here, and why.
+const notRun: readonly (readonly [RegExp, string])[] = [
+  [/^CONTRIBUTING\.md/, "has no program"],
+  [/^docs\/start\//, "tests of their own run these"],
+  [/^docs\/operate\/(explain|metrics|pressure)\.md/, "fragments"],
+  [/^docs\/recipes\/(errors-sentry|logging-pino)\.md/, "the package is not installed"],
+  [/^docs\/recipes\/ordered-webhooks\.md/, "calls a server"],
+  [/^docs\/migrate\//, "calls functions that only the reader has, or another queue's server"],
+  [/^docs\/reference\/metrics\.md/, "listens on a fixed port"],
+];
+// Programs that go on serving: they are run to their last line.
+const serves = /^docs\/(recipes\/.+|operate\/pgbouncer|reference\/errors)\.md$/;
+const LAST_LINE = "the last line";
+
+const programs = ["README.md", "CONTRIBUTING.md", ...docsPages()].flatMap((page) =>
+  programsOf({ page, text: pageText(page) }).map(({ name, code }) => {
+    // In the place of the first line, so that the others keep theirs.
+    const before = name === "1" ? (assumed[page] ?? "") : "";
+    const after = serves.test(page) ? `console.log("${LAST_LINE}");\n` : "";
+    return { page, name, code: before + code + after };
+  }),
+);
+const written = writePrograms([...programs, ...beside]);
+afterAll(() => written.remove());
+
+/** What tsc says about the programs in a folder, one line each: page, line and message. */
+function errorsIn({ folder }: Written): string[] {
+  const config = {
+    extends: fileURLToPath(new URL("tsconfig.json", root)),
+    compilerOptions: { noUnusedLocals: false, noUnusedParameters: false },
+    include: [".", fileURLToPath(new URL("test/docs/absent.d.ts", root))],
+  };
+  writeFileSync(join(folder, "tsconfig.json"), JSON.stringify(config));
   const typescript = dirname(createRequire(import.meta.url).resolve("typescript/package.json"));
-  const tsc = spawnSync(process.execPath, [join(typescript, "bin/tsc"), "-p", tsconfig], {
-    encoding: "utf8",
-    cwd: programs.folder,
-  });
-  expect(tsc.stdout + tsc.stderr).toBe("");
-  expect(tsc.status).toBe(0);
+  const { stdout, status } = spawnSync(
+    process.execPath,
+    [join(typescript, "bin/tsc"), "--pretty", "false"],
+    {
+      cwd: folder,
+      encoding: "utf8",
+    },
+  );
+  const errors = stdout.split("\n").filter((line) => line.includes("error TS"));
+  if (status !== 0 && errors.length === 0) throw new Error(`tsc ended with ${status}: ${stdout}`);
+  return errors.map((line) => line.replace(/^(.+\.md)\/[^/]+\.ts\((\d+),\d+\): error /, "$1:$2: "));
+}
+
+test("every TypeScript block of the README and the documentation compiles", () => {
+  expect(programs.length).toBeGreaterThan(30);
+  expect(errorsIn(written)).toEqual([]);
 });
+
+test("a wrong block is found, with its page and line, and a block of another language is not", () => {
+  const text = [
+    "# Page",
+    "```ts tasks",
+    'import { task } from "sluice";',
+    'export const mail = task("mail");',
+    "```",
+    "```ts",
+    'import { mail } from "./tasks.js";',
+    'mail.nothing("here");',
+    "```",
+    "```ts",
+    "const n: number = true;",
+    "```",
+    "```js",
+    "const n: number = true;",
+    "```",
+    "",
+  ].join("\n");
+  const wrong = writePrograms(programsOf({ page: "docs/page.md", text }));
+  onTestFinished(() => wrong.remove());
+  expect(errorsIn(wrong)).toEqual([
+    expect.stringMatching(/^docs\/page\.md:8: TS2339: .*nothing/),
+    expect.stringMatching(/^docs\/page\.md:11: TS2322: /),
+  ]);
+});
+
+const run = programs.filter(({ page }) => !notRun.some(([pages]) => pages.test(page)));
 
 // On a machine that is busy with other tests no worker should complain.
 const calm = { SLUICE_PRESSURE_EVENT_LOOP_DELAY_MS_MAX: "false" };
 
-test.each(concepts)("the program of %s runs and ends by itself", async (page) => {
-  const database = await freshDatabase();
+async function start(program: Program) {
+  const database = await freshDatabase({ migrated: program.code.includes("migrate: false") });
   onTestFinished(() => database.drop());
-  const file = programs.fileOf(page);
-  expect(file, `${page} has no program`).toBeDefined();
-  const { child, exit } = spawnTs(file!, [], { DATABASE_URL: database.url, ...calm });
+  const spawned = spawnTs(written.pathOf(program), [], { DATABASE_URL: database.url, ...calm });
   let said = "";
-  child.stderr!.on("data", (chunk: Buffer) => (said += chunk.toString()));
-  expect([await exit, said]).toEqual([0, ""]);
-});
+  spawned.child.stderr!.on("data", (chunk: Buffer) => (said += chunk.toString()));
+  return { ...spawned, said: () => said };
+}
+
+test.each(run.filter(({ page }) => !serves.test(page)))(
+  "program $name of $page runs and ends by itself",
+  async (program) => {
+    const { exit, said } = await start(program);
+    expect([await exit, said()]).toEqual([0, ""]);
+  },
+);
+
+test.each(run.filter(({ page }) => serves.test(page)))(
+  "program $name of $page runs to its last line",
+  async (program) => {
+    const started = await start(program);
+    await started.line((text) => text === LAST_LINE);
+    await started.kill("SIGKILL");
+    expect(started.said()).toBe("");
+  },
+);

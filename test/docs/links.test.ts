@@ -1,18 +1,10 @@
-import { existsSync, readdirSync } from "node:fs";
+import { existsSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { expect, test } from "vitest";
-import { pageText } from "../support/markdown.js";
+import { docsPages, pageText } from "../support/markdown.js";
 
 const root = new URL("../../", import.meta.url);
-const pages = [
-  "README.md",
-  "ARCHITECTURE.md",
-  "CHANGELOG.md",
-  "CONTRIBUTING.md",
-  ...readdirSync(new URL("docs/", root), { recursive: true, encoding: "utf8" })
-    .filter((file) => file.endsWith(".md"))
-    .map((file) => `docs/${file.replaceAll("\\", "/")}`),
-];
+const pages = ["README.md", "ARCHITECTURE.md", "CHANGELOG.md", "CONTRIBUTING.md", ...docsPages()];
 
 /** The anchors that GitHub gives to the headings of a page. */
 function anchorsOf(page: string): string[] {

@@ -1,4 +1,4 @@
-import { mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { mkdirSync, mkdtempSync, readFileSync, readdirSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -10,17 +10,68 @@ export function pageText(page: string): string {
   return readFileSync(join(repository, page), "utf8");
 }
 
+/** All pages of the documentation, named from the repository's root. */
+export function docsPages(): string[] {
+  return readdirSync(join(repository, "docs"), { recursive: true, encoding: "utf8" })
+    .filter((file) => file.endsWith(".md"))
+    .map((file) => `docs/${file.replaceAll("\\", "/")}`)
+    .toSorted();
+}
+
 /** A fenced block of code on a page. */
 interface Block {
   /** What follows the language, as in "```ts tasks"; "" if nothing does. */
   readonly name: string;
   readonly code: string;
+  /** How many lines of the page are above its first. */
+  readonly above: number;
 }
 
 /** The blocks of one language on a page, in order. */
 export function blocksOf(page: string, language: string): Block[] {
-  const fences = pageText(page).matchAll(/^```(\S+)(?: (\S+))?\n([\s\S]*?)^```$/gm);
-  return [...fences].filter(([, of]) => of === language).map(([, , name = "", code]) => ({ name, code: code! }));
+  return blocksIn(pageText(page), language);
+}
+
+function blocksIn(text: string, language: string): Block[] {
+  const fences = text.matchAll(/^```(\S+)(?: (\S+))?\n([\s\S]*?)^```$/gm);
+  return [...fences]
+    .filter(([, of]) => of === language)
+    .map(({ index, 2: name = "", 3: code }) => ({
+      name,
+      code: code!,
+      above: text.slice(0, index).split("\n").length,
+    }));
+}
+
+/** A page and its text. */
+export interface Page {
+  readonly page: string;
+  readonly text: string;
+}
+
+/** One file made of blocks of a page. */
+export interface Program {
+  readonly page: string;
+  /** "tasks" of a block that has this name; else "1" for the first program of the page, and so on. */
+  readonly name: string;
+  /** As on the page, and on the same lines. */
+  readonly code: string;
+}
+
+/**
+ * The TypeScript of a page as files. A block with a name is a module of its own: "```ts tasks" can be imported as
+ * "./tasks.js". Of those without a name, one with an import begins a program, and the others continue the last one.
+ */
+export function programsOf({ page, text }: Page): Program[] {
+  const codes = new Map<string, string>();
+  let programs = 0;
+  for (const { name, code, above } of blocksIn(text, "ts")) {
+    if (name === "" && (programs === 0 || /^import /m.test(code))) programs++;
+    const file = name === "" ? String(programs) : name;
+    const before = codes.get(file) ?? "";
+    codes.set(file, before + "\n".repeat(above - (before.split("\n").length - 1)) + code);
+  }
+  return [...codes].map(([name, code]) => ({ page, name, code }));
 }
 
 const doors: Readonly<Record<string, string>> = {
@@ -31,44 +82,26 @@ const doors: Readonly<Record<string, string>> = {
   "sluice/tx": "src/tx/index.js",
 };
 
-/** The pages' TypeScript as files that can be compiled and run. */
-export interface Programs {
+/** Programs as files that can be compiled and run. */
+export interface Written {
   readonly folder: string;
-  /** Every file, by its path. */
-  readonly files: readonly string[];
-  /** The file made of a page's blocks that have no name; undefined if there are none. */
-  fileOf(page: string): string | undefined;
+  pathOf(program: Program): string;
   remove(): void;
 }
 
-/**
- * Writes the TypeScript of these pages into a folder of its own. The blocks of a page that have no name are one
- * program, in their order; a block with a name is a module beside it: "```ts tasks" can be imported as "./tasks.js".
- */
-export function writePrograms(pages: readonly string[]): Programs {
+/** Writes programs into a folder of its own, where imports of the package lead to its source. */
+export function writePrograms(programs: readonly Program[]): Written {
   const folder = mkdtempSync(join(tmpdir(), "sluice-pages-"));
   symlinkSync(join(repository, "node_modules"), join(folder, "node_modules"), "junction");
   writeFileSync(join(folder, "package.json"), '{ "type": "module" }');
-  const pathOf = (page: string, name: string): string => join(folder, page.replace(/\.md$/, ""), `${name}.ts`);
-  const files = new Map<string, string>();
-  for (const page of pages)
-    for (const { name, code } of blocksOf(page, "ts")) {
-      const path = pathOf(page, name === "" ? "page" : name);
-      files.set(path, (files.get(path) ?? "") + withDoors(code));
-    }
-  for (const [path, code] of files) {
-    mkdirSync(dirname(path), { recursive: true });
-    writeFileSync(path, code);
+  const pathOf = ({ page, name }: Program): string => join(folder, page, `${name}.ts`);
+  for (const program of programs) {
+    mkdirSync(dirname(pathOf(program)), { recursive: true });
+    writeFileSync(pathOf(program), withDoors(program.code));
   }
-  return {
-    folder,
-    files: [...files.keys()],
-    fileOf: (page) => [pathOf(page, "page")].find((path) => files.has(path)),
-    remove: () => rmSync(folder, { recursive: true, force: true }),
-  };
+  return { folder, pathOf, remove: () => rmSync(folder, { recursive: true, force: true }) };
 }
 
-/** Imports of the package lead to its source. */
 function withDoors(code: string): string {
   return code.replaceAll(/(?<=from )"(sluice(?:\/\w+)?)"/g, (_, door: string) =>
     JSON.stringify(resolve(repository, doors[door] ?? door)),
