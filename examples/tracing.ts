@@ -19,7 +19,7 @@ const sluice = await Sluice.connect({ embedded: !process.env["DATABASE_URL"] });
 const worker = sluice.worker({
   handlers: [
     sendMail.handle(async ({ to }) => {
-      // A child of the run, because the handler runs in its context.
+      // A child of the execution, because the handler runs in its context.
       await tracer.startActiveSpan("smtp", async (span) => {
         span.setAttribute("mail.to", to);
         span.end();

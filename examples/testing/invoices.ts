@@ -19,6 +19,6 @@ export interface Mailer {
 
 export const sendInvoiceBy = (mailer: Mailer) =>
   sendInvoice.handle(async ({ account, cents }, ctx) => {
-    // Not a random key: a second run of the same task must find the first one's mail.
+    // Not a random key: a second execution of the same task must find the first one's mail.
     await mailer.send({ key: ctx.idempotencyKey, to: account, text: `${cents} cents, please` });
   });

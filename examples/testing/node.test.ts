@@ -13,7 +13,7 @@ await test("whatever happens to its worker, an invoice is sent once", async (con
   const faults = [stall(sendInvoice), loseLease(sendInvoice), cutReply(sendInvoice)];
   const { ran } = await t.drain({ faults });
   assert.deepEqual(
-    ran.map((run) => run.outcome),
+    ran.map((execution) => execution.outcome),
     ["refused", "lease_lost", "succeeded"],
   );
   assert.deepEqual([mailer.calls, mailer.sent.size], [3, 1]);

@@ -41,6 +41,6 @@ test("an invoice is sent a minute after the mail service is back", async () => {
 test("an invoice is not sent twice, though its worker dies after sending it", async () => {
   await t.sluice.enqueue(sendInvoice, { account: "ada", cents: 100 });
   const { ran } = await t.drain({ faults: [crash(sendInvoice)] });
-  expect(ran.map((run) => run.outcome)).toEqual(["crashed", "succeeded"]);
+  expect(ran.map((execution) => execution.outcome)).toEqual(["crashed", "succeeded"]);
   expect([mailer.calls, mailer.sent.size]).toEqual([2, 1]);
 });

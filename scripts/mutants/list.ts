@@ -89,7 +89,7 @@ export const mutants: readonly Mutant[] = [
     dies: /AssertionError/,
   },
   {
-    guard: "a run ends once",
+    guard: "an execution ends once",
     at: "once",
     to: "",
     dies: /a claim had two outcomes|an outcome was sent|was recorded|permits given back/,
@@ -107,7 +107,7 @@ export const mutants: readonly Mutant[] = [
     dies: /AssertionError/,
   },
   {
-    guard: "a transaction of a run that was given up is cut off",
+    guard: "a transaction of an execution that was given up is cut off",
     at: "give-up",
     to: "",
     dies: /still running after|was not seen to end/,
@@ -169,7 +169,7 @@ export const mutants: readonly Mutant[] = [
   {
     guard: "an outage is no failure",
     at: "outage",
-    to: "run.excused(e) && run.finished &&",
+    to: "execution.excused(e) && execution.finished &&",
     dies: /task_failed|failed/,
   },
   {

@@ -59,7 +59,7 @@ export const catalogue = {
   },
   worker_tasks_ended_total: {
     kind: "counter",
-    help: "Runs that ended, by what the worker made of it; refused ones included. Retried or failed: by the attempts of its own contract.",
+    help: "Executions that ended, by what the worker made of it; refused ones included. Retried or failed: by the attempts of its own contract.",
     labels: ["type", "outcome"],
   },
   worker_task_duration_seconds: {

@@ -7,7 +7,7 @@ import type { Database } from "../postgres/database.js";
 import { inspect } from "../postgres/inspect.js";
 import type { Line } from "../postgres/line.js";
 import type { ClaimedTask } from "../postgres/step.js";
-import type { AnyHandler } from "../worker/run.js";
+import type { AnyHandler } from "../worker/execution.js";
 import { FaultPlan, type Fault, type FaultKind } from "./faults.js";
 import type { Hand, Sent } from "./hand.js";
 import type { PlaceCrew } from "../keeper/place.js";
@@ -15,11 +15,11 @@ import { dueNow, lookAround, nextDueMs, tidyUp } from "./keep.js";
 import type { Play } from "./play.js";
 
 /**
- * What came of one run. `retry` and `snooze`: it runs again later. `waiting`: it runs again when the items of
+ * What came of one execution. `retry` and `snooze`: it runs again later. `waiting`: it runs again when the items of
  * its ctx.map are over. `crashed`, `lease_lost` and
  * `refused`: a fault struck, nothing was recorded, it runs again. `released`: it was handed back.
  */
-export type RunOutcome =
+export type ExecutionOutcome =
   | "succeeded"
   | "failed"
   | "cancelled"
@@ -31,33 +31,33 @@ export type RunOutcome =
   | "lease_lost"
   | "refused";
 
-/** One run of a drain. */
-export interface DrainedRun {
+/** One execution of a drain. */
+export interface DrainedExecution {
   readonly id: string;
   readonly type: string;
   readonly queue: string;
   readonly attempt: number;
-  readonly outcome: RunOutcome;
+  readonly outcome: ExecutionOutcome;
   /** What the handler threw, if it did. */
   readonly error: unknown;
-  /** What went wrong with this run on purpose. */
+  /** What went wrong with this execution on purpose. */
   readonly fault: FaultKind | null;
 }
 
 /** What a drain did. */
 export interface Drained {
   /** In the order in which they ran. */
-  readonly ran: readonly DrainedRun[];
+  readonly ran: readonly DrainedExecution[];
   /** How far the clock has to move until something is due again; null if nothing ever is. */
   readonly nextDueMs: number | null;
 }
 
 /** How a drain is done. */
 export interface DrainOptions {
-  /** What is to go wrong. A fault that finds no run to strike is an error. */
+  /** What is to go wrong. A fault that finds no execution to strike is an error. */
   readonly faults?: readonly Fault[];
-  /** More runs than this are taken for tasks that enqueue each other for ever. Default 1,000. */
-  readonly runsMax?: number;
+  /** More executions than this are taken for tasks that enqueue each other for ever. Default 1,000. */
+  readonly executionsMax?: number;
   /** How long one handler may take, in real time. Default 4,000. */
   readonly handlerMsMax?: number;
 }
@@ -72,18 +72,18 @@ interface DrainDesk {
   readonly placing: PlaceCrew;
 }
 
-const RUNS_RANGE = { min: 1, max: 1_000_000 };
+const EXECUTIONS_RANGE = { min: 1, max: 1_000_000 };
 const HANDLER_MS_RANGE = { min: 1, max: 3_600_000 };
 const LOOKS_MAX = 50;
 
 /** Runs what is runnable, one task at a time, until nothing is. */
 export async function drain(desk: DrainDesk, options: DrainOptions): Promise<Drained> {
-  const { plan, runsMax, handlerMsMax } = checked(options);
+  const { plan, executionsMax, handlerMsMax } = checked(options);
   const { hand } = desk;
   await hand.begin();
   try {
     await tidyUp(desk);
-    const ran: DrainedRun[] = [];
+    const ran: DrainedExecution[] = [];
     for (;;) {
       await dueNow(desk);
       const task = await next(desk);
@@ -91,7 +91,7 @@ export async function drain(desk: DrainDesk, options: DrainOptions): Promise<Dra
         plan.refuseLeft();
         return { ran, nextDueMs: await nextDueMs(desk) };
       }
-      if (ran.length === runsMax) throw endless(ran);
+      if (ran.length === executionsMax) throw endless(ran);
       ran.push(await runOne(desk, task, plan, handlerMsMax));
     }
   } finally {
@@ -100,11 +100,11 @@ export async function drain(desk: DrainDesk, options: DrainOptions): Promise<Dra
 }
 
 function checked(options: DrainOptions) {
-  checkOptions("drain", options, ["faults", "runsMax", "handlerMsMax"]);
-  const { faults = [], runsMax = 1_000, handlerMsMax = 4_000 } = options;
+  checkOptions("drain", options, ["faults", "executionsMax", "handlerMsMax"]);
+  const { faults = [], executionsMax = 1_000, handlerMsMax = 4_000 } = options;
   return {
     plan: new FaultPlan(faults),
-    runsMax: checkInteger("runsMax", runsMax, RUNS_RANGE),
+    executionsMax: checkInteger("executionsMax", executionsMax, EXECUTIONS_RANGE),
     handlerMsMax: checkInteger("handlerMsMax", handlerMsMax, HANDLER_MS_RANGE),
   };
 }
@@ -120,7 +120,12 @@ async function next(desk: DrainDesk): Promise<ClaimedTask | null> {
   return hand.claimSuspect();
 }
 
-async function runOne(desk: DrainDesk, task: ClaimedTask, plan: FaultPlan, handlerMsMax: number): Promise<DrainedRun> {
+async function runOne(
+  desk: DrainDesk,
+  task: ClaimedTask,
+  plan: FaultPlan,
+  handlerMsMax: number,
+): Promise<DrainedExecution> {
   const { type, queue } = desk.handlers.get(task.stream)!.contract;
   const fault = plan.next({ type, queue });
   const about = { id: task.claim.id, type, queue, attempt: task.attempt, fault };
@@ -137,7 +142,7 @@ async function outcomeOf(
   { db, hand }: DrainDesk,
   { claim: { id } }: ClaimedTask,
   { fault, error }: Play,
-): Promise<Pick<DrainedRun, "outcome" | "error">> {
+): Promise<Pick<DrainedExecution, "outcome" | "error">> {
   if (fault === "crash" || fault === "lose-lease") {
     await hand.die();
     await hand.replace();
@@ -152,12 +157,12 @@ async function outcomeOf(
     return { outcome: "refused", error };
   }
   const outcome = await recorded(db, id, sent);
-  // What ctx.map throws to end a run that waits is no error.
+  // What ctx.map throws to end an execution that waits is no error.
   return { outcome, error: outcome === "waiting" ? undefined : (error ?? told(sent)) };
 }
 
 /** What the database made of it: a retry may have been the last attempt, a cancel may have been asked for. */
-async function recorded(db: Database, id: string, sent: Sent): Promise<RunOutcome> {
+async function recorded(db: Database, id: string, sent: Sent): Promise<ExecutionOutcome> {
   // Nothing was sent because a transaction had recorded it.
   if (sent.kind === "none" || (sent.kind === "success" && !sent.refused)) return "succeeded";
   const state = (await inspect(db, id))?.state ?? "succeeded";
@@ -198,11 +203,11 @@ function stuck(ms: number, { id, type }: { readonly id: string; readonly type: s
   );
 }
 
-function endless(ran: readonly DrainedRun[]): SluiceError {
+function endless(ran: readonly DrainedExecution[]): SluiceError {
   const last = ran.slice(-5).map(({ type, id }) => `${type} ${id}`);
   return new SluiceError(
     "not_drained",
-    `${ran.length} tasks have run and there are more: do they enqueue each other for ever, or retry without a delay? The last were ${last.join(", ")}. runsMax allows more`,
+    `${ran.length} tasks have run and there are more: do they enqueue each other for ever, or retry without a delay? The last were ${last.join(", ")}. executionsMax allows more`,
     { details: { ran } },
   );
 }

@@ -3,17 +3,17 @@ import { checkInteger } from "../core/number.js";
 import { checkOneOf, checkOptions } from "../core/option.js";
 import type { TaskTerms } from "../core/terms.js";
 
-/** What can go wrong with one run of a task. */
+/** What can go wrong with one execution of a task. */
 export type FaultKind = "crash" | "stall" | "lose-lease" | "cut-claim" | "cut-completion";
 
-/** Something that goes wrong with the next runs of a type of task. Made by crash, stall, loseLease and cutReply. */
+/** Something that goes wrong with the next executions of a type of task. Made by crash, stall, loseLease and cutReply. */
 export interface Fault {
   readonly kind: FaultKind;
   readonly task: Pick<TaskTerms, "type" | "queue">;
   readonly times: number;
 }
 
-/** How often a fault strikes: with the first so many runs. */
+/** How often a fault strikes: with the first so many executions. */
 export interface FaultOptions {
   /** Default 1. */
   readonly times?: number;
@@ -88,7 +88,7 @@ export class FaultPlan {
     this.#left = faults.map((fault) => ({ fault, left: fault.times }));
   }
 
-  /** What goes wrong with this run, if anything: the first fault of its type that has not struck often enough. */
+  /** What goes wrong with this execution, if anything: the first fault of its type that has not struck often enough. */
   next({ type, queue }: AnyTask): FaultKind | null {
     const found = this.#left.find(
       ({ fault: { task }, left }) => left > 0 && task.type === type && task.queue === queue,

@@ -10,7 +10,7 @@ import { step, type ClaimedTask } from "../postgres/step.js";
 import type { ContextDesk } from "../worker/context.js";
 import { Crew } from "../worker/crew.js";
 import { Outbox } from "../worker/outbox.js";
-import type { AnyHandler, Run } from "../worker/run.js";
+import type { AnyHandler, Execution } from "../worker/execution.js";
 import { Session } from "../worker/session.js";
 import { newToken } from "../worker/token.js";
 import { cut } from "./cut.js";
@@ -20,15 +20,15 @@ import { Play } from "./play.js";
 interface HandOptions {
   readonly line: Line;
   readonly handlers: ReadonlyMap<number, AnyHandler>;
-  /** What ctx can do, given what to call when a transaction has completed a run. */
-  readonly deskOf: (onRecorded: (run: Run) => void) => ContextDesk;
+  /** What ctx can do, given what to call when a transaction has completed an execution. */
+  readonly deskOf: (onRecorded: (execution: Execution) => void) => ContextDesk;
   readonly clock: Clock;
   readonly log: Logger;
   readonly resultBytesMax: number;
   readonly keep: boolean;
 }
 
-/** What was sent to the database about a run: a success, another outcome, or nothing at all. */
+/** What was sent to the database about an execution: a success, another outcome, or nothing at all. */
 export interface Sent {
   readonly kind: "success" | Settlement["kind"] | "none";
   /** It was no longer ours to record. */
@@ -60,9 +60,9 @@ export class Hand {
     this.#crew = new Crew({
       handlers: new Map([...options.handlers].map(([stream, h]) => [stream, this.#watched(h)])),
       outbox: this.#outbox,
-      desk: options.deskOf((run) => {
+      desk: options.deskOf((execution) => {
         if (this.#play?.fault === "cut-completion") throw cut();
-        this.#crew.recorded(run);
+        this.#crew.recorded(execution);
       }),
       clock,
       log,
@@ -117,7 +117,7 @@ export class Hand {
   async beat(): Promise<{ suspect: string | null }> {
     const session = this.#session;
     if (session === null) return { suspect: null };
-    const busy = session.runs.size;
+    const busy = session.executions.size;
     const said = { availableCapacity: 1 - busy, memoryUsage: 0, draining: false };
     const { stops, suspect } = await beat(this.#o.line, session.id, said);
     for (const { id, reason } of stops) this.#crew.cancel(session, id, reason);
@@ -134,12 +134,12 @@ export class Hand {
     const session = this.#session!;
     const play = (this.#play = new Play(fault));
     this.#crew.start(task, session);
-    play.follow(session.runs.get(task.claim.id));
+    play.follow(session.executions.get(task.claim.id));
     await play.over;
     return play;
   }
 
-  /** Sends what came of the run, and with `twice` once more, as a worker does that has heard no reply. */
+  /** Sends what came of the execution, and with `twice` once more, as a worker does that has heard no reply. */
   async settle(twice: boolean): Promise<Sent> {
     const send = this.#parcel();
     if (send === null) return { kind: "none", refused: false, outcome: "" };

@@ -13,7 +13,7 @@ import { endPool } from "../postgres/part.js";
 import { setClock } from "../postgres/rehearse.js";
 import { copyTemplate, dropCopy } from "../postgres/template.js";
 import type { Sluice } from "../sluice.js";
-import type { AnyHandler } from "../worker/run.js";
+import type { AnyHandler } from "../worker/execution.js";
 import { StandingClock, type TestClock } from "./clock.js";
 import { contextDesk } from "../worker/desk.js";
 import type { ContextDesk } from "../worker/context.js";
@@ -182,8 +182,8 @@ export class TestSluice {
 
 /** A drain runs one task at a time: a handler that waits in place for others would wait for ever. */
 function withoutHolds(desk: ContextDesk): ContextDesk {
-  const map: ContextDesk["map"] = async (run, call) => {
-    if (!call.hold) return desk.map(run, call);
+  const map: ContextDesk["map"] = async (execution, call) => {
+    if (!call.hold) return desk.map(execution, call);
     throw new SluiceError(
       "not_drained",
       `ctx.map ${quote(call.name)} with hold: true waits in place, and a drain runs one task at a time: test it with a worker, or without hold`,

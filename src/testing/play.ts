@@ -1,8 +1,8 @@
-import type { Run } from "../worker/run.js";
+import type { Execution } from "../worker/execution.js";
 import type { FaultKind } from "./faults.js";
 
 /**
- * One run of one task, from its claim until there is nothing left to wait for. A run is over when its
+ * One execution of one task, from its claim until there is nothing left to wait for. An execution is over when its
  * outcome is there and its handler has ended; a handler that was told to stop and did not is left
  * behind, as in a worker. Of a process that dies, and of one that has lost its lease, only the handler counts.
  */
@@ -11,7 +11,7 @@ export class Play {
   /** What the handler threw, if it did. */
   error: unknown;
   readonly over: Promise<void>;
-  #run: Run | undefined;
+  #execution: Execution | undefined;
   #entered = false;
   #ended = false;
   #told = false;
@@ -22,9 +22,9 @@ export class Play {
     this.over = new Promise((resolve) => (this.#finish = resolve));
   }
 
-  /** The run, unless it was over as soon as it began. */
-  follow(run: Run | undefined): void {
-    this.#run = run;
+  /** The execution, unless it was over as soon as it began. */
+  follow(execution: Execution | undefined): void {
+    this.#execution = execution;
   }
 
   /** The handler has begun. */
@@ -52,6 +52,6 @@ export class Play {
     // An input that does not fit its schema fails without a handler.
     if (!this.#entered) return this.#told;
     if (this.fault === "crash" || this.fault === "lose-lease") return this.#ended;
-    return this.#told && (this.#ended || (this.#run?.aborted ?? null) !== null);
+    return this.#told && (this.#ended || (this.#execution?.aborted ?? null) !== null);
   }
 }

@@ -20,7 +20,7 @@ let joined: Promise<TestServer> | null = null;
 
 /**
  * The server that all test processes of this user share: started by the first, joined by the others,
- * stopped by the last. Its data stays until the next boot, so the next run finds the template made.
+ * stopped by the last. Its data stays until the next boot, so the next run of tests finds the template made.
  */
 export async function testServer(): Promise<TestServer> {
   const { cache, version, identity } = await surveySite();

@@ -16,7 +16,7 @@ interface Enqueue<T> extends Destination {
 
 /**
  * Enqueues within a span of its own, whose context is stored with the tasks. Its kind is PRODUCER because
- * the runs link to it: one span for a whole batch, so a million tasks are not a million spans.
+ * the executions link to it: one span for a whole batch, so a million tasks are not a million spans.
  */
 export async function traceEnqueue<T>(on: boolean, enqueue: Enqueue<T>): Promise<T> {
   const begun = on ? begin(enqueue) : null;

@@ -20,7 +20,7 @@ let tracing: Tracing | null = null;
 
 /**
  * Null while no SDK is registered: then nothing is made and nothing stored. Asked for every enqueue and
- * every run, because an SDK may come late; costs about 10 ns and makes nothing.
+ * every execution, because an SDK may come late; costs about 10 ns and makes nothing.
  */
 export function tracingNow(): Tracing | null {
   const api = apiNow();

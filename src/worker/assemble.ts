@@ -25,7 +25,7 @@ import { payloadBytesFor } from "./pressure/memory.js";
 import { resolvePressure, type PressureThresholds } from "./pressure/options.js";
 import { Pressure } from "./pressure/pressure.js";
 import { checkRoom, checkTimeout, mayOpen } from "./room.js";
-import type { AnyHandler } from "./run.js";
+import type { AnyHandler } from "./execution.js";
 import type { Session } from "./session.js";
 import { Suspects } from "./suspect.js";
 import type { WorkerDesk } from "./worker-desk.js";
@@ -113,7 +113,7 @@ export function assemble(handlers: ReadonlyMap<number, AnyHandler>, o: AssembleO
       logger: desk.logger,
       log,
       clock,
-      onRecorded: (run) => crew.recorded(run),
+      onRecorded: (execution) => crew.recorded(execution),
       onUnconfirmed: () => outbox.commitDoubted(),
     }),
     clock,
@@ -131,7 +131,7 @@ export function assemble(handlers: ReadonlyMap<number, AnyHandler>, o: AssembleO
       session,
       new SluiceError("lease_lost", "the worker's lease was lost; this task runs elsewhere"),
     );
-    // guard: what waits to be recorded is lost with its lease -> test/worker/properties.test.ts: "a run aborted for a lost lease records nothing, and is aborted before its lease runs out"
+    // guard: what waits to be recorded is lost with its lease -> test/worker/properties.test.ts: "an execution aborted for a lost lease records nothing, and is aborted before its lease runs out"
     permits.give(dropped /* guard:waiting */ + outbox.forget(session) /* end */);
   };
   const suspects = new Suspects({

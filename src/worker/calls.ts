@@ -10,7 +10,7 @@ interface Entry {
 }
 
 /**
- * What a handler has asked of its ctx. A call that it forgot to await still belongs to its run: the run
+ * What a handler has asked of its ctx. A call that it forgot to await still belongs to its execution: the execution
  * waits for those under way, and hears of those that failed before it ended and that nobody looked at.
  * So nothing is lost in silence, and nothing ends the process as an unhandled rejection.
  */

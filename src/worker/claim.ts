@@ -320,7 +320,7 @@ export class Claimer {
     /* guard:watched */ this.#o.onBusy?.(); /* end */
     for (const task of claimed) {
       // The lease may have run out while the reply was on its way; then these are not ours.
-      // guard: a claim that is answered after the lease was lost is not run -> test/worker/properties.test.ts: "a run aborted for a lost lease records nothing, and is aborted before its lease runs out"
+      // guard: a claim that is answered after the lease was lost is not run -> test/worker/properties.test.ts: "an execution aborted for a lost lease records nothing, and is aborted before its lease runs out"
       if (/* guard:lost */ !this.#o.holds(session) /* end */) permits.give(1);
       else crew.start(task, session);
     }

@@ -8,22 +8,31 @@ import type { Logger, Queryable } from "../core/ports.js";
 import type { TaskTerms } from "../core/terms.js";
 import { Calls, type CallKind } from "./calls.js";
 import { mapCallOf, type MapCall } from "./map-call.js";
-import type { Run } from "./run.js";
+import type { Execution } from "./execution.js";
 
 /** What a context needs from its worker. */
 export interface ContextDesk {
-  /** Whether a run has a span, where an SDK is registered. */
+  /** Whether an execution has a span, where an SDK is registered. */
   readonly tracing: boolean;
   readonly log: Logger;
   now(): number;
   /** Runs fn and completes the task in one transaction. */
-  transaction<R>(run: Run, pending: readonly PendingEnqueue[], fn: (tx: Queryable) => Promise<R>): Promise<R>;
+  transaction<R>(
+    execution: Execution,
+    pending: readonly PendingEnqueue[],
+    fn: (tx: Queryable) => Promise<R>,
+  ): Promise<R>;
   /** Checks an enqueue now; what it returns inserts the task in a transaction. */
-  prepare(run: Run, terms: TaskTerms<never>, input: unknown, options: EnqueueOptions): Promise<PendingEnqueue>;
+  prepare(
+    execution: Execution,
+    terms: TaskTerms<never>,
+    input: unknown,
+    options: EnqueueOptions,
+  ): Promise<PendingEnqueue>;
   /** What the items of a fan-out came to; throws a WaitOutcome while they are not over. */
-  map(run: Run, call: MapCall): Promise<unknown>;
-  /** A call failed that nobody looks at, and its run is over. */
-  late(run: Run, error: unknown): void;
+  map(execution: Execution, call: MapCall): Promise<unknown>;
+  /** A call failed that nobody looks at, and its execution is over. */
+  late(execution: Execution, error: unknown): void;
 }
 
 /** A checked enqueue that waits for the completion it is bound to. */
@@ -31,9 +40,9 @@ export type PendingEnqueue = (tx: Queryable) => Promise<void>;
 
 const EXTEND_RANGE = { min: 1, max: 2_147_483_647 };
 
-/** The ctx of one run. What a handler may take out of it, `const { enqueue } = ctx`, is made when it is asked for. */
-export class RunContext implements TaskContext {
-  readonly #run: Run;
+/** The ctx of one execution. What a handler may take out of it, `const { enqueue } = ctx`, is made when it is asked for. */
+export class ExecutionContext implements TaskContext {
+  readonly #execution: Execution;
   readonly #desk: ContextDesk;
   /** Made by the first call: most handlers make none. */
   #calls: Calls | null = null;
@@ -43,31 +52,31 @@ export class RunContext implements TaskContext {
   /** What is pending is on its way to the database: nothing can join it. */
   #sealed = false;
 
-  constructor(run: Run, desk: ContextDesk) {
-    this.#run = run;
+  constructor(execution: Execution, desk: ContextDesk) {
+    this.#execution = execution;
     this.#desk = desk;
   }
 
   get id(): string {
-    return this.#run.claim.id;
+    return this.#execution.claim.id;
   }
   get idempotencyKey(): string {
-    return `${this.#run.claim.id}-${this.#run.nonce}`;
+    return `${this.#execution.claim.id}-${this.#execution.nonce}`;
   }
   get type(): string {
-    return this.#run.handler.contract.type;
+    return this.#execution.handler.contract.type;
   }
   get queue(): string {
-    return this.#run.handler.contract.queue;
+    return this.#execution.handler.contract.queue;
   }
   get attempt(): number {
-    return this.#run.attempt;
+    return this.#execution.attempt;
   }
   get claim(): string {
-    return executionOf(this.#run.claim);
+    return executionOf(this.#execution.claim);
   }
   get signal(): AbortSignal {
-    return this.#run.signal;
+    return this.#execution.signal;
   }
 
   get log(): Logger {
@@ -80,7 +89,7 @@ export class RunContext implements TaskContext {
 
   get extendLease(): TaskContext["extendLease"] {
     return (ms) => {
-      this.#run.deadlineMs = this.#desk.now() + checkInteger("extendLease", ms, EXTEND_RANGE);
+      this.#execution.deadlineMs = this.#desk.now() + checkInteger("extendLease", ms, EXTEND_RANGE);
     };
   }
 
@@ -103,11 +112,11 @@ export class RunContext implements TaskContext {
   /** For console.log: the rest is getters, which it does not show. */
   [Symbol.for("nodejs.util.inspect.custom")](_: number, options: object, inspect: Inspect): string {
     const { id, type, queue, attempt, claim } = this;
-    const aborted = this.#run.aborted?.code ?? false;
+    const aborted = this.#execution.aborted?.code ?? false;
     return `TaskContext ${inspect({ id, type, queue, attempt, claim, aborted }, options)}`;
   }
 
-  /** Whether the run may end without a look at what it asked for here. */
+  /** Whether the execution may end without a look at what it asked for here. */
   get quiet(): boolean {
     return this.#calls === null || this.#calls.quiet;
   }
@@ -117,28 +126,28 @@ export class RunContext implements TaskContext {
     return this.#calls?.settled() ?? Promise.resolve();
   }
 
-  /** Whether tasks wait for this run's completion, which is then a transaction. */
+  /** Whether tasks wait for this execution's completion, which is then a transaction. */
   get hasPending(): boolean {
     return this.#pending !== null && this.#pending.length > 0;
   }
 
-  /** Completes the run with this result, together with what it has enqueued. */
+  /** Completes the execution with this result, together with what it has enqueued. */
   complete(value: unknown): Promise<unknown> {
     return this.#transact(() => Promise.resolve(value));
   }
 
   async #map(...args: Parameters<typeof mapCallOf>): Promise<unknown> {
     this.#checkGoing();
-    // Both need a connection of the same few: runs that have one and wait for another would wait for each other.
+    // Both need a connection of the same few: executions that have one and wait for another would wait for each other.
     if (this.#transacting > 0) throw mapInTransaction();
-    return this.#desk.map(this.#run, mapCallOf(...args));
+    return this.#desk.map(this.#execution, mapCallOf(...args));
   }
 
-  /** A run that is over, or waits for a map and swallowed that, does nothing more. */
+  /** An execution that is over, or waits for a map and swallowed that, does nothing more. */
   #checkGoing(): void {
-    if (this.#run.finished) throw alreadySettled(this.id);
-    // guard: a handler that goes on beside its map does nothing -> test/worker/workflow-map.test.ts: "a handler that swallows the wait of its map does nothing more in this run"
-    /* guard:beside-map */ if (this.#run.waitsFor !== null) throw waits("of this run"); /* end */
+    if (this.#execution.finished) throw alreadySettled(this.id);
+    // guard: a handler that goes on beside its map does nothing -> test/worker/workflow-map.test.ts: "a handler that swallows the wait of its map does nothing more in this execution"
+    /* guard:beside-map */ if (this.#execution.waitsFor !== null) throw waits("of this execution"); /* end */
   }
 
   async #transact<R>(fn: (tx: Queryable) => Promise<R>): Promise<R> {
@@ -159,7 +168,7 @@ export class RunContext implements TaskContext {
     };
     this.#transacting++;
     try {
-      return await this.#desk.transaction(this.#run, this.#pending, all);
+      return await this.#desk.transaction(this.#execution, this.#pending, all);
     } catch (e) {
       // Another's may be on its way at this moment.
       if (mine) this.#sealed = false;
@@ -172,16 +181,16 @@ export class RunContext implements TaskContext {
   async #enqueue(terms: TaskTerms<never>, input: unknown, options: EnqueueOptions): Promise<void> {
     this.#checkGoing();
     if (options.tx !== undefined) throw ownTransaction();
-    const pending = await this.#desk.prepare(this.#run, terms, input, options);
-    if (this.#run.finished || this.#sealed) throw alreadySettled(this.id);
+    const pending = await this.#desk.prepare(this.#execution, terms, input, options);
+    if (this.#execution.finished || this.#sealed) throw alreadySettled(this.id);
     (this.#pending ??= []).push(pending);
   }
 
   #follow<T>(kind: CallKind, work: Promise<T>): Promise<T> {
     this.#calls ??= new Calls();
     return this.#calls.follow(kind, work, (e) => {
-      const over = this.#run.finished || this.#sealed;
-      if (over) this.#desk.late(this.#run, e);
+      const over = this.#execution.finished || this.#sealed;
+      if (over) this.#desk.late(this.#execution, e);
       return over;
     });
   }
@@ -190,7 +199,7 @@ export class RunContext implements TaskContext {
 type Inspect = (value: unknown, options: object) => string;
 
 function ownTransaction(): SluiceError {
-  const message = "ctx.enqueue belongs to the completion of its run and takes no tx";
+  const message = "ctx.enqueue belongs to the completion of its execution and takes no tx";
   return new SluiceError("invalid_option", message, { details: { option: "tx" } });
 }
 

@@ -6,13 +6,13 @@ import { delayFor } from "../core/retry.js";
 import { tellTrouble } from "../postgres/fault.js";
 import type { Settlement } from "../postgres/settle.js";
 import type { ClaimedTask } from "../postgres/step.js";
-import { RunSpan } from "../trace/run.js";
-import { RunContext, type ContextDesk } from "./context.js";
+import { ExecutionSpan } from "../trace/execution.js";
+import { ExecutionContext, type ContextDesk } from "./context.js";
 import { noMeter, type Ending, type Meter } from "./meter.js";
 import { Outages } from "./outage.js";
 import type { Outbox } from "./outbox.js";
 import { resultText } from "./result.js";
-import { perform, Run, type AnyHandler } from "./run.js";
+import { perform, Execution, type AnyHandler } from "./execution.js";
 import type { Session } from "./session.js";
 
 interface CrewOptions {
@@ -27,23 +27,23 @@ interface CrewOptions {
   /** Something was put into the outbox. */
   readonly onOutcome: () => void;
   /** A permit came back without an outcome to record: the transaction had recorded it. */
-  readonly onRecorded: (run: Run) => void;
+  readonly onRecorded: (execution: Execution) => void;
 }
 
 // How long a handler that was told to stop may take before its task goes on without it.
 const ABORT_GRACE_MS = 1_000;
 
 /**
- * Runs tasks: resolve, perform, classify, and hand the outcome to the outbox. Every run ends exactly
+ * Runs tasks: resolve, perform, classify, and hand the outcome to the outbox. Every execution ends exactly
  * once, whether its handler returns, throws, hangs or comes back long after it was given up.
  */
 export class Crew {
   readonly #o: CrewOptions;
   readonly #meter: Meter;
-  readonly #runs = new Set<Run>();
-  readonly #abortedAt = new Map<Run, number>();
+  readonly #executions = new Set<Execution>();
+  readonly #abortedAt = new Map<Execution, number>();
   /** Handlers that were told to stop and still run, although their task goes on without them. */
-  readonly #strays = new Set<Run>();
+  readonly #strays = new Set<Execution>();
   readonly #outages = new Outages();
   #leaving = false;
   /** What the inputs in hand take, as JSON text. */
@@ -57,7 +57,7 @@ export class Crew {
   }
 
   get size(): number {
-    return this.#runs.size;
+    return this.#executions.size;
   }
 
   get abandoned(): number {
@@ -78,180 +78,187 @@ export class Crew {
       });
       return this.#o.onOutcome();
     }
-    const run = new Run(task, handler, session, this.#o.clock.now());
-    session.runs.set(run.claim.id, run);
-    this.#runs.add(run);
-    this.inputLength += run.inputLength;
-    this.#meter.started(run.startedMs);
-    if (this.#o.desk.tracing) run.span = RunSpan.begin(task, handler.contract);
-    const ctx = new RunContext(run, this.#o.desk);
+    const execution = new Execution(task, handler, session, this.#o.clock.now());
+    session.executions.set(execution.claim.id, execution);
+    this.#executions.add(execution);
+    this.inputLength += execution.inputLength;
+    this.#meter.started(execution.startedMs);
+    if (this.#o.desk.tracing) execution.span = ExecutionSpan.begin(task, handler.contract);
+    const ctx = new ExecutionContext(execution, this.#o.desk);
     try {
-      const out = perform(run, task.input, ctx as never);
+      const out = perform(execution, task.input, ctx as never);
       if (isThenable(out)) {
         // A promise of our own: another's may call back in the handler's asynchronous context, and so would
         // all that follows, up to the next task's handler.
         Promise.resolve(out).then(
-          (value) => this.#returned(run, ctx, value),
-          (e: unknown) => this.#threw(run, ctx, e),
+          (value) => this.#returned(execution, ctx, value),
+          (e: unknown) => this.#threw(execution, ctx, e),
         );
-      } else this.#returned(run, ctx, out);
+      } else this.#returned(execution, ctx, out);
     } catch (e) {
-      this.#threw(run, ctx, e);
+      this.#threw(execution, ctx, e);
     }
   }
 
-  /** Tells runs to stop whose time is over, and gives up those that were told and did not. */
+  /** Tells executions to stop whose time is over, and gives up those that were told and did not. */
   sweep(): void {
     const now = this.#o.clock.now();
-    for (const run of this.#runs) {
-      if (run.deadlineMs <= now && run.aborted === null) {
+    for (const execution of this.#executions) {
+      if (execution.deadlineMs <= now && execution.aborted === null) {
         this.abort(
-          run,
-          new SluiceError("timeout", `the handler took longer than ${Math.round(run.deadlineMs - run.startedMs)} ms`),
+          execution,
+          new SluiceError(
+            "timeout",
+            `the handler took longer than ${Math.round(execution.deadlineMs - execution.startedMs)} ms`,
+          ),
         );
       }
     }
-    for (const [run, at] of this.#abortedAt) {
+    for (const [execution, at] of this.#abortedAt) {
       if (now - at < ABORT_GRACE_MS) continue;
-      this.#abandon(run);
-      this.#tellStray(run);
-      this.#fail(run, run.aborted);
+      this.#abandon(execution);
+      this.#tellStray(execution);
+      this.#fail(execution, execution.aborted);
     }
   }
 
-  abort(run: Run, reason: SluiceError): void {
-    run.abort(reason);
-    if (!this.#abortedAt.has(run)) this.#abortedAt.set(run, this.#o.clock.now());
+  abort(execution: Execution, reason: SluiceError): void {
+    execution.abort(reason);
+    if (!this.#abortedAt.has(execution)) this.#abortedAt.set(execution, this.#o.clock.now());
   }
 
   /** A cancel was asked for. */
   cancel(session: Session, id: string, reason: string | null): void {
-    const run = session.runs.get(id);
-    if (run !== undefined)
-      this.abort(run, new SluiceError("task_cancelled", reason ?? "cancelled", { details: { reason } }));
+    const execution = session.executions.get(id);
+    if (execution !== undefined)
+      this.abort(execution, new SluiceError("task_cancelled", reason ?? "cancelled", { details: { reason } }));
   }
 
-  /** The session's lease is gone: its runs stop and leave nothing behind. Returns how many there were. */
+  /** The session's lease is gone: its executions stop and leave nothing behind. Returns how many there were. */
   drop(session: Session, reason: SluiceError): number {
-    const runs = [...session.runs.values()];
-    for (const run of runs) {
-      run.abort(reason);
-      run.span?.failed(reason);
-      // guard: nothing is recorded after a lost lease -> test/worker/properties.test.ts: "a run aborted for a lost lease records nothing, and is aborted before its lease runs out"
-      /* guard:lost */ if (this.#leave(run, "lost")) /* end */ this.#abandon(run);
+    const executions = [...session.executions.values()];
+    for (const execution of executions) {
+      execution.abort(reason);
+      execution.span?.failed(reason);
+      // guard: nothing is recorded after a lost lease -> test/worker/properties.test.ts: "an execution aborted for a lost lease records nothing, and is aborted before its lease runs out"
+      /* guard:lost */ if (this.#leave(execution, "lost")) /* end */ this.#abandon(execution);
     }
     this.#tellStraysLater();
-    return runs.length;
+    return executions.length;
   }
 
   /** Hands back what still runs and whatever comes yet, without using up an attempt. */
   release(reason: SluiceError): void {
     this.#leaving = true;
-    for (const run of this.#runs) {
-      run.abort(reason);
-      this.#abandon(run);
-      this.#other(run, { kind: "release", delayMs: 0, outcome: "" }, "released");
+    for (const execution of this.#executions) {
+      execution.abort(reason);
+      this.#abandon(execution);
+      this.#other(execution, { kind: "release", delayMs: 0, outcome: "" }, "released");
     }
     this.#tellStraysLater();
   }
 
-  /** The handler has returned. What it asked of its ctx and did not wait for belongs to its run all the same. */
-  #returned(run: Run, ctx: RunContext, value: unknown): void {
-    if (ctx.quiet) return this.#succeed(run, ctx, value);
+  /** The handler has returned. What it asked of its ctx and did not wait for belongs to its execution all the same. */
+  #returned(execution: Execution, ctx: ExecutionContext, value: unknown): void {
+    if (ctx.quiet) return this.#succeed(execution, ctx, value);
     ctx.settled().then(
-      () => this.#succeed(run, ctx, value),
-      (e: unknown) => this.#fail(run, e),
+      () => this.#succeed(execution, ctx, value),
+      (e: unknown) => this.#fail(execution, e),
     );
   }
 
   /** The handler has thrown. A transaction under way may still complete its task; if not, this is why it failed. */
-  #threw(run: Run, ctx: RunContext, e: unknown): void {
-    if (ctx.quiet) return this.#fail(run, e);
-    const fail = (): void => this.#fail(run, e);
+  #threw(execution: Execution, ctx: ExecutionContext, e: unknown): void {
+    if (ctx.quiet) return this.#fail(execution, e);
+    const fail = (): void => this.#fail(execution, e);
     ctx.settled().then(fail, fail);
   }
 
-  #succeed(run: Run, ctx: RunContext, value: unknown): void {
-    if (run.finished) return this.#late(run);
-    if (run.aborted?.code === "timeout") return this.#fail(run, run.aborted);
-    if (isOutcome(value) || run.waitsFor !== null) return this.#fail(run, value);
+  #succeed(execution: Execution, ctx: ExecutionContext, value: unknown): void {
+    if (execution.finished) return this.#late(execution);
+    if (execution.aborted?.code === "timeout") return this.#fail(execution, execution.aborted);
+    if (isOutcome(value) || execution.waitsFor !== null) return this.#fail(execution, value);
     if (ctx.hasPending) {
-      ctx.complete(value).catch((e: unknown) => this.#fail(run, e));
+      ctx.complete(value).catch((e: unknown) => this.#fail(execution, e));
       return;
     }
-    if (!this.#leave(run, "succeeded")) return;
-    this.#outages.over(run.claim.id);
+    if (!this.#leave(execution, "succeeded")) return;
+    this.#outages.over(execution.claim.id);
     this.completed++;
-    const result = resultText(run, value, this.#o);
-    const { claim, holds, startedMs } = run;
-    this.#o.outbox.addSuccess(run.session, { claim, result, holds, startedMs });
+    const result = resultText(execution, value, this.#o);
+    const { claim, holds, startedMs } = execution;
+    this.#o.outbox.addSuccess(execution.session, { claim, result, holds, startedMs });
     this.#o.onOutcome();
   }
 
-  /** The run's own transaction has committed: it is recorded already. */
-  recorded(run: Run): void {
+  /** The execution's own transaction has committed: it is recorded already. */
+  recorded(execution: Execution): void {
     this.#meter.completed(1);
-    this.#meter.answered([run], this.#o.clock.now());
-    if (!this.#leave(run, "succeeded")) return this.#late(run);
-    this.#outages.over(run.claim.id);
+    this.#meter.answered([execution], this.#o.clock.now());
+    if (!this.#leave(execution, "succeeded")) return this.#late(execution);
+    this.#outages.over(execution.claim.id);
     this.completed++;
-    this.#o.onRecorded(run);
+    this.#o.onRecorded(execution);
   }
 
-  #fail(run: Run, e: unknown): void {
-    if (run.finished) {
-      if (run.aborted === null) this.#tellLate(run, e);
-      return this.#late(run);
+  #fail(execution: Execution, e: unknown): void {
+    if (execution.finished) {
+      if (execution.aborted === null) this.#tellLate(execution, e);
+      return this.#late(execution);
     }
-    const settlement = this.#settlementOf(run, e);
+    const settlement = this.#settlementOf(execution, e);
     const { kind } = settlement;
-    const putOff = kind === "snooze" && run.excused(e);
-    if (!putOff) this.#outages.over(run.claim.id);
-    this.#other(run, settlement, putOff ? "released" : endingOf(run, kind));
+    const putOff = kind === "snooze" && execution.excused(e);
+    if (!putOff) this.#outages.over(execution.claim.id);
+    this.#other(execution, settlement, putOff ? "released" : endingOf(execution, kind));
   }
 
-  #settlementOf(run: Run, e: unknown): Omit<Settlement, "claim"> {
-    const { aborted } = run;
+  #settlementOf(execution: Execution, e: unknown): Omit<Settlement, "claim"> {
+    const { aborted } = execution;
     if (aborted?.code === "task_cancelled") return cancelled(aborted.details?.["reason"] as string | null);
     // guard: a timeout stays a failure -> test/worker/handler.test.ts: "a handler that snoozes or cancels after its timeout has failed"
     const late = aborted?.code === "timeout";
-    if (run.waitsFor !== null && !late) return waiting(run.waitsFor);
+    if (execution.waitsFor !== null && !late) return waiting(execution.waitsFor);
     // guard: an outage is no failure -> test/worker/outage.test.ts: "a backend that is terminated under a transaction costs no attempt, also when a library wraps the error"
-    if (!late && /* guard:outage */ run.excused(e) && /* end */ this.#outages.excuses(run.claim.id))
-      return this.#putOff(run, e);
+    if (!late && /* guard:outage */ execution.excused(e) && /* end */ this.#outages.excuses(execution.claim.id))
+      return this.#putOff(execution, e);
     const thrown = classify(/* guard:timeout */ late ? aborted : /* end */ e);
     if (thrown.kind === "snooze") return { kind: "snooze", delayMs: thrown.delayMs, outcome: "" };
     if (thrown.kind === "cancel") return cancelled(thrown.reason);
     this.failed++;
     const error = aborted ?? thrown.error;
-    run.span?.failed(error);
+    execution.span?.failed(error);
     const described = describeError(error);
-    const kind = run.invalid ? "invalid" : run.final !== null && error === run.final ? "fail" : "retry";
-    const final = kind === "fail" || run.attempt >= run.handler.contract.attempts;
-    this.#tellFailure(run, error, described, final);
+    const kind = execution.invalid
+      ? "invalid"
+      : execution.final !== null && error === execution.final
+        ? "fail"
+        : "retry";
+    const final = kind === "fail" || execution.attempt >= execution.handler.contract.attempts;
+    this.#tellFailure(execution, error, described, final);
     return {
       kind,
-      delayMs: delayFor(run.handler.contract.backoff, run.attempt),
+      delayMs: delayFor(execution.handler.contract.backoff, execution.attempt),
       outcome: storable(described, 64 * 1024),
     };
   }
 
   /** The database was away when the handler needed it: no failure of the task, which runs again soon. */
-  #putOff(run: Run, e: unknown): Omit<Settlement, "claim"> {
-    run.span?.failed(e);
+  #putOff(execution: Execution, e: unknown): Omit<Settlement, "claim"> {
+    execution.span?.failed(e);
     tellTrouble(this.#o.log, "a task was put off, without using up an attempt", e);
-    return { kind: "snooze", delayMs: this.#outages.delayMs(run.claim.id), outcome: "" };
+    return { kind: "snooze", delayMs: this.#outages.delayMs(execution.claim.id), outcome: "" };
   }
 
   /**
    * A failure that is tried again is one of many: at most a line a second. One for good is told each time,
    * but for what a lost database causes: that hits everything at once and is told as one trouble.
    */
-  #tellFailure(run: Run, error: unknown, { message, stack }: ErrorDescription, final: boolean): void {
-    const { contract } = run.handler;
+  #tellFailure(execution: Execution, error: unknown, { message, stack }: ErrorDescription, final: boolean): void {
+    const { contract } = execution.handler;
     const words = final ? "a task failed for good" : "a task failed";
     if (isSluiceError(error, "database_unavailable")) return tellTrouble(this.#o.log, words, error);
-    const about = { task: run.claim.id, type: contract.type, attempt: run.attempt, error: message };
+    const about = { task: execution.claim.id, type: contract.type, attempt: execution.attempt, error: message };
     if (!final) return this.#o.log.warn(words, about);
     try {
       this.#o.desk.log.error(words, { ...about, stack });
@@ -260,54 +267,55 @@ export class Crew {
     }
   }
 
-  #other(run: Run, settlement: Omit<Settlement, "claim">, ending: Ending): void {
-    if (!this.#leave(run, ending)) return;
-    this.#o.outbox.addOther(run.session, { claim: run.claim, ...settlement });
+  #other(execution: Execution, settlement: Omit<Settlement, "claim">, ending: Ending): void {
+    if (!this.#leave(execution, ending)) return;
+    this.#o.outbox.addOther(execution.session, { claim: execution.claim, ...settlement });
     this.#o.onOutcome();
   }
 
-  #leave(run: Run, ending: Ending): boolean {
-    if (!run.finish()) return false;
-    this.#meter.ended(run.stream, ending, run.startedMs, this.#o.clock.now());
-    run.span?.end(ending);
-    this.#runs.delete(run);
-    this.inputLength -= run.inputLength;
-    this.#abortedAt.delete(run);
-    run.session.runs.delete(run.claim.id);
+  #leave(execution: Execution, ending: Ending): boolean {
+    if (!execution.finish()) return false;
+    this.#meter.ended(execution.stream, ending, execution.startedMs, this.#o.clock.now());
+    execution.span?.end(ending);
+    this.#executions.delete(execution);
+    this.inputLength -= execution.inputLength;
+    this.#abortedAt.delete(execution);
+    execution.session.executions.delete(execution.claim.id);
     return true;
   }
 
-  #abandon(run: Run): void {
-    this.#strays.add(run);
+  #abandon(execution: Execution): void {
+    this.#strays.add(execution);
   }
 
   /** Whoever was told just now may still heed it. */
   #tellStraysLater(): void {
     const told = [...this.#strays];
-    const tell = (): void => told.filter((run) => this.#strays.has(run)).forEach((run) => this.#tellStray(run));
+    const tell = (): void =>
+      told.filter((execution) => this.#strays.has(execution)).forEach((execution) => this.#tellStray(execution));
     if (told.length > 0) setTimeout(tell, ABORT_GRACE_MS).unref();
   }
 
-  #tellStray(run: Run): void {
-    // guard: a transaction of a run that was given up is cut off -> test/worker/transaction.test.ts: "a transaction that never ends gives its place back when its lease is lost"
-    /* guard:give-up */ run.giveUp(); /* end */
+  #tellStray(execution: Execution): void {
+    // guard: a transaction of an execution that was given up is cut off -> test/worker/transaction.test.ts: "a transaction that never ends gives its place back when its lease is lost"
+    /* guard:give-up */ execution.giveUp(); /* end */
     this.#o.log.warn("a handler was told to stop and still runs; its task goes on without it", {
-      task: run.claim.id,
-      type: run.handler.contract.type,
+      task: execution.claim.id,
+      type: execution.handler.contract.type,
     });
   }
 
-  #tellLate(run: Run, e: unknown): void {
-    const { contract } = run.handler;
+  #tellLate(execution: Execution, e: unknown): void {
+    const { contract } = execution.handler;
     this.#o.log.warn("a handler failed after its transaction had completed its task", {
-      task: run.claim.id,
+      task: execution.claim.id,
       type: contract.type,
       error: describeError(e).message,
     });
   }
 
-  #late(run: Run): void {
-    this.#strays.delete(run);
+  #late(execution: Execution): void {
+    this.#strays.delete(execution);
   }
 }
 
@@ -324,9 +332,9 @@ const ENDINGS = {
   wait: "waiting",
 } as const;
 
-function endingOf(run: Run, kind: Settlement["kind"]): Ending {
+function endingOf(execution: Execution, kind: Settlement["kind"]): Ending {
   if (kind !== "retry") return ENDINGS[kind];
-  return run.attempt >= run.handler.contract.attempts ? "failed" : "retried";
+  return execution.attempt >= execution.handler.contract.attempts ? "failed" : "retried";
 }
 
 /** It sleeps until one of these is over, then its handler runs again. */

@@ -9,7 +9,7 @@ import type { ContextDesk } from "./context.js";
 import type { Lending } from "./held.js";
 import { mapItems } from "./map.js";
 import { excusing } from "./outage.js";
-import type { Run } from "./run.js";
+import type { Execution } from "./execution.js";
 import { completeInTransaction } from "./transaction.js";
 
 interface DeskOptions {
@@ -22,9 +22,9 @@ interface DeskOptions {
   /** The same, for what may repeat itself. */
   readonly log: Logger;
   readonly clock: Clock;
-  /** A transaction has committed, and with it the completion of its run. */
-  readonly onRecorded: (run: Run) => void;
-  /** The answer to a commit was lost: nobody knows whether the run is completed. */
+  /** A transaction has committed, and with it the completion of its execution. */
+  readonly onRecorded: (execution: Execution) => void;
+  /** The answer to a commit was lost: nobody knows whether the execution is completed. */
   readonly onUnconfirmed?: () => void;
 }
 
@@ -37,24 +37,24 @@ export function contextDesk(o: DeskOptions): ContextDesk {
     tracing: o.desk.tracing,
     log: o.logger,
     now: () => o.clock.now(),
-    async transaction(run, pending, fn) {
+    async transaction(execution, pending, fn) {
       const { lending, keep, resultBytesMax, desk, log, onUnconfirmed } = o;
       const connections = { db: desk.db, lending, keep, resultBytesMax, log, onUnconfirmed };
-      const result = await completeInTransaction(connections, run, pending, fn);
-      recorded(run);
+      const result = await completeInTransaction(connections, execution, pending, fn);
+      recorded(execution);
       return result;
     },
-    async prepare(run, terms, input, options) {
+    async prepare(execution, terms, input, options) {
       const common = shared(terms, options);
       const idempotency = [idempotencyKeyOf(options.idempotencyKey)];
       const item = await prepare(terms, input, o.desk.payloadBytesMax);
-      await excusing(run, o.desk.declarations.stream(terms));
+      await excusing(execution, o.desk.declarations.stream(terms));
       // It is sent at the completion, which is no part of the handler.
       return boundHere(o.desk.tracing, async (tx) => {
         await sendOne(o.desk, terms, common, { items: [item], idempotency }, tx);
       });
     },
-    map: (run, call) => mapItems(o, run, call),
+    map: (execution, call) => mapItems(o, execution, call),
     late({ claim, handler }, e) {
       const about = { task: claim.id, type: handler.contract.type };
       const error = describeError(e).message;

@@ -147,7 +147,7 @@ export class Heart {
     if (this.#current === session) this.#current = null;
     this.#o.log.error("the lease was lost; what it covered is aborted and will run elsewhere", {
       worker: session.id,
-      tasks: session.runs.size,
+      tasks: session.executions.size,
     });
     this.#o.onLost(session);
     if (!this.#stopped && this.#current === null) this.#again();

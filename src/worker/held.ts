@@ -4,7 +4,7 @@ import type { Queryable } from "../core/ports.js";
 import { OWN_TRANSACTION, type Backend, type ServerTransaction } from "../postgres/backend.js";
 import { fromDriver, isOutageOf, isReadOnly, isShortage } from "../postgres/fault.js";
 import { destroy } from "../postgres/part.js";
-import type { Run } from "./run.js";
+import type { Execution } from "./execution.js";
 
 /** Asks about one of our connections over another one. */
 export interface Probe {
@@ -26,7 +26,7 @@ const REPLY_MS_MAX = 10_000;
 const CAUSES_MAX = 8;
 
 /**
- * A connection while a transaction of a run holds it. A connection can be dead without anybody telling: the network
+ * A connection while a transaction of an execution holds it. A connection can be dead without anybody telling: the network
  * swallows what is sent, and no reset comes. Statements of our own have a deadline. A handler's may take as long as
  * they like, so the server is asked over another connection whether it is at work on them.
  */
@@ -57,13 +57,13 @@ export class HeldConnection {
     client.on("error", this.#hear);
   }
 
-  /** Waits for its turn. That no connection can be opened is no failure of the run, whatever the reason. */
-  static async open(run: Run, lending: Lending): Promise<HeldConnection> {
+  /** Waits for its turn. That no connection can be opened is no failure of the execution, whatever the reason. */
+  static async open(execution: Execution, lending: Lending): Promise<HeldConnection> {
     let client: pg.PoolClient;
     try {
       client = await lending.pool.connect();
     } catch (e) {
-      throw run.excuse(fromDriver(e));
+      throw execution.excuse(fromDriver(e));
     }
     return new HeldConnection(client, lending);
   }

@@ -17,7 +17,7 @@ import { placed, placeTasks } from "../postgres/workflow/place.js";
 import type { Lending } from "./held.js";
 import { noList, type MapCall } from "./map-call.js";
 import { excusing } from "./outage.js";
-import type { Run } from "./run.js";
+import type { Execution } from "./execution.js";
 import { inTransaction } from "./transaction.js";
 
 interface MapDesk {
@@ -41,7 +41,7 @@ const FOR_ANOTHER = "another item failed or was cancelled";
  * What the items of a map came to. Made under its task and name the first time, found again ever after. While
  * they are not over the run is to wait: its handler ends here by a WaitOutcome, or holds.
  */
-export async function mapItems(o: MapDesk, run: Run, call: MapCall): Promise<unknown> {
+export async function mapItems(o: MapDesk, run: Execution, call: MapCall): Promise<unknown> {
   let found = await open(o, run, call);
   // guard: who runs alone does not hold -> test/worker/workflow-map.test.ts: "a suspect does not hold: its worker runs nothing else, so its items would never begin"
   if (found.state === "running" && call.hold /* guard:alone */ && !run.alone /* end */) {
@@ -61,7 +61,7 @@ export async function mapItems(o: MapDesk, run: Run, call: MapCall): Promise<unk
  * The fan-out of this name, which a run asks for once: a second call under its name would get what the first came to.
  * Where nothing came of the first, because its items were refused, the name is free again.
  */
-async function open(o: MapDesk, run: Run, call: MapCall): Promise<FoundMap> {
+async function open(o: MapDesk, run: Execution, call: MapCall): Promise<FoundMap> {
   const { name } = call;
   const names = (run.maps ??= new Set());
   // guard: a name is used once in a run -> test/worker/workflow-map.test.ts: "a name that is used a second time in one run is refused, whether the first map is over or not"
@@ -80,7 +80,7 @@ async function open(o: MapDesk, run: Run, call: MapCall): Promise<FoundMap> {
 }
 
 /** The fan-out of an earlier run of this task, if there is one: of the same task and of the same items. */
-async function known({ desk }: MapDesk, run: Run, call: MapCall): Promise<FoundMap | null> {
+async function known({ desk }: MapDesk, run: Execution, call: MapCall): Promise<FoundMap | null> {
   const found = await excusing(run, findMap(desk.db, run.claim.id, call.name));
   if (found === null) return null;
   if (found.stream !== (await excusing(run, desk.declarations.stream(call.terms))))
@@ -98,7 +98,7 @@ async function known({ desk }: MapDesk, run: Run, call: MapCall): Promise<FoundM
  * All tasks of a fan-out in one transaction, piece by piece. Null if another has made it meanwhile: who held this
  * task before us, and was about to commit when he lost it.
  */
-async function make(o: MapDesk, run: Run, call: MapCall): Promise<FoundMap | null> {
+async function make(o: MapDesk, run: Execution, call: MapCall): Promise<FoundMap | null> {
   const { desk, lending } = o;
   const items = await itemsOf(call);
   const stream = await excusing(run, desk.declarations.stream(call.terms));
@@ -129,7 +129,7 @@ async function make(o: MapDesk, run: Run, call: MapCall): Promise<FoundMap | nul
 /** Inserts the items' tasks. Returns the digest of their inputs. */
 async function place(
   { desk }: MapDesk,
-  run: Run,
+  run: Execution,
   node: { readonly run: string; readonly node: number; readonly stream: number },
   terms: TaskTerms<never>,
   items: readonly unknown[],
@@ -186,7 +186,12 @@ function add(hash: Hash, text: string): void {
   hash.update("\u001e");
 }
 
-async function outcomeOf({ desk }: MapDesk, run: Run, call: MapCall, { run: id, state }: FoundMap): Promise<unknown> {
+async function outcomeOf(
+  { desk }: MapDesk,
+  run: Execution,
+  call: MapCall,
+  { run: id, state }: FoundMap,
+): Promise<unknown> {
   const collected = JSON.parse(await excusing(run, runResult(desk.db, id, RESULTS_BYTES_MAX))) as MapCollected<unknown>;
   if (state !== "succeeded") {
     run.final = failure(call.name, state, collected);

@@ -1,7 +1,7 @@
 import type { Passed } from "../postgres/passed.js";
 import type { StepReply } from "../postgres/step.js";
 
-/** How a run came to its end, as far as the worker knows: what of it the database took is told apart. */
+/** How an execution came to its end, as far as the worker knows: what of it the database took is told apart. */
 export type Ending = "succeeded" | "retried" | "failed" | "cancelled" | "snoozed" | "waiting" | "released" | "lost";
 
 /** Whose connections: claims and settles, transactions of handlers, enqueue and queries. */
@@ -30,7 +30,7 @@ export interface Meter {
   waited(pool: Pool, ms: number): void;
   /** A handler is about to be called. */
   started(nowMs: number): void;
-  /** A run has ended, for whatever reason: each that was started ends once. */
+  /** An execution has ended, for whatever reason: each that was started ends once. */
   ended(stream: number, ending: Ending, startedMs: number, nowMs: number): void;
   /** The database took so many completions. */
   completed(tasks: number): void;

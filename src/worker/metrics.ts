@@ -19,7 +19,7 @@ import { noMeter, type Meter } from "./meter.js";
 import { Names } from "./names.js";
 import type { Outbox } from "./outbox.js";
 import type { Permits } from "./permits.js";
-import type { AnyHandler } from "./run.js";
+import type { AnyHandler } from "./execution.js";
 import type { WorkerStatus } from "./worker.js";
 
 interface WorkerMetricsOptions {

@@ -1,5 +1,5 @@
 import { isOutage } from "../postgres/fault.js";
-import type { Run } from "./run.js";
+import type { Execution } from "./execution.js";
 
 const DELAY_MS_MIN = 250;
 // Work resumes within 10 s of the database's return.
@@ -9,12 +9,12 @@ const TASKS_MAX = 10_000;
 // About five minutes. A task that meets more in a row may be their reason: a statement that always costs its connection.
 export const OUTAGES_MAX = 50;
 
-/** Asks the database for a run. That the database is away is no failure of the run. */
-export async function excusing<T>(run: Run, asked: Promise<T>): Promise<T> {
+/** Asks the database for an execution. That the database is away is no failure of the execution. */
+export async function excusing<T>(execution: Execution, asked: Promise<T>): Promise<T> {
   try {
     return await asked;
   } catch (e) {
-    throw isOutage(e) ? run.excuse(e) : e;
+    throw isOutage(e) ? execution.excuse(e) : e;
   }
 }
 

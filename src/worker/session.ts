@@ -1,5 +1,5 @@
 import type { Claim } from "../core/claim.js";
-import type { Run } from "./run.js";
+import type { Execution } from "./execution.js";
 
 /**
  * One registration in the database: an id, a lease, and what is held under it. A worker begins a new
@@ -8,7 +8,7 @@ import type { Run } from "./run.js";
  */
 export class Session {
   readonly id: string;
-  readonly runs = new Map<string, Run>();
+  readonly executions = new Map<string, Execution>();
   /** By our monotonic clock, counted from when the last good heartbeat was sent. */
   leaseUntilMs: number;
   /** A reply was lost: it may hold tasks that we have never seen. */
@@ -37,12 +37,12 @@ export class Session {
    * and waits to be recorded is not here: the outbox knows.
    */
   tokens(): string[] {
-    const claims = [...this.runs.values(), ...[...this.sent].flat()].map(({ claim }) => claim.token);
+    const claims = [...this.executions.values(), ...[...this.sent].flat()].map(({ claim }) => claim.token);
     // guard: a claim under way is not unknown -> test/worker/properties.test.ts: "a lost claim reply is handed back and is no crash"
     return [...new Set(/* guard:asking */ [...claims, ...this.asking] /* end */)];
   }
 
   get idle(): boolean {
-    return this.runs.size === 0 && this.settling === 0 && this.asking.size === 0;
+    return this.executions.size === 0 && this.settling === 0 && this.asking.size === 0;
   }
 }

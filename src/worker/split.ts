@@ -42,7 +42,7 @@ export class Splitter {
 
   /** Puts outcomes back. Those of a session that is lost cannot be recorded any more; their permits come back. */
   keep(parcel: Parcel<unknown>, putBack: () => void): void {
-    // guard: what was being recorded is lost with its lease -> test/worker/properties.test.ts: "a run aborted for a lost lease records nothing, and is aborted before its lease runs out"
+    // guard: what was being recorded is lost with its lease -> test/worker/properties.test.ts: "an execution aborted for a lost lease records nothing, and is aborted before its lease runs out"
     if (/* guard:lost */ !parcel.session.lost /* end */) return putBack();
     this.#o.outbox.answered(parcel.items, parcel.items.length);
     parcel.session.settling -= parcel.items.length;

@@ -7,7 +7,7 @@ import type { PendingEnqueue } from "./context.js";
 import { HeldConnection, type Lending } from "./held.js";
 import { excusing } from "./outage.js";
 import { resultText } from "./result.js";
-import type { Run } from "./run.js";
+import type { Execution } from "./execution.js";
 
 interface TransactionDesk {
   readonly db: Database;
@@ -20,11 +20,11 @@ interface TransactionDesk {
 
 /**
  * Runs fn, what was enqueued, and the completion of the task in one transaction. The fence comes
- * last, so the run row is locked for a moment only; if the claim was lost, all of it rolls back.
+ * last, so the task's row in running is locked for a moment only; if the claim was lost, all of it rolls back.
  */
 export function completeInTransaction<R>(
   desk: TransactionDesk,
-  run: Run,
+  execution: Execution,
   pending: readonly PendingEnqueue[],
   fn: (tx: Queryable) => Promise<R>,
 ): Promise<R> {
@@ -32,39 +32,39 @@ export function completeInTransaction<R>(
     // What fn throws stays what it is: a snooze, a cancel, an error of the user's own.
     const result = await fn(tx);
     // No deadline for these: an enqueue may wait for another's transaction with the same idempotency key.
-    for (const enqueue of pending) await excusing(run, enqueue(tx));
+    for (const enqueue of pending) await excusing(execution, enqueue(tx));
     await settleInTransaction(desk.db, own, {
-      worker: run.session.id,
-      claim: run.claim,
-      result: resultText(run, result, desk),
+      worker: execution.session.id,
+      claim: execution.claim,
+      result: resultText(execution, result, desk),
       keep: desk.keep,
     });
     return result;
   };
-  return inTransaction(desk.lending, run, work, desk.onUnconfirmed);
+  return inTransaction(desk.lending, execution, work, desk.onUnconfirmed);
 }
 
-/** A transaction of one run: commits what work has done, and ends with its run if that is given up. */
+/** A transaction of one execution: commits what work has done, and ends with its execution if that is given up. */
 export async function inTransaction<R>(
   lending: Lending,
-  run: Run,
+  execution: Execution,
   work: (held: HeldConnection) => Promise<R>,
   /** The commit got no answer. */
   onUnconfirmed?: () => void,
 ): Promise<R> {
-  const held = await HeldConnection.open(run, lending);
+  const held = await HeldConnection.open(execution, lending);
   // It may have been given up while it waited for its turn.
-  if (run.finished) {
+  if (execution.finished) {
     held.giveBack();
-    throw new SluiceError("not_claimed", `task ${run.claim.id} is settled: it can do nothing more`);
+    throw new SluiceError("not_claimed", `task ${execution.claim.id} is settled: it can do nothing more`);
   }
   // Told to stop, and still at it: its connection may be dead without knowing it, or fn may never end. Both
   // would keep a place in the pool for ever.
   let cut = false;
   let committing = false;
-  const forget = run.whenGivenUp(() => {
+  const forget = execution.whenGivenUp(() => {
     cut = true;
-    held.cut(run.aborted ?? new Error("given up"));
+    held.cut(execution.aborted ?? new Error("given up"));
     held.giveBack();
   });
   try {
@@ -77,8 +77,8 @@ export async function inTransaction<R>(
     if (committing && isReplyLost(e)) onUnconfirmed?.();
     await held.rollback();
     if (isReadOnly(e)) held.breaks(e as Error);
-    if (cut) throw run.aborted ?? e;
-    throw held.fromOutage(e) ? run.excuse(e) : e;
+    if (cut) throw execution.aborted ?? e;
+    throw held.fromOutage(e) ? execution.excuse(e) : e;
   } finally {
     forget();
     held.giveBack();

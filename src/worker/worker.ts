@@ -16,7 +16,7 @@ import { WorkerMetrics } from "./metrics.js";
 import { Outbox } from "./outbox.js";
 import { Permits } from "./permits.js";
 import { resolvePressure, type PressureOptions, type PressureThresholds } from "./pressure/options.js";
-import type { AnyHandler } from "./run.js";
+import type { AnyHandler } from "./execution.js";
 import { within } from "./within.js";
 import type { WorkerDesk } from "./worker-desk.js";
 

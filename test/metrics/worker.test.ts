@@ -25,7 +25,7 @@ test("a scrape has every metric of the catalogue and no other, before the start 
   expect(await valueOf(worker, "worker_ready")).toBe(0);
 });
 
-test("each way in which a run can end is counted, and completions only if the database took them", async () => {
+test("each way in which an execution can end is counted, and completions only if the database took them", async () => {
   const s = await scene();
   const once = { attempts: 1 };
   const job = task("job", { input: type<string>(), retry: once });

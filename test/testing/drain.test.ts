@@ -187,7 +187,7 @@ test("tasks that enqueue each other for ever are an error, not a hang, and nothi
   const again = task("again");
   const t = await kit({ handlers: [again.handle(async (_, ctx) => ctx.enqueue(again))] });
   await t.sluice.enqueue(again);
-  await expect(t.drain({ runsMax: 20 })).rejects.toMatchObject({
+  await expect(t.drain({ executionsMax: 20 })).rejects.toMatchObject({
     code: "not_drained",
     message: expect.stringMatching(/20 tasks have run and there are more.*again 20/),
   });
@@ -234,7 +234,7 @@ test("bad options are refused at the door", async () => {
     { faults: "crash" },
     { faults: [{ kind: "crash" }] },
     { runMax: 1 },
-    { runsMax: 0 },
+    { executionsMax: 0 },
     { handlerMsMax: "1" },
     null,
   ])

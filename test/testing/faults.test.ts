@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { limit, task, type, type TaskContext } from "../../src/index.js";
-import { crash, cutReply, loseLease, stall, type DrainedRun, type Fault } from "../../src/testing/index.js";
+import { crash, cutReply, loseLease, stall, type DrainedExecution, type Fault } from "../../src/testing/index.js";
 import { kit, violations } from "./kit.js";
 
 const seats = limit("seats", { total: 1 });
@@ -10,7 +10,7 @@ const charge = task("charge", {
   order: (account) => account,
   limits: [seats],
 });
-const brief = ({ attempt, outcome, fault }: DrainedRun): unknown[] => [attempt, outcome, fault];
+const brief = ({ attempt, outcome, fault }: DrainedExecution): unknown[] => [attempt, outcome, fault];
 
 /** Runs one charge under the faults. */
 async function under(faults: readonly Fault[], handler: (ctx: TaskContext) => number | Promise<number>) {
@@ -32,7 +32,7 @@ test("crash: the handler's effects are there, its completion is not, and it runs
   expect(await handle.result()).toBe(2);
 });
 
-test("crash: enqueues of ctx die with the run, and what a transaction has committed stays", async () => {
+test("crash: enqueues of ctx die with the execution, and what a transaction has committed stays", async () => {
   const mail = task("mail", { input: type<string>() });
   const runs = { enqueues: 0, transaction: 0 };
   const enqueues = task("enqueues");
@@ -137,7 +137,7 @@ test("stall: a transaction of the handler is rolled back", async () => {
   await client.end();
 });
 
-test("loseLease: the signal aborts in the middle, and nothing of the run is recorded", async () => {
+test("loseLease: the signal aborts in the middle, and nothing of the execution is recorded", async () => {
   const seen: unknown[] = [];
   const { handle, ran } = await under([loseLease(charge)], async (ctx) => {
     seen.push(ctx.signal.aborted);

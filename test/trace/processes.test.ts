@@ -14,7 +14,7 @@ async function span(process: SpawnedTs, name: string, ...but: readonly PrintedSp
   return JSON.parse(line) as PrintedSpan;
 }
 
-test("a run in one process links to the enqueue in another, and what its handler traces is its child", async () => {
+test("an execution in one process links to the enqueue in another, and what its handler traces is its child", async () => {
   const database = await freshDatabase({ migrated: true });
   onTestFinished(() => database.drop());
   const producer = spawnTs(PROGRAM, ["produce", database.url]);

@@ -5,7 +5,7 @@ import { silentLogger } from "../../src/core/ports.js";
 import { Crew } from "../../src/worker/crew.js";
 import { OUTAGES_MAX } from "../../src/worker/outage.js";
 import { Outbox } from "../../src/worker/outbox.js";
-import type { AnyHandler, Run } from "../../src/worker/run.js";
+import type { AnyHandler, Execution } from "../../src/worker/execution.js";
 import { Session } from "../../src/worker/session.js";
 
 function crewOf(handler: unknown, outbox: Outbox, desk: object = {}): Crew {
@@ -48,8 +48,8 @@ test("a task that arrives after all were handed back is handed back too", () => 
 test("a task that meets 50 outages in a row uses an attempt", async () => {
   const outbox = new Outbox();
   const handler = task("t", { input: type<unknown>() }).handle((_, ctx) => ctx.transaction(() => Promise.resolve()));
-  const transaction = (run: Run): Promise<never> =>
-    Promise.reject(run.excuse(new Error("the server closed the connection")));
+  const transaction = (execution: Execution): Promise<never> =>
+    Promise.reject(execution.excuse(new Error("the server closed the connection")));
   const crew = crewOf(handler, outbox, { transaction, now: () => 0, log: silentLogger });
   const session = new Session("1", Number.POSITIVE_INFINITY);
   const kinds: (string | undefined)[] = [];

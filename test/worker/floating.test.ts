@@ -3,8 +3,8 @@ import { expect, onTestFinished, test } from "vitest";
 import { cancel, fixed, task, type, type SluiceError, type TaskContext } from "../../src/index.js";
 import { issueClaim } from "../../src/core/claim.js";
 import { silentLogger } from "../../src/core/ports.js";
-import { RunContext, type PendingEnqueue } from "../../src/worker/context.js";
-import { Run, type AnyHandler } from "../../src/worker/run.js";
+import { ExecutionContext, type PendingEnqueue } from "../../src/worker/context.js";
+import { Execution, type AnyHandler } from "../../src/worker/execution.js";
 import { Session } from "../../src/worker/session.js";
 import { scene, signal, until } from "../flow/scene.js";
 
@@ -49,7 +49,7 @@ async function play(handle: (ctx: TaskContext) => unknown) {
   return { result, attempts, children, effects: effects.rows.map(({ what }) => what) };
 }
 
-test("an enqueue that its handler did not wait for exists once the run has completed", async () => {
+test("an enqueue that its handler did not wait for exists once the execution has completed", async () => {
   const { result, children } = await play((ctx) => {
     void ctx.enqueue(child, "c");
     return "done";
@@ -61,7 +61,7 @@ test.for([
   ["at once", () => {}],
   // Long enough for the call to have failed before the handler returns.
   ["and the handler goes on for a while", () => turn().then(() => turn())],
-] as const)("an enqueue that is refused fails the run, though nobody waits for it, %s", async ([, then]) => {
+] as const)("an enqueue that is refused fails the execution, though nobody waits for it, %s", async ([, then]) => {
   const { result, attempts, children } = await play(async (ctx) => {
     void ctx.enqueue(child, ctx.attempt === 1 ? BAD : "good");
     await then();
@@ -90,7 +90,7 @@ test("a transaction that its handler did not wait for completes the task, with i
   expect([result, attempts, effects]).toEqual(["of the transaction", [1], ["one"]]);
 });
 
-test("a transaction that fails fails the run, though nobody waits for it", async () => {
+test("a transaction that fails fails the execution, though nobody waits for it", async () => {
   const { result, attempts, effects } = await play((ctx) => {
     void ctx.transaction(async (tx) => {
       await tx.query("insert into effect values ($1)", [`attempt ${ctx.attempt}`]);
@@ -156,9 +156,14 @@ function context(prepare: () => Promise<PendingEnqueue>) {
   const claimed = { claim: issueClaim("7", "70"), stream: 1, attempt: 2, input: null };
   const handler = task("t", { queue: "q" }).handle(() => {}) as unknown as AnyHandler;
   const session = new Session("1", Number.POSITIVE_INFINITY);
-  const run = new Run({ ...claimed, inputLength: 0, holds: 0, trace: null, nonce: "1" }, handler, session, 0);
+  const execution = new Execution(
+    { ...claimed, inputLength: 0, holds: 0, trace: null, nonce: "1" },
+    handler,
+    session,
+    0,
+  );
   const commit = signal();
-  const ctx = new RunContext(run, {
+  const ctx = new ExecutionContext(execution, {
     tracing: true,
     log: silentLogger,
     now: () => 100,
@@ -167,13 +172,13 @@ function context(prepare: () => Promise<PendingEnqueue>) {
       const result = await fn({ query: async () => ({ rows: [] }) });
       for (const enqueue of pending) await enqueue({ query: async () => ({ rows: [] }) });
       await commit.promise;
-      run.finish();
+      execution.finish();
       return result;
     },
     map: () => Promise.reject(new Error("no maps here")),
     late: (_, e) => void late.push((e as { code: string }).code),
   });
-  return { ctx, run, commit, late };
+  return { ctx, execution, commit, late };
 }
 
 test("an enqueue that comes too late for its completion is refused, not forgotten", async () => {
@@ -185,7 +190,7 @@ test("an enqueue that comes too late for its completion is refused, not forgotte
   expect(await done).toBe("done");
 });
 
-test("a call whose failure the handler hears itself does not fail the run, whenever it fails", async () => {
+test("a call whose failure the handler hears itself does not fail the execution, whenever it fails", async () => {
   const { result, attempts } = await play((ctx) => {
     void ctx.enqueue(child, BAD).catch(() => {});
     return "done";
@@ -195,8 +200,8 @@ test("a call whose failure the handler hears itself does not fail the run, whene
 
 test("what fails unheard after its task is over is told, and ends no process", async () => {
   const unhandled = unhandledRejections();
-  const { ctx, run, late } = context(() => Promise.resolve(() => Promise.resolve()));
-  run.finish();
+  const { ctx, execution, late } = context(() => Promise.resolve(() => Promise.resolve()));
+  execution.finish();
   void ctx.enqueue(child, "c");
   await expect(ctx.enqueue(child, "heard")).rejects.toMatchObject({ code: "not_claimed" });
   await until("it to be told", () => late.length > 0);
@@ -204,13 +209,13 @@ test("what fails unheard after its task is over is told, and ends no process", a
 });
 
 test("what a context can do may be taken out of it, and it shows itself", async () => {
-  const { ctx, run, commit } = context(() => Promise.resolve(() => Promise.resolve()));
+  const { ctx, execution, commit } = context(() => Promise.resolve(() => Promise.resolve()));
   const { enqueue, transaction, extendLease } = ctx as TaskContext;
   extendLease(50);
   await enqueue(child, "c");
   commit.resolve();
   expect(await transaction(() => Promise.resolve("done"))).toBe("done");
-  expect(run.deadlineMs).toBe(150);
+  expect(execution.deadlineMs).toBe(150);
   const { inspect } = await import("node:util");
   expect(inspect(ctx)).toMatch(/^TaskContext \{\s+id: '7',\s+type: 't',\s+queue: 'q',\s+attempt: 2,/);
 });

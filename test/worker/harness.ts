@@ -9,7 +9,7 @@ import { Crew } from "../../src/worker/crew.js";
 import { Outbox } from "../../src/worker/outbox.js";
 import { Payloads } from "../../src/worker/payloads.js";
 import { Permits } from "../../src/worker/permits.js";
-import type { AnyHandler } from "../../src/worker/run.js";
+import type { AnyHandler } from "../../src/worker/execution.js";
 import { Session } from "../../src/worker/session.js";
 
 /** What happens to a statement on its way. */

@@ -114,7 +114,7 @@ describe("whatever the order of replies, whatever is lost, however handlers end"
     expect(unseen).toBeGreaterThan(0);
   });
 
-  test("a run aborted for a lost lease records nothing, and is aborted before its lease runs out", async () => {
+  test("an execution aborted for a lost lease records nothing, and is aborted before its lease runs out", async () => {
     let lost = 0;
     const slow = fc.array(fc.boolean(), { minLength: 5, maxLength: 40 });
     const fates = fc.array(fateOf({ "request lost": 4, "reply lost": 2, "lease expires": 1 }), {

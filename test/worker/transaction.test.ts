@@ -163,7 +163,7 @@ test("a long open transaction blocks no other task, worker or limit", async () =
   expect(await violations(s.sql)).toEqual([]);
 });
 
-test("ctx.enqueue exists if and only if the run completes", async () => {
+test("ctx.enqueue exists if and only if the execution completes", async () => {
   const s = await withEffects();
   const seen: string[] = [];
   const child = task("child", { input: type<string>(), order: () => "children" });

@@ -476,7 +476,7 @@ test("a handler that holds times out, and its next attempt finds its items", asy
   expect((await handle.status())?.attempt).toBeGreaterThan(1);
 });
 
-test("a handler that swallows the wait of its map does nothing more in this run", async () => {
+test("a handler that swallows the wait of its map does nothing more in this execution", async () => {
   const s = await scene();
   const effects: string[] = [];
   const other = task("other");

@@ -16,11 +16,11 @@ interface TracedTask {
 }
 
 /**
- * The span of one run. It is the root of a trace of its own, with a link to the enqueue, and no child of
+ * The span of one execution. It is the root of a trace of its own, with a link to the enqueue, and no child of
  * it: a task may wait for days, run again many times, or share its enqueue with a million others, and one
  * trace of all that would never be complete. Every attempt has its own span with the same link.
  */
-export class RunSpan {
+export class ExecutionSpan {
   readonly #api: Api;
   readonly #span: Span;
 
@@ -30,16 +30,16 @@ export class RunSpan {
   }
 
   /** Null while nobody traces. */
-  static begin(task: TracedTask, to: Destination): RunSpan | null {
+  static begin(task: TracedTask, to: Destination): ExecutionSpan | null {
     const tracing = tracingNow();
-    return tracing === null ? null : (quietly(() => RunSpan.#make(tracing, task, to)) ?? null);
+    return tracing === null ? null : (quietly(() => ExecutionSpan.#make(tracing, task, to)) ?? null);
   }
 
   static #make(
     { api, tracer }: NonNullable<ReturnType<typeof tracingNow>>,
     task: TracedTask,
     { type, queue }: Destination,
-  ): RunSpan {
+  ): ExecutionSpan {
     const enqueued = task.trace === null ? null : spanContextOf(api, task.trace);
     const options = {
       kind: api.SpanKind.CONSUMER,
@@ -50,12 +50,12 @@ export class RunSpan {
         "messaging.sluice.attempt": task.attempt,
       },
     };
-    return new RunSpan(api, tracer.startSpan(`run ${type}`, options, api.ROOT_CONTEXT));
+    return new ExecutionSpan(api, tracer.startSpan(`run ${type}`, options, api.ROOT_CONTEXT));
   }
 
   /** Calls fn so that the spans it makes, now or later, are children of this one. */
   within<T>(fn: () => T): T {
-    // Not the context of whoever started the worker: a run has nothing to do with that.
+    // Not the context of whoever started the worker: an execution has nothing to do with that.
     return inside(this.#api, this.#span, () => this.#api.ROOT_CONTEXT, fn);
   }
 

@@ -19,7 +19,7 @@ async function one(seen: Seen, name: string): Promise<ReadableSpan> {
   return spans[0]!;
 }
 
-test("a run is a CONSUMER span, the root of a trace of its own, with a link to the enqueue", async () => {
+test("an execution is a CONSUMER span, the root of a trace of its own, with a link to the enqueue", async () => {
   const seen = registerSdk();
   const s = await scene();
   await tracer().startActiveSpan("main", async (span) => {
@@ -117,7 +117,7 @@ test("a cancel and a snooze are no errors", async () => {
   expect(runs.map((span) => span.status.code)).toEqual([SpanStatusCode.UNSET, SpanStatusCode.UNSET]);
 });
 
-test("a run that is handed back at shutdown says so, and runs again elsewhere with the same link", async () => {
+test("an execution that is handed back at shutdown says so, and runs again elsewhere with the same link", async () => {
   const seen = registerSdk();
   const s = await quietScene();
   const began = signal();
@@ -139,7 +139,7 @@ test("a run that is handed back at shutdown says so, and runs again elsewhere wi
   expect(linksOf(again!)).toEqual(linksOf(released!));
 });
 
-test("what a handler enqueues, in whatever way, is a child of its run, and the next run links to it", async () => {
+test("what a handler enqueues, in whatever way, is a child of its execution, and the next execution links to it", async () => {
   const seen = registerSdk();
   const s = await scene();
   const next = task("next", { input: type<string>() });
@@ -214,7 +214,7 @@ test("drain() of the testing kit traces as a worker does", async () => {
   expect(idsOf((await one(seen, "inside")).parentSpanContext!)).toEqual(idsOf(run.spanContext()));
 });
 
-test("a run that is lost with its lease says so, and a suspect still links to its enqueue", async () => {
+test("an execution that is lost with its lease says so, and a suspect still links to its enqueue", async () => {
   const seen = registerSdk();
   const kit = await testSluice({ handlers: [mail.handle(() => {})] });
   onTestFinished(() => kit.close());

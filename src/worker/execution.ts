@@ -2,7 +2,7 @@ import type { Claim } from "../core/claim.js";
 import type { SluiceError } from "../core/error.js";
 import type { TaskHandler } from "../core/task.js";
 import type { ClaimedTask } from "../postgres/step.js";
-import type { RunSpan } from "../trace/run.js";
+import type { ExecutionSpan } from "../trace/execution.js";
 import type { Session } from "./session.js";
 
 /** Any handler: its types matter only where it is declared. */
@@ -12,7 +12,7 @@ export type AnyHandler = TaskHandler<never, never>;
  * One task in hand. It leaves `running` exactly once: finish() answers true to the first caller, and
  * whatever the handler does after that has no effect.
  */
-export class Run {
+export class Execution {
   readonly claim: Claim;
   readonly stream: number;
   readonly attempt: number;
@@ -28,7 +28,7 @@ export class Run {
   /** Why it was told to stop, once it was. */
   aborted: SluiceError | null = null;
   /** Null while nobody traces. */
-  span: RunSpan | null = null;
+  span: ExecutionSpan | null = null;
   /** The fan-outs that it waits for, once it does: then it ends so, whatever its handler makes of it. */
   waitsFor: string[] | null = null;
   /** The names of its maps, once it has made one or found one again. */
@@ -41,7 +41,7 @@ export class Run {
   #excused: WeakSet<object> | null = null;
   #controller: AbortController | null = null;
   #finished = false;
-  /** Connections of its transactions; most runs have none. */
+  /** Connections of its transactions; most executions have none. */
   #cuts: Set<() => void> | null = null;
 
   constructor(task: ClaimedTask, handler: AnyHandler, session: Session, nowMs: number) {
@@ -78,7 +78,7 @@ export class Run {
     this.#controller?.abort(reason);
   }
 
-  /** If its handler lets this very error pass, the run has not failed. Returns it. */
+  /** If its handler lets this very error pass, the execution has not failed. Returns it. */
   excuse(e: unknown): unknown {
     if (typeof e === "object" && e !== null) (this.#excused ??= new WeakSet()).add(e);
     return e;
@@ -89,7 +89,7 @@ export class Run {
     return typeof e === "object" && e !== null && this.#excused?.has(e) === true;
   }
 
-  /** Somebody to tell when the run is given up while this is under way; returns how to take it back. */
+  /** Somebody to tell when the execution is given up while this is under way; returns how to take it back. */
   whenGivenUp(cut: () => void): () => void {
     const cuts = (this.#cuts ??= new Set());
     cuts.add(cut);
@@ -103,35 +103,35 @@ export class Run {
 
   finish(): boolean {
     if (this.#finished) return false;
-    // guard: a run ends once -> test/worker/properties.test.ts: "every claimed task is settled, released or lost with its lease, and none twice under one claim"
+    // guard: an execution ends once -> test/worker/properties.test.ts: "every claimed task is settled, released or lost with its lease, and none twice under one claim"
     /* guard:once */ this.#finished = true; /* end */
     return true;
   }
 }
 
 /** Calls the handler on its parsed input. Synchronous as far as schema and handler are. */
-export function perform(run: Run, input: unknown, ctx: never): unknown {
-  if (run.span === null) return performHere(run, input, ctx);
-  return run.span.within(() => performHere(run, input, ctx));
+export function perform(execution: Execution, input: unknown, ctx: never): unknown {
+  if (execution.span === null) return performHere(execution, input, ctx);
+  return execution.span.within(() => performHere(execution, input, ctx));
 }
 
-function performHere(run: Run, input: unknown, ctx: never): unknown {
+function performHere(execution: Execution, input: unknown, ctx: never): unknown {
   let parsed: unknown;
   try {
-    parsed = run.handler.contract.parse(input);
+    parsed = execution.handler.contract.parse(input);
   } catch (e) {
-    return refuse(run, e);
+    return refuse(execution, e);
   }
   if (parsed instanceof Promise) {
     return parsed.then(
-      (value) => run.handler.run(value as never, ctx),
-      (e: unknown) => refuse(run, e),
+      (value) => execution.handler.run(value as never, ctx),
+      (e: unknown) => refuse(execution, e),
     );
   }
-  return run.handler.run(parsed as never, ctx);
+  return execution.handler.run(parsed as never, ctx);
 }
 
-function refuse(run: Run, e: unknown): never {
-  run.invalid = true;
+function refuse(execution: Execution, e: unknown): never {
+  execution.invalid = true;
   throw e;
 }
