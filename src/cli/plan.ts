@@ -3,7 +3,7 @@ import { availableParallelism } from "node:os";
 import { Command } from "commander";
 import { presetNames, presetOf, presetPurposes } from "../config/presets.js";
 import { table } from "../config/table.js";
-import { BATCH_START } from "../core/batch-size.js";
+import { BATCH_START } from "../core/claim-policy.js";
 import { SluiceError } from "../core/error.js";
 import { checkInteger, checkNumber, type Range } from "../core/number.js";
 import { checkOneOf } from "../core/option.js";

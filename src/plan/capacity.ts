@@ -1,5 +1,5 @@
 import { connectionsOf } from "../config/connections.js";
-import { enoughFree } from "../core/claim-size.js";
+import { enoughFree } from "../core/claim-policy.js";
 import { demandOf } from "./demand.js";
 import type { PlanInput, Setting } from "./input.js";
 

@@ -1,5 +1,4 @@
-import { BatchSize } from "../core/batch-size.js";
-import { RISE } from "../core/claim-size.js";
+import { BACKLOG_MIN, ClaimPolicy, NO_CLAIM, type ClaimPlan, type Pressed } from "../core/claim-policy.js";
 import { isSluiceError } from "../core/error.js";
 import { isUnanswered, tellTrouble } from "../postgres/fault.js";
 import { step, type Spot, type StepReply } from "../postgres/step.js";
@@ -18,16 +17,19 @@ import { newToken } from "./token.js";
 import { Trouble } from "./trouble.js";
 import { Turn } from "./turn.js";
 
+const NOT_PRESSED: Pressed = { memory: false, taskDuration: false, eventLoopDelay: false };
+
+/** Which claim goes with a statement, and where the database looks for it. */
+interface StepClaim {
+  readonly plan: ClaimPlan;
+  readonly spots: readonly Spot[];
+}
+
+const SETTLE_ONLY: StepClaim = { plan: NO_CLAIM, spots: [] };
+
 /**
- * Keeps steps in flight: what has finished meanwhile goes into the next statement, which asks for as
- * many tasks as there are free permits. With free permits and nothing to settle, a claim is sent
- * while the last one came back full (`feast`, on every line), or once when there is a reason to look
- * (`curious`); else the poll and the bell decide.
- *
- * A worker whose claim came back short tells that it sleeps, so that an enqueue rings. It stays asleep
- * while it works off what the bell and its own settles bring, and fetches just that: else whoever is
- * quickest, or has most in hand, takes what others were called for. It rises for a backlog, or when it
- * has no permit left, so that the bell goes to somebody else.
+ * Keeps steps in flight: outcomes that finished meanwhile go into the next statement, which also claims. When to claim
+ * and how many is decided by ClaimPolicy.
  */
 export class Claimer {
   readonly #o: ClaimerOptions;
@@ -36,21 +38,12 @@ export class Claimer {
   readonly #spots: Spots;
   readonly #shares = new Shares(SETTLE_MAX);
   readonly #meter: Meter;
-  readonly #batch: BatchSize;
+  readonly #policy: ClaimPolicy;
+  readonly #pressed: () => Pressed;
   readonly #valve: Valve;
   readonly #turn: Turn;
   readonly #splitter: Splitter;
   readonly #settler: Settler;
-  #feast = false;
-  #curious = true;
-  #announced = 0;
-  // What the database knows of us. Only one statement at a time changes it, or the replies could
-  // come in another order than the changes.
-  #asleep = false;
-  #drowsy = false;
-  #telling = false;
-  /** Claims under way. */
-  #claiming = 0;
   #accepting = false;
   #stopped = false;
   /** A part of a refused statement is under way: one at a time, beside everything else. */
@@ -58,9 +51,6 @@ export class Claimer {
   #blockedUntil: NodeJS.Timeout | null = null;
   readonly poll: Poll;
   #scheduled = false;
-  // Claims begin with one task and grow fourfold while they come back full: what arrives a few at a
-  // time is shared among all who are awake, and a backlog gets full batches after three steps.
-  #pace = 1;
   #waiters: (() => void)[] = [];
   claims = 0;
   acquired = 0;
@@ -69,12 +59,13 @@ export class Claimer {
   constructor(options: ClaimerOptions) {
     this.#o = options;
     this.#meter = options.meter ?? noMeter;
-    this.#batch = new BatchSize(options.claimBatchSize);
-    this.#valve = new Valve({
-      ...options,
-      batchMax: () => this.#batch.max,
-      backlog: () => this.#feast,
+    this.#pressed = options.pressed ?? (() => NOT_PRESSED);
+    this.#policy = new ClaimPolicy({
+      permitsMax: options.permits.max,
+      batchSize: options.claimBatchSize,
+      notified: options.bell,
     });
+    this.#valve = new Valve({ ...options, policy: this.#policy });
     this.#turn = new Turn(options.streams.length);
     this.#rack = new Rack({ ...options, meter: this.#meter });
     this.#spots = new Spots(options.clock, () => this.wake());
@@ -89,7 +80,7 @@ export class Claimer {
       onTrouble: (e) => this.#troubled("the database did not take an outcome", e),
       onOver: () => this.wake(),
     });
-    this.poll = new Poll({ ...options, asleep: () => this.#asleep, onPoll: () => this.wake() });
+    this.poll = new Poll({ ...options, asleep: () => this.#policy.asleep, onPoll: () => this.wake() });
   }
 
   start(): void {
@@ -119,7 +110,7 @@ export class Claimer {
 
   /** There may be something to claim. */
   wake(): void {
-    this.#curious = true;
+    this.#policy.wake();
     this.pump();
   }
 
@@ -128,18 +119,17 @@ export class Claimer {
     // Anybody may notify: what is no number counts as one.
     const told = Number.isSafeInteger(tasks) && tasks > 0 ? tasks : 1;
     // A look at the memory comes before a claim of many. A few are claimed first: it takes a third as long as their claim.
-    if (told >= RISE) this.#o.onBusy?.();
-    // One full claim tells whether there is more.
-    this.#announced = Math.min(this.#announced + told, this.#batch.max);
+    if (told >= BACKLOG_MIN) this.#o.onBusy?.();
+    this.#policy.announce(told);
     this.pump();
     this.#o.onBusy?.();
   }
 
   /** A new session is awake in the database. */
   sessionBegan(): void {
-    this.#asleep = this.#drowsy = false;
+    this.#policy.sessionBegan();
     this.#trouble.over();
-    this.wake();
+    this.pump();
   }
 
   /** Outcomes arrive in bursts: one pump for all of a burst. */
@@ -177,31 +167,24 @@ export class Claimer {
     const parcel = this.#nextParcel();
     const session = parcel?.session ?? this.#o.current();
     if (session === null) return false;
-    const settling = parcel?.items.length ?? 0;
-    const claiming = this.#accepting && session === this.#o.current();
-    const errand = this.#onErrand();
-    const most = this.#appetite(parcel, errand);
-    let want = claiming ? Math.min(most, this.#valve.size(settling), this.#splitter.claims.size) : 0;
-    const spots = want > 0 ? this.#spots.next() : [];
-    if (spots === null) want = 0;
-    if (settling === 0 && want === 0) return false;
-    if (want > 0) {
-      this.#curious = false;
-      this.#announced = Math.max(0, this.#announced - want);
-    }
-    void this.#send(session, parcel, { want, errand, spots: spots ?? [] });
+    const claim = this.#nextClaim(parcel, session);
+    if (parcel === null && claim.plan.want === 0) return false;
+    void this.#send(session, parcel, claim);
     return true;
   }
 
-  /** The most to ask for: in place of what is settled, and more. */
-  #appetite(parcel: Parcel<Completion> | null, errand: boolean): number {
-    if (parcel === null && !this.#mayClaim()) return 0;
-    // Awake, more than is settled, so that the reply tells whether there is more. On an errand just what
-    // was announced, and what a settle of ours may let through.
-    const more = errand ? this.#announced : Math.max(this.#pace, this.#announced);
-    const items = parcel?.items ?? [];
-    const instead = errand ? items.reduce((sum, { holds }) => sum + holds, 0) : items.length;
-    return instead + more;
+  #nextClaim(parcel: Parcel<Completion> | null, session: Session): StepClaim {
+    if (!this.#accepting || session !== this.#o.current()) return SETTLE_ONLY;
+    const plan = this.#policy.next({
+      permitsFree: this.#o.permits.free,
+      settling: parcel?.items.length ?? 0,
+      slotsReleased: parcel !== null && this.#policy.fetchesAnnounced ? slotsHeld(parcel.items) : 0,
+      payloadRoom: this.#valve.nextPayloadRoom(),
+      sizeMax: this.#splitter.claims.size,
+      pressed: this.#pressed(),
+    });
+    const spots = plan.want > 0 ? this.#spots.next() : null;
+    return spots === null ? SETTLE_ONLY : { plan, spots };
   }
 
   get lines(): Rack["use"] {
@@ -224,36 +207,11 @@ export class Claimer {
     return share === 0 ? null : outbox.takeSuccesses(Math.min(share, this.#splitter.settles.size));
   }
 
-  #mayClaim(): boolean {
-    if (this.#feast) return true;
-    return this.#claiming === 0 && (this.#curious || this.#announced > 0);
-  }
-
-  /** Asleep, and called for a few at most: what else comes is for whom the bell calls. */
-  #onErrand(): boolean {
-    return this.#asleep && !this.#feast && !this.#curious && this.#announced < RISE;
-  }
-
-  /** Whether a claim of this size says, by coming back short or not, if we sleep. */
-  #tells(want: number, extra: number): boolean {
-    if (want === 0 || !this.#o.bell || this.#telling) return false;
-    if (this.#asleep) return extra >= RISE || this.#valve.shutAfter(extra);
-    // guard: who can take nothing is not asleep -> test/worker/pressure/worker.test.ts: "a worker that can take nothing more lets the bell ring for others, without a poll"
-    return this.#drowsy /* guard:asleep */ && !this.#valve.shutAfter(0); /* end */
-  }
-
-  async #send(
-    session: Session,
-    parcel: Parcel<Completion> | null,
-    { want, errand, spots }: { want: number; errand: boolean; spots: readonly Spot[] },
-  ): Promise<void> {
+  async #send(session: Session, parcel: Parcel<Completion> | null, { plan, spots }: StepClaim): Promise<void> {
     const { permits } = this.#o;
     const line = this.#rack.take()!;
-    const settling = parcel?.items.length ?? 0;
-    const extra = Math.max(0, want - settling);
-    const tells = this.#tells(want, extra);
-    if (tells) this.#telling = true;
-    if (want > 0) this.#claiming++;
+    const { want, extra } = plan;
+    this.#policy.sent(plan);
     this.#valve.asked += want;
     permits.take(extra);
     let reply: StepReply | null = null;
@@ -266,18 +224,13 @@ export class Claimer {
       const { streams, keep } = this.#o;
       const meters = this.#meter !== noMeter;
       const successes = parcel?.items ?? [];
-      reply = await step(line, { ...call, streams, successes, keep, tells, spots, meters });
+      reply = await step(line, { ...call, streams, successes, keep, tells: plan.reports, spots, meters });
     } catch (e) {
       permits.give(extra);
-      // Who knows what it knows now: tell it again.
-      if (tells && session === this.#o.current()) {
-        this.#asleep = false;
-        this.#drowsy = true;
-      }
+      if (plan.reports && session === this.#o.current()) this.#policy.reportLost();
       this.#failed(session, parcel, want, e);
     }
-    if (tells) this.#telling = false;
-    if (want > 0) this.#claiming--;
+    this.#policy.ended(plan);
     this.#valve.asked -= want;
     session.asking.delete(token);
     if (parcel !== null) session.sent.delete(parcel.items);
@@ -285,34 +238,30 @@ export class Claimer {
       if (want > 0) this.#spots.learn(spots, reply, want);
       this.#o.outbox.answered(parcel?.items ?? [], reply.refused);
       tellReply(this.#meter, reply, { want, parcel, sentMs, nowMs: this.#o.clock.now() });
-      this.#received(session, reply, { want, settling, extra, tells, errand });
+      this.#received(session, reply, plan, parcel?.items.length ?? 0);
     }
     this.#rack.put(line, reply === null);
     // Not at once: tasks that take no time end in this turn, and go into one statement with what waits.
     this.schedule();
   }
 
-  #received(
-    session: Session,
-    reply: StepReply,
-    sent: { want: number; settling: number; extra: number; tells: boolean; errand: boolean },
-  ): void {
+  #received(session: Session, reply: StepReply, plan: ClaimPlan, settling: number): void {
     const { permits, crew, log } = this.#o;
     const { claimed, refused } = reply;
     this.#trouble.over();
-    if (sent.settling > 0) this.#splitter.taken();
+    if (settling > 0) this.#splitter.taken();
     if (reply.unplaced) this.#o.onUnplaced();
-    session.settling -= sent.settling;
-    permits.give(sent.settling + sent.extra - claimed.length);
+    session.settling -= settling;
+    permits.give(settling + plan.extra - claimed.length);
     if (refused > 0) {
       this.refused += refused;
       log.warn("results came too late: their claims were lost", { tasks: refused });
     }
-    if (sent.want === 0) return;
+    if (plan.want === 0) return;
     this.claims++;
     this.acquired += claimed.length;
     this.#o.payloads.learn(claimed);
-    if (session === this.#o.current()) this.#digest(claimed.length, sent);
+    if (session === this.#o.current()) this.#learn(plan, claimed.length);
     this.#shares.starting(claimed.length, crew.completed);
     if (claimed.length === 0) return;
     // Before a handler runs, which may block the event loop: from now on standing still has somebody to blame.
@@ -327,29 +276,9 @@ export class Claimer {
     this.poll.changed();
   }
 
-  /** What the size of a claim says about the next. */
-  #digest(claimed: number, sent: { want: number; tells: boolean; errand: boolean }): void {
-    const short = claimed < sent.want;
-    this.#batch.learn({
-      want: sent.want,
-      claimed,
-      inHand: this.#o.permits.inUse,
-      completed: this.#o.crew.completed,
-      nowMs: this.#o.clock.now(),
-    });
-    if (!sent.errand || short) {
-      this.#feast = !short;
-      this.#pace = short ? Math.max(1, claimed) : Math.min(this.#batch.max, 4 * Math.max(claimed, this.#pace));
-    }
-    if (sent.tells) {
-      // Look once more: an enqueue that committed in between did not see us asleep and rang no bell.
-      // Awake, nobody calls: a permit that came back meanwhile must not lie idle.
-      if (!short || !this.#asleep) this.#curious = true;
-      this.#asleep = short;
-      this.#drowsy = false;
-    } else if (short && !this.#asleep && this.#o.bell) {
-      this.#drowsy = this.#curious = true;
-    }
+  #learn(plan: ClaimPlan, claimed: number): void {
+    const { permits, crew, clock } = this.#o;
+    this.#policy.learn(plan, claimed, { inHand: permits.inUse, completed: crew.completed, nowMs: clock.now() });
   }
 
   /** What is left of a statement that was refused, as it is: nothing is claimed with it. */
@@ -357,15 +286,17 @@ export class Claimer {
     const piece = this.#o.outbox.takeRefusedSuccesses(this.#o.clock.now());
     if (piece === null) return;
     this.#mending = true;
-    const alone = { want: 0, errand: false, spots: [] };
-    void this.#send(piece.session, piece, alone).finally(() => (this.#mending = false));
+    void this.#send(piece.session, piece, SETTLE_ONLY).finally(() => (this.#mending = false));
   }
 
   #failed(session: Session, parcel: Parcel<Completion> | null, want: number, e: unknown): void {
     const { outbox } = this.#o;
     this.#meter.stepFailed();
-    // What was refused was not the look that went with it.
-    if (this.#splitter.successes(parcel, want, e)) return void (this.#curious ||= want > 0);
+    if (this.#splitter.successes(parcel, want, e)) {
+      // The outcomes were refused, not the claim that went with them.
+      if (want > 0) this.#policy.wake();
+      return;
+    }
     const unanswered = isUnanswered(e);
     if (parcel !== null && unanswered) outbox.doubt(parcel.items);
     // guard: an outcome leaves when its statement was answered -> test/worker/properties.test.ts: "every claimed task is settled, released or lost with its lease, and none twice under one claim"
@@ -392,4 +323,8 @@ export class Claimer {
       this.wake();
     }, this.#trouble.nextDelayMs());
   }
+}
+
+function slotsHeld(items: readonly Completion[]): number {
+  return items.reduce((sum, { holds }) => sum + holds, 0);
 }

@@ -1,4 +1,4 @@
-import type { Pressed } from "../core/claim-size.js";
+import type { Pressed } from "../core/claim-policy.js";
 import type { Clock, Logger } from "../core/ports.js";
 import type { Line } from "../postgres/line.js";
 import type { Settlement } from "../postgres/settle.js";

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { BatchSize } from "../../src/core/batch-size.js";
+import { BatchSize } from "../../src/core/claim-policy.js";
 
 /** A worker that drains a backlog: each claim is answered after so long, and its tasks stay in hand for so long. */
 function drain(batch: BatchSize, { claims, stayMs }: { claims: number; stayMs: number }): number[] {
@@ -10,7 +10,7 @@ function drain(batch: BatchSize, { claims, stayMs }: { claims: number; stayMs: n
     sizes.push(want);
     nowMs += stayMs;
     completed += want;
-    batch.learn({ want, claimed: want, inHand: want, completed, nowMs });
+    batch.learn({ want }, want, { inHand: want, completed, nowMs });
   }
   return sizes;
 }
@@ -27,23 +27,23 @@ describe("without a size that is set", () => {
   test("a claim that comes back with little begins anew, one with more changes nothing", () => {
     const batch = new BatchSize(undefined);
     drain(batch, { claims: 6, stayMs: 5 });
-    const answer = { want: 500, inHand: 499, completed: 10_000, nowMs: 1_000 };
-    batch.learn({ ...answer, claimed: 125 });
+    const load = { inHand: 499, completed: 10_000, nowMs: 1_000 };
+    batch.learn({ want: 500 }, 125, load);
     expect(batch.max).toBe(500);
-    batch.learn({ ...answer, claimed: 124 });
+    batch.learn({ want: 500 }, 124, load);
     expect(batch.max).toBe(50);
   });
 
   test("tasks that come to stay longer make claims small again", () => {
     const batch = new BatchSize(undefined);
     drain(batch, { claims: 6, stayMs: 5 });
-    batch.learn({ want: 500, claimed: 500, inHand: 1_000, completed: 2_000, nowMs: 10_000 });
+    batch.learn({ want: 500 }, 500, { inHand: 1_000, completed: 2_000, nowMs: 10_000 });
     expect(batch.max).toBe(50);
   });
 
   test("a claim smaller than the most says nothing", () => {
     const batch = new BatchSize(undefined);
-    batch.learn({ want: 16, claimed: 16, inHand: 16, completed: 16, nowMs: 1 });
+    batch.learn({ want: 16 }, 16, { inHand: 16, completed: 16, nowMs: 1 });
     expect(batch.max).toBe(50);
   });
 });

@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { claimSize, enoughFree, fewFree, type ClaimTerms } from "../../src/core/claim-size.js";
+import { claimSize, enoughFree, fewFree, type ClaimTerms } from "../../src/core/claim-policy.js";
 
 const NONE = { memory: false, taskDuration: false, eventLoopDelay: false };
 const ALL = { memory: true, taskDuration: true, eventLoopDelay: true };

@@ -1,5 +1,5 @@
+import { ClaimPolicy, type ClaimPlan, type Pressed } from "../../core/claim-policy.js";
 import type { Agenda } from "./agenda.js";
-import { Appetite, type Claim } from "./appetite.js";
 import type { Ledger } from "./ledger.js";
 import type { Market, Seat } from "./market.js";
 import type { Random } from "./random.js";
@@ -7,6 +7,9 @@ import type { Thread } from "./thread.js";
 
 const SETTLE_MAX = 500;
 const TOGETHER = 20;
+const NOT_PRESSED: Pressed = { memory: false, taskDuration: false, eventLoopDelay: false };
+// A batch size is given, so the load does not change it.
+const NO_LOAD = { inHand: 0, completed: 0, nowMs: 0 };
 
 /** What a process is made of. */
 export interface ProcessNumbers {
@@ -34,7 +37,7 @@ interface Surroundings {
 export class Process {
   readonly #n: ProcessNumbers;
   readonly #s: Surroundings;
-  readonly #appetite: Appetite;
+  readonly #policy: ClaimPolicy;
   readonly #seat: Seat;
   #free: number;
   #idleLines: number;
@@ -45,7 +48,7 @@ export class Process {
   constructor(numbers: ProcessNumbers, surroundings: Surroundings) {
     this.#n = numbers;
     this.#s = surroundings;
-    this.#appetite = new Appetite(numbers);
+    this.#policy = new ClaimPolicy({ permitsMax: numbers.permits, batchSize: numbers.batch, notified: true });
     this.#free = numbers.permits;
     this.#idleLines = numbers.lines;
     this.#seat = { ring: (tasks) => this.#ring(tasks) };
@@ -56,7 +59,7 @@ export class Process {
     const { agenda, random, thread } = this.#s;
     agenda.after(this.#n.pollIntervalMs * (0.9 + random() * 0.2), () => this.#poll());
     thread.push(0, () => {
-      this.#appetite.wake();
+      this.#policy.wake();
       this.#pump();
     });
   }
@@ -65,7 +68,7 @@ export class Process {
   #ring(tasks: number): void {
     this.#s.agenda.after(this.#n.claimMs / 2, () =>
       this.#s.thread.push(0, () => {
-        this.#appetite.ring(tasks);
+        this.#policy.announce(tasks);
         this.#pump();
       }),
     );
@@ -89,7 +92,15 @@ export class Process {
 
   #stepOnce(): boolean {
     const settling = this.#share();
-    const claim = this.#appetite.next(settling, this.#free);
+    const claim = this.#policy.next({
+      permitsFree: this.#free,
+      settling,
+      // A task without limits releases no slots when it ends.
+      slotsReleased: 0,
+      payloadRoom: Number.MAX_SAFE_INTEGER,
+      sizeMax: Number.MAX_SAFE_INTEGER,
+      pressed: NOT_PRESSED,
+    });
     if (settling === 0 && claim.want === 0) return false;
     this.#send(settling, claim);
     return true;
@@ -103,24 +114,26 @@ export class Process {
   }
 
   /** The database does its part halfway through the round trip. */
-  #send(settling: number, claim: Claim): void {
+  #send(settling: number, claim: ClaimPlan): void {
     const { agenda, market, ledger, thread } = this.#s;
-    const extra = Math.max(0, claim.want - settling);
+    const { extra } = claim;
+    this.#policy.sent(claim);
     this.#idleLines--;
     this.#ended -= settling;
     this.#free -= extra;
     ledger.permits(extra);
     agenda.after(this.#n.claimMs / 2, () => {
-      const claimed = market.claim(this.#seat, claim.want, claim.tells);
+      const claimed = market.claim(this.#seat, claim.want, claim.reports);
       ledger.exchanged(settling, claimed.length);
       agenda.after(this.#n.claimMs / 2, () => thread.push(0, () => this.#received(settling + extra, claim, claimed)));
     });
   }
 
-  #received(held: number, claim: Claim, claimed: readonly number[]): void {
+  #received(held: number, claim: ClaimPlan, claimed: readonly number[]): void {
     this.#free += held - claimed.length;
     this.#s.ledger.permits(claimed.length - held);
-    this.#appetite.learn(claim, claimed.length);
+    this.#policy.ended(claim);
+    if (claim.want > 0) this.#policy.learn(claim, claimed.length, NO_LOAD);
     for (const arrivedMs of claimed) this.#start(arrivedMs);
     this.#idleLines++;
     this.#schedule();

@@ -1,4 +1,4 @@
-import type { Pressed } from "../../core/claim-size.js";
+import type { Pressed } from "../../core/claim-policy.js";
 import { pressureOf, type PressureReason, type PressureState } from "../../core/pressure.js";
 import type { Clock, Logger } from "../../core/ports.js";
 import { Durations } from "./durations.js";
