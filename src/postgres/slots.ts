@@ -47,7 +47,7 @@ export async function readLimitNames(db: Database, limits: readonly number[]): P
 const COUNTED_MAX = 10_000;
 
 /** The slots of some limits, and how many others there are, counted up to 10,000. */
-export interface SlotsLook {
+export interface SlotsReading {
   readonly slots: readonly GroupSlots[];
   readonly omitted: number;
 }
@@ -56,7 +56,7 @@ export interface SlotsLook {
  * At most max limits: those named, then those of which most tasks run. Not on the callers' own connections: they may
  * wait for us.
  */
-export async function readSlots(db: Database, names: readonly string[], max: number): Promise<SlotsLook> {
+export async function readSlots(db: Database, names: readonly string[], max: number): Promise<SlotsReading> {
   const rows = await db.run(slotsStatement, [[...names], max], db.aside);
   const { limits } = await db.one(countStatement, [max + COUNTED_MAX], db.aside);
   return {

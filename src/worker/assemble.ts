@@ -12,10 +12,11 @@ import type { Settlement } from "../postgres/settle.js";
 import { onWait } from "../postgres/waits.js";
 import { Claimer } from "./claim.js";
 import { Crew } from "./crew.js";
+import type { ContextDesk } from "./context.js";
 import { contextDesk } from "./desk.js";
 import { Heart } from "./heartbeat.js";
 import type { Probe } from "./held.js";
-import { noMeter, type Meter } from "./meter.js";
+import { noMeter, type Meter } from "./metrics/meter.js";
 import { OnCall } from "./on-call.js";
 import type { Outbox } from "./outbox.js";
 import { Payloads } from "./payloads.js";
@@ -27,6 +28,7 @@ import { Pressure } from "./pressure/pressure.js";
 import { checkRoom, checkTimeout, mayOpen } from "./room.js";
 import type { AnyHandler } from "./execution.js";
 import type { Session } from "./session.js";
+import { Sweeper } from "./sweeper.js";
 import { Suspects } from "./suspect.js";
 import type { WorkerDesk } from "./worker-desk.js";
 
@@ -38,7 +40,6 @@ interface AssembleOptions {
   readonly permits: Permits;
   readonly outbox: Outbox;
   readonly clock: Clock;
-  /** Who wants to know what happens. */
   readonly meter?: Meter;
   readonly thresholds?: PressureThresholds;
   /** Whether the worker is neither starting nor stopping. */
@@ -60,237 +61,295 @@ export interface Parts {
   close(): Promise<void>;
 }
 
-const SWEEP_MS = 50;
-// With nothing in hand.
-const IDLE_SWEEP_MS = 5_000;
-// A task of these comes back after a while.
+// Outcomes after which a task comes back later.
 const PUT_OFF: ReadonlySet<Settlement["kind"]> = new Set(["retry", "snooze", "invalid"]);
-// What the keeper asks for is done in bounded steps. If it waited longer, a half-open connection
-// would hold up the recovery of what dead workers held.
+// The keeper works in bounded steps. If it waited longer for a reply, a half-open connection would delay the recovery
+// of tasks that dead workers held.
 const KEEP_REPLY_MS_MAX = 5_000;
 
-/** Makes the parts of a worker and joins them; nothing runs yet. */
-export function assemble(handlers: ReadonlyMap<number, AnyHandler>, o: AssembleOptions): Parts {
-  const { desk, numbers, shares, name, permits, outbox, clock, meter = noMeter } = o;
-  const { db, listener, history, resultBytesMax, log } = desk;
-  const { claimBatchSize, pollIntervalMs, leaseMs } = numbers;
-  const { thresholds = resolvePressure() } = o;
-  const bytesMax = numbers.payloadBytesInFlightMax;
-  // Who does not want memory looked at decides alone.
-  const bounded = thresholds.memoryPercentMax !== null;
-  const payloads = new Payloads(bounded ? payloadBytesFor(bytesMax) : bytesMax);
-  const replyMsMax = Math.max(1_000, Math.min(10_000, leaseMs * 0.8));
-  const lines = Array.from({ length: shares.lines }, () => new Line(db, replyMsMax));
-  const [beatLine, keepLine] = [new Line(db, Math.max(500, leaseMs * 0.4)), new Line(db, KEEP_REPLY_MS_MAX)];
-  const pool = db.pool(shares.handlers);
-  const probe: Probe = {
-    look: (pid) => backend(keepLine, pid),
-    end: (transaction) => endBackend(keepLine, transaction),
-  };
-  if (meter !== noMeter) onWait(pool, (ms) => meter.waited("handlers", ms));
-  const keep = history.succeededMs > 0;
-  const streams = [...handlers.keys()];
-  const onCall = new OnCall({ line: beatLine, listener, current: () => heart.current, log });
-  const idle = (): boolean => permits.inUse === 0 && crew.size === 0 && !suspects.busy;
+/** Makes the parts of a worker and connects them. Nothing is claimed before they are started. */
+export function assemble(handlers: ReadonlyMap<number, AnyHandler>, options: AssembleOptions): Parts {
+  return new Assembly(handlers, options);
+}
 
-  const pressure = new Pressure({
-    thresholds,
-    clock,
-    log,
-    stops: () => claimer.stops,
-    idle,
-    onRelief: () => claimer.wake(),
-  });
-  const crew: Crew = new Crew({
-    handlers,
-    outbox,
-    desk: contextDesk({
-      desk,
-      lending: { pool, replyMsMax, probe },
-      listener,
-      keep,
-      resultBytesMax,
-      logger: desk.logger,
-      log,
-      clock,
-      onRecorded: (execution) => crew.recorded(execution),
-      onUnconfirmed: () => outbox.commitDoubted(),
-    }),
-    clock,
-    log,
-    resultBytesMax,
-    meter: heardBy(pressure, meter),
-    onOutcome: () => claimer.schedule(),
-    onRecorded: () => {
-      permits.give(1);
-      claimer.wake();
-    },
-  });
-  const lose = (session: Session): void => {
-    const dropped = crew.drop(
-      session,
-      new SluiceError("lease_lost", "the worker's lease was lost; this task runs elsewhere"),
-    );
-    // guard: what waits to be recorded is lost with its lease -> test/worker/properties.test.ts: "an execution aborted for a lost lease records nothing, and is aborted before its lease runs out"
-    permits.give(dropped /* guard:waiting */ + outbox.forget(session) /* end */);
-  };
-  const suspects = new Suspects({
-    leaseMs,
-    permits,
-    clock,
-    log,
-    meter,
-    running: o.running,
-    parts: () => parts,
-  });
-  const heart: Heart = new Heart({
-    line: beatLine,
-    registration: {
-      name,
-      streams,
-      leaseMs,
-      capacity: permits.max,
-      connections: mayOpen(desk, shares),
-      listens: listener !== null,
-    },
-    free: () => (suspects.busy ? 0 : claimer.room),
-    idle,
-    pressure: () => pressure.state,
-    clock,
-    log,
-    // guard: an outcome that waits is not unknown -> test/worker/properties.test.ts: "a lost claim reply is handed back and is no crash"
-    known: (session) => /* guard:known */ [...session.tokens(), ...outbox.tokens(session)] /* end */,
-    onBegan: () => claimer.sessionBegan(),
-    hasReserve: () => onCall.hasReserve,
-    inReserve: () => onCall.inReserve,
-    onDuty: (duty) => {
-      onCall.told(duty);
-      claimer.poll.changed();
-    },
-    onLost: lose,
-    onStop: (session, id, reason) => crew.cancel(session, id, reason),
-    onRoom: () => claimer.wake(),
-    onSuspect: (session, id) => {
-      void suspects.run(session, id);
-      quicken();
-    },
-  });
-  const claimer: Claimer = new Claimer({
-    lines,
-    streams,
-    permits,
-    payloads,
-    outbox,
-    crew,
-    claimBatchSize,
-    pressed: () => pressure.pressed,
-    pollIntervalMs,
-    keep,
-    bell: listener !== null,
-    listening: () => onCall.listening,
-    pollMsMax: () => onCall.pollMsMax,
-    onDoze: () => onCall.dozes(),
-    clock,
-    log,
-    meter,
-    current: () => heart.current,
-    holds: (session) => heart.holds(session),
-    onDoubt: (session) => heart.doubt(session),
-    onLost: (session) => heart.lose(session),
-    onBusy: () => {
-      keeper.active();
-      quicken();
-    },
-    onSettled: (items) => {
-      for (const { kind, delayMs } of items) if (PUT_OFF.has(kind)) keeper.expect(delayMs);
-    },
-    onUnplaced: () => placer.look(),
-  });
-  const placer = new Placer({
-    db,
-    declarations: desk.declarations,
-    pool,
-    terms: new Map([...handlers].map(([stream, { contract }]) => [stream, contract])),
-    worker: () => heart.current?.id ?? null,
-    log,
-    clock,
-    onMoved: () => claimer.wake(),
-  });
-  // A keeper needs notifications only to lead.
-  let leading: (() => void) | null = null;
-  const keeper: Keeper = new Keeper({
-    line: keepLine,
-    log,
-    clock,
-    pollIntervalMs,
-    listening: () => (leading === null ? listener?.connected : listener?.hears) === true,
-    onLead: (leads) => {
-      leading?.();
-      leading = leads ? (listener?.need({ lingers: false }) ?? null) : null;
-    },
-    history,
-    onMoved: () => claimer.wake(),
-    onUnplaced: () => placer.glance(),
-  });
-  let sweep: NodeJS.Timeout | undefined;
-  let sweepsSlowly = false;
-  let closed = false;
-  const sweepLater = (): void => {
-    clearTimeout(sweep);
-    if (closed) return;
-    sweepsSlowly = idle();
-    sweep = setTimeout(
-      () => {
-        crew.sweep();
-        sweepLater();
-      },
-      sweepsSlowly ? IDLE_SWEEP_MS : SWEEP_MS,
-    );
-  };
-  sweepLater();
-  /** There is something in hand, or about to be. */
-  const quicken = (): void => {
-    heart.quicken();
-    pressure.quicken();
-    if (sweepsSlowly) sweepLater();
-  };
-  const hush = listener?.on((payload) => {
+/** The connections of a worker, by what they are for. */
+interface Lines {
+  readonly claims: readonly Line[];
+  readonly beat: Line;
+  readonly keep: Line;
+}
+
+/** Parts refer to each other; each calls another only after all were made. */
+class Assembly implements Parts {
+  readonly #o: AssembleOptions;
+  readonly #handlers: ReadonlyMap<number, AnyHandler>;
+  readonly #meter: Meter;
+  readonly #thresholds: PressureThresholds;
+  readonly #replyMsMax: number;
+  readonly #lines: Lines;
+  readonly #onCall: OnCall;
+  readonly #placer: Placer;
+  readonly #sweeper: Sweeper;
+  readonly #stopListening: (() => void) | undefined;
+  /** Releases the notifications that a leading keeper needs. */
+  #stopLeading: (() => void) | null = null;
+  readonly pool: pg.Pool;
+  readonly pressure: Pressure;
+  readonly crew: Crew;
+  readonly suspects: Suspects;
+  readonly heart: Heart;
+  readonly claimer: Claimer;
+  readonly keeper: Keeper;
+
+  constructor(handlers: ReadonlyMap<number, AnyHandler>, options: AssembleOptions) {
+    this.#o = options;
+    this.#handlers = handlers;
+    const { desk, shares, numbers, meter = noMeter, thresholds = resolvePressure() } = options;
+    this.#meter = meter;
+    this.#thresholds = thresholds;
+    this.#replyMsMax = Math.max(1_000, Math.min(10_000, numbers.leaseMs * 0.8));
+    this.#lines = {
+      claims: Array.from({ length: shares.lines }, () => new Line(desk.db, this.#replyMsMax)),
+      beat: new Line(desk.db, Math.max(500, numbers.leaseMs * 0.4)),
+      keep: new Line(desk.db, KEEP_REPLY_MS_MAX),
+    };
+    this.pool = desk.db.pool(shares.handlers);
+    if (meter !== noMeter) onWait(this.pool, (ms) => meter.waited("handlers", ms));
+    this.#onCall = this.#makeOnCall();
+    this.pressure = this.#makePressure();
+    this.crew = this.#makeCrew();
+    this.suspects = this.#makeSuspects();
+    this.heart = this.#makeHeart();
+    this.claimer = this.#makeClaimer();
+    this.#placer = this.#makePlacer();
+    this.keeper = this.#makeKeeper();
+    this.#sweeper = new Sweeper({ sweep: () => this.crew.sweep(), idle: this.#idle });
+    this.#stopListening = desk.listener?.on((payload) => this.#hear(payload));
+  }
+
+  async checkRoom(): Promise<void> {
+    const { desk, shares } = this.#o;
+    await checkRoom(this.#lines.keep, desk, shares);
+    await checkTimeout(this.#lines.keep, desk);
+  }
+
+  async close(): Promise<void> {
+    this.#sweeper.stop();
+    this.pressure.stop();
+    this.#stopListening?.();
+    this.#onCall.stop();
+    this.#stopLeading?.();
+    this.#placer.stop();
+    const { claims, beat, keep } = this.#lines;
+    await Promise.all([...claims, beat, keep].map((line) => line.close()));
+    await endPool(this.pool);
+  }
+
+  /** Whether nothing is in hand. */
+  readonly #idle = (): boolean => this.#o.permits.inUse === 0 && this.crew.size === 0 && !this.suspects.busy;
+
+  /** Something is in hand, or about to be. */
+  #quicken(): void {
+    this.heart.quicken();
+    this.pressure.quicken();
+    this.#sweeper.quicken();
+  }
+
+  #hear(payload: string): void {
     const [word, worker, tasks] = payload.split(":");
     if (word === "again" || word === "deaf") {
-      claimer.poll.changed();
-      keeper.look();
+      this.claimer.poll.changed();
+      this.keeper.look();
     }
     if (word === "again") {
-      claimer.wake();
-      heart.hurry(null);
-    } else if (word === "stop") heart.hurry(worker ?? "");
-    else if (word === "keep") keeper.hear(worker ?? "");
-    else if (word === "wake" && worker === heart.current?.id) claimer.ring(Number(tasks));
-  });
-  const close = async (): Promise<void> => {
-    closed = true;
-    clearTimeout(sweep);
-    pressure.stop();
-    hush?.();
-    onCall.stop();
-    leading?.();
-    placer.stop();
-    await Promise.all([...lines, beatLine, keepLine].map((line) => line.close()));
-    await endPool(pool);
-  };
-  const parts: Parts = {
-    crew,
-    heart,
-    claimer,
-    keeper,
-    pressure,
-    suspects,
-    pool,
-    checkRoom: async () => {
-      await checkRoom(keepLine, desk, shares);
-      await checkTimeout(keepLine, desk);
-    },
-    close,
-  };
-  return parts;
+      this.claimer.wake();
+      this.heart.hurry(null);
+    } else if (word === "stop") this.heart.hurry(worker ?? "");
+    else if (word === "keep") this.keeper.hear(worker ?? "");
+    else if (word === "wake" && worker === this.heart.current?.id) this.claimer.ring(Number(tasks));
+  }
+
+  #lose(session: Session): void {
+    const { permits, outbox } = this.#o;
+    const reason = new SluiceError("lease_lost", "the worker's lease was lost; this task runs elsewhere");
+    const dropped = this.crew.drop(session, reason);
+    // guard: what waits to be recorded is lost with its lease -> test/worker/properties.test.ts: "an execution aborted for a lost lease records nothing, and is aborted before its lease runs out"
+    permits.give(dropped /* guard:waiting */ + outbox.forget(session) /* end */);
+  }
+
+  #makeOnCall(): OnCall {
+    const { listener, log } = this.#o.desk;
+    return new OnCall({ line: this.#lines.beat, listener, current: () => this.heart.current, log });
+  }
+
+  #makePressure(): Pressure {
+    const { desk, clock } = this.#o;
+    return new Pressure({
+      thresholds: this.#thresholds,
+      clock,
+      log: desk.log,
+      stops: () => this.claimer.stops,
+      idle: this.#idle,
+      onRelief: () => this.claimer.wake(),
+    });
+  }
+
+  #makeCrew(): Crew {
+    const { desk, outbox, clock, permits } = this.#o;
+    const { log, resultBytesMax } = desk;
+    return new Crew({
+      handlers: this.#handlers,
+      outbox,
+      desk: this.#contextDesk(),
+      clock,
+      log,
+      resultBytesMax,
+      meter: heardBy(this.pressure, this.#meter),
+      onOutcome: () => this.claimer.schedule(),
+      onRecorded: () => {
+        permits.give(1);
+        this.claimer.wake();
+      },
+    });
+  }
+
+  #contextDesk(): ContextDesk {
+    const { desk, outbox, clock } = this.#o;
+    const { listener, resultBytesMax, logger, log } = desk;
+    const { keep: line } = this.#lines;
+    const probe: Probe = {
+      look: (pid) => backend(line, pid),
+      end: (transaction) => endBackend(line, transaction),
+    };
+    return contextDesk({
+      desk,
+      lending: { pool: this.pool, replyMsMax: this.#replyMsMax, probe },
+      listener,
+      keep: this.#keepsHistory,
+      resultBytesMax,
+      logger,
+      log,
+      clock,
+      onRecorded: (execution) => this.crew.recorded(execution),
+      onUnconfirmed: () => outbox.commitDoubted(),
+    });
+  }
+
+  get #keepsHistory(): boolean {
+    return this.#o.desk.history.succeededMs > 0;
+  }
+
+  #makeSuspects(): Suspects {
+    const { numbers, permits, clock, desk, running } = this.#o;
+    const { leaseMs } = numbers;
+    return new Suspects({ leaseMs, permits, clock, log: desk.log, meter: this.#meter, running, parts: () => this });
+  }
+
+  #makeHeart(): Heart {
+    const { desk, numbers, shares, name, permits, outbox, clock } = this.#o;
+    return new Heart({
+      line: this.#lines.beat,
+      registration: {
+        name,
+        streams: [...this.#handlers.keys()],
+        leaseMs: numbers.leaseMs,
+        capacity: permits.max,
+        connections: mayOpen(desk, shares),
+        listens: desk.listener !== null,
+      },
+      free: () => (this.suspects.busy ? 0 : this.claimer.room),
+      idle: this.#idle,
+      pressure: () => this.pressure.state,
+      clock,
+      log: desk.log,
+      // guard: an outcome that waits is not unknown -> test/worker/properties.test.ts: "a lost claim reply is handed back and is no crash"
+      known: (session) => /* guard:known */ [...session.tokens(), ...outbox.tokens(session)] /* end */,
+      onBegan: () => this.claimer.sessionBegan(),
+      hasReserve: () => this.#onCall.hasReserve,
+      inReserve: () => this.#onCall.inReserve,
+      onDuty: (duty) => {
+        this.#onCall.told(duty);
+        this.claimer.poll.changed();
+      },
+      onLost: (session) => this.#lose(session),
+      onStop: (session, id, reason) => this.crew.cancel(session, id, reason),
+      onRoom: () => this.claimer.wake(),
+      onSuspect: (session, id) => {
+        void this.suspects.run(session, id);
+        this.#quicken();
+      },
+    });
+  }
+
+  #makeClaimer(): Claimer {
+    const { desk, numbers, permits, outbox, clock } = this.#o;
+    const bytesMax = numbers.payloadBytesInFlightMax;
+    // Without a bound on memory, the setting alone decides.
+    const bounded = this.#thresholds.memoryPercentMax !== null;
+    return new Claimer({
+      lines: this.#lines.claims,
+      streams: [...this.#handlers.keys()],
+      permits,
+      payloads: new Payloads(bounded ? payloadBytesFor(bytesMax) : bytesMax),
+      outbox,
+      crew: this.crew,
+      claimBatchSize: numbers.claimBatchSize,
+      pressed: () => this.pressure.pressed,
+      pollIntervalMs: numbers.pollIntervalMs,
+      keep: this.#keepsHistory,
+      bell: desk.listener !== null,
+      listening: () => this.#onCall.listening,
+      pollMsMax: () => this.#onCall.pollMsMax,
+      onDoze: () => this.#onCall.dozes(),
+      clock,
+      log: desk.log,
+      meter: this.#meter,
+      current: () => this.heart.current,
+      holds: (session) => this.heart.holds(session),
+      onDoubt: (session) => this.heart.doubt(session),
+      onLost: (session) => this.heart.lose(session),
+      onBusy: () => {
+        this.keeper.active();
+        this.#quicken();
+      },
+      onSettled: (items) => {
+        for (const { kind, delayMs } of items) if (PUT_OFF.has(kind)) this.keeper.expect(delayMs);
+      },
+      onUnplaced: () => this.#placer.look(),
+    });
+  }
+
+  #makePlacer(): Placer {
+    const { desk, clock } = this.#o;
+    return new Placer({
+      db: desk.db,
+      declarations: desk.declarations,
+      pool: this.pool,
+      terms: new Map([...this.#handlers].map(([stream, { contract }]) => [stream, contract])),
+      worker: () => this.heart.current?.id ?? null,
+      log: desk.log,
+      clock,
+      onMoved: () => this.claimer.wake(),
+    });
+  }
+
+  #makeKeeper(): Keeper {
+    const { desk, numbers, clock } = this.#o;
+    const { listener, history, log } = desk;
+    return new Keeper({
+      line: this.#lines.keep,
+      log,
+      clock,
+      pollIntervalMs: numbers.pollIntervalMs,
+      listening: () => (this.#stopLeading === null ? listener?.connected : listener?.hears) === true,
+      // A keeper needs notifications only while it leads.
+      onLead: (leads) => {
+        this.#stopLeading?.();
+        this.#stopLeading = leads ? (listener?.need({ lingers: false }) ?? null) : null;
+      },
+      history,
+      onMoved: () => this.claimer.wake(),
+      onUnplaced: () => this.#placer.glance(),
+    });
+  }
 }

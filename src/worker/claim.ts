@@ -3,7 +3,7 @@ import { isSluiceError } from "../core/error.js";
 import { isUnanswered, tellTrouble } from "../postgres/fault.js";
 import { step, type Spot, type StepReply } from "../postgres/step.js";
 import type { ClaimerOptions } from "./claimer-options.js";
-import { noMeter, tellReply, type Meter } from "./meter.js";
+import { noMeter, tellReply, type Meter } from "./metrics/meter.js";
 import type { Completion, Parcel } from "./outbox.js";
 import { Poll } from "./poll.js";
 import { Valve } from "./pressure/valve.js";

@@ -3,7 +3,7 @@ import type { Clock, Logger } from "../core/ports.js";
 import type { Line } from "../postgres/line.js";
 import type { Settlement } from "../postgres/settle.js";
 import type { Crew } from "./crew.js";
-import type { Meter } from "./meter.js";
+import type { Meter } from "./metrics/meter.js";
 import type { Outbox } from "./outbox.js";
 import type { Payloads } from "./payloads.js";
 import type { Permits } from "./permits.js";

@@ -8,7 +8,7 @@ import type { Settlement } from "../postgres/settle.js";
 import type { ClaimedTask } from "../postgres/step.js";
 import { ExecutionSpan } from "../trace/execution.js";
 import { ExecutionContext, type ContextDesk } from "./context.js";
-import { noMeter, type Ending, type Meter } from "./meter.js";
+import { noMeter, type Ending, type Meter } from "./metrics/meter.js";
 import { Outages } from "./outage.js";
 import type { Outbox } from "./outbox.js";
 import { resultText } from "./result.js";

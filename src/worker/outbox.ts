@@ -1,6 +1,6 @@
 import type { Settlement } from "../postgres/settle.js";
 import type { Success } from "../postgres/step.js";
-import type { Begun } from "./meter.js";
+import type { Begun } from "./metrics/meter.js";
 import { mendedOther, mendedSuccess, piecesOf, type Piece, type Refusal } from "./refused.js";
 import type { Session } from "./session.js";
 

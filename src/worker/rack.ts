@@ -1,6 +1,6 @@
 import type { Clock } from "../core/ports.js";
 import type { Line } from "../postgres/line.js";
-import type { Meter } from "./meter.js";
+import type { Meter } from "./metrics/meter.js";
 
 interface RackOptions {
   readonly lines: readonly Line[];

@@ -2,7 +2,7 @@ import { isSluiceError } from "../core/error.js";
 import type { Clock } from "../core/ports.js";
 import type { Line } from "../postgres/line.js";
 import { settle, type Settlement } from "../postgres/settle.js";
-import type { Meter } from "./meter.js";
+import type { Meter } from "./metrics/meter.js";
 import type { Outbox, Parcel } from "./outbox.js";
 import type { Permits } from "./permits.js";
 import type { Rack } from "./rack.js";

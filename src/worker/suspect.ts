@@ -3,7 +3,7 @@ import { isReplyLost } from "../postgres/fault.js";
 import type { Claimer } from "./claim.js";
 import type { Crew } from "./crew.js";
 import type { Heart } from "./heartbeat.js";
-import type { Meter } from "./meter.js";
+import type { Meter } from "./metrics/meter.js";
 import type { Permits } from "./permits.js";
 import type { Session } from "./session.js";
 import { within } from "./within.js";

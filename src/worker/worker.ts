@@ -12,7 +12,7 @@ import type { TaskHandler } from "../core/task.js";
 import { checkMetrics, type MetricsOptions } from "../metrics/options.js";
 import { monotonicClock, type Clock } from "../core/ports.js";
 import { assemble, type Parts } from "./assemble.js";
-import { WorkerMetrics } from "./metrics.js";
+import { WorkerMetrics } from "./metrics/worker-metrics.js";
 import { Outbox } from "./outbox.js";
 import { Permits } from "./permits.js";
 import { resolvePressure, type PressureOptions, type PressureThresholds } from "./pressure/options.js";

@@ -2,7 +2,7 @@
 import fc from "fast-check";
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import { Tally } from "../../src/metrics/tally.js";
-import { tellReply } from "../../src/worker/meter.js";
+import { tellReply } from "../../src/worker/metrics/meter.js";
 import { Outbox } from "../../src/worker/outbox.js";
 import { Session } from "../../src/worker/session.js";
 import { issueClaim } from "../../src/core/claim.js";

@@ -2,9 +2,9 @@ import pg from "pg";
 import { expect, onTestFinished, test } from "vitest";
 import { task, type } from "../../src/index.js";
 import { unready } from "../../src/metrics/health.js";
-import type { SlotsLook } from "../../src/postgres/slots.js";
+import type { SlotsReading } from "../../src/postgres/slots.js";
 import { onWait } from "../../src/postgres/waits.js";
-import { Looks } from "../../src/worker/looks.js";
+import { LimitSlots } from "../../src/worker/metrics/limit-slots.js";
 import { signal, until } from "../flow/scene.js";
 import { openRealm } from "../roles/realm.js";
 import { freshDatabase } from "../support/database.js";
@@ -32,18 +32,18 @@ test("a long lease does not make an old heartbeat fresh", () => {
 
 test("the database is asked for slots once a second at most, and once for all who ask", async () => {
   let [asked, now] = [0, 0];
-  const replies = [signal<SlotsLook>(), signal<SlotsLook>()];
-  const looks = new Looks({ clock: { now: () => now }, read: () => replies[asked++]!.promise });
+  const replies = [signal<SlotsReading>(), signal<SlotsReading>()];
+  const limitSlots = new LimitSlots({ clock: { now: () => now }, read: () => replies[asked++]!.promise });
   const group = { group: "mail", slots: 2, used: 2 };
-  const both = Promise.all([looks.seen(), looks.seen()]);
+  const both = Promise.all([limitSlots.read(), limitSlots.read()]);
   replies[0]!.resolve({ slots: [{ ...group, waiting: 3 }], omitted: 0 });
   expect((await both).map(({ slots }) => slots[0]?.waiting)).toEqual([3, 3]);
   now = 999;
-  await looks.seen();
+  await limitSlots.read();
   expect(asked).toBe(1);
   now = 1_500;
   replies[1]!.resolve({ slots: [{ ...group, waiting: 0 }], omitted: 0 });
-  expect((await looks.seen()).slots[0]?.waiting).toBe(0);
+  expect((await limitSlots.read()).slots[0]?.waiting).toBe(0);
   expect(asked).toBe(2);
 });
 

@@ -4,7 +4,7 @@ import { silentLogger } from "../../src/core/ports.js";
 import type { Line } from "../../src/postgres/line.js";
 import type { AnyStatement } from "../../src/postgres/statement.js";
 import { Claimer } from "../../src/worker/claim.js";
-import { noMeter, type Meter } from "../../src/worker/meter.js";
+import { noMeter, type Meter } from "../../src/worker/metrics/meter.js";
 import { Crew } from "../../src/worker/crew.js";
 import { Outbox } from "../../src/worker/outbox.js";
 import { Payloads } from "../../src/worker/payloads.js";

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { issueClaim } from "../../src/core/claim.js";
 import { silentLogger } from "../../src/core/ports.js";
-import { noMeter } from "../../src/worker/meter.js";
+import { noMeter } from "../../src/worker/metrics/meter.js";
 import { Outbox } from "../../src/worker/outbox.js";
 import { Permits } from "../../src/worker/permits.js";
 import { Rack } from "../../src/worker/rack.js";

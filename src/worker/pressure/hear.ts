@@ -1,4 +1,4 @@
-import type { Meter } from "../meter.js";
+import type { Meter } from "../metrics/meter.js";
 import type { Pressure } from "./pressure.js";
 
 /** A meter that tells pressure too how long tasks took, but for those that were taken from their handlers. */

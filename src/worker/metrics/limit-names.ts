@@ -1,7 +1,7 @@
-import type { Groups } from "../metrics/groups.js";
-import { within } from "./within.js";
+import type { Groups } from "../../metrics/groups.js";
+import { within } from "../within.js";
 
-interface NamesOptions {
+interface LimitNamesOptions {
   readonly groups: Groups;
   readonly read: (limits: readonly number[]) => Promise<ReadonlyMap<number, string>>;
 }
@@ -11,11 +11,11 @@ const ANSWER_MS_MAX = 1_000;
 const LIMITS_PER_CALL_MAX = 1_000;
 
 /** The names of limits that claims have met: asked for once each, and all that are unknown together. */
-export class Names {
-  readonly #o: NamesOptions;
+export class LimitNames {
+  readonly #o: LimitNamesOptions;
   #asking: Promise<void> | null = null;
 
-  constructor(options: NamesOptions) {
+  constructor(options: LimitNamesOptions) {
     this.#o = options;
   }
 

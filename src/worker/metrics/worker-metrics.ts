@@ -1,26 +1,26 @@
 import type pg from "pg";
-import { pressureReasons, pressureWords } from "../core/pressure.js";
-import type { Clock } from "../core/ports.js";
-import { LABEL_VALUES_MAX } from "../metrics/catalogue.js";
-import { Exposition, type Readers } from "../metrics/expose.js";
-import { unready } from "../metrics/health.js";
-import type { Sample } from "../metrics/histogram.js";
-import { IdleRatio } from "../metrics/idle.js";
-import type { MetricsSettings } from "../metrics/options.js";
-import { MetricsServer } from "../metrics/serve.js";
-import { Tally } from "../metrics/tally.js";
-import { packageVersion } from "../metrics/version.js";
-import type { Database } from "../postgres/database.js";
-import { readLimitNames, readSlots, type GroupSlots } from "../postgres/slots.js";
-import { onWait } from "../postgres/waits.js";
-import type { Parts } from "./assemble.js";
-import { Looks } from "./looks.js";
+import { pressureReasons, pressureWords } from "../../core/pressure.js";
+import type { Clock } from "../../core/ports.js";
+import { LABEL_VALUES_MAX } from "../../metrics/catalogue.js";
+import { Exposition, type Readers } from "../../metrics/expose.js";
+import { unready } from "../../metrics/health.js";
+import type { Sample } from "../../metrics/histogram.js";
+import { IdleRatio } from "../../metrics/idle.js";
+import type { MetricsSettings } from "../../metrics/options.js";
+import { MetricsServer } from "../../metrics/serve.js";
+import { Tally } from "../../metrics/tally.js";
+import { packageVersion } from "../../metrics/version.js";
+import type { Database } from "../../postgres/database.js";
+import { readLimitNames, readSlots, type GroupSlots } from "../../postgres/slots.js";
+import { onWait } from "../../postgres/waits.js";
+import type { Parts } from "../assemble.js";
+import { LimitSlots } from "./limit-slots.js";
 import { noMeter, type Meter } from "./meter.js";
-import { Names } from "./names.js";
-import type { Outbox } from "./outbox.js";
-import type { Permits } from "./permits.js";
-import type { AnyHandler } from "./execution.js";
-import type { WorkerStatus } from "./worker.js";
+import { LimitNames } from "./limit-names.js";
+import type { Outbox } from "../outbox.js";
+import type { Permits } from "../permits.js";
+import type { AnyHandler } from "../execution.js";
+import type { WorkerStatus } from "../worker.js";
 
 interface WorkerMetricsOptions {
   readonly settings: MetricsSettings;
@@ -44,8 +44,8 @@ interface Connections {
 export class WorkerMetrics {
   readonly #o: WorkerMetricsOptions;
   readonly #tally: Tally;
-  readonly #looks: Looks;
-  readonly #names: Names;
+  readonly #limitSlots: LimitSlots;
+  readonly #limitNames: LimitNames;
   readonly #idle: IdleRatio;
   readonly #exposition: Exposition;
   #server: MetricsServer | null = null;
@@ -54,11 +54,11 @@ export class WorkerMetrics {
   constructor(options: WorkerMetricsOptions) {
     this.#o = options;
     const { clock, db, permits } = options;
-    this.#tally = new Tally(() => void this.#names.ask());
+    this.#tally = new Tally(() => void this.#limitNames.ask());
     const { groups } = this.#tally;
-    this.#names = new Names({ groups, read: (limits) => readLimitNames(db, limits) });
+    this.#limitNames = new LimitNames({ groups, read: (limits) => readLimitNames(db, limits) });
     this.#idle = new IdleRatio(permits.max, clock.now());
-    this.#looks = new Looks({
+    this.#limitSlots = new LimitSlots({
       clock,
       read: async () => {
         const names = groups.names.map((group) => group.replace(/\/\*$/, ""));
@@ -169,9 +169,9 @@ export class WorkerMetrics {
       concurrency_slots_active: () => this.#slots(({ used }) => used),
       concurrency_slots_limit: () => this.#slots(({ slots }) => slots ?? Infinity),
       concurrency_waiting: () => this.#slots(({ waiting }) => waiting),
-      concurrency_limits_omitted: async () => (await this.#looks.seen()).omitted,
-      concurrency_acquisition_total: () => this.#names.known().then(() => tally.groups.acquisitions()),
-      concurrency_wait_seconds: (name) => this.#names.known().then(() => tally.groups.waits(name)),
+      concurrency_limits_omitted: async () => (await this.#limitSlots.read()).omitted,
+      concurrency_acquisition_total: () => this.#limitNames.known().then(() => tally.groups.acquisitions()),
+      concurrency_wait_seconds: (name) => this.#limitNames.known().then(() => tally.groups.waits(name)),
     };
   }
 
@@ -200,7 +200,7 @@ export class WorkerMetrics {
   }
 
   async #slots(of: (slots: GroupSlots) => number): Promise<Sample[]> {
-    const { slots } = await this.#looks.seen();
+    const { slots } = await this.#limitSlots.read();
     return slots.map((at) => ({ labels: { group: at.group }, value: of(at) }));
   }
 }

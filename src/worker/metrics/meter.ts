@@ -1,5 +1,5 @@
-import type { Passed } from "../postgres/passed.js";
-import type { StepReply } from "../postgres/step.js";
+import type { Passed } from "../../postgres/passed.js";
+import type { StepReply } from "../../postgres/step.js";
 
 /** How an execution came to its end, as far as the worker knows: what of it the database took is told apart. */
 export type Ending = "succeeded" | "retried" | "failed" | "cancelled" | "snoozed" | "waiting" | "released" | "lost";
