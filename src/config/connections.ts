@@ -12,7 +12,7 @@ interface ConnectionNumbers {
 /** Who gets which connections, and whether they are enough. */
 export interface ConnectionShares {
   /** To claim and settle. */
-  readonly lines: number;
+  readonly claims: number;
   /** To renew the lease. */
   readonly beat: number;
   /** To do what must happen without anyone asking: due, reap, prune. */
@@ -31,7 +31,7 @@ export interface ConnectionShares {
 }
 
 // While one statement is being answered, Node prepares the next: with one line it would wait.
-const LINES_MIN = 2;
+const CLAIMS_MIN = 2;
 const BEAT = 1;
 const KEEP = 1;
 // `ctx.transaction` would wait for ever without one.
@@ -44,15 +44,15 @@ export function apiShare(o: { readonly apiConnections: number; readonly listen: 
 
 /**
  * The connections of a process with one worker:
- * dbConnections >= claim lines + beat + keep + handlers' transactions + API buffer.
+ * dbConnections >= connections for claims + beat + keep + handlers' transactions + API buffer.
  */
 export function connectionsOf(n: ConnectionNumbers): ConnectionShares {
-  const lines = Math.max(LINES_MIN, n.claimLoops);
-  const rest = n.dbConnections - lines - BEAT - KEEP - n.apiConnections;
+  const claims = Math.max(CLAIMS_MIN, n.claimLoops);
+  const rest = n.dbConnections - claims - BEAT - KEEP - n.apiConnections;
   const handlers = n.handlerConnections ?? Math.max(HANDLERS_MIN, rest);
-  const needed = lines + BEAT + KEEP + handlers + n.apiConnections;
+  const needed = claims + BEAT + KEEP + handlers + n.apiConnections;
   const ok = needed <= n.dbConnections;
-  const shares = { lines, beat: BEAT, keep: KEEP, handlers, api: n.apiConnections };
+  const shares = { claims, beat: BEAT, keep: KEEP, handlers, api: n.apiConnections };
   return {
     ...shares,
     total: n.dbConnections,
@@ -62,7 +62,7 @@ export function connectionsOf(n: ConnectionNumbers): ConnectionShares {
   };
 }
 
-type Shares = Pick<ConnectionShares, "lines" | "beat" | "keep" | "handlers" | "api">;
+type Shares = Pick<ConnectionShares, "claims" | "beat" | "keep" | "handlers" | "api">;
 
 function problemOf(s: Shares, total: number, needed: number): string {
   return (
@@ -74,7 +74,7 @@ function problemOf(s: Shares, total: number, needed: number): string {
 /** The sum in words: "2 to claim and settle + 1 to beat + ...". */
 export function sumOf(s: Shares): string {
   return [
-    `${s.lines} to claim and settle`,
+    `${s.claims} to claim and settle`,
     `${s.beat} to beat`,
     `${s.keep} to keep`,
     `${s.handlers} for transactions of handlers`,

@@ -1,5 +1,5 @@
 import type { Clock } from "../core/ports.js";
-import type { Line } from "../postgres/line.js";
+import type { Connection } from "../postgres/connection.js";
 import { vacuum, walkedRows, type Walked } from "../postgres/vacuum.js";
 
 // A vacuum reads the whole index, so it must be worth it; one that would take seconds is left to autovacuum.
@@ -17,17 +17,17 @@ const REST_MS_MAX = 60_000;
  * of dead rows at the beginning of its indexes, over which every look walks.
  */
 export class Broom {
-  readonly #line: Line;
+  readonly #connection: Connection;
   readonly #clock: Clock;
   readonly #rests = new Map<Walked, { untilMs: number; nextMs: number }>();
 
-  constructor(line: Line, clock: Clock) {
-    this.#line = line;
+  constructor(connection: Connection, clock: Clock) {
+    this.#connection = connection;
     this.#clock = clock;
   }
 
   async sweep(): Promise<void> {
-    for (const { name, live, dead } of await walkedRows(this.#line)) {
+    for (const { name, live, dead } of await walkedRows(this.#connection)) {
       if (dead < Math.max(DEAD_MIN, live * DEAD_SHARE_MIN)) continue;
       if (dead > DEAD_MAX || live > LIVE_MAX) continue;
       const rest = this.#rests.get(name) ?? { untilMs: 0, nextMs: REST_MS_MIN };
@@ -37,8 +37,8 @@ export class Broom {
         untilMs: this.#clock.now() + rest.nextMs,
         nextMs: Math.min(2 * rest.nextMs, REST_MS_MAX),
       });
-      await vacuum(this.#line, name);
-      const after = (await walkedRows(this.#line)).find((rows) => rows.name === name);
+      await vacuum(this.#connection, name);
+      const after = (await walkedRows(this.#connection)).find((rows) => rows.name === name);
       if (after !== undefined && after.dead <= dead / 2) this.#rests.delete(name);
     }
   }

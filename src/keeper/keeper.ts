@@ -1,9 +1,9 @@
 import { randomInt } from "node:crypto";
 import type { Clock, Logger } from "../core/ports.js";
-import { tellTrouble } from "../postgres/fault.js";
+import { tellTrouble } from "../postgres/errors.js";
 import { keepLeave, keepLook, type KeepLook, type LookIntervals } from "../postgres/keep-look.js";
 import { forgetLimits, keepLanes, due, pruneDone, pruneNotes, reap } from "../postgres/keep.js";
-import type { Line } from "../postgres/line.js";
+import type { Connection } from "../postgres/connection.js";
 import { pruneGraphs } from "../postgres/workflow/graph.js";
 import { FIRST, cancelOrphans, keepRuns, pruneRuns, type OrphansWalk } from "../postgres/workflow/keep.js";
 import { followLeft } from "../postgres/workflow/follow.js";
@@ -18,7 +18,7 @@ export interface History {
 }
 
 interface KeeperOptions {
-  readonly line: Line;
+  readonly connection: Connection;
   readonly log: Logger;
   readonly clock: Clock;
   /** How often to look where notifications do not arrive, and while something waits for the next look. */
@@ -106,7 +106,7 @@ export class Keeper {
 
   constructor(options: KeeperOptions) {
     this.#o = options;
-    this.#broom = new Broom(options.line, options.clock);
+    this.#broom = new Broom(options.connection, options.clock);
   }
 
   start(): void {
@@ -118,7 +118,7 @@ export class Keeper {
     this.#stopped = true;
     if (this.#timer !== null) clearTimeout(this.#timer);
     await this.#looking;
-    if (this.#leads) await keepLeave(this.#o.line, this.id).catch(() => {});
+    if (this.#leads) await keepLeave(this.#o.connection, this.id).catch(() => {});
   }
 
   /** Something may be due sooner than we know. */
@@ -162,7 +162,7 @@ export class Keeper {
   async #turn(): Promise<void> {
     this.#again = false;
     try {
-      const seen = await keepLook(this.#o.line, this.id, this.#intervals());
+      const seen = await keepLook(this.#o.connection, this.id, this.#intervals());
       this.#lookedMs = this.#o.clock.now();
       // A keeper that stops while this look makes it the leader must give the lead up.
       if (this.#stopped) return void (this.#leads = seen.leads);
@@ -209,7 +209,7 @@ export class Keeper {
     if (live) this.#every("reap", INTERVALS_MS.reap, () => this.#reap());
     if (flows) this.#every("orphans", INTERVALS_MS.orphans, () => this.#orphans());
     this.#every("prune", INTERVALS_MS.prune, () => this.#prune(ended));
-    this.#every("graphs", INTERVALS_MS.graphs, () => pruneGraphs(this.#o.line));
+    this.#every("graphs", INTERVALS_MS.graphs, () => pruneGraphs(this.#o.connection));
     this.#every("groups", INTERVALS_MS.groups, () => this.#groups());
     if (live) this.#liveMs = this.#o.clock.now();
     const lately = this.#o.clock.now() - this.#liveMs < INTERVALS_MS.idleSweep;
@@ -254,7 +254,7 @@ export class Keeper {
   async #due(): Promise<void> {
     let all = 0;
     for (let moved = DUE_MAX; moved === DUE_MAX && !this.#stopped; all += moved) {
-      ({ moved } = await due(this.#o.line, DUE_MAX));
+      ({ moved } = await due(this.#o.connection, DUE_MAX));
       if (moved > 0) this.#o.onMoved();
     }
     // Somebody's open transaction has what is due in hand.
@@ -264,7 +264,7 @@ export class Keeper {
   /** Notes, timers, what is to be cancelled or to run again. */
   async #runs(): Promise<void> {
     for (let moved = RUNS_MAX; moved >= RUNS_MAX && !this.#stopped;) {
-      const kept = await keepRuns(this.#o.line, RUNS_MAX, this.#walk);
+      const kept = await keepRuns(this.#o.connection, RUNS_MAX, this.#walk);
       this.#walk = kept.after;
       moved = kept.moved;
       if (kept.unplaced) this.#o.onUnplaced();
@@ -276,24 +276,24 @@ export class Keeper {
   async #orphans(): Promise<void> {
     for (let i = 0; i < ORPHANS_MAX && !this.#stopped; i++) {
       // guard: a pause that was cut off -> test/worker/workflow-map.test.ts: "a resume that was cut off before the maps followed is ended by a keeper"
-      /* guard:cut-off */ if (!(await followLeft(this.#o.line))) /* end */ break;
+      /* guard:cut-off */ if (!(await followLeft(this.#o.connection))) /* end */ break;
     }
     for (let i = 0; i < ORPHANS_MAX && !this.#stopped; i++) {
-      const { cancelled, ...walk } = await cancelOrphans(this.#o.line, ORPHANS_MAX, this.#orphan);
+      const { cancelled, ...walk } = await cancelOrphans(this.#o.connection, ORPHANS_MAX, this.#orphan);
       this.#orphan = walk;
       if (cancelled === 0) break;
     }
   }
 
   async #schedules(): Promise<void> {
-    const { ticks, nextMs } = await tick(this.#o.line, this.#o.log);
+    const { ticks, nextMs } = await tick(this.#o.connection, this.#o.log);
     if (ticks > 0) this.#o.onMoved();
     // The next tick of these was not known to the look.
     this.#wakeIn(nextMs);
   }
 
   async #reap(): Promise<void> {
-    const { workers, tasks, poisoned } = await reap(this.#o.line);
+    const { workers, tasks, poisoned } = await reap(this.#o.connection);
     if (workers + tasks === 0) return;
     this.#o.log.warn("took back what dead workers held", { workers, tasks, poisoned });
     this.#o.onMoved();
@@ -301,23 +301,23 @@ export class Keeper {
 
   async #lanes(): Promise<void> {
     for (let looked = LANES_MAX; looked >= LANES_MAX && !this.#stopped;) {
-      looked = await keepLanes(this.#o.line, LANES_MAX);
+      looked = await keepLanes(this.#o.connection, LANES_MAX);
       if (looked > 0) this.#o.onMoved();
     }
   }
 
-  /** Bounded steps, so that no statement is long and no other work on this line waits long. */
+  /** Bounded steps, so that no statement is long and no other work on this connection waits long. */
   async #prune(runs: boolean): Promise<void> {
     const older = atLeast(this.#o.history, AWAITED_MS);
     for (let i = 0; i < PRUNE_STEPS_MAX && !this.#stopped; i++) {
-      if ((await pruneDone(this.#o.line, older)).rested) break;
+      if ((await pruneDone(this.#o.connection, older)).rested) break;
     }
     if (runs) await this.#pruneRuns(older);
   }
 
   async #notes(): Promise<void> {
     for (let i = 0; i < PRUNE_STEPS_MAX && !this.#stopped; i++) {
-      if ((await pruneNotes(this.#o.line, PRUNE_MAX)) < PRUNE_MAX) break;
+      if ((await pruneNotes(this.#o.connection, PRUNE_MAX)) < PRUNE_MAX) break;
     }
   }
 
@@ -325,7 +325,7 @@ export class Keeper {
   async #groups(): Promise<void> {
     const unused = { max: GROUPS_MAX, unusedMs: GROUP_UNUSED_MS };
     for (let i = 0; i < GROUP_STEPS_MAX && !this.#stopped; i++) {
-      const { after } = await forgetLimits(this.#o.line, { ...unused, after: this.#limit });
+      const { after } = await forgetLimits(this.#o.connection, { ...unused, after: this.#limit });
       this.#limit = after;
       if (after === 0) break;
     }
@@ -335,7 +335,7 @@ export class Keeper {
   async #pruneRuns(older: History): Promise<void> {
     let idle = 0;
     for (let i = 0; i < PRUNE_STEPS_MAX && idle < PRUNE_IDLE_MAX && !this.#stopped; i++) {
-      const { pruned, after, more } = await pruneRuns(this.#o.line, older, PRUNE_MAX, this.#old);
+      const { pruned, after, more } = await pruneRuns(this.#o.connection, older, PRUNE_MAX, this.#old);
       this.#old = after;
       if (!more) break;
       idle = pruned > 0 ? 0 : idle + 1;

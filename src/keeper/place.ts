@@ -2,7 +2,7 @@ import { faultOf, notWanted, placeNode } from "../client/place.js";
 import { isSluiceError } from "../core/error.js";
 import { describeError } from "../core/json.js";
 import type { Clock, Logger, Queryable } from "../core/ports.js";
-import { isReplyLost, tellTrouble } from "../postgres/fault.js";
+import { isReplyLost, tellTrouble } from "../postgres/errors.js";
 import { inTransaction } from "../postgres/transaction.js";
 import { misplaced, placeMany, putOff, takeUnplaced, type Unplaced } from "../postgres/workflow/place.js";
 import { placeSmall, SMALL_MAX, type PlaceCrew } from "./place-small.js";

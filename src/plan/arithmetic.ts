@@ -89,7 +89,7 @@ function database(input: PlanInput, setting: Setting): Sum[] {
     })),
     {
       name: "connections",
-      formula: `${c.lines} claim and settle + ${c.beat} beat + ${c.keep} keep + ${c.handlers} handlers + ${c.api} API buffer`,
+      formula: `${c.claims} claim and settle + ${c.beat} beat + ${c.keep} keep + ${c.handlers} handlers + ${c.api} API buffer`,
       value: connections,
       unit: "each",
     },

@@ -14,7 +14,7 @@ export interface Capacity {
 
 /** Statements that a process with so many claim loops keeps under way. */
 export function linesOf(claimLoops: number): number {
-  return connectionsOf({ claimLoops, dbConnections: 0, apiConnections: 0 }).lines;
+  return connectionsOf({ claimLoops, dbConnections: 0, apiConnections: 0 }).claims;
 }
 
 /** What the setting can carry if there is always something to do. */

@@ -1,4 +1,4 @@
-import type { Line } from "./line.js";
+import type { Connection } from "./connection.js";
 import { statement } from "./statement.js";
 
 /** A transaction on the server. Behind a pooler in transaction mode the next one of the same pid may be anybody's. */
@@ -29,8 +29,8 @@ const backendStatement = statement<{ idle: boolean; since: string }>({
 });
 
 /** Asks over another connection. Null: the server has no such connection. */
-export async function backend(line: Line, pid: number): Promise<Backend | null> {
-  const [row] = await line.run(backendStatement, [pid]);
+export async function backend(connection: Connection, pid: number): Promise<Backend | null> {
+  const [row] = await connection.run(backendStatement, [pid]);
   return row ?? null;
 }
 
@@ -46,7 +46,7 @@ const endBackendStatement = statement<{ ended: boolean }>({
 });
 
 /** Ends a transaction whose connection we have given up, so that its locks come back. False: it is over. */
-export async function endBackend(line: Line, { pid, began }: ServerTransaction): Promise<boolean> {
-  const [row] = await line.run(endBackendStatement, [pid, began]);
+export async function endBackend(connection: Connection, { pid, began }: ServerTransaction): Promise<boolean> {
+  const [row] = await connection.run(endBackendStatement, [pid, began]);
   return row?.ended === true;
 }

@@ -1,6 +1,6 @@
 import type pg from "pg";
 import type { Database } from "./database.js";
-import { unavailable } from "./fault.js";
+import { unavailable } from "./errors.js";
 
 /** Does something over a connection of its own, which is closed afterwards. */
 export async function connected<T>(db: Database, use: (client: pg.Client) => Promise<T>): Promise<T> {

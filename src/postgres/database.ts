@@ -3,7 +3,7 @@ import pg from "pg";
 import { SluiceError } from "../core/error.js";
 import { checkSchemaName } from "../core/name.js";
 import type { Queryable } from "../core/ports.js";
-import { fromDriver } from "./fault.js";
+import { fromDriver } from "./errors.js";
 import { endPool, openPool } from "./part.js";
 import { inSchema, type AnyStatement, type Statement } from "./statement.js";
 
@@ -28,7 +28,7 @@ const API_PATIENCE = { query_timeout: 30_000 };
 
 /**
  * The way to one schema of one database. Enqueue, queries and the dashboard share `api`; workers
- * open lines of their own, so neither can take the other's connections.
+ * open connections of their own, so neither can take the other's connections.
  */
 export class Database {
   readonly schema: string;

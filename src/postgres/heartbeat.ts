@@ -1,6 +1,6 @@
 import { issueClaim } from "../core/claim.js";
 import type { PressureState } from "../core/pressure.js";
-import type { Line } from "./line.js";
+import type { Connection } from "./connection.js";
 import { PassedReader } from "./passed.js";
 import { statement } from "./statement.js";
 import type { ClaimedTask } from "./step.js";
@@ -26,10 +26,10 @@ const registerStatement = statement<{ id: string; on_call: boolean }>({
 
 /** A new worker with a lease of its own. */
 export async function register(
-  line: Line,
+  connection: Connection,
   r: Registration,
 ): Promise<{ readonly id: string; readonly onCall: boolean }> {
-  const [row] = await line.run(registerStatement, [
+  const [row] = await connection.run(registerStatement, [
     r.name,
     `{${r.streams.join(",")}}`,
     r.leaseMs,
@@ -54,8 +54,8 @@ const goOnCallStatement = statement<{ on_call: boolean; reserve: number }>({
 });
 
 /** Asks for a place on call, for an idle worker in reserve. */
-export async function goOnCall(line: Line, worker: string): Promise<Duty> {
-  const [row] = await line.run(goOnCallStatement, [worker]);
+export async function goOnCall(connection: Connection, worker: string): Promise<Duty> {
+  const [row] = await connection.run(goOnCallStatement, [worker]);
   return { onCall: row?.on_call === true, reserve: row?.reserve ?? 0 };
 }
 
@@ -93,8 +93,8 @@ const beatStatement = statement<{
 });
 
 /** Renews the lease of all that the worker holds. */
-export async function beat(line: Line, worker: string, b: Beat): Promise<BeatReply> {
-  const [row] = await line.run(beatStatement, [
+export async function beat(connection: Connection, worker: string, b: Beat): Promise<BeatReply> {
+  const [row] = await connection.run(beatStatement, [
     worker,
     b.availableCapacity,
     b.memoryUsage,
@@ -121,8 +121,8 @@ const retireStatement = statement<{ released: number }>({
 });
 
 /** A worker leaves; what it still holds goes back without using up an attempt. */
-export async function retire(line: Line, worker: string): Promise<number> {
-  const [row] = await line.run(retireStatement, [worker]);
+export async function retire(connection: Connection, worker: string): Promise<number> {
+  const [row] = await connection.run(retireStatement, [worker]);
   return row?.released ?? 0;
 }
 
@@ -137,8 +137,8 @@ const survivedStatement = statement<{ left: string[] }>({
  * These workers were cut off for longer than their lease, but did not die: nothing they held is to blame.
  * Returns those that are to be told again.
  */
-export async function survived(line: Line, workers: readonly string[]): Promise<string[]> {
-  const [row] = await line.run(survivedStatement, [`{${workers.join(",")}}`]);
+export async function survived(connection: Connection, workers: readonly string[]): Promise<string[]> {
+  const [row] = await connection.run(survivedStatement, [`{${workers.join(",")}}`]);
   return row?.left ?? [];
 }
 
@@ -150,8 +150,12 @@ const releaseUnknownStatement = statement<{ released: number }>({
 });
 
 /** Hands back what the worker holds under claims whose replies never reached it. */
-export async function releaseUnknown(line: Line, worker: string, knownTokens: readonly string[]): Promise<number> {
-  const [row] = await line.run(releaseUnknownStatement, [worker, `{${knownTokens.join(",")}}`]);
+export async function releaseUnknown(
+  connection: Connection,
+  worker: string,
+  knownTokens: readonly string[],
+): Promise<number> {
+  const [row] = await connection.run(releaseUnknownStatement, [worker, `{${knownTokens.join(",")}}`]);
   return row?.released ?? 0;
 }
 
@@ -175,10 +179,10 @@ const claimSuspectStatement = statement<{
 
 /** Claims a reserved suspect, alone. Null if it is gone or its limits are full just now. */
 export async function claimSuspect(
-  line: Line,
+  connection: Connection,
   call: { readonly worker: string; readonly token: string; readonly id: string },
 ): Promise<ClaimedTask | null> {
-  const [row] = await line.run(claimSuspectStatement, [call.worker, call.token, call.id]);
+  const [row] = await connection.run(claimSuspectStatement, [call.worker, call.token, call.id]);
   if (row === undefined) return null;
   return {
     claim: issueClaim(row.id, call.token),
@@ -203,6 +207,6 @@ const releaseSuspectStatement = statement<{ release_suspect: string }>({
 });
 
 /** Gives up the suspect that is reserved for the worker, so that another may claim it. */
-export async function releaseSuspect(line: Line, worker: string): Promise<void> {
-  await line.run(releaseSuspectStatement, [worker]);
+export async function releaseSuspect(connection: Connection, worker: string): Promise<void> {
+  await connection.run(releaseSuspectStatement, [worker]);
 }

@@ -1,6 +1,6 @@
 import type pg from "pg";
 import { SluiceError } from "../core/error.js";
-import { sqlstate } from "./fault.js";
+import { sqlstate } from "./errors.js";
 import { closeNew } from "./rights.js";
 import type { Routine } from "./schema-files.js";
 import { inSchema } from "./statement.js";

@@ -1,4 +1,4 @@
-import type { Line } from "./line.js";
+import type { Connection } from "./connection.js";
 import { statement } from "./statement.js";
 
 /** What a look found to do, and when to look again. */
@@ -49,11 +49,11 @@ export interface LookIntervals {
 
 /** Looks at all that must happen without anyone asking. Who finds no leader becomes it. */
 export async function keepLook(
-  line: Line,
+  connection: Connection,
   keeper: string,
   { quietMs, liveMs, pollMs }: LookIntervals,
 ): Promise<KeepLook> {
-  const [row] = await line.run(lookStatement, [keeper, quietMs, liveMs, pollMs]);
+  const [row] = await connection.run(lookStatement, [keeper, quietMs, liveMs, pollMs]);
   const { next_ms, due_ms, ...found } = row!;
   return { ...found, nextMs: next_ms, dueMs: due_ms };
 }
@@ -66,6 +66,6 @@ const leaveStatement = statement<{ keep_leave: string }>({
 });
 
 /** If we are the leader, another takes over. */
-export async function keepLeave(line: Line, keeper: string): Promise<void> {
-  await line.run(leaveStatement, [keeper]);
+export async function keepLeave(connection: Connection, keeper: string): Promise<void> {
+  await connection.run(leaveStatement, [keeper]);
 }

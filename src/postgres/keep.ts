@@ -1,4 +1,4 @@
-import type { Line } from "./line.js";
+import type { Connection } from "./connection.js";
 import { statement } from "./statement.js";
 
 const dueStatement = statement<{ moved: number; next_ms: string | null }>({
@@ -9,8 +9,8 @@ const dueStatement = statement<{ moved: number; next_ms: string | null }>({
 });
 
 /** Lets scheduled tasks whose time has come go on. nextMs: until the next one, null if there is none. */
-export async function due(line: Line, max: number): Promise<{ moved: number; nextMs: number | null }> {
-  const [row] = await line.run(dueStatement, [max]);
+export async function due(connection: Connection, max: number): Promise<{ moved: number; nextMs: number | null }> {
+  const [row] = await connection.run(dueStatement, [max]);
   return { moved: row?.moved ?? 0, nextMs: row?.next_ms == null ? null : Number(row.next_ms) };
 }
 
@@ -28,8 +28,8 @@ const reapStatement = statement<Reaped>({
 });
 
 /** Takes back what dead workers held. */
-export async function reap(line: Line): Promise<Reaped> {
-  const [row] = await line.run(reapStatement, []);
+export async function reap(connection: Connection): Promise<Reaped> {
+  const [row] = await connection.run(reapStatement, []);
   return row ?? { workers: 0, tasks: 0, poisoned: 0 };
 }
 
@@ -42,11 +42,11 @@ const pruneDoneStatement = statement<{ pruned: number; rested: boolean }>({
 
 /** Deletes a bounded piece of the history that is older than its time. rested: enough for this turn. */
 export async function pruneDone(
-  line: Line,
+  connection: Connection,
   older: { readonly succeededMs: number; readonly failedMs: number; readonly cancelledMs: number },
 ): Promise<{ pruned: number; rested: boolean }> {
   const { succeededMs, failedMs, cancelledMs } = older;
-  const [row] = await line.run(pruneDoneStatement, [succeededMs, failedMs, cancelledMs]);
+  const [row] = await connection.run(pruneDoneStatement, [succeededMs, failedMs, cancelledMs]);
   return row ?? { pruned: 0, rested: true };
 }
 
@@ -58,8 +58,8 @@ const pruneNotesStatement = statement<{ pruned: number }>({
 });
 
 /** Deletes notes that have served: idempotency keys, at most max, waits and stops. */
-export async function pruneNotes(line: Line, max: number): Promise<number> {
-  const [row] = await line.run(pruneNotesStatement, [max]);
+export async function pruneNotes(connection: Connection, max: number): Promise<number> {
+  const [row] = await connection.run(pruneNotesStatement, [max]);
   return row?.pruned ?? 0;
 }
 
@@ -71,8 +71,8 @@ const keepLanesStatement = statement<{ looked: number }>({
 });
 
 /** Looks at lanes that nobody who claims has looked at, and after limits that were lowered. */
-export async function keepLanes(line: Line, max: number): Promise<number> {
-  const [row] = await line.run(keepLanesStatement, [max]);
+export async function keepLanes(connection: Connection, max: number): Promise<number> {
+  const [row] = await connection.run(keepLanesStatement, [max]);
   return row?.looked ?? 0;
 }
 
@@ -85,9 +85,9 @@ const forgetLimitsStatement = statement<{ after: number; forgotten: number }>({
 
 /** Forgets groups that were unused for so long, among the next `max` limits. after: where to go on, 0 at the end. */
 export async function forgetLimits(
-  line: Line,
+  connection: Connection,
   o: { readonly after: number; readonly max: number; readonly unusedMs: number },
 ): Promise<{ readonly after: number; readonly forgotten: number }> {
-  const [row] = await line.run(forgetLimitsStatement, [o.after, o.max, o.unusedMs]);
+  const [row] = await connection.run(forgetLimitsStatement, [o.after, o.max, o.unusedMs]);
   return row ?? { after: 0, forgotten: 0 };
 }

@@ -1,7 +1,7 @@
 import type pg from "pg";
 import type { Logger } from "../core/ports.js";
 import type { Database } from "./database.js";
-import { tellTrouble } from "./fault.js";
+import { tellTrouble } from "./errors.js";
 import { destroy, part } from "./part.js";
 
 type Hear = (payload: string) => void;

@@ -1,7 +1,7 @@
 import type pg from "pg";
 import { SluiceError } from "../core/error.js";
 import { checkSchemaName } from "../core/name.js";
-import { sqlstate, toSluiceError } from "./fault.js";
+import { sqlstate, toSluiceError } from "./errors.js";
 import {
   changedRoutines,
   installRoutines,

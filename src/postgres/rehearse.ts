@@ -1,6 +1,6 @@
 import type { Queryable } from "../core/ports.js";
 import type { Database } from "./database.js";
-import type { Line } from "./line.js";
+import type { Connection } from "./connection.js";
 import { statement } from "./statement.js";
 
 // What the test kit says to a database of its own. Nothing of this is ever run on any other.
@@ -26,8 +26,8 @@ const setClockStatement = statement<{ value: string }>({
 });
 
 /** Sets the time. `beating`: a worker that is at work, and so has sent its heartbeats all the while. */
-export async function setClock(line: Line, time: Date, beating: string | null): Promise<void> {
-  await line.run(setClockStatement, [time.toISOString(), beating]);
+export async function setClock(connection: Connection, time: Date, beating: string | null): Promise<void> {
+  await connection.run(setClockStatement, [time.toISOString(), beating]);
 }
 
 const expireStatement = statement<{ id: string }>({
@@ -38,8 +38,8 @@ const expireStatement = statement<{ id: string }>({
 });
 
 /** As if a worker's lease had run out by now. */
-export async function expire(line: Line, worker: string): Promise<void> {
-  await line.run(expireStatement, [worker]);
+export async function expire(connection: Connection, worker: string): Promise<void> {
+  await connection.run(expireStatement, [worker]);
 }
 
 /** One task of a type, as it stands in the database. Times are text. */

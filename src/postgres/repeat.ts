@@ -1,5 +1,5 @@
 import { randomBytes } from "node:crypto";
-import { isReplyLost } from "./fault.js";
+import { isReplyLost } from "./errors.js";
 
 const TRIES_MAX = 5;
 const REST_MS = 100;

@@ -257,7 +257,7 @@ export async function triggerSchedule(db: Database, name: string): Promise<strin
   return (await db.one(triggerStatement, [name, tickTime])).id;
 }
 
-/** The keeper's line, or the pool of a client. */
+/** The keeper's connection, or the pool of a client. */
 export interface Runner {
   run<Row>(s: Statement<Row>, values: unknown[]): Promise<Row[]>;
 }

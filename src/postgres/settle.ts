@@ -1,7 +1,7 @@
 import type { Claim } from "../core/claim.js";
 import type { Queryable } from "../core/ports.js";
 import type { Database } from "./database.js";
-import type { Line } from "./line.js";
+import type { Connection } from "./connection.js";
 import { statement } from "./statement.js";
 
 /**
@@ -42,9 +42,9 @@ const settleInTransactionStatement = statement<{ settled: boolean }>({
 });
 
 /** Records outcomes. Returns how many were no longer ours to record. */
-export async function settle(line: Line, worker: string, items: readonly Settlement[]): Promise<number> {
+export async function settle(connection: Connection, worker: string, items: readonly Settlement[]): Promise<number> {
   const list = (of: (s: Settlement) => string | number): string => `{${items.map(of).join(",")}}`;
-  const [row] = await line.run(settleStatement, [
+  const [row] = await connection.run(settleStatement, [
     worker,
     list((s) => s.claim.id),
     list((s) => s.claim.token),

@@ -1,6 +1,6 @@
 import type { Claim } from "../core/claim.js";
 import { issueClaim } from "../core/claim.js";
-import type { Line } from "./line.js";
+import type { Connection } from "./connection.js";
 import { PassedReader, type Passed } from "./passed.js";
 import { statement } from "./statement.js";
 
@@ -52,7 +52,7 @@ interface StepCall {
   /** Random, and new for every call. */
   readonly token: string;
   readonly streams: readonly number[];
-  readonly claim: number;
+  readonly want: number;
   readonly successes: readonly Success[];
   readonly keep: boolean;
   /** 1-based: the stream to begin with. */
@@ -122,8 +122,8 @@ interface StepNote {
 const RECORD = "\u001e";
 
 /** Settles what succeeded and claims more, in one round trip and one transaction. */
-export async function step(line: Line, call: StepCall): Promise<StepReply> {
-  const rows = await line.rows(stepStatement, valuesOf(call));
+export async function step(connection: Connection, call: StepCall): Promise<StepReply> {
+  const rows = await connection.rows(stepStatement, valuesOf(call));
   const claimed: ClaimedTask[] = [];
   let refused = 0;
   let look: Look | null = null;
@@ -173,7 +173,7 @@ function valuesOf({ successes, ...call }: StepCall): unknown[] {
     call.worker,
     call.token,
     `{${call.streams.join(",")}}`,
-    call.claim,
+    call.want,
     ids,
     tokens,
     results,

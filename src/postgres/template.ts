@@ -1,7 +1,7 @@
 import { createHash, randomBytes } from "node:crypto";
 import pg from "pg";
 import { SluiceError } from "../core/error.js";
-import { toSluiceError } from "./fault.js";
+import { toSluiceError } from "./errors.js";
 import { migrate } from "./migrate.js";
 import { schemaFiles } from "./schema-files.js";
 import { standingClock } from "./rehearse.js";

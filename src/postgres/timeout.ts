@@ -1,4 +1,4 @@
-import type { Line } from "./line.js";
+import type { Connection } from "./connection.js";
 import { statement } from "./statement.js";
 
 const timeoutStatement = statement<{ ms: number }>({
@@ -9,7 +9,7 @@ const timeoutStatement = statement<{ ms: number }>({
 });
 
 /** How long a statement of ours may take before the server stops it; null for no limit. */
-export async function statementTimeoutMs(line: Line): Promise<number | null> {
-  const [row] = await line.run(timeoutStatement, []);
+export async function statementTimeoutMs(connection: Connection): Promise<number | null> {
+  const [row] = await connection.run(timeoutStatement, []);
   return row === undefined || row.ms === 0 ? null : row.ms;
 }

@@ -1,6 +1,6 @@
 import type { Queryable } from "../core/ports.js";
 import type { Database } from "./database.js";
-import { fromDriver, sqlstate } from "./fault.js";
+import { fromDriver, sqlstate } from "./errors.js";
 import { destroy } from "./part.js";
 
 /** A pool, as far as a transaction needs one. */

@@ -1,4 +1,4 @@
-import type { Line } from "./line.js";
+import type { Connection } from "./connection.js";
 import { statement } from "./statement.js";
 
 /** Tables whose dead rows slow claims down (`ready`, `gated`, `waiting`) or pile up with every task (`running`). */
@@ -23,8 +23,8 @@ const rowsStatement = statement<Rows>({
 });
 
 /** Of those that are ours to clean, as far as the server's statistics know, which is up to a second ago. */
-export function walkedRows(line: Line): Promise<Rows[]> {
-  return line.run(rowsStatement, []);
+export function walkedRows(connection: Connection): Promise<Rows[]> {
+  return connection.run(rowsStatement, []);
 }
 
 // Not truncated: that would lock everybody out for a moment. Whoever is at it already does it for us.
@@ -46,6 +46,6 @@ function vacuumStatement(table: Walked) {
 }
 
 /** Cleans away dead rows. Only a table's owner may. */
-export async function vacuum(line: Line, table: Walked): Promise<void> {
-  await line.run(vacuums[table], []);
+export async function vacuum(connection: Connection, table: Walked): Promise<void> {
+  await connection.run(vacuums[table], []);
 }

@@ -5,7 +5,7 @@ import type { Logger } from "../core/ports.js";
 import type { History } from "../keeper/keeper.js";
 import type { Database } from "../postgres/database.js";
 import { inspect } from "../postgres/inspect.js";
-import type { Line } from "../postgres/line.js";
+import type { Connection } from "../postgres/connection.js";
 import type { ClaimedTask } from "../postgres/step.js";
 import type { AnyHandler } from "../worker/execution.js";
 import { FaultPlan, type Fault, type FaultKind } from "./faults.js";
@@ -64,7 +64,7 @@ export interface DrainOptions {
 
 interface DrainDesk {
   readonly db: Database;
-  readonly line: Line;
+  readonly connection: Connection;
   readonly log: Logger;
   readonly hand: Hand;
   readonly handlers: ReadonlyMap<number, AnyHandler>;

@@ -3,7 +3,7 @@ import type { Clock, Logger } from "../core/ports.js";
 import type { TaskContext } from "../core/context.js";
 import { beat, claimSuspect, register, releaseUnknown, retire } from "../postgres/heartbeat.js";
 import { reap } from "../postgres/keep.js";
-import type { Line } from "../postgres/line.js";
+import type { Connection } from "../postgres/connection.js";
 import { expire } from "../postgres/rehearse.js";
 import { settle, type Settlement } from "../postgres/settle.js";
 import { step, type ClaimedTask } from "../postgres/step.js";
@@ -18,7 +18,7 @@ import type { FaultKind } from "./faults.js";
 import { Play } from "./play.js";
 
 interface HandOptions {
-  readonly line: Line;
+  readonly connection: Connection;
   readonly handlers: ReadonlyMap<number, AnyHandler>;
   /** What ctx can do, given what to call when a transaction has completed an execution. */
   readonly deskOf: (onRecorded: (execution: Execution) => void) => ContextDesk;
@@ -85,7 +85,7 @@ export class Hand {
       capacity: 1,
       connections: 1,
     };
-    const { id } = await register(this.#o.line, registration);
+    const { id } = await register(this.#o.connection, registration);
     this.#session = new Session(id, Number.POSITIVE_INFINITY);
   }
 
@@ -96,21 +96,21 @@ export class Hand {
     this.#session = null;
     this.#crew.drop(session, new SluiceError("stopped", "the drain has ended"));
     this.#outbox.forget(session);
-    await retire(this.#o.line, session.id);
+    await retire(this.#o.connection, session.id);
   }
 
   /** The next task by priority, then age, of those that order and limits let through. */
   async claim(): Promise<ClaimedTask | null> {
-    const { claimed } = await step(this.#o.line, this.#call(1));
+    const { claimed } = await step(this.#o.connection, this.#call(1));
     return claimed[0] ?? null;
   }
 
   /** A task that was in hand at three crashes is offered with a heartbeat, to be run alone. */
   async claimSuspect(): Promise<ClaimedTask | null> {
-    const { line } = this.#o;
+    const { connection } = this.#o;
     const worker = this.#session!.id;
     const { suspect } = await this.beat();
-    return suspect === null ? null : claimSuspect(line, { worker, token: newToken(), id: suspect });
+    return suspect === null ? null : claimSuspect(connection, { worker, token: newToken(), id: suspect });
   }
 
   /** A heartbeat: brings cancels of what runs. */
@@ -119,7 +119,7 @@ export class Hand {
     if (session === null) return { suspect: null };
     const busy = session.executions.size;
     const said = { availableCapacity: 1 - busy, memoryUsage: 0, draining: false };
-    const { stops, suspect } = await beat(this.#o.line, session.id, said);
+    const { stops, suspect } = await beat(this.#o.connection, session.id, said);
     for (const { id, reason } of stops) this.#crew.cancel(session, id, reason);
     return { suspect };
   }
@@ -155,9 +155,9 @@ export class Hand {
 
   /** The lease runs out: whatever was in hand is taken back, as a crash. */
   async die(): Promise<void> {
-    const { line } = this.#o;
-    await expire(line, this.#session!.id);
-    await reap(line);
+    const { connection } = this.#o;
+    await expire(connection, this.#session!.id);
+    await reap(connection);
   }
 
   /** Another process goes on. */
@@ -171,28 +171,28 @@ export class Hand {
   async doubt(): Promise<void> {
     const { id } = this.#session!;
     await this.begin();
-    await releaseUnknown(this.#o.line, id, []);
-    await retire(this.#o.line, id);
+    await releaseUnknown(this.#o.connection, id, []);
+    await retire(this.#o.connection, id);
   }
 
-  #call(claim: number) {
+  #call(want: number) {
     const { keep } = this.#o;
     const common = { worker: this.#session!.id, streams: this.#streams, keep, from: 1 };
-    return { ...common, token: steadyToken(), claim, tells: false, spots: [], successes: [] };
+    return { ...common, token: steadyToken(), want, tells: false, spots: [], successes: [] };
   }
 
   #parcel(): { kind: Sent["kind"]; outcome: string; once: () => Promise<number> } | null {
-    const { line } = this.#o;
+    const { connection } = this.#o;
     const success = this.#outbox.takeSuccesses(1);
     if (success !== null) {
       const once = async (): Promise<number> =>
-        (await step(line, { ...this.#call(0), successes: success.items })).refused;
+        (await step(connection, { ...this.#call(0), successes: success.items })).refused;
       return { kind: "success", outcome: "", once };
     }
     const other = this.#outbox.takeOthers(1);
     if (other === null) return null;
     const { kind, outcome } = other.items[0]!;
-    return { kind, outcome, once: () => settle(line, other.session.id, other.items) };
+    return { kind, outcome, once: () => settle(connection, other.session.id, other.items) };
   }
 
   /** The handler, with an eye on when it begins and ends. */

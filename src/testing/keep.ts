@@ -3,14 +3,14 @@ import type { History } from "../keeper/keeper.js";
 import { placeNext, type PlaceCrew } from "../keeper/place.js";
 import { tick } from "../keeper/tick.js";
 import { due, keepLanes, pruneDone, pruneNotes, reap } from "../postgres/keep.js";
-import type { Line } from "../postgres/line.js";
+import type { Connection } from "../postgres/connection.js";
 import { dueSchedules } from "../postgres/schedule.js";
 import { cancelOrphans, keepRuns, pruneRuns } from "../postgres/workflow/keep.js";
 
 // What a keeper does at its intervals, done when a drain asks for it.
 
 interface KeepDesk {
-  readonly line: Line;
+  readonly connection: Connection;
   readonly log: Logger;
   readonly history: History;
   readonly placing: PlaceCrew;
@@ -26,45 +26,45 @@ const STEPS_MAX = 200;
 const AWAITED_MS = 60_000;
 
 /** Takes back what dead workers held, and forgets what is older than its time. */
-export async function tidyUp({ line, history }: KeepDesk): Promise<void> {
-  await reap(line);
+export async function tidyUp({ connection, history }: KeepDesk): Promise<void> {
+  await reap(connection);
   const atLeast = (ms: number): number => Math.max(ms, AWAITED_MS);
   const older = {
     succeededMs: atLeast(history.succeededMs),
     failedMs: atLeast(history.failedMs),
     cancelledMs: atLeast(history.cancelledMs),
   };
-  for (let i = 0; i < STEPS_MAX && !(await pruneDone(line, older)).rested; i++);
-  for (let i = 0; i < STEPS_MAX && (await pruneNotes(line, NOTES_MAX)) === NOTES_MAX; i++);
-  for (let i = 0; i < STEPS_MAX && (await pruneRuns(line, older, NOTES_MAX)).pruned > 0; i++);
+  for (let i = 0; i < STEPS_MAX && !(await pruneDone(connection, older)).rested; i++);
+  for (let i = 0; i < STEPS_MAX && (await pruneNotes(connection, NOTES_MAX)) === NOTES_MAX; i++);
+  for (let i = 0; i < STEPS_MAX && (await pruneRuns(connection, older, NOTES_MAX)).pruned > 0; i++);
 }
 
 /** Enqueues what recurs and lets go on what was scheduled, as far as their time has come. */
 export async function dueNow(desk: KeepDesk): Promise<void> {
-  const { line, log } = desk;
-  for (let i = 0; i < STEPS_MAX && (await tick(line, log)).nextMs === 0; i++);
-  for (let i = 0; i < STEPS_MAX && (await due(line, DUE_MAX)).moved === DUE_MAX; i++);
+  const { connection, log } = desk;
+  for (let i = 0; i < STEPS_MAX && (await tick(connection, log)).nextMs === 0; i++);
+  for (let i = 0; i < STEPS_MAX && (await due(connection, DUE_MAX)).moved === DUE_MAX; i++);
   for (let i = 0; i < STEPS_MAX && (await moveRuns(desk)); i++);
 }
 
 /** Moves runs on: events, timers, tasks to be cancelled, and those that a transaction of its own creates. */
-async function moveRuns({ line, placing }: KeepDesk): Promise<boolean> {
-  const { moved, unplaced } = await keepRuns(line, RUNS_MAX);
+async function moveRuns({ connection, placing }: KeepDesk): Promise<boolean> {
+  const { moved, unplaced } = await keepRuns(connection, RUNS_MAX);
   const placed = unplaced && (await placeNext(placing));
   return moved > 0 || placed;
 }
 
 /** How long until something is due again; null if nothing ever is. */
-export async function nextDueMs({ line }: KeepDesk): Promise<number | null> {
-  const { nextMs } = await due(line, 0);
-  const { waitMs } = await dueSchedules(line, 1);
-  const { nextMs: timerMs } = await keepRuns(line, RUNS_MAX);
+export async function nextDueMs({ connection }: KeepDesk): Promise<number | null> {
+  const { nextMs } = await due(connection, 0);
+  const { waitMs } = await dueSchedules(connection, 1);
+  const { nextMs: timerMs } = await keepRuns(connection, RUNS_MAX);
   const times = [nextMs, waitMs, timerMs].filter((ms) => ms !== null);
   return times.length === 0 ? null : Math.min(...times);
 }
 
 /** Looks at what no claim looks at: lanes, and fan-outs whose task has ended. Whether there were any. */
-export async function lookAround({ line }: KeepDesk): Promise<boolean> {
-  const looked = await keepLanes(line, LANES_MAX);
-  return looked + (await cancelOrphans(line, ORPHANS_MAX)).cancelled > 0;
+export async function lookAround({ connection }: KeepDesk): Promise<boolean> {
+  const looked = await keepLanes(connection, LANES_MAX);
+  return looked + (await cancelOrphans(connection, ORPHANS_MAX)).cancelled > 0;
 }

@@ -8,7 +8,7 @@ import { quote } from "../core/quote.js";
 import { silentLogger } from "../core/ports.js";
 import type { TaskTerms } from "../core/terms.js";
 import type { PlaceCrew } from "../keeper/place.js";
-import { Line } from "../postgres/line.js";
+import { Connection } from "../postgres/connection.js";
 import { endPool } from "../postgres/part.js";
 import { setClock } from "../postgres/rehearse.js";
 import { copyTemplate, dropCopy } from "../postgres/template.js";
@@ -70,7 +70,7 @@ export class TestSluice {
   readonly url: string;
   readonly clock: TestClock;
   readonly #server: string;
-  readonly #line: Line;
+  readonly #connection: Connection;
   readonly #pool: pg.Pool;
   readonly #handlers: ReadonlyMap<number, AnyHandler>;
   readonly #parts: Rehearsal["parts"];
@@ -92,7 +92,7 @@ export class TestSluice {
     this.#server = o.server;
     this.#handlers = handlers;
     this.#parts = rehearsal.parts;
-    this.#line = new Line(this.#parts.db, REPLY_MS_MAX);
+    this.#connection = new Connection(this.#parts.db, REPLY_MS_MAX);
     this.#pool = this.#parts.db.pool(TRANSACTIONS_MAX);
     const clock = new StandingClock(o.now, (to) => this.#move(to));
     this.clock = clock;
@@ -111,7 +111,7 @@ export class TestSluice {
     try {
       const { db, log, settings } = this.#parts;
       const placing = this.#placing();
-      const parts = { db, log, line: this.#line, hand: this.#hand, placing };
+      const parts = { db, log, connection: this.#connection, hand: this.#hand, placing };
       const desk = { ...parts, history: settings.history };
       return await drain({ ...desk, handlers: this.#handlers }, options);
     } finally {
@@ -142,7 +142,7 @@ export class TestSluice {
 
   async #close(): Promise<void> {
     await this.sluice.close();
-    await this.#line.close();
+    await this.#connection.close();
     await endPool(this.#pool);
     await dropCopy(this.#server, this.url);
   }
@@ -162,7 +162,7 @@ export class TestSluice {
     const parts = { desk, lending, listener: null, logger, log, clock: clock.port };
     const common = { ...parts, keep, resultBytesMax };
     return new Hand({
-      line: this.#line,
+      connection: this.#connection,
       handlers: this.#handlers,
       deskOf: (onRecorded) => withoutHolds(contextDesk({ ...common, onRecorded })),
       clock: clock.port,
@@ -174,7 +174,7 @@ export class TestSluice {
 
   /** A worker at work has sent its heartbeats while the time went by, and heard what they bring. */
   async #move(to: Date): Promise<void> {
-    await setClock(this.#line, to, this.#hand.worker);
+    await setClock(this.#connection, to, this.#hand.worker);
     await this.#hand.beat();
     this.#hand.sweep();
   }

@@ -6,7 +6,7 @@ import type { Clock } from "../core/ports.js";
 import { Keeper } from "../keeper/keeper.js";
 import { Placer } from "../keeper/place.js";
 import { backend, endBackend } from "../postgres/backend.js";
-import { Line } from "../postgres/line.js";
+import { Connection } from "../postgres/connection.js";
 import { endPool } from "../postgres/part.js";
 import type { Settlement } from "../postgres/settle.js";
 import { onWait } from "../postgres/waits.js";
@@ -73,10 +73,10 @@ export function assemble(handlers: ReadonlyMap<number, AnyHandler>, options: Ass
 }
 
 /** The connections of a worker, by what they are for. */
-interface Lines {
-  readonly claims: readonly Line[];
-  readonly beat: Line;
-  readonly keep: Line;
+interface Connections {
+  readonly claims: readonly Connection[];
+  readonly beat: Connection;
+  readonly keep: Connection;
 }
 
 /** Parts refer to each other; each calls another only after all were made. */
@@ -86,7 +86,7 @@ class Assembly implements Parts {
   readonly #meter: Meter;
   readonly #thresholds: PressureThresholds;
   readonly #replyMsMax: number;
-  readonly #lines: Lines;
+  readonly #connections: Connections;
   readonly #onCall: OnCall;
   readonly #placer: Placer;
   readonly #sweeper: Sweeper;
@@ -108,10 +108,10 @@ class Assembly implements Parts {
     this.#meter = meter;
     this.#thresholds = thresholds;
     this.#replyMsMax = Math.max(1_000, Math.min(10_000, numbers.leaseMs * 0.8));
-    this.#lines = {
-      claims: Array.from({ length: shares.lines }, () => new Line(desk.db, this.#replyMsMax)),
-      beat: new Line(desk.db, Math.max(500, numbers.leaseMs * 0.4)),
-      keep: new Line(desk.db, KEEP_REPLY_MS_MAX),
+    this.#connections = {
+      claims: Array.from({ length: shares.claims }, () => new Connection(desk.db, this.#replyMsMax)),
+      beat: new Connection(desk.db, Math.max(500, numbers.leaseMs * 0.4)),
+      keep: new Connection(desk.db, KEEP_REPLY_MS_MAX),
     };
     this.pool = desk.db.pool(shares.handlers);
     if (meter !== noMeter) onWait(this.pool, (ms) => meter.waited("handlers", ms));
@@ -129,8 +129,8 @@ class Assembly implements Parts {
 
   async checkRoom(): Promise<void> {
     const { desk, shares } = this.#o;
-    await checkRoom(this.#lines.keep, desk, shares);
-    await checkTimeout(this.#lines.keep, desk);
+    await checkRoom(this.#connections.keep, desk, shares);
+    await checkTimeout(this.#connections.keep, desk);
   }
 
   async close(): Promise<void> {
@@ -140,8 +140,8 @@ class Assembly implements Parts {
     this.#onCall.stop();
     this.#stopLeading?.();
     this.#placer.stop();
-    const { claims, beat, keep } = this.#lines;
-    await Promise.all([...claims, beat, keep].map((line) => line.close()));
+    const { claims, beat, keep } = this.#connections;
+    await Promise.all([...claims, beat, keep].map((connection) => connection.close()));
     await endPool(this.pool);
   }
 
@@ -179,7 +179,7 @@ class Assembly implements Parts {
 
   #makeOnCall(): OnCall {
     const { listener, log } = this.#o.desk;
-    return new OnCall({ line: this.#lines.beat, listener, current: () => this.heart.current, log });
+    return new OnCall({ connection: this.#connections.beat, listener, current: () => this.heart.current, log });
   }
 
   #makePressure(): Pressure {
@@ -216,10 +216,10 @@ class Assembly implements Parts {
   #contextDesk(): ContextDesk {
     const { desk, outbox, clock } = this.#o;
     const { listener, resultBytesMax, logger, log } = desk;
-    const { keep: line } = this.#lines;
+    const { keep: connection } = this.#connections;
     const probe: Probe = {
-      look: (pid) => backend(line, pid),
-      end: (transaction) => endBackend(line, transaction),
+      look: (pid) => backend(connection, pid),
+      end: (transaction) => endBackend(connection, transaction),
     };
     return contextDesk({
       desk,
@@ -248,7 +248,7 @@ class Assembly implements Parts {
   #makeHeart(): Heart {
     const { desk, numbers, shares, name, permits, outbox, clock } = this.#o;
     return new Heart({
-      line: this.#lines.beat,
+      connection: this.#connections.beat,
       registration: {
         name,
         streams: [...this.#handlers.keys()],
@@ -287,7 +287,7 @@ class Assembly implements Parts {
     // Without a bound on memory, the setting alone decides.
     const bounded = this.#thresholds.memoryPercentMax !== null;
     return new Claimer({
-      lines: this.#lines.claims,
+      connections: this.#connections.claims,
       streams: [...this.#handlers.keys()],
       permits,
       payloads: new Payloads(bounded ? payloadBytesFor(bytesMax) : bytesMax),
@@ -337,7 +337,7 @@ class Assembly implements Parts {
     const { desk, numbers, clock } = this.#o;
     const { listener, history, log } = desk;
     return new Keeper({
-      line: this.#lines.keep,
+      connection: this.#connections.keep,
       log,
       clock,
       pollIntervalMs: numbers.pollIntervalMs,

@@ -1,6 +1,6 @@
 import { BACKLOG_MIN, ClaimPolicy, NO_CLAIM, type ClaimPlan, type Pressed } from "../core/claim-policy.js";
 import { isSluiceError } from "../core/error.js";
-import { isUnanswered, tellTrouble } from "../postgres/fault.js";
+import { isUnanswered, tellTrouble } from "../postgres/errors.js";
 import { step, type Spot, type StepReply } from "../postgres/step.js";
 import type { ClaimerOptions } from "./claimer-options.js";
 import { noMeter, tellReply, type Meter } from "./metrics/meter.js";
@@ -187,7 +187,7 @@ export class Claimer {
     return spots === null ? SETTLE_ONLY : { plan, spots };
   }
 
-  get lines(): Rack["use"] {
+  get connections(): Rack["use"] {
     return this.#rack.use;
   }
 
@@ -209,7 +209,7 @@ export class Claimer {
 
   async #send(session: Session, parcel: Parcel<Completion> | null, { plan, spots }: StepClaim): Promise<void> {
     const { permits } = this.#o;
-    const line = this.#rack.take()!;
+    const connection = this.#rack.take()!;
     const { want, extra } = plan;
     this.#policy.sent(plan);
     this.#valve.asked += want;
@@ -220,11 +220,11 @@ export class Claimer {
     if (parcel !== null) session.sent.add(parcel.items);
     const sentMs = this.#o.clock.now();
     try {
-      const call = { worker: session.id, token, claim: want, from: this.#turn.next() };
+      const call = { worker: session.id, token, want, from: this.#turn.next() };
       const { streams, keep } = this.#o;
       const meters = this.#meter !== noMeter;
       const successes = parcel?.items ?? [];
-      reply = await step(line, { ...call, streams, successes, keep, tells: plan.reports, spots, meters });
+      reply = await step(connection, { ...call, streams, successes, keep, tells: plan.reports, spots, meters });
     } catch (e) {
       permits.give(extra);
       if (plan.reports && session === this.#o.current()) this.#policy.reportLost();
@@ -240,7 +240,7 @@ export class Claimer {
       tellReply(this.#meter, reply, { want, parcel, sentMs, nowMs: this.#o.clock.now() });
       this.#received(session, reply, plan, parcel?.items.length ?? 0);
     }
-    this.#rack.put(line, reply === null);
+    this.#rack.put(connection, reply === null);
     // Not at once: tasks that take no time end in this turn, and go into one statement with what waits.
     this.schedule();
   }

@@ -1,6 +1,6 @@
 import type { Pressed } from "../core/claim-policy.js";
 import type { Clock, Logger } from "../core/ports.js";
-import type { Line } from "../postgres/line.js";
+import type { Connection } from "../postgres/connection.js";
 import type { Settlement } from "../postgres/settle.js";
 import type { Crew } from "./crew.js";
 import type { Meter } from "./metrics/meter.js";
@@ -12,7 +12,7 @@ import type { Session } from "./session.js";
 /** What a claimer works with. */
 export interface ClaimerOptions {
   /** One statement at a time on each. */
-  readonly lines: readonly Line[];
+  readonly connections: readonly Connection[];
   readonly streams: readonly number[];
   readonly permits: Permits;
   readonly payloads: Payloads;

@@ -3,7 +3,7 @@ import { isSluiceError, SluiceError } from "../core/error.js";
 import { describeError, storable, type ErrorDescription } from "../core/json.js";
 import type { Clock, Logger } from "../core/ports.js";
 import { delayFor } from "../core/retry.js";
-import { tellTrouble } from "../postgres/fault.js";
+import { tellTrouble } from "../postgres/errors.js";
 import type { Settlement } from "../postgres/settle.js";
 import type { ClaimedTask } from "../postgres/step.js";
 import { ExecutionSpan } from "../trace/execution.js";

@@ -12,15 +12,15 @@ import {
   type Duty,
   type Registration,
 } from "../postgres/heartbeat.js";
-import { tellTrouble } from "../postgres/fault.js";
-import type { Line } from "../postgres/line.js";
+import { tellTrouble } from "../postgres/errors.js";
+import type { Connection } from "../postgres/connection.js";
 import type { ClaimedTask } from "../postgres/step.js";
 import { Session } from "./session.js";
 import { newToken } from "./token.js";
 import { Trouble } from "./trouble.js";
 
 interface HeartOptions {
-  readonly line: Line;
+  readonly connection: Connection;
   readonly registration: Registration;
   /** How many more tasks we would take. */
   readonly free: () => number;
@@ -199,22 +199,24 @@ export class Heart {
     if (this.#beatTimer !== null) clearTimeout(this.#beatTimer);
     if (this.#watchTimer !== null) clearTimeout(this.#watchTimer);
     this.#watchTimer = null;
-    // One that is under way signs off by itself, while there is still a line to do it on.
+    // One that is under way signs off by itself, while there is still a connection to do it on.
     await this.#registration?.catch(() => {});
     for (const session of this.#sessions) {
-      await retire(this.#o.line, session.id).catch((e: unknown) => tellTrouble(this.#o.log, "could not sign off", e));
+      await retire(this.#o.connection, session.id).catch((e: unknown) =>
+        tellTrouble(this.#o.log, "could not sign off", e),
+      );
     }
     this.#sessions.clear();
     this.#current = null;
   }
 
   async claimSuspect(session: Session, id: string): Promise<ClaimedTask | null> {
-    return claimSuspect(this.#o.line, { worker: session.id, token: newToken(), id });
+    return claimSuspect(this.#o.connection, { worker: session.id, token: newToken(), id });
   }
 
   /** Somebody else may try it. Best effort: without it the reservation ends with the session. */
   async releaseSuspect(session: Session): Promise<void> {
-    await releaseSuspect(this.#o.line, session.id).catch((e: unknown) =>
+    await releaseSuspect(this.#o.connection, session.id).catch((e: unknown) =>
       tellTrouble(this.#o.log, "could not give up a suspect", e),
     );
   }
@@ -226,9 +228,9 @@ export class Heart {
 
   async #begin(): Promise<void> {
     const sentMs = this.#o.clock.now();
-    const { id, onCall } = await register(this.#o.line, this.#o.registration);
+    const { id, onCall } = await register(this.#o.connection, this.#o.registration);
     if (this.#stopped) {
-      await retire(this.#o.line, id).catch(() => {});
+      await retire(this.#o.connection, id).catch(() => {});
       return;
     }
     const session = new Session(id, sentMs + this.#o.registration.leaseMs);
@@ -293,7 +295,7 @@ export class Heart {
     if (this.#cutOff.length === 0 || this.#current === null) return;
     const cutOff = this.#cutOff.slice(-CUT_OFF_MAX);
     try {
-      const left = await survived(this.#o.line, cutOff);
+      const left = await survived(this.#o.connection, cutOff);
       const since = this.#cutOff.filter((id) => !cutOff.includes(id));
       this.#cutOff = [...left, ...since].slice(-CUT_OFF_MAX);
     } catch (e) {
@@ -308,7 +310,7 @@ export class Heart {
     this.#toldState = pressure?.state ?? "normal";
     const free = this.#o.free();
     if (free === 0) session.toldFull = true;
-    const reply = await beat(this.#o.line, session.id, {
+    const reply = await beat(this.#o.connection, session.id, {
       availableCapacity: free,
       memoryUsage: process.memoryUsage.rss(),
       draining: this.#draining || session.doubtful,
@@ -343,7 +345,7 @@ export class Heart {
   async #settleDoubt(session: Session): Promise<void> {
     // guard: unknown claims are handed back -> test/worker/properties.test.ts: "a lost claim reply is handed back and is no crash"
     const released = /* guard:unknown */ await releaseUnknown(
-      this.#o.line,
+      this.#o.connection,
       session.id,
       this.#o.known(session),
     ); /* end */
@@ -352,7 +354,7 @@ export class Heart {
     const early = this.#o.clock.now() - session.doubtfulSinceMs < this.#beatMs(BUSY_BEAT_MS_MAX);
     // guard: a session in doubt signs off late -> test/worker/heartbeat.test.ts: "a session in doubt beats at once, and signs off with a later beat"
     if (/* guard:doubt */ early || /* end */ !session.idle) return;
-    await retire(this.#o.line, session.id);
+    await retire(this.#o.connection, session.id);
     this.#sessions.delete(session);
   }
 

@@ -2,7 +2,7 @@ import type pg from "pg";
 import { SluiceError } from "../core/error.js";
 import type { Queryable } from "../core/ports.js";
 import { OWN_TRANSACTION, type Backend, type ServerTransaction } from "../postgres/backend.js";
-import { fromDriver, isOutageOf, isReadOnly, isShortage } from "../postgres/fault.js";
+import { fromDriver, isOutageOf, isReadOnly, isShortage } from "../postgres/errors.js";
 import { destroy } from "../postgres/part.js";
 import type { Execution } from "./execution.js";
 

@@ -1,12 +1,12 @@
 import type { Logger } from "../core/ports.js";
-import { tellTrouble } from "../postgres/fault.js";
+import { tellTrouble } from "../postgres/errors.js";
 import { goOnCall, type Duty } from "../postgres/heartbeat.js";
-import type { Line } from "../postgres/line.js";
+import type { Connection } from "../postgres/connection.js";
 import type { Listener } from "../postgres/listen.js";
 import type { Session } from "./session.js";
 
 interface OnCallOptions {
-  readonly line: Line;
+  readonly connection: Connection;
   readonly listener: Pick<Listener, "hears" | "connected" | "need"> | null;
   /** The session that claims, or null while there is none. */
   readonly current: () => Session | null;
@@ -81,7 +81,7 @@ export class OnCall {
 
   async #ask(session: Session): Promise<void> {
     try {
-      const duty = await goOnCall(this.#o.line, session.id);
+      const duty = await goOnCall(this.#o.connection, session.id);
       if (session === this.#o.current()) this.told(duty);
     } catch (e) {
       tellTrouble(this.#o.log, "could not ask for a place on call", e);

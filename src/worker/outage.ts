@@ -1,4 +1,4 @@
-import { isOutage } from "../postgres/fault.js";
+import { isOutage } from "../postgres/errors.js";
 import type { Execution } from "./execution.js";
 
 const DELAY_MS_MIN = 250;

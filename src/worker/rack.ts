@@ -1,22 +1,22 @@
 import type { Clock } from "../core/ports.js";
-import type { Line } from "../postgres/line.js";
+import type { Connection } from "../postgres/connection.js";
 import type { Meter } from "./metrics/meter.js";
 
 interface RackOptions {
-  readonly lines: readonly Line[];
+  readonly connections: readonly Connection[];
   readonly clock: Clock;
   readonly meter: Meter;
 }
 
-/** The lines that are idle, and how long outcomes waited for one of them. */
+/** The connections that are idle, and how long outcomes waited for one of them. */
 export class Rack {
   readonly #o: RackOptions;
-  readonly #idle: Line[];
+  readonly #idle: Connection[];
   #wantedMs: number | null = null;
 
   constructor(options: RackOptions) {
     this.#o = options;
-    this.#idle = [...options.lines];
+    this.#idle = [...options.connections];
   }
 
   get idle(): number {
@@ -24,27 +24,27 @@ export class Rack {
   }
 
   get full(): boolean {
-    return this.#idle.length === this.#o.lines.length;
+    return this.#idle.length === this.#o.connections.length;
   }
 
   get use(): { readonly active: number; readonly idle: number } {
     const idle = this.#idle.length;
-    return { active: this.#o.lines.length - idle, idle };
+    return { active: this.#o.connections.length - idle, idle };
   }
 
-  take(): Line | undefined {
+  take(): Connection | undefined {
     if (this.#wantedMs !== null) this.#o.meter.waited("claim", this.#o.clock.now() - this.#wantedMs);
     this.#wantedMs = null;
     return this.#idle.pop();
   }
 
   /** One that failed is taken last: it may be the only one that cannot connect. */
-  put(line: Line, failed = false): void {
-    if (failed) this.#idle.unshift(line);
-    else this.#idle.push(line);
+  put(connection: Connection, failed = false): void {
+    if (failed) this.#idle.unshift(connection);
+    else this.#idle.push(connection);
   }
 
-  /** Whether outcomes wait, for which there may be no line. */
+  /** Whether outcomes wait, for which there may be no connection. */
   wanted(some: boolean): void {
     if (!some) this.#wantedMs = null;
     else if (this.#idle.length === 0) this.#wantedMs ??= this.#o.clock.now();

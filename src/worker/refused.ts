@@ -1,6 +1,6 @@
 import { describeError, noteOf } from "../core/json.js";
 import { isSluiceError } from "../core/error.js";
-import { sqlstate } from "../postgres/fault.js";
+import { sqlstate } from "../postgres/errors.js";
 import type { Settlement } from "../postgres/settle.js";
 import type { Completion, Parcel } from "./outbox.js";
 

@@ -1,7 +1,7 @@
 import { fitOf, type ConnectionShares } from "../config/connections.js";
 import { SluiceError } from "../core/error.js";
-import { serverConnections } from "../postgres/connections.js";
-import type { Line } from "../postgres/line.js";
+import { serverConnections } from "../postgres/server-connections.js";
+import type { Connection } from "../postgres/connection.js";
 import { statementTimeoutMs as readTimeoutMs } from "../postgres/timeout.js";
 import type { WorkerDesk } from "./worker-desk.js";
 
@@ -9,8 +9,8 @@ import type { WorkerDesk } from "./worker-desk.js";
 const STATEMENT_TIMEOUT_MS_MIN = 5_000;
 
 /** Warns of a statement_timeout that may stop statements of a worker. It makes them smaller then, and goes on. */
-export async function checkTimeout(line: Line, { logger }: WorkerDesk): Promise<void> {
-  const statementTimeoutMs = await readTimeoutMs(line);
+export async function checkTimeout(connection: Connection, { logger }: WorkerDesk): Promise<void> {
+  const statementTimeoutMs = await readTimeoutMs(connection);
   if (statementTimeoutMs === null || statementTimeoutMs >= STATEMENT_TIMEOUT_MS_MIN) return;
   logger.warn(
     "the statement_timeout of this role or database is short: batches get smaller when it strikes; " +
@@ -28,14 +28,14 @@ export function mayOpen(desk: WorkerDesk, { needed, api }: ConnectionShares): nu
  * Looks whether the server has room for all that the worker may open. What it opens only later, under
  * load, would else be refused when it is needed most.
  */
-export async function checkRoom(line: Line, desk: WorkerDesk, shares: ConnectionShares): Promise<void> {
+export async function checkRoom(connection: Connection, desk: WorkerDesk, shares: ConnectionShares): Promise<void> {
   const { db, listener, first, logger } = desk;
   // Behind a pooler it is the pooler who opens connections; how many it lets in nobody can ask it here.
   if (!db.prepared) return;
   const api = first ? db.apiOpen + (listener === null ? 0 : 1) : 0;
   const may = mayOpen(desk, shares);
-  const server = await serverConnections(line);
-  // The line that asks is one of them.
+  const server = await serverConnections(connection);
+  // The connection that asks is one of them.
   const { impossible, tight } = fitOf({ may, open: api + 1 }, server);
   const details = { may, ...server };
   if (impossible !== null) throw new SluiceError("connections_exceeded", impossible, { details });

@@ -1,6 +1,6 @@
 import { isSluiceError } from "../core/error.js";
 import type { Clock } from "../core/ports.js";
-import type { Line } from "../postgres/line.js";
+import type { Connection } from "../postgres/connection.js";
 import { settle, type Settlement } from "../postgres/settle.js";
 import type { Meter } from "./metrics/meter.js";
 import type { Outbox, Parcel } from "./outbox.js";
@@ -44,24 +44,24 @@ export class Settler {
     if (this.#busy || rack.idle === 0) return;
     const parcel = outbox.takeRefusedOthers(clock.now()) ?? outbox.takeOthers(splitter.settles.size);
     if (parcel === null) return;
-    const line = rack.take()!;
+    const connection = rack.take()!;
     this.#busy = true;
     let answered = false;
-    const sent = this.#send(line, parcel).then((ok) => (answered = ok));
+    const sent = this.#send(connection, parcel).then((ok) => (answered = ok));
     void sent.finally(() => {
       this.#busy = false;
-      rack.put(line, !answered);
+      rack.put(connection, !answered);
       this.#o.onOver();
     });
   }
 
   /** False: the statement failed. */
-  async #send(line: Line, parcel: Parcel<Settlement>): Promise<boolean> {
+  async #send(connection: Connection, parcel: Parcel<Settlement>): Promise<boolean> {
     const { permits, outbox, splitter, meter } = this.#o;
     const { session, items } = parcel;
     session.sent.add(items);
     try {
-      const refused = await settle(line, session.id, items);
+      const refused = await settle(connection, session.id, items);
       splitter.taken();
       this.#o.onRefused(refused);
       if (refused > 0) meter.refused(refused);

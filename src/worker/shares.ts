@@ -2,7 +2,7 @@
 const TOGETHER = 20;
 
 /**
- * How many outcomes go into one statement. What has ended at the same moment is spread over the lines that
+ * How many outcomes go into one statement. What has ended at the same moment is spread over the connections that
  * are free: each waits for less. But a few tasks that take no time are better off together, because a
  * statement costs more than what is in it.
  */
@@ -30,9 +30,9 @@ export class Shares {
     this.#started = 0;
   }
 
-  /** Of so many that wait, for one of so many lines that are free. */
-  of(waiting: number, lines: number): number {
-    const share = Math.ceil(waiting / lines);
+  /** Of so many that wait, for one of so many connections that are free. */
+  of(waiting: number, connections: number): number {
+    const share = Math.ceil(waiting / connections);
     return Math.min(this.#brief ? Math.max(share, TOGETHER) : share, waiting, this.#most);
   }
 }

@@ -1,6 +1,6 @@
 import { isSluiceError } from "../core/error.js";
 import type { Clock, Logger } from "../core/ports.js";
-import { sqlstate, tellTrouble } from "../postgres/fault.js";
+import { sqlstate, tellTrouble } from "../postgres/errors.js";
 import type { Settlement } from "../postgres/settle.js";
 import type { Completion, Outbox, Parcel } from "./outbox.js";
 import type { Permits } from "./permits.js";

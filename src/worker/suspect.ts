@@ -1,5 +1,5 @@
 import type { Clock, Logger } from "../core/ports.js";
-import { isReplyLost } from "../postgres/fault.js";
+import { isReplyLost } from "../postgres/errors.js";
 import type { Claimer } from "./claim.js";
 import type { Crew } from "./crew.js";
 import type { Heart } from "./heartbeat.js";

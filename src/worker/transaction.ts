@@ -1,7 +1,7 @@
 import { SluiceError } from "../core/error.js";
 import type { Logger, Queryable } from "../core/ports.js";
 import type { Database } from "../postgres/database.js";
-import { fromDriver, isReadOnly, isReplyLost } from "../postgres/fault.js";
+import { fromDriver, isReadOnly, isReplyLost } from "../postgres/errors.js";
 import { settleInTransaction } from "../postgres/settle.js";
 import type { PendingEnqueue } from "./context.js";
 import { HeldConnection, type Lending } from "./held.js";

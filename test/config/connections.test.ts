@@ -7,7 +7,7 @@ const nothing = { env: {}, file: null };
 
 describe("who gets which connections", () => {
   test.each([
-    // loops, total, api, explicit | lines, handlers, needed
+    // loops, total, api, explicit | claims, handlers, needed
     [1, 17, 7, undefined, 2, 6, 17],
     [1, 12, 7, undefined, 2, 1, 12],
     [2, 12, 7, undefined, 2, 1, 12],
@@ -20,9 +20,9 @@ describe("who gets which connections", () => {
     [1, 17, 7, 6, 2, 6, 17],
     [64, 10_000, 1000, undefined, 64, 8934, 10_000],
   ])("%i loops, %i in all, %i for the API, %s for handlers", (...row) => {
-    const [claimLoops, dbConnections, apiConnections, handlerConnections, lines, handlers, sum] = row;
+    const [claimLoops, dbConnections, apiConnections, handlerConnections, claims, handlers, sum] = row;
     expect(connectionsOf({ claimLoops, dbConnections, apiConnections, handlerConnections })).toEqual({
-      lines,
+      claims,
       beat: 1,
       keep: 1,
       handlers,

@@ -1,6 +1,6 @@
 import { onTestFinished, vi } from "vitest";
 import { Sluice, task, type } from "../../src/index.js";
-import { Line } from "../../src/postgres/line.js";
+import { Connection } from "../../src/postgres/connection.js";
 import { exponential, randomOf } from "../../src/plan/simulate/random.js";
 import { freshDatabase } from "../support/database.js";
 
@@ -101,9 +101,9 @@ async function arriveAtRandom<T>(
 function watchSteps(): { end(): number } {
   const tookMs: number[] = [];
   // oxlint-disable-next-line typescript/unbound-method -- called with its line below
-  const rows = Line.prototype.rows;
-  const spy = vi.spyOn(Line.prototype, "rows");
-  spy.mockImplementation(async function (this: Line, ...args) {
+  const rows = Connection.prototype.rows;
+  const spy = vi.spyOn(Connection.prototype, "rows");
+  spy.mockImplementation(async function (this: Connection, ...args) {
     const sentMs = performance.now();
     const reply = await rows.apply(this, args);
     tookMs.push(performance.now() - sentMs);

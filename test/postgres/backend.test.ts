@@ -2,13 +2,13 @@ import pg from "pg";
 import { expect, onTestFinished, test } from "vitest";
 import { Database } from "../../src/postgres/database.js";
 import { endBackend, OWN_TRANSACTION, type ServerTransaction } from "../../src/postgres/backend.js";
-import { Line } from "../../src/postgres/line.js";
+import { Connection } from "../../src/postgres/connection.js";
 import { freshDatabase } from "../support/database.js";
 
 test("only the transaction that was given up is ended, not the next one of its backend", async () => {
   const database = await freshDatabase({ migrated: true });
   const db = new Database({ url: database.url });
-  const line = new Line(db, 10_000);
+  const line = new Connection(db, 10_000);
   const client = new pg.Client(database.url);
   client.on("error", () => {});
   await client.connect();

@@ -1,12 +1,12 @@
 import { expect, test } from "vitest";
 import { issueClaim, type Claim } from "../../src/core/claim.js";
 import type { Database } from "../../src/postgres/database.js";
-import type { Line } from "../../src/postgres/line.js";
+import type { Connection } from "../../src/postgres/connection.js";
 import { settle, settleInTransaction } from "../../src/postgres/settle.js";
 import { step } from "../../src/postgres/step.js";
 
 // The lines are compiled and never called: see door.test.ts.
-declare const line: Line;
+declare const line: Connection;
 declare const db: Database;
 const compiled = (lines: () => unknown) => expect(lines).toBeTypeOf("function");
 
@@ -16,7 +16,7 @@ const stepCall = {
   worker: "1",
   token: "2",
   streams: [1],
-  claim: 1,
+  want: 1,
   keep: true,
   from: 1,
   tells: false,

@@ -27,7 +27,7 @@ function claimerOver(answer: (call: { claim: number; settles: boolean }) => Row[
     return answer({ claim: Number(values[3]), settles: values[4] !== null });
   };
   const claimer = new Claimer({
-    lines: [{ rows } as never],
+    connections: [{ rows } as never],
     streams: [1],
     permits,
     payloads: new Payloads(1_000_000_000),

@@ -1,7 +1,7 @@
 import type { Scheduler } from "fast-check";
 import { SluiceError, task, type, type TaskContext } from "../../src/index.js";
 import { silentLogger } from "../../src/core/ports.js";
-import type { Line } from "../../src/postgres/line.js";
+import type { Connection } from "../../src/postgres/connection.js";
 import type { AnyStatement } from "../../src/postgres/statement.js";
 import { Claimer } from "../../src/worker/claim.js";
 import { noMeter, type Meter } from "../../src/worker/metrics/meter.js";
@@ -178,7 +178,7 @@ export class World {
       onRecorded: () => {},
     });
     this.claimer = new Claimer({
-      lines: Array.from({ length: options.lines }, () => new FakeLine(this) as unknown as Line),
+      connections: Array.from({ length: options.lines }, () => new FakeLine(this) as unknown as Connection),
       streams: [STREAM],
       permits: this.permits,
       payloads: new Payloads(1_000),

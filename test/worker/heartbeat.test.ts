@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import { silentLogger } from "../../src/core/ports.js";
-import type { Line } from "../../src/postgres/line.js";
+import type { Connection } from "../../src/postgres/connection.js";
 import type { AnyStatement } from "../../src/postgres/statement.js";
 import { Heart } from "../../src/worker/heartbeat.js";
 
@@ -50,7 +50,7 @@ async function begin(
     },
   };
   const begun = new Heart({
-    line: line as unknown as Line,
+    connection: line as unknown as Connection,
     registration: { name: "w", streams: [1], leaseMs, capacity: 1, connections: 1 },
     free,
     idle,

@@ -21,7 +21,7 @@ describe("a claimer that finds nothing", () => {
     const session = new Session("1", 1e9);
     const rows = (): Promise<never[]> => Promise.resolve(void sent++).then(() => []);
     const claimer = new Claimer({
-      lines: [{ rows } as never],
+      connections: [{ rows } as never],
       streams: [1],
       permits: new Permits(10),
       payloads: new Payloads(1_000_000_000),

@@ -39,7 +39,7 @@ function keeperOver(
   };
   const quiet = (): void => {};
   const keeper = new Keeper({
-    line: { run } as never,
+    connection: { run } as never,
     log: { debug: quiet, info: quiet, warn: quiet, error: quiet },
     clock: { now: () => Date.now() },
     pollIntervalMs,

@@ -93,7 +93,7 @@ describe("with a clock of its own", () => {
     };
     const session = new Session("1", 1e9);
     const post = new OnCall({
-      line: { run } as never,
+      connection: { run } as never,
       listener: { hears: false, connected: true, need },
       current: () => session,
       log: silentLogger,

@@ -21,8 +21,8 @@ test("a connection that failed to settle is used last", async () => {
   };
   const clock = { now: (): number => 0 };
   const [outbox, permits, session] = [new Outbox(), new Permits(1), new Session("1", 1e9)];
-  const lines = [line("good", true), line("bad", false)];
-  const rack = new Rack({ lines, clock, meter: noMeter });
+  const connections = [line("good", true), line("bad", false)];
+  const rack = new Rack({ connections, clock, meter: noMeter });
   const shared = { outbox, permits, clock, log: silentLogger };
   const splitter = new Splitter({ ...shared, stopped: () => false, onDue: () => {} });
   const settler: Settler = new Settler({

@@ -123,7 +123,7 @@ test("a claimer that was stopped sends nothing more and tells of nothing more", 
   permits.take(1);
   outbox.addSuccess(session, { claim: issueClaim("1", "1"), result: "", holds: 0, startedMs: 0 });
   const claimer = new Claimer({
-    lines: [{ rows } as never],
+    connections: [{ rows } as never],
     streams: [1],
     permits,
     payloads: new Payloads(1_000),

@@ -190,7 +190,7 @@ test("a keeper that found as many lanes as it may look at looks again at once", 
     return looks < 5 ? Promise.resolve([{ looked: 500 }]) : Promise.reject(new Error("closed"));
   };
   const keeper = new Keeper({
-    line: { run } as never,
+    connection: { run } as never,
     log: { ...silentLogger, warn: (message) => void told.push(message) },
     clock: monotonicClock,
     pollIntervalMs: 100,

@@ -1,7 +1,7 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { SluiceError } from "../../core/error.js";
 import type { Database } from "../database.js";
-import type { Line } from "../line.js";
+import type { Connection } from "../connection.js";
 import { statement } from "../statement.js";
 
 const followStatement = statement<{ moved: number; more: boolean }>({
@@ -29,7 +29,7 @@ export async function followRun(db: Database, run: string): Promise<void> {
 }
 
 /** What somebody has begun to pause or to resume and did not end. True if there is more. */
-export async function followLeft(line: Line): Promise<boolean> {
-  const [row] = await line.run(followStatement, [null, PIECE_MAX]);
+export async function followLeft(connection: Connection): Promise<boolean> {
+  const [row] = await connection.run(followStatement, [null, PIECE_MAX]);
   return row !== undefined && row.moved > 0 && row.more;
 }

@@ -1,5 +1,5 @@
 import type { Database } from "../database.js";
-import type { Line } from "../line.js";
+import type { Connection } from "../connection.js";
 import { statement } from "../statement.js";
 import { dateOf, type TimeText } from "../time.js";
 
@@ -67,6 +67,6 @@ const OLDER_MS = 7 * 24 * 3_600_000;
 const PRUNE_MAX = 100;
 
 /** Deletes graphs of another week that no run refers to, but never the newest of a name. At most a hundred at once. */
-export async function pruneGraphs(line: Line): Promise<void> {
-  await line.run(pruneStatement, [OLDER_MS, PRUNE_MAX]);
+export async function pruneGraphs(connection: Connection): Promise<void> {
+  await connection.run(pruneStatement, [OLDER_MS, PRUNE_MAX]);
 }

@@ -1,4 +1,4 @@
-import type { Line } from "../line.js";
+import type { Connection } from "../connection.js";
 import { statement } from "../statement.js";
 
 /** Where a walk over rows begins, and where it says that it has come to the end. */
@@ -33,8 +33,8 @@ const keepStatement = statement<KeptRow>({
  * Notes, timers that are over, and tasks that are to be cancelled or to run again, at most max of each. At least max
  * were moved while there is more to do at once.
  */
-export async function keepRuns(line: Line, max: number, after = FIRST): Promise<RunsKept> {
-  const [row] = await line.run(keepStatement, [max, after]);
+export async function keepRuns(connection: Connection, max: number, after = FIRST): Promise<RunsKept> {
+  const [row] = await connection.run(keepStatement, [max, after]);
   return {
     after: row?.after ?? FIRST,
     moved: row?.moved ?? 0,
@@ -62,11 +62,11 @@ const orphansStatement = statement<{ cancelled: number; after: string; after_par
  * and looks at the next of those that nobody has noted, or woken.
  */
 export async function cancelOrphans(
-  line: Line,
+  connection: Connection,
   max: number,
   walk: OrphansWalk = { after: FIRST, afterParent: FIRST },
 ): Promise<OrphansWalk & { readonly cancelled: number }> {
-  const [row] = await line.run(orphansStatement, [max, walk.after, walk.afterParent]);
+  const [row] = await connection.run(orphansStatement, [max, walk.after, walk.afterParent]);
   return {
     cancelled: row?.cancelled ?? 0,
     after: row?.after ?? FIRST,
@@ -92,13 +92,13 @@ interface RunsPruned {
 
 /** Deletes runs that are older than their time with their tasks, at most max of both. */
 export async function pruneRuns(
-  line: Line,
+  connection: Connection,
   older: { readonly succeededMs: number; readonly failedMs: number; readonly cancelledMs: number },
   max: number,
   after = FIRST,
 ): Promise<RunsPruned> {
   const values = [older.succeededMs, older.failedMs, older.cancelledMs, max, after];
-  const [row] = await line.run(pruneStatement, values);
+  const [row] = await connection.run(pruneStatement, values);
   const { pruned, after: next } = row ?? { pruned: 0, after: FIRST };
   return { pruned, after: next, more: pruned >= max || next !== FIRST };
 }

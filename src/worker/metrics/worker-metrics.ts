@@ -192,7 +192,7 @@ export class WorkerMetrics {
     const parts = this.#o.parts();
     const none = { active: 0, idle: 0 };
     const pools = {
-      claim: parts?.claimer.lines ?? none,
+      claim: parts?.claimer.connections ?? none,
       handlers: parts === null ? none : connectionsOf(parts.pool),
       api: connectionsOf(this.#o.db.api),
     };

@@ -2,7 +2,7 @@ import pg from "pg";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { issueClaim } from "../../../src/core/claim.js";
 import { Database } from "../../../src/postgres/database.js";
-import { Line } from "../../../src/postgres/line.js";
+import { Connection } from "../../../src/postgres/connection.js";
 import {
   cancelRun,
   pauseRun,
@@ -45,14 +45,14 @@ import { freshDatabase, type TestDatabase } from "../../support/database.js";
 
 let database: TestDatabase;
 let db: Database;
-let line: Line;
+let line: Connection;
 let client: pg.Client;
 let stream: number;
 
 beforeAll(async () => {
   database = await freshDatabase({ migrated: true });
   db = new Database({ url: database.url });
-  line = new Line(db, 10_000);
+  line = new Connection(db, 10_000);
   client = new pg.Client(database.url);
   await client.connect();
   const text = "select sluice.declare_contract('t', 'default', 0, 25, false, null, false, $1, null)";

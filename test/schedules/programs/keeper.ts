@@ -3,13 +3,13 @@ import { setTimeout as delay } from "node:timers/promises";
 import { silentLogger } from "../../../src/core/ports.js";
 import { tick } from "../../../src/keeper/tick.js";
 import { Database } from "../../../src/postgres/database.js";
-import { Line } from "../../../src/postgres/line.js";
+import { Connection } from "../../../src/postgres/connection.js";
 
 const { url, pauseMs } = JSON.parse(process.env["FLEET_CONFIG"]!) as {
   url: string;
   pauseMs: number;
 };
-const line = new Line(new Database({ url }), 60_000);
+const line = new Connection(new Database({ url }), 60_000);
 const told = new AbortController();
 process.once("SIGTERM", () => told.abort());
 await tick(line, silentLogger);

@@ -2,7 +2,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 // Past the public door on purpose: these are the statements that the worker issues.
 import { Database } from "../../../../src/postgres/database.js";
 import { register } from "../../../../src/postgres/heartbeat.js";
-import { Line } from "../../../../src/postgres/line.js";
+import { Connection } from "../../../../src/postgres/connection.js";
 import { step, type Success } from "../../../../src/postgres/step.js";
 import { newToken } from "../../../../src/worker/token.js";
 import type { Consumer, Consumption, Input } from "../../adapter.js";
@@ -27,9 +27,9 @@ export async function consume(
   { work, numbers }: Consumption,
 ): Promise<Consumer> {
   const db = new Database({ url });
-  const lines = Array.from({ length: connections }, () => new Line(db, REPLY_MS_MAX));
+  const lines = Array.from({ length: connections }, () => new Connection(db, REPLY_MS_MAX));
   const stream = await askNumber(url, `select id as n from sluice.stream where type = '${TYPE}'`);
-  const claim = numbers?.["claimBatchSize"] ?? TUNED.claimBatchSize;
+  const want = numbers?.["claimBatchSize"] ?? TUNED.claimBatchSize;
   const registration = {
     name: "pure-sql",
     streams: [stream],
@@ -38,7 +38,7 @@ export async function consume(
     connections: lines.length,
   };
   const { id: worker } = await register(lines[0]!, registration);
-  const call = { worker, streams: [stream], claim, keep: keepHistory, from: 1 };
+  const call = { worker, streams: [stream], want, keep: keepHistory, from: 1 };
   const stop = new AbortController();
   let loops: Promise<void[]> | undefined;
 
@@ -58,7 +58,7 @@ export async function consume(
 type Call = Omit<Parameters<typeof step>[1], "token" | "successes" | "tells" | "spots">;
 
 /** Settles what it claimed before, and claims the next. */
-async function loop(line: Line, call: Call, work: Consumption["work"], stop: AbortSignal): Promise<void> {
+async function loop(line: Connection, call: Call, work: Consumption["work"], stop: AbortSignal): Promise<void> {
   let successes: Success[] = [];
   while (!stop.aborted) {
     const more = { token: newToken(), successes, tells: false, spots: [] };

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import type { SluiceError } from "../../src/index.js";
-import { fromDriver, isReplyLost, toSluiceError } from "../../src/postgres/fault.js";
+import { fromDriver, isReplyLost, toSluiceError } from "../../src/postgres/errors.js";
 
 const failed = (code: string): Error => Object.assign(new Error("no"), { code });
 

@@ -1,5 +1,5 @@
 import type { ServerConnections } from "../config/connections.js";
-import type { Line } from "./line.js";
+import type { Connection } from "./connection.js";
 import { statement } from "./statement.js";
 
 const connectionsStatement = statement<{
@@ -16,8 +16,8 @@ const connectionsStatement = statement<{
 });
 
 /** How many connections the server has, how many are open, and how many live workers may open. */
-export async function serverConnections(line: Line): Promise<ServerConnections> {
-  const [row] = await line.run(connectionsStatement, []);
+export async function serverConnections(connection: Connection): Promise<ServerConnections> {
+  const [row] = await connection.run(connectionsStatement, []);
   const { server_max: max, reserved, in_use: inUse, workers, registered } = row!;
   return { max, reserved, inUse, workers, registered };
 }

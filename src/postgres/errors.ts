@@ -127,7 +127,7 @@ export function isReplyLost(e: unknown): boolean {
     return state === null || isLostState(state);
   }
   const state = sqlstate(e);
-  // guard: only errors of the driver are lost replies -> test/postgres/fault.test.ts: "an error that did not come from the driver is not a lost reply"
+  // guard: only errors of the driver are lost replies -> test/postgres/errors.test.ts: "an error that did not come from the driver is not a lost reply"
   return state === null ? /* guard:driver */ isNetworkError(e) /* end */ : isLostState(state);
 }
 

@@ -1,7 +1,7 @@
 import pg from "pg";
 import { SluiceError } from "../core/error.js";
 import type { Database } from "./database.js";
-import { fromDriver, isReadOnly, isReplyLost, unavailable } from "./fault.js";
+import { fromDriver, isReadOnly, isReplyLost, unavailable } from "./errors.js";
 import { destroy, part } from "./part.js";
 import type { AnyStatement, Statement } from "./statement.js";
 
@@ -18,7 +18,7 @@ const types: pg.CustomTypesConfig = {
  * gets no reply in time takes its connection down with it: a half-open connection looks like that.
  * Nothing is sent twice: whoever asked decides what a lost reply means.
  */
-export class Line {
+export class Connection {
   readonly #db: Database;
   readonly #replyMsMax: number;
   #client: pg.Client | null = null;
