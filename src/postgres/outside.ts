@@ -1,7 +1,7 @@
 import { randomUUID } from "node:crypto";
 import { setTimeout as pause } from "node:timers/promises";
 import type pg from "pg";
-import { sqlstate } from "./fault.js";
+import { sqlstate } from "./errors.js";
 import { Lease, type LeaseTiming } from "./lease.js";
 import type { Migration } from "./schema-files.js";
 import { inSchema } from "./statement.js";
