@@ -4,7 +4,7 @@ import type { Explanation, QueueExplanation } from "../core/explanation.js";
 import { checkName } from "../core/name.js";
 import type { TaskState } from "../core/state.js";
 import type { TaskTerms } from "../core/terms.js";
-import { explainQueue, explainTask } from "../limits/explain.js";
+import { explainQueue, explainTask } from "../explain/explain.js";
 import { Limits } from "../limits/limits.js";
 import { cancel, retry, unblock } from "../postgres/cancel.js";
 import { Database } from "../postgres/database.js";

@@ -14,6 +14,7 @@ const rooms = [
   "s3",
   "embedded",
   "limits",
+  "explain",
   "schedules",
   "workflow",
   "client",

@@ -14,7 +14,7 @@ import {
 } from "../../src/index.js";
 import { until } from "../flow/scene.js";
 import { crowd } from "../support/crowd.js";
-import { codeOf, openHouse, type House } from "./house.js";
+import { codeOf, openHouse, type House } from "../client/house.js";
 
 let house: House;
 let workers: Worker[] = [];

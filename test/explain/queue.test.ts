@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import { limit, task, type, workflow } from "../../src/index.js";
 import { silentLogger } from "../../src/core/ports.js";
 import { scene, until } from "../flow/scene.js";
-import { codeOf } from "./house.js";
+import { codeOf } from "../client/house.js";
 
 const input = type<{ key: string }>();
 
