@@ -2,8 +2,8 @@
 export { Client } from "./client/client.js";
 export type { ClientOptions, HistoryOptions, PoolLike } from "./client/settings.js";
 export type { Declared } from "./client/declared.js";
-export type { TaskHandle } from "./client/handle.js";
-export type { EnqueuedMany, EnqueueManyOptions } from "./client/many.js";
+export type { TaskHandle } from "./tasks/handle.js";
+export type { EnqueuedMany, EnqueueManyOptions } from "./tasks/many.js";
 export type { Limits } from "./limits/limits.js";
 export type { LimitListOptions } from "./limits/limits.js";
 export type { LimitChange, LimitStatus } from "./postgres/limits.js";

@@ -1,8 +1,8 @@
 import { SluiceError } from "../core/error.js";
 import { awaitTask } from "../postgres/inspect.js";
 import { inspectRun, type RunState, type RunStatus } from "../postgres/workflow/inspect.js";
-import { Hint, nextPollMs, POLL_MS_MIN } from "./ended.js";
-import { Wait, type Patience, type Post } from "./wait.js";
+import { Hint, nextPollMs, POLL_MS_MIN } from "../tasks/ended.js";
+import { Wait, type Patience, type Post } from "../tasks/wait.js";
 
 const ANNOUNCE_MS = 60_000;
 

@@ -5,8 +5,8 @@ import type { Queryable } from "../core/ports.js";
 import type { TaskTerms } from "../core/terms.js";
 import type { Database } from "../postgres/database.js";
 import { placed, placeTasks, renderInputs, type PlacedBatch, type Unplaced } from "../postgres/workflow/place.js";
-import type { Declarations } from "./declarations.js";
-import { sameLimits, type Prepared } from "./prepare.js";
+import type { Declarations } from "../tasks/declarations.js";
+import { sameLimits, type Prepared } from "../tasks/prepare.js";
 
 /** What placing needs besides its arguments. */
 export interface PlaceDesk {

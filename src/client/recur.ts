@@ -5,8 +5,8 @@ import { renderInput, type Missed } from "../core/schedule.js";
 import type { TaskTerms } from "../core/terms.js";
 import type { ScheduleTerms } from "../postgres/schedule.js";
 import type { Timing } from "../schedules/timing.js";
-import type { Desk } from "./enqueue.js";
-import { prepare, shared, type Prepared } from "./prepare.js";
+import type { Desk } from "../tasks/enqueue.js";
+import { prepare, shared, type Prepared } from "../tasks/prepare.js";
 
 /** What is said about a schedule besides its task and input. */
 interface Said extends Timing {

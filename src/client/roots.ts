@@ -3,8 +3,8 @@ import type { TaskTerms } from "../core/terms.js";
 import { inTransaction } from "../postgres/transaction.js";
 import { misplaced, placed, placeTasks, type PlacedBatch, type Unplaced } from "../postgres/workflow/place.js";
 import { lockUnplaced, unplacedOf } from "../postgres/workflow/unplaced.js";
+import type { Desk } from "../tasks/enqueue.js";
 import type { Workflow } from "../workflow/workflow.js";
-import type { Desk } from "./enqueue.js";
 import { faultOf, NotWanted, notWanted, preparePiece, renderPiece } from "./place.js";
 
 // More are placed by a worker: a start must not take long.

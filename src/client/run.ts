@@ -7,15 +7,15 @@ import type { Queryable } from "../core/ports.js";
 import { quote } from "../core/quote.js";
 import { type } from "../core/schema.js";
 import type { RunCancelAnswer, SentEvent } from "../postgres/workflow/control.js";
-import type { RunStatus as RunRow } from "../postgres/workflow/inspect.js";
 import type { NodeFailure } from "../postgres/workflow/failures.js";
+import type { RunStatus as RunRow } from "../postgres/workflow/inspect.js";
+import { checkTx } from "../tasks/tx.js";
+import { checkSignal, patienceOf, type Patience } from "../tasks/wait.js";
 import type { Graph } from "../workflow/graph.js";
 import { encodePayload } from "../workflow/input.js";
 import type { Workflow } from "../workflow/workflow.js";
 import type { ItemPage, ItemSearch } from "./items.js";
 import type { RunStatus } from "./run-status.js";
-import { checkTx } from "./tx.js";
-import { checkSignal, patienceOf, type Patience } from "./wait.js";
 
 /** What a handle on a run can ask. */
 export interface RunDesk {

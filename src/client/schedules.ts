@@ -12,8 +12,8 @@ import {
   type ScheduleStatus,
 } from "../postgres/schedule.js";
 import { checkTiming } from "../schedules/timing.js";
-import type { Desk } from "./enqueue.js";
-import type { TaskHandle } from "./handle.js";
+import type { Desk } from "../tasks/enqueue.js";
+import type { TaskHandle } from "../tasks/handle.js";
 import { termsOf } from "./recur.js";
 import { resume, seenSchedule, unknownSchedule, writeSchedule } from "./reschedule.js";
 

@@ -6,12 +6,12 @@ import type { Queryable } from "../core/ports.js";
 import { quote } from "../core/quote.js";
 import { newestGraph } from "../postgres/workflow/graph.js";
 import { startRuns } from "../postgres/workflow/start.js";
+import type { Desk } from "../tasks/enqueue.js";
+import { idempotencyKeyOf } from "../tasks/prepare.js";
+import { checkTx } from "../tasks/tx.js";
 import { encodeRunInput } from "../workflow/input.js";
 import type { Workflow } from "../workflow/workflow.js";
-import type { Desk } from "./enqueue.js";
-import { idempotencyKeyOf } from "./prepare.js";
 import { placeRoots } from "./roots.js";
-import { checkTx } from "./tx.js";
 
 /** What may be said about one run when it is started. */
 export interface StartOptions {

@@ -1,11 +1,11 @@
 import { batchesOf, faultOf, prepareText, type PlaceDesk } from "../client/place.js";
 import { isSluiceError, type SluiceError } from "../core/error.js";
-import type { Prepared } from "../client/prepare.js";
 import type { Queryable } from "../core/ports.js";
 import type { TaskTerms } from "../core/terms.js";
 import { inTransaction, type Lender } from "../postgres/transaction.js";
 import { misplaced, putOff, type PlacedBatch } from "../postgres/workflow/place.js";
 import { placeSmallTasks, takeSmall, type SmallNode } from "../postgres/workflow/small.js";
+import type { Prepared } from "../tasks/prepare.js";
 import { trying } from "./try.js";
 
 /** What placing needs: the types that this process knows, and connections that no claim uses. */

@@ -1,4 +1,3 @@
-import { checkTx } from "../client/tx.js";
 import { SluiceError } from "../core/error.js";
 import { checkOptions } from "../core/option.js";
 import type { Queryable } from "../core/ports.js";
@@ -6,6 +5,7 @@ import type { TaskState } from "../core/state.js";
 import type { TaskTerms } from "../core/terms.js";
 import type { Database } from "../postgres/database.js";
 import { enqueuedTasks, type EnqueuedRow } from "../postgres/rehearse.js";
+import { checkTx } from "../tasks/tx.js";
 
 /** One enqueued task: its input and what was decided about it at enqueue. */
 export interface EnqueuedTask<Input = unknown> {

@@ -1,7 +1,7 @@
-import type { Desk } from "../client/enqueue.js";
 import { open, type Connection } from "../client/connect.js";
 import type { ConnectOptions } from "../client/settings.js";
 import { Sluice } from "../sluice.js";
+import type { Desk } from "../tasks/enqueue.js";
 
 /** A Sluice that shows the kit what it is made of. */
 export class Rehearsal extends Sluice {

@@ -1,9 +1,9 @@
 import { AsyncResource } from "node:async_hooks";
-import { sendOne, type Desk } from "../client/enqueue.js";
-import { idempotencyKeyOf, prepare, shared } from "../client/prepare.js";
 import { describeError } from "../core/json.js";
 import type { Clock, Logger } from "../core/ports.js";
 import type { Listener } from "../postgres/listen.js";
+import { sendOne, type Desk } from "../tasks/enqueue.js";
+import { idempotencyKeyOf, prepare, shared } from "../tasks/prepare.js";
 import { boundHere } from "../trace/enqueue.js";
 import type { ContextDesk } from "./context.js";
 import type { Lending } from "./held.js";

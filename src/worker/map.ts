@@ -1,8 +1,6 @@
 import { createHash, type Hash } from "node:crypto";
-import type { Desk } from "../client/enqueue.js";
 import { runOver } from "../client/over.js";
 import { batchesOf } from "../client/place.js";
-import { prepare, type Prepared } from "../client/prepare.js";
 import { isSluiceError, SluiceError } from "../core/error.js";
 import { encodeInput } from "../core/json.js";
 import type { MapCollected, MapError } from "../core/map.js";
@@ -14,6 +12,8 @@ import type { Listener } from "../postgres/listen.js";
 import { runResult } from "../postgres/workflow/inspect.js";
 import { findMap, markMap, openMap, type FoundMap } from "../postgres/workflow/map.js";
 import { placed, placeTasks } from "../postgres/workflow/place.js";
+import type { Desk } from "../tasks/enqueue.js";
+import { prepare, type Prepared } from "../tasks/prepare.js";
 import type { Lending } from "./held.js";
 import { noList, type MapCall } from "./map-call.js";
 import { excusing } from "./outage.js";

@@ -1,10 +1,10 @@
-import type { Declarations } from "../client/declarations.js";
-import type { Desk } from "../client/enqueue.js";
 import type { Layers } from "../config/resolve.js";
 import type { Logger } from "../core/ports.js";
 import type { History } from "../keeper/keeper.js";
 import type { Database } from "../postgres/database.js";
 import type { Listener } from "../postgres/listen.js";
+import type { Declarations } from "../tasks/declarations.js";
+import type { Desk } from "../tasks/enqueue.js";
 
 /** What a worker needs from the Sluice it belongs to. */
 export interface WorkerDesk extends Desk {

@@ -1,7 +1,7 @@
 import { EventEmitter } from "node:events";
 import pg from "pg";
 import { afterAll, beforeAll, expect, onTestFinished, test, vi } from "vitest";
-import { nextPollMs, POLL_MS_MIN } from "../../src/client/ended.js";
+import { nextPollMs, POLL_MS_MIN } from "../../src/tasks/ended.js";
 import { silentLogger } from "../../src/core/ports.js";
 import { Database } from "../../src/postgres/database.js";
 import { Listener } from "../../src/postgres/listen.js";

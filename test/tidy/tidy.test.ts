@@ -17,6 +17,7 @@ const rooms = [
   "explain",
   "schedules",
   "workflow",
+  "tasks",
   "client",
   "keeper",
   "worker",

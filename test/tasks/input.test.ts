@@ -3,8 +3,8 @@ import * as v from "valibot";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { z } from "zod";
 import { task, type } from "../../src/index.js";
+import { openHouse, refused, type House } from "../client/house.js";
 import { hostile, loneHigh, loneLow, nested, nul } from "../core/caught.js";
-import { openHouse, refused, type House } from "./house.js";
 
 const echo = task("echo", { input: type<unknown>() });
 let house: House;

@@ -47,7 +47,7 @@ const STALLED_MS = 1_000;
 const FAULT_OF_NO_CALL: readonly ErrorCode[] = [
   "closed",
   "database_busy",
-  // guard: a statement whose reply is lost is not sent again -> test/client/batcher.test.ts: "every call of a statement whose reply is lost rejects, and the statement is not sent again"
+  // guard: a statement whose reply is lost is not sent again -> test/tasks/batcher.test.ts: "every call of a statement whose reply is lost rejects, and the statement is not sent again"
   /* guard:resend */ "database_unavailable" /* end */,
   "not_permitted",
   "prepare_unsupported",
@@ -118,7 +118,7 @@ export class Batcher {
     // Tasks that wait for another shape share no batch with tasks that do not.
     const slot = isNextAnyway(behind, shape) ? shape : `${shape} behind`;
     const batch = this.#batchIn(slot, of, item, behind);
-    // guard: order keys keep the order of calls -> test/client/batcher.test.ts: "concurrent enqueues of one order key keep the order of the calls although their priorities differ"
+    // guard: order keys keep the order of calls -> test/tasks/batcher.test.ts: "concurrent enqueues of one order key keep the order of the calls although their priorities differ"
     /* guard:call-order */ follow(batch, behind); /* end */
     return batch;
   }
@@ -211,7 +211,7 @@ export class Batcher {
       const ids = await this.#send(batch.terms, batch.common, { items, traces });
       for (const [i, call] of calls.entries()) call.resolve(ids[i]!);
     } catch (e) {
-      // guard: a refused call is refused alone -> test/client/batcher.test.ts: "a refused call rejects alone, and the calls that shared its statement succeed"
+      // guard: a refused call is refused alone -> test/tasks/batcher.test.ts: "a refused call rejects alone, and the calls that shared its statement succeed"
       if (calls.length /* guard:refuse-alone */ > /* end */ 1 && mayBeOfOneCall(e))
         return this.#deliverHalves(batch, calls);
       for (const call of calls) call.reject(e);

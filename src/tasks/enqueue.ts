@@ -6,8 +6,8 @@ import type { TaskTerms } from "../core/terms.js";
 import type { Database } from "../postgres/database.js";
 import { enqueue as insert, type EnqueueBatch, type Enqueued } from "../postgres/enqueue.js";
 import { traceEnqueue } from "../trace/enqueue.js";
-import type { Declarations } from "./declarations.js";
 import { Batcher, type SendBatch } from "./batcher.js";
+import type { Declarations } from "./declarations.js";
 import { idempotencyKeyOf, prepare, shared, type Prepared, type Shared } from "./prepare.js";
 import { checkTx } from "./tx.js";
 

@@ -1,7 +1,7 @@
 import type pg from "pg";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { task, type } from "../../src/index.js";
-import { codeOf, openHouse, type House } from "./house.js";
+import { codeOf, openHouse, type House } from "../client/house.js";
 
 let house: House;
 beforeAll(async () => {

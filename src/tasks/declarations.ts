@@ -61,7 +61,7 @@ export class Declarations {
 
   /** Declared again from time to time, so that what we use is not forgotten. */
   #transientLimit(limit: Pick<Limit, "name" | "total" | "perKey">): Promise<number> {
-    // guard: groups in use are declared again -> test/client/groups.test.ts: "a client declares a group again before the database may forget it"
+    // guard: groups in use are declared again -> test/tasks/groups.test.ts: "a client declares a group again before the database may forget it"
     if (performance.now() - this.#transientSinceMs /* guard:redeclare */ > TRANSIENT_MS_MAX /* end */)
       this.#forgetTransient();
     return once(this.#transient, shapeOf(limit), () => this.#declareLimit(limit, { transient: true }));

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { limit, task, type, type Queryable } from "../../src/index.js";
-import { openHouse, refused, type House } from "./house.js";
+import { openHouse, refused, type House } from "../client/house.js";
 
 const plain = task("plain", { input: type<number>() });
 let house: House;

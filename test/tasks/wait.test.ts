@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { Sluice, SluiceError, task, type, workflow } from "../../src/index.js";
-import { patienceOf, Wait } from "../../src/client/wait.js";
+import { patienceOf, Wait } from "../../src/tasks/wait.js";
+import { codeOf, openHouse, WAITING_FOR, type House } from "../client/house.js";
 import { Proxy } from "../fault/proxy.js";
-import { codeOf, openHouse, WAITING_FOR, type House } from "./house.js";
 
 let house: House;
 beforeAll(async () => {

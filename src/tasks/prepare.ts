@@ -44,7 +44,7 @@ export function prepare(
 ): Prepared | Promise<Prepared> {
   const text = encodeInput(input, payloadBytesMax);
   // A schema that looks must see what the worker will see; decoding for one that does not is a waste.
-  // guard: the schema judges what is stored -> test/client/input.test.ts: "a Date for z.date() is refused at the door: it would be text in the worker"
+  // guard: the schema judges what is stored -> test/tasks/input.test.ts: "a Date for z.date() is refused at the door: it would be text in the worker"
   const stored: unknown = /* guard:stored-form */ acceptsAnything(terms.input) ? input : JSON.parse(text); /* end */
   const parsed: unknown = terms.parse(stored);
   const place = (value: unknown): Prepared => {

@@ -1,8 +1,8 @@
 import type { EnqueueOptions } from "../core/enqueue.js";
 import { isSluiceError, SluiceError } from "../core/error.js";
 import { checkFunction, checkOptions } from "../core/option.js";
-import { quote } from "../core/quote.js";
 import { ask } from "../core/place.js";
+import { quote } from "../core/quote.js";
 import type { TaskTerms } from "../core/terms.js";
 import type { Enqueued } from "../postgres/enqueue.js";
 import { traceEnqueue } from "../trace/enqueue.js";

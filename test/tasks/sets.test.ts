@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { limit, task, type } from "../../src/index.js";
-import { openHouse, type House } from "./house.js";
+import { openHouse, type House } from "../client/house.js";
 
 let house: House;
 beforeAll(async () => {

@@ -1,8 +1,8 @@
 import { setTimeout } from "node:timers/promises";
 import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
 import { isSluiceError, limit, task, type, type Queryable } from "../../src/index.js";
+import { codeOf, openHouse, refused, type House } from "../client/house.js";
 import { crowd } from "../support/crowd.js";
-import { codeOf, openHouse, refused, type House } from "./house.js";
 
 let house: House;
 beforeAll(async () => {

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, expectTypeOf, test } from "vitest";
 import { cancel, fixed, snooze, task, type, type SluiceError } from "../../src/index.js";
+import { openHouse, type House } from "../client/house.js";
 import { hostile, loneHigh, nested, nul } from "../core/caught.js";
-import { openHouse, type House } from "./house.js";
 
 const retry = { attempts: 1 };
 // What a handler returns or throws cannot travel as JSON, so it waits here.

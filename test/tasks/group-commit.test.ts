@@ -2,7 +2,7 @@ import { setImmediate as turn } from "node:timers/promises";
 import pg from "pg";
 import { afterAll, beforeAll, expect, onTestFinished, test, vi } from "vitest";
 import { limit, Sluice, task, type, type TaskHandle } from "../../src/index.js";
-import { codeOf, openHouse, WAITING_FOR, type House } from "./house.js";
+import { codeOf, openHouse, WAITING_FOR, type House } from "../client/house.js";
 
 let house: House;
 beforeAll(async () => {

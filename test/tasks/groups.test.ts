@@ -1,6 +1,6 @@
 import { afterAll, afterEach, beforeAll, expect, test, vi } from "vitest";
 import { task } from "../../src/index.js";
-import { openHouse, type House } from "./house.js";
+import { openHouse, type House } from "../client/house.js";
 
 let house: House;
 beforeAll(async () => {

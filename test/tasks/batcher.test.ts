@@ -1,11 +1,11 @@
 import { AsyncLocalStorage } from "node:async_hooks";
 import { afterEach, describe, expect, test, vi } from "vitest";
-import { Batcher, type SendBatch } from "../../src/client/batcher.js";
-import { prepare, shared, type Prepared } from "../../src/client/prepare.js";
 import type { EnqueueOptions } from "../../src/core/enqueue.js";
 import { SluiceError } from "../../src/core/error.js";
 import type { TaskTerms } from "../../src/core/terms.js";
 import { limit, task, type } from "../../src/index.js";
+import { Batcher, type SendBatch } from "../../src/tasks/batcher.js";
+import { prepare, shared, type Prepared } from "../../src/tasks/prepare.js";
 
 interface Input {
   readonly n: number;
