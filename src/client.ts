@@ -7,7 +7,7 @@ export type { EnqueuedMany, EnqueueManyOptions } from "./tasks/many.js";
 export type { Limits } from "./limits/limits.js";
 export type { LimitListOptions } from "./limits/limits.js";
 export type { LimitChange, LimitStatus } from "./postgres/limits.js";
-export type { ScheduleListOptions, ScheduleOptions, Schedules, ScheduleTiming } from "./client/schedules.js";
+export type { ScheduleListOptions, ScheduleOptions, Schedules, ScheduleTiming } from "./schedules/schedules.js";
 export type { ScheduleStatus } from "./postgres/schedule.js";
 export { tickTime } from "./core/schedule.js";
 export type {

@@ -11,6 +11,7 @@ import { Database } from "../postgres/database.js";
 import { counts, inspect } from "../postgres/inspect.js";
 import { pauseQueue } from "../postgres/pause.js";
 import { listWorkflows, newestGraph, type WorkflowSummary } from "../postgres/workflow/graph.js";
+import { Schedules } from "../schedules/schedules.js";
 import type { Batcher } from "../tasks/batcher.js";
 import { Declarations } from "../tasks/declarations.js";
 import { ended } from "../tasks/ended.js";
@@ -24,7 +25,6 @@ import { sortDeclared, type Declared } from "./declared.js";
 import { runDeskOf } from "./run-desk.js";
 import { Run, type RunDesk } from "./run.js";
 import { searchRuns, type RunPage, type RunSearch } from "./runs.js";
-import { Schedules } from "./schedules.js";
 import type { ClientOptions } from "./settings.js";
 import { startNamed, startRun, type StartOptions } from "./start.js";
 

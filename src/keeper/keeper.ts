@@ -4,11 +4,11 @@ import { tellTrouble } from "../postgres/errors.js";
 import { keepLeave, keepLook, type KeepLook, type LookIntervals } from "../postgres/keep-look.js";
 import { forgetLimits, keepLanes, due, pruneDone, pruneNotes, reap } from "../postgres/keep.js";
 import type { Connection } from "../postgres/connection.js";
+import { followLeft } from "../postgres/workflow/follow.js";
 import { pruneGraphs } from "../postgres/workflow/graph.js";
 import { FIRST, cancelOrphans, keepRuns, pruneRuns, type OrphansWalk } from "../postgres/workflow/keep.js";
-import { followLeft } from "../postgres/workflow/follow.js";
+import { tick } from "../schedules/tick.js";
 import { Broom } from "./broom.js";
-import { tick } from "./tick.js";
 
 /** How long history is kept, per outcome; 0 deletes at once. */
 export interface History {

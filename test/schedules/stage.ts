@@ -2,7 +2,7 @@ import pg from "pg";
 import { expect, onTestFinished } from "vitest";
 import { Sluice, task, tickTime, type, type ScheduleOptions } from "../../src/index.js";
 import { silentLogger, type Logger } from "../../src/core/ports.js";
-import { tick } from "../../src/keeper/tick.js";
+import { tick } from "../../src/schedules/tick.js";
 import { Database } from "../../src/postgres/database.js";
 import { freshDatabase } from "../support/database.js";
 

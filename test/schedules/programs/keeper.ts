@@ -1,7 +1,7 @@
 // Looks for due schedules all the time, as the keeper of a worker does now and then.
 import { setTimeout as delay } from "node:timers/promises";
 import { silentLogger } from "../../../src/core/ports.js";
-import { tick } from "../../../src/keeper/tick.js";
+import { tick } from "../../../src/schedules/tick.js";
 import { Database } from "../../../src/postgres/database.js";
 import { Connection } from "../../../src/postgres/connection.js";
 

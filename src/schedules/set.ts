@@ -9,8 +9,8 @@ import {
   type ScheduleTerms,
   type SeenSchedule,
 } from "../postgres/schedule.js";
-import { fire, planOf } from "../schedules/fire.js";
-import { timetableOf, type Timing } from "../schedules/timing.js";
+import { fire, planOf } from "./fire.js";
+import { timetableOf, type Timing } from "./timing.js";
 
 // Each try finds that somebody else has just changed the schedule, so somebody gets on.
 const TRIES_MAX = 100;

@@ -11,11 +11,11 @@ import {
   triggerSchedule,
   type ScheduleStatus,
 } from "../postgres/schedule.js";
-import { checkTiming } from "../schedules/timing.js";
 import type { Desk } from "../tasks/enqueue.js";
 import type { TaskHandle } from "../tasks/handle.js";
-import { termsOf } from "./recur.js";
-import { resume, seenSchedule, unknownSchedule, writeSchedule } from "./reschedule.js";
+import { resume, seenSchedule, unknownSchedule, writeSchedule } from "./set.js";
+import { termsOf } from "./terms.js";
+import { checkTiming } from "./timing.js";
 
 /** When a schedule ticks: a cron expression in a time zone (default UTC), or an interval. */
 export type ScheduleTiming =

@@ -4,9 +4,9 @@ import { encodeInput } from "../core/json.js";
 import { renderInput, type Missed } from "../core/schedule.js";
 import type { TaskTerms } from "../core/terms.js";
 import type { ScheduleTerms } from "../postgres/schedule.js";
-import type { Timing } from "../schedules/timing.js";
 import type { Desk } from "../tasks/enqueue.js";
 import { prepare, shared, type Prepared } from "../tasks/prepare.js";
+import type { Timing } from "./timing.js";
 
 /** What is said about a schedule besides its task and input. */
 interface Said extends Timing {

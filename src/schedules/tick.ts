@@ -1,7 +1,7 @@
 import { isSluiceError } from "../core/error.js";
 import type { Logger } from "../core/ports.js";
 import { dueSchedules, type DueSchedule, type Runner } from "../postgres/schedule.js";
-import { fire, planOf } from "../schedules/fire.js";
+import { fire, planOf } from "./fire.js";
 
 const DUE_MAX = 500;
 /** A schedule that was set elsewhere is seen no later than this. */
