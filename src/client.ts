@@ -37,12 +37,12 @@ export type { EnqueueOptions } from "./core/enqueue.js";
 export type { Logger, Queryable } from "./core/ports.js";
 export type { TaskState } from "./core/state.js";
 
-export type { Run } from "./client/run.js";
-export type { RunError, RunNode, RunStatus, RunSummary } from "./client/run-status.js";
-export type { ItemPage, ItemSearch, RunItem } from "./client/items.js";
-export type { RunPage, RunSearch } from "./client/runs.js";
+export type { Run } from "./runs/run.js";
+export type { RunError, RunNode, RunStatus, RunSummary } from "./runs/status.js";
+export type { ItemPage, ItemSearch, RunItem } from "./runs/items.js";
+export type { RunPage, RunSearch } from "./runs/list.js";
 export type { WorkflowSummary } from "./postgres/workflow/graph.js";
-export type { StartOptions } from "./client/start.js";
+export type { StartOptions } from "./runs/start.js";
 export type { RunCancelAnswer } from "./postgres/workflow/control.js";
 export type { NodeFailure } from "./postgres/workflow/failures.js";
 export type { RunState } from "./postgres/workflow/inspect.js";

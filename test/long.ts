@@ -21,11 +21,11 @@ export const long: readonly string[] = [
   "test/postgres/model.test.ts",
   "test/postgres/mutants.test.ts",
   "test/postgres/workflow/stress.test.ts",
+  "test/runs/fleet.test.ts",
   "test/schedules/once.test.ts",
   "test/schedules/set.test.ts",
   "test/tasks/prepared.test.ts",
   "test/testing/database.test.ts",
   "test/trace/processes.test.ts",
   "test/worker/pressure/memory.test.ts",
-  "test/worker/workflow-fleet.test.ts",
 ];

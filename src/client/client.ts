@@ -11,6 +11,10 @@ import { Database } from "../postgres/database.js";
 import { counts, inspect } from "../postgres/inspect.js";
 import { pauseQueue } from "../postgres/pause.js";
 import { listWorkflows, newestGraph, type WorkflowSummary } from "../postgres/workflow/graph.js";
+import { runDeskOf } from "../runs/desk.js";
+import { searchRuns, type RunPage, type RunSearch } from "../runs/list.js";
+import { Run, type RunDesk } from "../runs/run.js";
+import { startNamed, startRun, type StartOptions } from "../runs/start.js";
 import { Schedules } from "../schedules/schedules.js";
 import type { Batcher } from "../tasks/batcher.js";
 import { Declarations } from "../tasks/declarations.js";
@@ -22,11 +26,7 @@ import type { Graph } from "../workflow/graph.js";
 import type { Workflow } from "../workflow/workflow.js";
 import { open, type Connection } from "./connect.js";
 import { sortDeclared, type Declared } from "./declared.js";
-import { runDeskOf } from "./run-desk.js";
-import { Run, type RunDesk } from "./run.js";
-import { searchRuns, type RunPage, type RunSearch } from "./runs.js";
 import type { ClientOptions } from "./settings.js";
-import { startNamed, startRun, type StartOptions } from "./start.js";
 
 /** Enqueues tasks and looks after them. Has no worker in it, so a producer need not load one. */
 export class Client {

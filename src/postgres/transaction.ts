@@ -53,7 +53,7 @@ export async function inTransaction<T>(
   const tx: Queryable = {
     query: (text, params) =>
       ask(text, params).catch((e: unknown) => {
-        // guard: why the server ended it -> test/worker/workflow-place.test.ts: "a transaction that the server ended because it stood still counts as a try, not as an outage"
+        // guard: why the server ended it -> test/runs/placer.test.ts: "a transaction that the server ended because it stood still counts as a try, not as an outage"
         throw fromDriver(/* guard:cause */ sqlstate(e) === null ? (broken ?? e) : /* end */ e);
       }),
   };

@@ -4,7 +4,7 @@ import type { Values } from "../config/table.js";
 import { SluiceError } from "../core/error.js";
 import type { Clock } from "../core/ports.js";
 import { Keeper } from "../keeper/keeper.js";
-import { Placer } from "../keeper/place.js";
+import { Placer } from "../runs/placer.js";
 import { backend, endBackend } from "../postgres/backend.js";
 import { Connection } from "../postgres/connection.js";
 import { endPool } from "../postgres/part.js";

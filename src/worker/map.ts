@@ -1,6 +1,6 @@
 import { createHash, type Hash } from "node:crypto";
-import { runOver } from "../client/over.js";
-import { batchesOf } from "../client/place.js";
+import { runOver } from "../runs/wait.js";
+import { batchesOf } from "../runs/place.js";
 import { isSluiceError, SluiceError } from "../core/error.js";
 import { encodeInput } from "../core/json.js";
 import type { MapCollected, MapError } from "../core/map.js";

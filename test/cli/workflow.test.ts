@@ -5,7 +5,7 @@ import { Command } from "commander";
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
 import { workflowCommand } from "../../src/cli/workflow/workflow.js";
 import { task, workflow } from "../../src/index.js";
-import { fanOut, Hands, listener, numbers, workflowScene } from "../client/workflow-scene.js";
+import { fanOut, Hands, listener, numbers, workflowScene } from "../runs/scene.js";
 import { until, type Scene } from "../flow/scene.js";
 import { freshDatabase, type TestDatabase } from "../support/database.js";
 import { sluice, type Said } from "./run.js";

@@ -18,6 +18,7 @@ const rooms = [
   "workflow",
   "tasks",
   "schedules",
+  "runs",
   "client",
   "keeper",
   "worker",

@@ -1,8 +1,8 @@
 import { readFileSync } from "node:fs";
 import type { Command } from "commander";
-import type { Run } from "../../client/run.js";
 import { SluiceError } from "../../core/error.js";
 import { quote } from "../../core/quote.js";
+import type { Run } from "../../runs/run.js";
 import { verb as anyVerb, type Help } from "../verb.js";
 
 /** A verb of `sluice workflow`. */

@@ -1,5 +1,5 @@
-import type { Run } from "../../client/run.js";
-import type { RunStatus } from "../../client/run-status.js";
+import type { Run } from "../../runs/run.js";
+import type { RunStatus } from "../../runs/status.js";
 import { showOn, type Screen } from "./screen.js";
 
 /** Shows a run until it is over, then ends as it did: throws `workflow_failed` or `workflow_cancelled`. */

@@ -1,8 +1,8 @@
 import { Option, type Command } from "commander";
 import type { Client } from "../../client/client.js";
-import type { ItemPage, ItemSearch, RunItem } from "../../client/items.js";
 import { TASK_STATES } from "../../core/state.js";
 import type { TaskState } from "../../core/state.js";
+import type { ItemPage, ItemSearch, RunItem } from "../../runs/items.js";
 import { dim } from "../colors.js";
 import { printResult } from "../print.js";
 import { withClient, type Flags } from "../verb.js";

@@ -1,9 +1,9 @@
 import { Option, type Command } from "commander";
-import type { RunSummary } from "../../client/run-status.js";
-import { STATES, type RunPage, type RunSearch } from "../../client/runs.js";
-import type { RunState } from "../../postgres/workflow/inspect.js";
 import { SluiceError } from "../../core/error.js";
 import { quote } from "../../core/quote.js";
+import type { RunState } from "../../postgres/workflow/inspect.js";
+import { STATES, type RunPage, type RunSearch } from "../../runs/list.js";
+import type { RunSummary } from "../../runs/status.js";
 import { dim } from "../colors.js";
 import { printResult } from "../print.js";
 import { withClient, type Flags } from "../verb.js";

@@ -1,6 +1,6 @@
 import type { Command } from "commander";
-import type { RunStatus } from "../../client/run-status.js";
 import { quote } from "../../core/quote.js";
+import type { RunStatus } from "../../runs/status.js";
 import { printResult } from "../print.js";
 import { withClient, type Flags } from "../verb.js";
 import { notThere, verb } from "./common.js";

@@ -1,4 +1,4 @@
-import type { RunStatus } from "../../client/run-status.js";
+import type { RunStatus } from "../../runs/status.js";
 import { headOf, lineOf, viewOf } from "./view.js";
 
 /** Where a view is drawn, as process.stdout is. */

@@ -1,5 +1,5 @@
-import { partOver, type RunNode, type RunStatus } from "../../client/run-status.js";
 import type { RunState } from "../../postgres/workflow/inspect.js";
+import { partOver, type RunNode, type RunStatus } from "../../runs/status.js";
 import type { NodeState } from "../../workflow/picture.js";
 import { bold, cyan, dim, green, magenta, red, yellow } from "../colors.js";
 

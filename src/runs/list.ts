@@ -5,7 +5,7 @@ import { checkOneOf, checkOptions } from "../core/option.js";
 import { quote } from "../core/quote.js";
 import type { Database } from "../postgres/database.js";
 import { listMaps, listRuns, type RunState } from "../postgres/workflow/inspect.js";
-import { summaryOf, type RunSummary } from "./run-status.js";
+import { summaryOf, type RunSummary } from "./status.js";
 
 /** Which runs to list, the newest first. */
 export interface RunSearch {

@@ -1,4 +1,3 @@
-import { faultOf, notWanted, placeNode } from "../client/place.js";
 import { isSluiceError } from "../core/error.js";
 import { describeError } from "../core/json.js";
 import type { Clock, Logger, Queryable } from "../core/ports.js";
@@ -6,6 +5,7 @@ import { isReplyLost, tellTrouble } from "../postgres/errors.js";
 import { inTransaction } from "../postgres/transaction.js";
 import { misplaced, placeMany, putOff, takeUnplaced, type Unplaced } from "../postgres/workflow/place.js";
 import { placeSmall, SMALL_MAX, type PlaceCrew } from "./place-small.js";
+import { faultOf, notWanted, placeNode } from "./place.js";
 import { trying } from "./try.js";
 
 export type { PlaceCrew } from "./place-small.js";
@@ -93,7 +93,7 @@ async function placeKnown(o: PlaceCrew): Promise<boolean> {
   const began = performance.now();
   const { count, others } = await placeSmall(o).catch(async (e: unknown) => {
     if (isReplyLost(e) && performance.now() - began < HELD_MS_MAX) throw e;
-    // guard: one by one when many fail -> test/worker/workflow-place.test.ts: "a node that cannot be placed does not stop the others, and fails after ten tries"
+    // guard: one by one when many fail -> test/runs/placer.test.ts: "a node that cannot be placed does not stop the others, and fails after ten tries"
     let one = 0;
     /* guard:singly */ while (one < SMALL_MAX && (await placeOne(o))) one++; /* end */
     return { count: one, others: false };
@@ -125,13 +125,13 @@ async function placeOne(o: PlaceCrew): Promise<boolean> {
 /** What was placed is rolled back. Throws what is nobody's fault. */
 async function failed({ db, declarations }: PlaceCrew, node: Unplaced, e: unknown, heldMs: number): Promise<void> {
   if (notWanted(e)) return;
-  // guard: what cannot be placed fails its node -> test/worker/workflow-place.test.ts: "an item that cannot be given its keys fails its fan-out, once, and the worker goes on without a poll"
+  // guard: what cannot be placed fails its node -> test/runs/placer.test.ts: "an item that cannot be given its keys fails its fan-out, once, and the worker goes on without a poll"
   const fault = /* guard:fault */ faultOf(e); /* end */
   if (fault !== null) return void (await misplaced(db, node, fault));
   // Unless the server ended what took too long.
-  // guard: a lost connection is no try -> test/worker/workflow-place.test.ts: "a connection that is lost while a node is placed counts as no try"
+  // guard: a lost connection is no try -> test/runs/placer.test.ts: "a connection that is lost while a node is placed counts as no try"
   /* guard:lost-reply */ if (isReplyLost(e) && heldMs < HELD_MS_MAX) throw e; /* end */
-  // guard: what fails lets others go first -> test/worker/workflow-place.test.ts: "a node that cannot be placed does not stop the others, and fails after ten tries"
+  // guard: what fails lets others go first -> test/runs/placer.test.ts: "a node that cannot be placed does not stop the others, and fails after ten tries"
   const { name, code = name, message } = describeError(e);
   /* guard:put-off */ await putOff(db, node, { code, message }); /* end */
   // Somebody has removed a limit that we had declared: the next try declares it again.

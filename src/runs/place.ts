@@ -138,7 +138,7 @@ export async function prepareText(
 async function inTime<T>(answer: T | Promise<T>): Promise<T> {
   if (!(answer instanceof Promise)) return answer;
   let timer: NodeJS.Timeout | undefined;
-  // guard: a schema that never answers is given up -> test/worker/workflow-place.test.ts: "a schema that never answers is put off and counted, and other nodes are placed meanwhile"
+  // guard: a schema that never answers is given up -> test/runs/placer.test.ts: "a schema that never answers is put off and counted, and other nodes are placed meanwhile"
   const late = new Promise<never>((_, reject) => {
     // An answer that arrived while the event loop was busy is read first.
     timer = setTimeout(() => setImmediate(() => reject(noAnswer())), CHECK_MS_MAX);

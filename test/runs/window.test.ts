@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { isSluiceError, limit, task, type, workflow } from "../../src/index.js";
 import { ended, signal, until, type Scene } from "../flow/scene.js";
-import { fanOut, Hands, listener, numbers, rowsOf, sorted, workflowScene } from "./workflow-scene.js";
+import { fanOut, Hands, listener, numbers, rowsOf, sorted, workflowScene } from "./scene.js";
 
 const PATIENCE = { timeoutMs: 30_000 };
 

@@ -1,9 +1,9 @@
 import { describe, expect, onTestFinished, test } from "vitest";
 import { Client, isSluiceError, task, type, workflow } from "../../src/index.js";
 import type { MapError, Run, RunItem, RunNode, SluiceError } from "../../src/index.js";
+import { codeOf } from "../client/house.js";
 import { signal, until, type Scene } from "../flow/scene.js";
-import { codeOf } from "./house.js";
-import { after, fanOut, Hands, listener, numbers, rowsOf, work, workflowScene } from "./workflow-scene.js";
+import { after, fanOut, Hands, listener, numbers, rowsOf, work, workflowScene } from "./scene.js";
 
 const PATIENCE = { timeoutMs: 30_000 };
 const waits = workflow("waits", {}, (w) => ({ said: w.waitFor("said", "said") }));

@@ -15,7 +15,7 @@ import type { Graph } from "../workflow/graph.js";
 import { encodePayload } from "../workflow/input.js";
 import type { Workflow } from "../workflow/workflow.js";
 import type { ItemPage, ItemSearch } from "./items.js";
-import type { RunStatus } from "./run-status.js";
+import type { RunStatus } from "./status.js";
 
 /** What a handle on a run can ask. */
 export interface RunDesk {

@@ -1,8 +1,8 @@
 import { expect, test } from "vitest";
-import { startFleet, startMember } from "../support/fleet.js";
 import { until, type Scene } from "../flow/scene.js";
-import { numbers, workflowScene } from "../client/workflow-scene.js";
-import { chain, CREATE_SEEN, fan, LINKS, parent } from "./programs/contracts.js";
+import { startFleet, startMember } from "../support/fleet.js";
+import { chain, CREATE_SEEN, fan, LINKS, parent } from "../worker/programs/contracts.js";
+import { numbers, workflowScene } from "./scene.js";
 
 const PROGRAM = "test/worker/programs/flow.ts";
 const patience = { timeoutMs: 60_000 };

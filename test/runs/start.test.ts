@@ -2,7 +2,7 @@ import { describe, expect, test } from "vitest";
 import { z } from "zod";
 import { limit, task, workflow } from "../../src/index.js";
 import { until, type Scene } from "../flow/scene.js";
-import { rowsOf, workflowScene } from "./workflow-scene.js";
+import { rowsOf, workflowScene } from "./scene.js";
 
 const PATIENCE = { timeoutMs: 30_000 };
 const perTenant = limit("tenant", { perKey: 1 });

@@ -1,9 +1,9 @@
 import { describe, expect, test } from "vitest";
 import { z } from "zod";
 import { type, workflow, type Run } from "../../src/index.js";
+import { codeOf } from "../client/house.js";
 import { until, type Scene } from "../flow/scene.js";
-import { after, fanOut, Hands, listener, numbers, work, workflowScene } from "./workflow-scene.js";
-import { codeOf } from "./house.js";
+import { after, fanOut, Hands, listener, numbers, work, workflowScene } from "./scene.js";
 
 const PATIENCE = { timeoutMs: 30_000 };
 const approval = workflow("approval", { input: type<{ timeoutMs: number }>() }, (w) => {

@@ -1,4 +1,3 @@
-import { batchesOf, faultOf, prepareText, type PlaceDesk } from "../client/place.js";
 import { isSluiceError, type SluiceError } from "../core/error.js";
 import type { Queryable } from "../core/ports.js";
 import type { TaskTerms } from "../core/terms.js";
@@ -6,6 +5,7 @@ import { inTransaction, type Lender } from "../postgres/transaction.js";
 import { misplaced, putOff, type PlacedBatch } from "../postgres/workflow/place.js";
 import { placeSmallTasks, takeSmall, type SmallNode } from "../postgres/workflow/small.js";
 import type { Prepared } from "../tasks/prepare.js";
+import { batchesOf, faultOf, prepareText, type PlaceDesk } from "./place.js";
 import { trying } from "./try.js";
 
 /** What placing needs: the types that this process knows, and connections that no claim uses. */
@@ -113,7 +113,7 @@ async function prepareAll({ terms }: PlaceCrew, nodes: readonly SmallNode[], { f
     try {
       return { node, prepared: await prepareText(terms.get(node.stream)!, node.input) };
     } catch (e) {
-      // guard: small ones fail by themselves -> test/worker/workflow-place.test.ts: "a key function that throws fails the node with a reason, once, and the worker goes on without a poll"
+      // guard: small ones fail by themselves -> test/runs/placer.test.ts: "a key function that throws fails the node with a reason, once, and the worker goes on without a poll"
       const error = /* guard:fault */ faultOf(e); /* end */
       if (error !== null) faults.push({ node, error });
       else if (isSluiceError(e, "timeout")) late.push({ node, error: e });

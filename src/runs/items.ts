@@ -3,7 +3,7 @@ import { checkOneOf, checkOptions } from "../core/option.js";
 import { TASK_STATES, type TaskState } from "../core/state.js";
 import type { Database } from "../postgres/database.js";
 import { listItems } from "../postgres/workflow/items.js";
-import { errorOf, type RunError } from "./run-status.js";
+import { errorOf, type RunError } from "./status.js";
 
 /** Which items of an each to list, in the order of the list. */
 export interface ItemSearch {

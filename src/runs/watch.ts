@@ -1,6 +1,6 @@
 import type { Post } from "../tasks/wait.js";
-import { isOver, notFound, RunVigil } from "./over.js";
-import { statusOf, type RunStatus } from "./run-status.js";
+import { statusOf, type RunStatus } from "./status.js";
+import { isOver, notFound, RunVigil } from "./wait.js";
 
 const POLL_MS_MIN = 100;
 const POLL_MS_MAX = 1_000;

@@ -5,9 +5,9 @@ import { inspectGraph, runResult } from "../postgres/workflow/inspect.js";
 import { Wait, type Patience, type Post } from "../tasks/wait.js";
 import type { Graph } from "../workflow/graph.js";
 import { itemsOf } from "./items.js";
-import { runOver } from "./over.js";
-import { statusOf } from "./run-status.js";
 import type { RunDesk } from "./run.js";
+import { statusOf } from "./status.js";
+import { runOver } from "./wait.js";
 import { watchRun } from "./watch.js";
 
 // Of as many nodes errors are told; the rest is in their status.

@@ -1,9 +1,9 @@
 import { expect, onTestFinished, test } from "vitest";
-import { fixed, limit, Sluice, task, type, workflow, type Run, type TaskHandler } from "../../src/index.js";
 import { silentLogger } from "../../src/core/ports.js";
 import type { Schema } from "../../src/core/schema.js";
+import { fixed, limit, Sluice, task, type, workflow, type Run, type TaskHandler } from "../../src/index.js";
 import { until, type Scene } from "../flow/scene.js";
-import { numbers, workflowScene } from "../client/workflow-scene.js";
+import { numbers, workflowScene } from "./scene.js";
 
 // Nothing happens in time by polling: what these tests see, the bell has brought.
 const deaf = { pollIntervalMs: 60_000 };

@@ -1,11 +1,11 @@
 import { describe, expect, test } from "vitest";
 import { z } from "zod";
 import { task, type, workflow, type RunStatus } from "../../src/index.js";
-import { RunVigil } from "../../src/client/over.js";
-import { watchRun } from "../../src/client/watch.js";
+import { RunVigil } from "../../src/runs/wait.js";
+import { watchRun } from "../../src/runs/watch.js";
+import { codeOf } from "../client/house.js";
 import { ended, signal, until } from "../flow/scene.js";
-import { after, fanOut, Hands, listener, numbers, rowsOf, sorted, work, workflowScene } from "./workflow-scene.js";
-import { codeOf } from "./house.js";
+import { after, fanOut, Hands, listener, numbers, rowsOf, sorted, work, workflowScene } from "./scene.js";
 
 const PATIENCE = { timeoutMs: 30_000 };
 const one = workflow("one", { input: z.object({ n: z.number().default(7) }) }, (w, input) =>

@@ -1,6 +1,6 @@
 import { expect, onTestFinished } from "vitest";
-import { task, type, workflow, type TaskHandler } from "../../src/index.js";
 import { silentLogger } from "../../src/core/ports.js";
+import { task, type, workflow, type TaskHandler } from "../../src/index.js";
 import { scene, until, type Scene } from "../flow/scene.js";
 import { violations } from "../support/audit.js";
 
