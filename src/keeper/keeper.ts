@@ -275,7 +275,7 @@ export class Keeper {
   /** One at a time: each is a run of its own, of many items perhaps. */
   async #orphans(): Promise<void> {
     for (let i = 0; i < ORPHANS_MAX && !this.#stopped; i++) {
-      // guard: a pause that was cut off -> test/worker/workflow-map.test.ts: "a resume that was cut off before the maps followed is ended by a keeper"
+      // guard: a pause that was cut off -> test/runs/map.test.ts: "a resume that was cut off before the maps followed is ended by a keeper"
       /* guard:cut-off */ if (!(await followLeft(this.#o.connection))) /* end */ break;
     }
     for (let i = 0; i < ORPHANS_MAX && !this.#stopped; i++) {

@@ -6,8 +6,8 @@ import { checkInteger } from "../core/number.js";
 import { isOutcome, waits } from "../core/outcome.js";
 import type { Logger, Queryable } from "../core/ports.js";
 import type { TaskTerms } from "../core/terms.js";
+import { mapCallOf, type MapCall } from "../runs/map-call.js";
 import { Calls, type CallKind } from "./calls.js";
-import { mapCallOf, type MapCall } from "./map-call.js";
 import type { Execution } from "./execution.js";
 
 /** What a context needs from its worker. */
@@ -146,7 +146,7 @@ export class ExecutionContext implements TaskContext {
   /** An execution that is over, or waits for a map and swallowed that, does nothing more. */
   #checkGoing(): void {
     if (this.#execution.finished) throw alreadySettled(this.id);
-    // guard: a handler that goes on beside its map does nothing -> test/worker/workflow-map.test.ts: "a handler that swallows the wait of its map does nothing more in this execution"
+    // guard: a handler that goes on beside its map does nothing -> test/runs/map.test.ts: "a handler that swallows the wait of its map does nothing more in this execution"
     /* guard:beside-map */ if (this.#execution.waitsFor !== null) throw waits("of this execution"); /* end */
   }
 

@@ -2,15 +2,15 @@ import { AsyncResource } from "node:async_hooks";
 import { describeError } from "../core/json.js";
 import type { Clock, Logger } from "../core/ports.js";
 import type { Listener } from "../postgres/listen.js";
+import { mapItems, type MapDesk } from "../runs/map.js";
 import { sendOne, type Desk } from "../tasks/enqueue.js";
 import { idempotencyKeyOf, prepare, shared } from "../tasks/prepare.js";
 import { boundHere } from "../trace/enqueue.js";
 import type { ContextDesk } from "./context.js";
 import type { Lending } from "./held.js";
-import { mapItems } from "./map.js";
 import { excusing } from "./outage.js";
+import { completeInTransaction, inTransaction } from "./transaction.js";
 import type { Execution } from "./execution.js";
-import { completeInTransaction } from "./transaction.js";
 
 interface DeskOptions {
   readonly desk: Desk;
@@ -54,7 +54,16 @@ export function contextDesk(o: DeskOptions): ContextDesk {
         await sendOne(o.desk, terms, common, { items: [item], idempotency }, tx);
       });
     },
-    map: (execution, call) => mapItems(o, execution, call),
+    map(execution, call) {
+      const { desk, listener, lending } = o;
+      const mapDesk: MapDesk = {
+        desk,
+        listener,
+        excusing: (asked) => excusing(execution, asked),
+        inTransaction: (work) => inTransaction(lending, execution, ({ tx }) => work(tx)),
+      };
+      return mapItems(mapDesk, execution, call);
+    },
     late({ claim, handler }, e) {
       const about = { task: claim.id, type: handler.contract.type };
       const error = describeError(e).message;

@@ -1,6 +1,5 @@
 import { createHash, type Hash } from "node:crypto";
-import { runOver } from "../runs/wait.js";
-import { batchesOf } from "../runs/place.js";
+import type { Claim } from "../core/claim.js";
 import { isSluiceError, SluiceError } from "../core/error.js";
 import { encodeInput } from "../core/json.js";
 import type { MapCollected, MapError } from "../core/map.js";
@@ -14,16 +13,31 @@ import { findMap, markMap, openMap, type FoundMap } from "../postgres/workflow/m
 import { placed, placeTasks } from "../postgres/workflow/place.js";
 import type { Desk } from "../tasks/enqueue.js";
 import { prepare, type Prepared } from "../tasks/prepare.js";
-import type { Lending } from "./held.js";
 import { noList, type MapCall } from "./map-call.js";
+import { batchesOf } from "./place.js";
+import { runOver } from "./wait.js";
 import { excusing } from "./outage.js";
 import type { Execution } from "./execution.js";
 import { inTransaction } from "./transaction.js";
 
-interface MapDesk {
+/** What a map knows of the execution whose handler calls it, and notes there. */
+interface MapCaller {
+  readonly claim: Claim;
+  readonly session: { readonly id: string };
+  readonly alone: boolean;
+  readonly signal: AbortSignal;
+  waitsFor: string[] | null;
+  maps: Set<string> | null;
+  final: unknown;
+}
+
+/** What a map needs from the worker, for one execution. */
+export interface MapDesk {
   readonly desk: Desk;
-  readonly lending: Lending;
   readonly listener: Listener | null;
+  /** Waits for an answer of the database. That the database is away is no failure of the handler. */
+  excusing<T>(asked: Promise<T>): Promise<T>;
+  inTransaction<T>(work: (tx: Queryable) => Promise<T>): Promise<T>;
 }
 
 const ITEMS_MAX = 1_000_000;
@@ -39,38 +53,38 @@ const FOR_ANOTHER = "another item failed or was cancelled";
 
 /**
  * What the items of a map came to. Made under its task and name the first time, found again ever after. While
- * they are not over the run is to wait: its handler ends here by a WaitOutcome, or holds.
+ * they are not over the execution waits: its handler ends here by a WaitOutcome, or holds.
  */
-export async function mapItems(o: MapDesk, run: Execution, call: MapCall): Promise<unknown> {
-  let found = await open(o, run, call);
-  // guard: who runs alone does not hold -> test/worker/workflow-map.test.ts: "a suspect does not hold: its worker runs nothing else, so its items would never begin"
-  if (found.state === "running" && call.hold /* guard:alone */ && !run.alone /* end */) {
+export async function mapItems(o: MapDesk, caller: MapCaller, call: MapCall): Promise<unknown> {
+  let found = await open(o, caller, call);
+  // guard: who runs alone does not hold -> test/runs/map.test.ts: "a suspect does not hold: its worker runs nothing else, so its items would never begin"
+  if (found.state === "running" && call.hold /* guard:alone */ && !caller.alone /* end */) {
     const { db } = o.desk;
-    const patience = { timeoutMs: null, signal: run.signal };
-    await excusing(run, runOver({ db, listener: o.listener }, found.run, patience));
-    found = (await excusing(run, findMap(db, run.claim.id, call.name))) ?? found;
+    const patience = { timeoutMs: null, signal: caller.signal };
+    await o.excusing(runOver({ db, listener: o.listener }, found.run, patience));
+    found = (await o.excusing(findMap(db, caller.claim.id, call.name))) ?? found;
   }
   if (found.state === "running") {
-    (run.waitsFor ??= []).push(found.run);
+    (caller.waitsFor ??= []).push(found.run);
     throw waits(call.name);
   }
-  return outcomeOf(o, run, call, found);
+  return outcomeOf(o, caller, call, found);
 }
 
 /**
- * The fan-out of this name, which a run asks for once: a second call under its name would get what the first came to.
+ * The fan-out of this name, which an execution asks for once: a second call under its name would get what the first came to.
  * Where nothing came of the first, because its items were refused, the name is free again.
  */
-async function open(o: MapDesk, run: Execution, call: MapCall): Promise<FoundMap> {
+async function open(o: MapDesk, caller: MapCaller, call: MapCall): Promise<FoundMap> {
   const { name } = call;
-  const names = (run.maps ??= new Set());
-  // guard: a name is used once in a run -> test/worker/workflow-map.test.ts: "a name that is used a second time in one run is refused, whether the first map is over or not"
+  const names = (caller.maps ??= new Set());
+  // guard: a name is used once in a run -> test/runs/map.test.ts: "a name that is used a second time in one run is refused, whether the first map is over or not"
   /* guard:once */ if (names.has(name)) throw usedTwice(name); /* end */
   names.add(name);
   try {
-    let found = (await known(o, run, call)) ?? (await make(o, run, call));
-    // guard: a map that another has just made is found -> test/worker/workflow-map.test.ts: "a map that a zombie makes at the same moment is found, not made twice"
-    /* guard:found */ found ??= await known(o, run, call); /* end */
+    let found = (await known(o, caller, call)) ?? (await make(o, caller, call));
+    // guard: a map that another has just made is found -> test/runs/map.test.ts: "a map that a zombie makes at the same moment is found, not made twice"
+    /* guard:found */ found ??= await known(o, caller, call); /* end */
     if (found === null) throw new SluiceError("database_busy", `map ${quote(name)} is gone`);
     return found;
   } catch (e) {
@@ -79,14 +93,15 @@ async function open(o: MapDesk, run: Execution, call: MapCall): Promise<FoundMap
   }
 }
 
-/** The fan-out of an earlier run of this task, if there is one: of the same task and of the same items. */
-async function known({ desk }: MapDesk, run: Execution, call: MapCall): Promise<FoundMap | null> {
-  const found = await excusing(run, findMap(desk.db, run.claim.id, call.name));
+/** The fan-out of an earlier execution of this task, if there is one: of the same task and of the same items. */
+async function known(o: MapDesk, caller: MapCaller, call: MapCall): Promise<FoundMap | null> {
+  const { desk } = o;
+  const found = await o.excusing(findMap(desk.db, caller.claim.id, call.name));
   if (found === null) return null;
-  if (found.stream !== (await excusing(run, desk.declarations.stream(call.terms))))
+  if (found.stream !== (await o.excusing(desk.declarations.stream(call.terms))))
     throw changed(call.name, `of another task than ${call.terms.type}`);
   const { items } = call;
-  // guard: a list that changed is refused -> test/worker/workflow-map.test.ts: "a list that is another when the handler runs again is refused, a function is asked once"
+  // guard: a list that changed is refused -> test/runs/map.test.ts: "a list that is another when the handler runs again is refused, a function is asked once"
   if (typeof items === "function") return found;
   const hash = createHash("sha256");
   for (const item of items) add(hash, encodeInput(item, desk.payloadBytesMax));
@@ -95,19 +110,19 @@ async function known({ desk }: MapDesk, run: Execution, call: MapCall): Promise<
 }
 
 /**
- * All tasks of a fan-out in one transaction, piece by piece. Null if another has made it meanwhile: who held this
- * task before us, and was about to commit when he lost it.
+ * All tasks of a fan-out in one transaction, piece by piece. Null if another execution has made it meanwhile: one that
+ * was about to commit when it lost its claim on this task.
  */
-async function make(o: MapDesk, run: Execution, call: MapCall): Promise<FoundMap | null> {
-  const { desk, lending } = o;
+async function make(o: MapDesk, caller: MapCaller, call: MapCall): Promise<FoundMap | null> {
+  const { desk } = o;
   const items = await itemsOf(call);
-  const stream = await excusing(run, desk.declarations.stream(call.terms));
-  return inTransaction(lending, run, async ({ tx }) => {
+  const stream = await o.excusing(desk.declarations.stream(call.terms));
+  return o.inTransaction(async (tx) => {
     const made = await openMap(
       desk.db,
       {
-        worker: run.session.id,
-        claim: run.claim,
+        worker: caller.session.id,
+        claim: caller.claim,
         name: call.name,
         stream,
         total: items.length,
@@ -118,7 +133,7 @@ async function make(o: MapDesk, run: Execution, call: MapCall): Promise<FoundMap
     );
     if (!made.fresh) return null;
     const node = { run: made.run, node: 1, stream };
-    const digest = await place(o, run, node, call.terms, items, tx);
+    const digest = await place(o, node, call.terms, items, tx);
     await markMap(desk.db, made.run, digest, tx);
     // Last: it locks the run that this task belongs to.
     if (items.length > 0) await placed(desk.db, node, tx);
@@ -128,8 +143,7 @@ async function make(o: MapDesk, run: Execution, call: MapCall): Promise<FoundMap
 
 /** Inserts the items' tasks. Returns the digest of their inputs. */
 async function place(
-  { desk }: MapDesk,
-  run: Execution,
+  o: MapDesk,
   node: { readonly run: string; readonly node: number; readonly stream: number },
   terms: TaskTerms<never>,
   items: readonly unknown[],
@@ -142,15 +156,15 @@ async function place(
   let length = 0;
   let began = performance.now();
   const flush = async (): Promise<void> => {
-    for (const batch of await excusing(run, batchesOf(desk, shared, terms, piece, from)))
-      await placeTasks(desk.db, node, batch, tx);
+    for (const batch of await o.excusing(batchesOf(o.desk, shared, terms, piece, from)))
+      await placeTasks(o.desk.db, node, batch, tx);
     from += piece.length;
     piece = [];
     length = 0;
     began = performance.now();
   };
   for (let index = 0; index < items.length; index++) {
-    const item = await prepareItem(desk, terms, items[index], index);
+    const item = await prepareItem(o.desk, terms, items[index], index);
     add(hash, item.input);
     piece.push(item);
     length += item.input.length;
@@ -186,16 +200,11 @@ function add(hash: Hash, text: string): void {
   hash.update("\u001e");
 }
 
-async function outcomeOf(
-  { desk }: MapDesk,
-  run: Execution,
-  call: MapCall,
-  { run: id, state }: FoundMap,
-): Promise<unknown> {
-  const collected = JSON.parse(await excusing(run, runResult(desk.db, id, RESULTS_BYTES_MAX))) as MapCollected<unknown>;
+async function outcomeOf(o: MapDesk, caller: MapCaller, call: MapCall, { run: id, state }: FoundMap): Promise<unknown> {
+  const collected = JSON.parse(await o.excusing(runResult(o.desk.db, id, RESULTS_BYTES_MAX))) as MapCollected<unknown>;
   if (state !== "succeeded") {
-    run.final = failure(call.name, state, collected);
-    throw run.final;
+    caller.final = failure(call.name, state, collected);
+    throw caller.final;
   }
   return call.onError === "collect" ? collected : collected.results;
 }
