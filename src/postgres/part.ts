@@ -1,4 +1,5 @@
 import pg from "pg";
+import { within } from "../core/within.js";
 
 const GOODBYE_MS_MAX = 1_000;
 const members = new WeakMap<pg.Pool, Set<pg.Client>>();
@@ -31,7 +32,7 @@ class Pool extends pg.Pool {
   }
 
   async stop(): Promise<void> {
-    const end = atMost(this.end());
+    const end = within(this.end(), GOODBYE_MS_MAX);
     // guard: the end of a pool answers its waiters -> test/client/close.test.ts: "close() rejects calls that wait for a connection as closed"
     /* guard:waiters */ for (const giveUp of this.#waiting) giveUp(); /* end */
     await end;
@@ -68,13 +69,13 @@ export function openPool({ connectionTimeoutMillis, ...config }: pg.PoolConfig):
 
 /** Ends a pool. A handler that never gives its connection back, or a dead network, does not hold it up. */
 export async function endPool(pool: pg.Pool): Promise<void> {
-  await (pool instanceof Pool ? pool.stop() : atMost(pool.end()));
+  await (pool instanceof Pool ? pool.stop() : within(pool.end(), GOODBYE_MS_MAX));
   for (const client of members.get(pool) ?? []) destroy(client);
 }
 
 /** Says goodbye on a connection, and does not wait for ever for the other side to hear it. */
 export async function part(client: pg.Client): Promise<void> {
-  await atMost(client.end());
+  await within(client.end(), GOODBYE_MS_MAX);
   destroy(client);
 }
 
@@ -82,11 +83,4 @@ export async function part(client: pg.Client): Promise<void> {
 export function destroy(client: object): void {
   const { connection } = client as { connection?: { stream?: { destroy(): void } } };
   connection?.stream?.destroy();
-}
-
-async function atMost(goodbye: Promise<unknown>): Promise<void> {
-  let timer: NodeJS.Timeout | undefined;
-  const late = new Promise<void>((resolve) => (timer = setTimeout(resolve, GOODBYE_MS_MAX)));
-  await Promise.race([goodbye.catch(() => {}), late]);
-  clearTimeout(timer);
 }

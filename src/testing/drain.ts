@@ -2,6 +2,7 @@ import { SluiceError } from "../core/error.js";
 import { checkInteger } from "../core/number.js";
 import { checkOptions } from "../core/option.js";
 import type { Logger } from "../core/ports.js";
+import { within } from "../core/within.js";
 import type { History } from "../keeper/keeper.js";
 import type { Database } from "../postgres/database.js";
 import { inspect } from "../postgres/inspect.js";
@@ -134,7 +135,9 @@ async function runOne(
     return { ...about, outcome: "released", error: undefined };
   }
   if (fault === "stall") await desk.hand.die();
-  const play = await within(handlerMsMax, desk.hand.run(task, fault), about);
+  const run = desk.hand.run(task, fault);
+  if (!(await within(run, handlerMsMax))) throw stuck(handlerMsMax, about);
+  const play = await run;
   return { ...about, ...(await outcomeOf(desk, task, play)) };
 }
 
@@ -177,22 +180,6 @@ async function recorded(db: Database, id: string, sent: Sent): Promise<Execution
 function told({ kind, outcome }: Sent): unknown {
   const failed = kind === "retry" || kind === "invalid" || kind === "fail";
   return failed && outcome !== "" ? JSON.parse(outcome) : undefined;
-}
-
-async function within<T>(
-  ms: number,
-  work: Promise<T>,
-  about: { readonly id: string; readonly type: string },
-): Promise<T> {
-  let timer: NodeJS.Timeout | undefined;
-  const late = new Promise<never>((_, reject) => {
-    timer = setTimeout(() => reject(stuck(ms, about)), ms);
-  });
-  try {
-    return await Promise.race([work, late]);
-  } finally {
-    clearTimeout(timer);
-  }
 }
 
 function stuck(ms: number, { id, type }: { readonly id: string; readonly type: string }) {

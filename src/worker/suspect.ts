@@ -1,4 +1,5 @@
 import type { Clock, Logger } from "../core/ports.js";
+import { within } from "../core/within.js";
 import { isReplyLost } from "../postgres/errors.js";
 import type { Claimer } from "./claim.js";
 import type { Crew } from "./crew.js";
@@ -6,7 +7,6 @@ import type { Heart } from "./heartbeat.js";
 import type { Meter } from "./metrics/meter.js";
 import type { Permits } from "./permits.js";
 import type { Session } from "./session.js";
-import { within } from "./within.js";
 
 interface SuspectOptions {
   readonly leaseMs: number;
