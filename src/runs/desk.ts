@@ -7,8 +7,7 @@ import type { Graph } from "../workflow/graph.js";
 import { itemsOf } from "./items.js";
 import type { RunDesk } from "./run.js";
 import { statusOf } from "./status.js";
-import { runOver } from "./wait.js";
-import { watchRun } from "./watch.js";
+import { runOver, watchRun } from "./wait.js";
 
 // Of as many nodes errors are told; the rest is in their status.
 const FAILURES_MAX = 20;

@@ -9,33 +9,87 @@ export const POLL_MS_MIN = 50;
 const POLL_MS_MAX = 1_000;
 const ANNOUNCE_MS = 60_000;
 
-/**
- * Waits until a task has ended: announces itself, so that the outcome is told and kept for a moment,
- * then looks again at every hint and, as the truth, at a growing interval.
- */
-export async function ended({ db, listener }: Post, id: string, patience: Patience): Promise<TaskStatus | null> {
-  const { timeoutMs, signal } = patience;
-  const wait = new Wait(db, patience, `task ${id}`);
-  const found = await wait.ask(() => inspect(db, id));
+/** Waits until a task has ended. Null if it is not there. */
+export async function ended(post: Post, id: string, patience: Patience): Promise<TaskStatus | null> {
+  const look = (): Promise<TaskStatus | null> => inspect(post.db, id);
+  // A task that is over already needs no announcement.
+  const found = await new Wait(post.db, patience, `task ${id}`).ask(look);
   if (found === null || terminal(found.state)) return found;
-  let announced = Number.NEGATIVE_INFINITY;
-  let pollMs = POLL_MS_MIN;
-  const hint = new Hint(listener, id);
-  try {
-    for (;;) {
-      if (performance.now() - announced > ANNOUNCE_MS / 2) {
-        await wait.ask(() => awaitTask(db, id, ANNOUNCE_MS));
-        announced = performance.now();
+  return new AnnouncedWait(post, { id, what: `task ${id}` }, patience).end({
+    look,
+    isOver: (task) => task === null || terminal(task.state),
+    late: (task) =>
+      new SluiceError("wait_timeout", `task ${id} is still ${task?.state} after ${patience.timeoutMs} ms`),
+  });
+}
+
+/** What is waited for. */
+interface Subject {
+  /** Under which its end is announced. */
+  readonly id: string;
+  /** For messages. */
+  readonly what: string;
+}
+
+/** How to see an end. */
+interface EndLook<T> {
+  readonly look: () => Promise<T>;
+  readonly isOver: (seen: T) => boolean;
+  /** What to throw when the time is over and this is not. */
+  readonly late: (seen: T) => SluiceError;
+}
+
+/**
+ * A wait that announces itself, so that the end is told and the outcome kept for a moment. It wakes at that hint, but a
+ * hint may be lost: the truth is what it sees when it looks again, at a growing interval.
+ */
+export class AnnouncedWait {
+  readonly #post: Post;
+  readonly #id: string;
+  readonly #signal: AbortSignal | null;
+  readonly #hint: Hint;
+  readonly #wait: Wait;
+  #announcedMs = Number.NEGATIVE_INFINITY;
+
+  constructor(post: Post, subject: Subject, patience: Patience) {
+    this.#post = post;
+    this.#id = subject.id;
+    this.#signal = patience.signal;
+    this.#wait = new Wait(post.db, patience, subject.what);
+    this.#hint = new Hint(post.listener, subject.id);
+  }
+
+  /** Looks until it is over, then closes. */
+  async end<T>({ look, isOver, late }: EndLook<T>): Promise<T> {
+    try {
+      for (let pollMs = POLL_MS_MIN; ; pollMs = nextPollMs(pollMs, this.#post.listener)) {
+        const seen = await this.look(look);
+        if (isOver(seen)) return seen;
+        const { leftMs } = this.#wait;
+        if (leftMs <= 0) throw late(seen);
+        await this.pause(Math.min(pollMs, leftMs));
       }
-      const task = await wait.ask(() => inspect(db, id));
-      if (task === null || terminal(task.state)) return task;
-      const { leftMs } = wait;
-      if (leftMs <= 0) throw new SluiceError("wait_timeout", `task ${id} is still ${task.state} after ${timeoutMs} ms`);
-      await hint.wait(Math.min(pollMs, leftMs), signal);
-      pollMs = nextPollMs(pollMs, listener);
+    } finally {
+      this.close();
     }
-  } finally {
-    hint.close();
+  }
+
+  /** Looks, and announces itself before: what ends after the look is told then. */
+  async look<T>(question: () => Promise<T>): Promise<T> {
+    if (performance.now() - this.#announcedMs > ANNOUNCE_MS / 2) {
+      await this.#wait.ask(() => awaitTask(this.#post.db, this.#id, ANNOUNCE_MS));
+      this.#announcedMs = performance.now();
+    }
+    return this.#wait.ask(question);
+  }
+
+  /** Until a hint, or so long. Throws the signal's reason if it is aborted. */
+  pause(ms: number): Promise<void> {
+    return this.#hint.wait(ms, this.#signal);
+  }
+
+  close(): void {
+    this.#hint.close();
   }
 }
 
@@ -48,7 +102,7 @@ export function nextPollMs(pollMs: number, listener: Pick<Listener, "hears"> | n
 }
 
 /** Wakes early when the listener hears of the end of what has this id. */
-export class Hint {
+class Hint {
   readonly #stop: () => void;
   #heard = false;
   #wake: () => void = () => {};

@@ -1,8 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { z } from "zod";
 import { task, type, workflow, type RunStatus } from "../../src/index.js";
-import { RunVigil } from "../../src/runs/wait.js";
-import { watchRun } from "../../src/runs/watch.js";
+import { waitForRun, watchRun } from "../../src/runs/wait.js";
 import { codeOf } from "../client/house.js";
 import { ended, signal, until } from "../flow/scene.js";
 import { after, fanOut, Hands, listener, numbers, rowsOf, sorted, work, workflowScene } from "./scene.js";
@@ -146,18 +145,15 @@ describe("result", () => {
       return () => {};
     };
     const ears = { onPayload, need: () => () => {} } as never;
-    const vigil = new RunVigil({ db: null as never, listener: ears }, "7", {
-      timeoutMs: null,
-      signal: null,
-    });
+    const wait = waitForRun({ db: null as never, listener: ears }, "7", { timeoutMs: null, signal: null });
     const FOR_EVER_MS = 2_000_000_000;
-    const first = vigil.wait(FOR_EVER_MS);
+    const first = wait.pause(FOR_EVER_MS);
     tell("done:7");
     tell("done:-7");
     await first;
     tell("done:-7");
-    await vigil.wait(FOR_EVER_MS);
-    vigil.close();
+    await wait.pause(FOR_EVER_MS);
+    wait.close();
   });
 
   test("of a run that is retried is the one of the retry", async () => {
