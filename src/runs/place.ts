@@ -5,6 +5,7 @@ import type { Queryable } from "../core/ports.js";
 import type { TaskTerms } from "../core/terms.js";
 import type { Database } from "../postgres/database.js";
 import { placed, placeTasks, renderInputs, type PlacedBatch, type Unplaced } from "../postgres/workflow/place.js";
+import { batchOf } from "../tasks/batch.js";
 import type { Declarations } from "../tasks/declarations.js";
 import { sameLimits, type Prepared } from "../tasks/prepare.js";
 
@@ -93,26 +94,25 @@ export async function batchesOf(
   items: readonly Prepared[],
   from: number,
 ): Promise<PlacedBatch[]> {
+  const { stream } = node;
+  const common = { stream, priority: node.priority ?? terms.priority, attempts: node.attempts ?? terms.attempts };
   const batches: PlacedBatch[] = [];
-  for (const alike of runsOf(items)) {
-    batches.push(await batchOf(desk, node, terms, alike, from + count(batches)));
+  for (const alike of neighbours(items)) {
+    batches.push({ from, ...(await batchOf(desk.declarations, terms, alike, common)) });
+    from += alike.length;
   }
   return batches;
 }
 
 /** Neighbours with the same limits together. */
-function runsOf(items: readonly Prepared[]): Prepared[][] {
-  const runs: Prepared[][] = [];
+function neighbours(items: readonly Prepared[]): Prepared[][] {
+  const groups: Prepared[][] = [];
   for (const item of items) {
-    const run = runs.at(-1);
-    if (run !== undefined && sameLimits(run[0]!, item)) run.push(item);
-    else runs.push([item]);
+    const group = groups.at(-1);
+    if (group !== undefined && sameLimits(group[0]!, item)) group.push(item);
+    else groups.push([item]);
   }
-  return runs;
-}
-
-function count(batches: readonly PlacedBatch[]): number {
-  return batches.reduce((sum, { inputs }) => sum + inputs.length, 0);
+  return groups;
 }
 
 /** As `prepare` does for enqueue, but the text stays as it was rendered. */
@@ -155,28 +155,6 @@ function noAnswer(): SluiceError {
     "timeout",
     `the schema gave no answer within ${CHECK_MS_MAX} ms: an input is checked while its node is held, so keep it short`,
   );
-}
-
-async function batchOf(
-  { declarations }: PlaceDesk,
-  node: Pick<Unplaced, "stream" | "priority" | "attempts">,
-  terms: TaskTerms<never>,
-  items: readonly Prepared[],
-  from: number,
-): Promise<PlacedBatch> {
-  const { limits } = items[0]!;
-  const keyed = limits.some((l) => l.key !== null);
-  return {
-    from,
-    stream: node.stream,
-    priority: node.priority ?? terms.priority,
-    attempts: node.attempts ?? terms.attempts,
-    inputs: items.map((i) => i.input),
-    limits: limits.length === 0 ? [] : await declarations.limits(node.stream, limits),
-    keys: keyed ? items.map((i) => i.limits.flatMap((l) => l.key ?? [])) : null,
-    orders: items.some((i) => i.order !== null) ? items.map((i) => i.order ?? "") : null,
-    orderBlocks: terms.orderBlocks,
-  };
 }
 
 const FAULTS: readonly ErrorCode[] = [

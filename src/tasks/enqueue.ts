@@ -6,6 +6,7 @@ import type { TaskTerms } from "../core/terms.js";
 import type { Database } from "../postgres/database.js";
 import { enqueue as insert, type EnqueueBatch, type Enqueued } from "../postgres/enqueue.js";
 import { traceEnqueue } from "../trace/enqueue.js";
+import { batchOf } from "./batch.js";
 import { Batcher, type SendBatch } from "./batcher.js";
 import type { Declarations } from "./declarations.js";
 import { idempotencyKeyOf, prepare, shared, type Prepared, type Shared } from "./prepare.js";
@@ -111,7 +112,7 @@ export async function send(
 ): Promise<Enqueued> {
   const attempt = async (): Promise<Enqueued> => {
     const stream = await desk.declarations.stream(terms);
-    return insert(desk.db, await batchOf(desk, terms, common, batch, stream), tx);
+    return insert(desk.db, await enqueueBatch(desk, terms, common, batch, stream), tx);
   };
   try {
     return await attempt();
@@ -124,25 +125,18 @@ export async function send(
   }
 }
 
-async function batchOf(
+async function enqueueBatch(
   desk: Desk,
   terms: TaskTerms<never>,
   common: Shared,
   { items, idempotency, traces }: Batch,
   stream: number,
 ): Promise<EnqueueBatch> {
-  const placed = items[0]!.limits;
-  const limits = placed.length === 0 ? [] : await desk.declarations.limits(stream, placed);
-  const keyed = placed.some((l) => l.key !== null);
+  const { priority, group } = common;
+  const batch = await batchOf(desk.declarations, terms, items, { stream, priority, attempts: terms.attempts });
   return {
-    stream,
-    priority: common.priority,
-    attempts: terms.attempts,
-    inputs: items.map((i) => i.input),
-    limits: common.group === null ? limits : await withGroup(desk, stream, common.group, limits),
-    keys: keyed ? items.map((i) => i.limits.flatMap((l) => l.key ?? [])) : null,
-    orders: items.some((i) => i.order !== null) ? items.map((i) => i.order ?? "") : null,
-    orderBlocks: terms.orderBlocks,
+    ...batch,
+    limits: group === null ? batch.limits : await withGroup(desk, stream, group, batch.limits),
     runAt: common.runAt,
     delayMs: common.delayMs,
     idempotency: idempotency.some((k) => k !== "") ? idempotency : null,
