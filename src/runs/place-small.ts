@@ -1,23 +1,11 @@
 import { isSluiceError, type SluiceError } from "../core/error.js";
 import type { Queryable } from "../core/ports.js";
-import type { TaskTerms } from "../core/terms.js";
-import { inTransaction, type Lender } from "../postgres/transaction.js";
+import { inTransaction } from "../postgres/transaction.js";
 import { misplaced, putOff, type PlacedBatch } from "../postgres/workflow/place.js";
 import { placeSmallTasks, takeSmall, type SmallNode } from "../postgres/workflow/small.js";
 import type { Prepared } from "../tasks/prepare.js";
-import { batchesOf, faultOf, prepareText, type PlaceDesk } from "./place.js";
+import { batchesOf, faultOf, prepareText, type PlaceCrew } from "./place.js";
 import { trying } from "./try.js";
-
-/** What placing needs: the types that this process knows, and connections that no claim uses. */
-export interface PlaceCrew extends PlaceDesk {
-  readonly pool: Lender;
-  /** By stream. */
-  readonly terms: ReadonlyMap<number, TaskTerms<never>>;
-  /** The worker in whose process the user's code runs, if there is one: what it has in hand is not to blame. */
-  readonly worker?: () => string | null;
-  /** A node was put off because of this. */
-  readonly onPutOff?: (e: unknown) => void;
-}
 
 /** How many were placed or failed, and whether there are others that are to be placed one by one. */
 interface PlacedSmall {

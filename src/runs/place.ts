@@ -4,15 +4,27 @@ import { listTexts } from "../core/jsonlist.js";
 import type { Queryable } from "../core/ports.js";
 import type { TaskTerms } from "../core/terms.js";
 import type { Database } from "../postgres/database.js";
+import type { Lender } from "../postgres/transaction.js";
 import { placed, placeTasks, renderInputs, type PlacedBatch, type Unplaced } from "../postgres/workflow/place.js";
 import { batchOf } from "../tasks/batch.js";
 import type { Declarations } from "../tasks/declarations.js";
 import { sameLimits, type Prepared } from "../tasks/prepare.js";
 
 /** What placing needs besides its arguments. */
-export interface PlaceDesk {
+interface PlaceDesk {
   readonly db: Database;
   readonly declarations: Declarations;
+}
+
+/** What the Placer needs besides: the types that this process knows, and connections that no claim uses. */
+export interface PlaceCrew extends PlaceDesk {
+  readonly pool: Lender;
+  /** By stream. */
+  readonly terms: ReadonlyMap<number, TaskTerms<never>>;
+  /** The worker in whose process the user's code runs, if there is one: what it has in hand is not to blame. */
+  readonly worker?: () => string | null;
+  /** A node was put off because of this. */
+  readonly onPutOff?: (e: unknown) => void;
 }
 
 interface Piece {

@@ -4,11 +4,9 @@ import type { Clock, Logger, Queryable } from "../core/ports.js";
 import { isReplyLost, tellTrouble } from "../postgres/errors.js";
 import { inTransaction } from "../postgres/transaction.js";
 import { misplaced, placeMany, putOff, takeUnplaced, type Unplaced } from "../postgres/workflow/place.js";
-import { placeSmall, SMALL_MAX, type PlaceCrew } from "./place-small.js";
-import { faultOf, notWanted, placeNode } from "./place.js";
+import { placeSmall, SMALL_MAX } from "./place-small.js";
+import { faultOf, notWanted, placeNode, type PlaceCrew } from "./place.js";
 import { trying } from "./try.js";
-
-export type { PlaceCrew } from "./place-small.js";
 
 interface PlacerOptions extends PlaceCrew {
   readonly log: Logger;

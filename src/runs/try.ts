@@ -1,7 +1,7 @@
 import type { Queryable } from "../core/ports.js";
 import type { Unplaced } from "../postgres/workflow/place.js";
 import { beginTry, endTry } from "../postgres/workflow/try.js";
-import type { PlaceCrew } from "./place-small.js";
+import type { PlaceCrew } from "./place.js";
 
 /**
  * Runs the user's code for nodes that this transaction holds. The try is noted and committed before, on another

@@ -8,7 +8,7 @@ import type { Database } from "../postgres/database.js";
 import { inspect } from "../postgres/inspect.js";
 import type { Connection } from "../postgres/connection.js";
 import type { ClaimedTask } from "../postgres/step.js";
-import type { PlaceCrew } from "../runs/placer.js";
+import type { PlaceCrew } from "../runs/place.js";
 import type { AnyHandler } from "../worker/execution.js";
 import { FaultPlan, type Fault, type FaultKind } from "./faults.js";
 import type { Hand, Sent } from "./hand.js";

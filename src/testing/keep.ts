@@ -4,7 +4,8 @@ import { due, keepLanes, pruneDone, pruneNotes, reap } from "../postgres/keep.js
 import type { Connection } from "../postgres/connection.js";
 import { dueSchedules } from "../postgres/schedule.js";
 import { cancelOrphans, keepRuns, pruneRuns } from "../postgres/workflow/keep.js";
-import { placeNext, type PlaceCrew } from "../runs/placer.js";
+import type { PlaceCrew } from "../runs/place.js";
+import { placeNext } from "../runs/placer.js";
 import { tick } from "../schedules/tick.js";
 
 // What a keeper does at its intervals, done when a drain asks for it.

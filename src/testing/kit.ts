@@ -12,7 +12,7 @@ import type { PlaceCrew } from "../keeper/place.js";
 import { endPool } from "../postgres/part.js";
 import { setClock } from "../postgres/rehearse.js";
 import { copyTemplate, dropCopy } from "../postgres/template.js";
-import type { PlaceCrew } from "../runs/placer.js";
+import type { PlaceCrew } from "../runs/place.js";
 import type { Sluice } from "../sluice.js";
 import type { ContextDesk } from "../worker/context.js";
 import { contextDesk } from "../worker/desk.js";
