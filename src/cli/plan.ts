@@ -12,8 +12,7 @@ import { constantDurations, exponentialDurations, sampledDurations, type Duratio
 import { planDefaults, planRanges, type PlanInput } from "../plan/input.js";
 import { linesOf } from "../plan/lines.js";
 import { planFor, secondsFor, simulationOf } from "../plan/plan.js";
-import { parseDuration, parseRate } from "../plan/quantity.js";
-import { parseSamples } from "../plan/samples.js";
+import { parseDuration, parseRate, parseSamples } from "../plan/quantity.js";
 import { simulate } from "../plan/simulate/simulate.js";
 import { bold, green, red } from "./colors.js";
 import { printResult } from "./print.js";

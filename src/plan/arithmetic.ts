@@ -1,8 +1,6 @@
-import { linesOf } from "./capacity.js";
-import { demandOf, loopWaitMs, permitHeldMs } from "./demand.js";
+import { linesOf, demandOf, loopWaitMs, permitHeldMs, sharesOf, transactionsPerSecond } from "./capacity.js";
 import { planRanges, type PlanInput, type Setting } from "./input.js";
 import { permitsInAll, PERMITS_MAX, processesByCpu, processesByPermits } from "./recommend.js";
-import { sharesOf, transactionsPerSecond } from "./transactions.js";
 import { count, number, percent, time } from "./words.js";
 
 /** One line of the arithmetic: what it is, how it comes about, and what comes out. */

@@ -11,7 +11,8 @@ const DURATION = new RegExp(`^${NUMBER} ?(${Object.keys(MILLISECONDS).join("|")}
 
 const RATE_RANGE: Range = { min: 0.0001, max: 1_000_000 };
 /** How long a task may take, in milliseconds. */
-export const DURATION_RANGE: Range = { min: 0, max: 7 * 24 * 3_600_000 };
+const DURATION_RANGE: Range = { min: 0, max: 7 * 24 * 3_600_000 };
+const SAMPLES_MAX = 1_000_000;
 
 /** Tasks per second, from "200", "200/s", "12000/min" or "5000/hour". */
 export function parseRate(option: string, text: string): number {
@@ -34,4 +35,42 @@ function refusal(option: string, wanted: string, text: string): SluiceError {
   return new SluiceError("invalid_option", `${option} must be ${wanted}, not ${quote(text)}`, {
     details: { option },
   });
+}
+
+/** Durations in milliseconds from a file's text: a number per line, or JSON per line with `durationMs`. */
+export function parseSamples(file: string, text: string): number[] {
+  const samples: number[] = [];
+  for (const [at, line] of text.split("\n").entries()) {
+    if (line.trim() === "") continue;
+    if (samples.length === SAMPLES_MAX) throw sampleRefusal(file, at + 1, `has more than ${SAMPLES_MAX} durations`);
+    samples.push(durationIn(line.trim(), file, at + 1));
+  }
+  if (samples.length === 0) throw sampleRefusal(file, null, "has no durations");
+  return samples;
+}
+
+function durationIn(line: string, file: string, number: number): number {
+  const value = line.startsWith("{") ? fieldOf(line) : numberOf(line);
+  const { min, max } = DURATION_RANGE;
+  if (typeof value === "number" && value >= min && value <= max) return value;
+  const wanted = `a duration in ms from ${min} to ${max}, or JSON with such a durationMs`;
+  throw sampleRefusal(file, number, `must be ${wanted}, not ${quote(line)}`);
+}
+
+/** `Number` would take "", "0x10" and "Infinity" as well. */
+function numberOf(line: string): number | undefined {
+  return /^\d+(\.\d+)?(e[+-]?\d+)?$/i.test(line) ? Number(line) : undefined;
+}
+
+function fieldOf(line: string): unknown {
+  try {
+    return (JSON.parse(line) as { durationMs?: unknown }).durationMs;
+  } catch {
+    return undefined;
+  }
+}
+
+function sampleRefusal(file: string, line: number | null, what: string): SluiceError {
+  const place = line === null ? file : `${file}, line ${line},`;
+  return new SluiceError("invalid_option", `${place} ${what}`, { details: { file, line } });
 }

@@ -1,6 +1,6 @@
 import { connectionsOf } from "../config/connections.js";
 import { table } from "../config/table.js";
-import { demandOf, loopWaitMs, permitHeldMs } from "./demand.js";
+import { demandOf, loopWaitMs, permitHeldMs } from "./capacity.js";
 import { planDefaults, planRanges, type PlanInput, type Setting } from "./input.js";
 
 // One runs while the next is claimed.

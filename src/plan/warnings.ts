@@ -1,8 +1,6 @@
-import { linesOf, type Capacity } from "./capacity.js";
-import { demandOf } from "./demand.js";
+import { linesOf, type Capacity, demandOf, sharesOf, transactionsPerSecond } from "./capacity.js";
 import { planDefaults, type PlanInput, type Setting } from "./input.js";
 import { connectionsFor, permitsInAll, PERMITS_MAX, processesByPermits } from "./recommend.js";
-import { sharesOf, transactionsPerSecond } from "./transactions.js";
 import { count, number, percent } from "./words.js";
 
 /** Something that will not work, or only just. */

@@ -2,8 +2,7 @@ import { describe, expect, test } from "vitest";
 import { presetNames } from "../../src/config/presets.js";
 import { constantDurations, exponentialDurations } from "../../src/plan/durations.js";
 import { planDefaults, type PlanInput } from "../../src/plan/input.js";
-import { eachOf, nearestPreset } from "../../src/plan/nearest.js";
-import { planFor, secondsFor, simulationOf } from "../../src/plan/plan.js";
+import { eachOf, nearestPreset, planFor, secondsFor, simulationOf } from "../../src/plan/plan.js";
 import { simulate, type Simulation } from "../../src/plan/simulate/simulate.js";
 
 const { claimMs, utilisation, maxConnections } = planDefaults;

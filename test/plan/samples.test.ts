@@ -1,7 +1,6 @@
 import { expect, test } from "vitest";
 import { sampledDurations } from "../../src/plan/durations.js";
-import { parseDuration, parseRate } from "../../src/plan/quantity.js";
-import { parseSamples } from "../../src/plan/samples.js";
+import { parseDuration, parseRate, parseSamples } from "../../src/plan/quantity.js";
 import { randomOf } from "../../src/plan/simulate/random.js";
 import { Spread } from "../../src/plan/simulate/spread.js";
 
