@@ -1,6 +1,5 @@
 import { connectionsOf, type ConnectionShares } from "../config/connections.js";
-import { enoughFree } from "../core/claim-size.js";
-import { demandOf } from "./demand.js";
+import { enoughFree } from "../core/claim-policy.js";
 import type { PlanInput, Setting } from "./input.js";
 
 /** What a workload asks for, whatever carries it. */

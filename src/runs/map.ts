@@ -16,9 +16,6 @@ import { prepare, type Prepared } from "../tasks/prepare.js";
 import { noList, type MapCall } from "./map-call.js";
 import { batchesOf } from "./place.js";
 import { runOver } from "./wait.js";
-import { excusing } from "./outage.js";
-import type { Execution } from "./execution.js";
-import { inTransaction } from "./transaction.js";
 
 /** What a map knows of the execution whose handler calls it, and notes there. */
 interface MapCaller {

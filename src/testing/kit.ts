@@ -8,7 +8,6 @@ import { silentLogger } from "../core/ports.js";
 import { quote } from "../core/quote.js";
 import type { TaskTerms } from "../core/terms.js";
 import { Connection } from "../postgres/connection.js";
-import type { PlaceCrew } from "../keeper/place.js";
 import { endPool } from "../postgres/part.js";
 import { setClock } from "../postgres/rehearse.js";
 import { copyTemplate, dropCopy } from "../postgres/template.js";

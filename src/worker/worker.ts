@@ -17,8 +17,7 @@ import { WorkerMetrics } from "./metrics/worker-metrics.js";
 import { Outbox } from "./outbox.js";
 import { Permits } from "./permits.js";
 import { resolvePressure, type PressureOptions, type PressureThresholds } from "./pressure/options.js";
-import type { AnyHandler } from "./run.js";
-import { within } from "./within.js";
+import type { AnyHandler } from "./execution.js";
 import type { WorkerDesk } from "./worker-desk.js";
 
 /**

@@ -1,5 +1,5 @@
-import { within } from "../core/within.js";
-import type { Groups } from "../metrics/groups.js";
+import { within } from "../../core/within.js";
+import type { Groups } from "../../metrics/groups.js";
 
 interface LimitNamesOptions {
   readonly groups: Groups;

@@ -1,6 +1,6 @@
 import type { Clock } from "../../core/ports.js";
 import type { SlotsReading } from "../../postgres/slots.js";
-import { within } from "../within.js";
+import { within } from "../../core/within.js";
 
 interface LimitSlotsOptions {
   readonly read: () => Promise<SlotsReading>;
