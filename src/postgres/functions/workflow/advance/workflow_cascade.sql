@@ -13,7 +13,7 @@ begin
   joined := false;
   while v_runs is not null loop
     v_all := v_all || v_runs;
-    select * into g from sluice.workflow_go(v_runs, v_nodes, null, v_good);
+    g := sluice.workflow_go(v_runs, v_nodes, null, v_good);
     v_good := false;
     made := made + g.made;
     joined := joined or g.joined;

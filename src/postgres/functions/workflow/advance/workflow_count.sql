@@ -12,7 +12,9 @@ declare
 begin
   good := true;
   if p_lone then
-    select l.over_runs, l.over_nodes into over_runs, over_nodes from sluice.workflow_count_lone(p_runs, p_nodes) l;
+    t := sluice.workflow_count_lone(p_runs, p_nodes);
+    over_runs := t.over_runs;
+    over_nodes := t.over_nodes;
     if cardinality(over_runs) = cardinality(v_runs) then
       return;
     elsif over_runs is not null then
@@ -26,7 +28,7 @@ begin
     end if;
   end if;
   while v_runs is not null loop
-    select * into t from sluice.workflow_tally(v_runs, v_nodes, v_s, v_f, v_c, v_firsts);
+    t := sluice.workflow_tally(v_runs, v_nodes, v_s, v_f, v_c, v_firsts);
     over_runs := over_runs || t.over_runs;
     over_nodes := over_nodes || t.over_nodes;
     good := good and coalesce(t.good, true);

@@ -38,9 +38,9 @@ begin
   perform from sluice.workflow_run r where r.id = any (v_locks) order by r.id
     /* guard:run-lock */ for no key update /* end */;
 
-  select * into t from sluice.workflow_count(v_runs, v_nodes, v_s, v_f, v_c, v_firsts, v_lone);
+  t := sluice.workflow_count(v_runs, v_nodes, v_s, v_f, v_c, v_firsts, v_lone);
   if t.over_runs is not null then
-    select * into v from sluice.workflow_cascade(t.over_runs, t.over_nodes, t.good);
+    v := sluice.workflow_cascade(t.over_runs, t.over_nodes, t.good);
     streams := v.streams;
     made := v.made;
     joined := v.joined;

@@ -11,27 +11,32 @@ create or replace function sluice.workflow_go(
   out over_runs bigint[], out over_nodes smallint[], out streams int[], out made int, out joined boolean
 ) language plpgsql /* settings: index plans */ as $$
 declare
-  v_runs bigint[]; v_nodes smallint[]; v_tids tid[]; v_lefts smallint[]; v_fates "char"[]; v_streams int[];
-  v_graphs int[]; v_bytes int[]; v_types int[]; v_errors json[];
+  v record; t record;
+  v_runs bigint[]; v_nodes smallint[]; v_streams int[]; v_fates "char"[]; v_errors json[];
   v_state "char"; v_room int := 5000; v_total int;
 begin
   made := 0;
   joined := false;
-  select f.runs, f.nodes, f.tids, f.lefts, f.fates, f.streams, f.graphs, f.bytes, f.types
-  into v_runs, v_nodes, v_tids, v_lefts, v_fates, v_streams, v_graphs, v_bytes, v_types
-  from sluice.workflow_fates(p_runs, p_nodes, p_hits, p_good) f;
-  if v_runs is null then
+  v := sluice.workflow_fates(p_runs, p_nodes, p_hits, p_good);
+  if v.runs is null then
     return;
   end if;
-  if v_types is not null then
-    select t.fates, t.streams, t.made, t.errors into v_fates, streams, made, v_errors
-    from sluice.workflow_make_tasks(v_runs, v_nodes, v_tids, v_graphs, v_bytes, v_streams, v_fates, v_types) t;
+  v_fates := v.fates;
+  if v.types is not null then
+    t := sluice.workflow_make_tasks(v.runs, v.nodes, v.tids, v.graphs, v.bytes, v.streams, v.fates, v.types);
+    v_fates := t.fates;
+    v_errors := t.errors;
+    streams := t.streams;
+    made := t.made;
   end if;
   -- The life of a chain: every node that could begin has its task, and there is nothing else to do.
-  if made = cardinality(v_runs) then
+  if made = cardinality(v.runs) then
     return;
   end if;
-  perform sluice.workflow_mark(v_runs, v_nodes, v_tids, v_lefts, v_fates, v_streams, v_errors);
+  v_runs := v.runs;
+  v_nodes := v.nodes;
+  v_streams := v.streams;
+  perform sluice.workflow_mark(v_runs, v_nodes, v.tids, v.lefts, v_fates, v_streams, v_errors);
   if 'u' = any (v_fates) then
     -- Counted as made: workers that are woken to claim these tasks place them.
     streams := streams

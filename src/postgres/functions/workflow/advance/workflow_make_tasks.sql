@@ -7,13 +7,13 @@ create or replace function sluice.workflow_make_tasks(
   p_types int[],
   out fates "char"[], out streams int[], out made int, out errors json[]
 ) language plpgsql as $$
-declare v_type int; v_in_code int[]; v_terms sluice.workflow_made[]; t record;
+declare v_type int; v_in_code int[]; v_terms sluice.workflow_made[]; t record; k record;
 begin
   fates := p_fates;
   made := 0;
   -- The terms once per stream: nodes of many runs are mostly of a few types.
   foreach v_type in array p_types loop
-    select * into t from sluice.workflow_terms(v_type);
+    t := sluice.workflow_terms(v_type);
     if t.in_code then
       v_in_code := v_in_code || v_type;
     else
@@ -29,8 +29,9 @@ begin
   if v_terms is null then
     return;
   end if;
-  select k.made, k.errors into made, errors
-  from sluice.workflow_make_each(p_runs, p_nodes, p_tids, p_graphs, p_bytes, p_streams, fates, v_terms) k;
+  k := sluice.workflow_make_each(p_runs, p_nodes, p_tids, p_graphs, p_bytes, p_streams, fates, v_terms);
+  made := k.made;
+  errors := k.errors;
   if errors is not null then
     fates := array(
       select case when u.error is null then u.fate else 'f' end

@@ -1,4 +1,4 @@
--- Ends runs: tells those who wait for one, deletes their events and halts, and wakes parents that wait for their
+-- Ends runs: notifies clients that wait for one, deletes their events and halts, and wakes parents that wait for their
 -- children. The caller holds the locks of the runs.
 create or replace function sluice.workflow_over(p_runs bigint[], p_parents bigint[]) returns void language plpgsql as $$
 begin

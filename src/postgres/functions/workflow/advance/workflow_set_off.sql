@@ -4,10 +4,9 @@ create or replace function sluice.workflow_set_off(p_runs bigint[], p_nodes smal
 language plpgsql as $$
 declare g record; v record;
 begin
-  select * into g
-  from sluice.workflow_go(p_runs, p_nodes, array_fill(0::smallint, array[cardinality(p_runs)]));
+  g := sluice.workflow_go(p_runs, p_nodes, array_fill(0::smallint, array[cardinality(p_runs)]));
   if g.over_runs is not null then
-    select * into v from sluice.workflow_cascade(g.over_runs, g.over_nodes);
+    v := sluice.workflow_cascade(g.over_runs, g.over_nodes);
     g.made := g.made + v.made;
     g.streams := g.streams || v.streams;
   end if;

@@ -8,12 +8,12 @@ declare v record; v_streams int[]; v_made int := 0;
 begin
   joined := false;
   if exists (select from sluice.workflow_note) then
-    select * into v from sluice.workflow_notes(100, p_ids);
+    v := sluice.workflow_notes(100, p_ids);
     joined := v.joined;
     v_made := v.made;
     v_streams := v.streams;
   elsif p_ids is not null then
-    select * into v from sluice.workflow_ended(p_ids);
+    v := sluice.workflow_ended(p_ids);
     joined := v.joined;
     v_made := v.made;
     v_streams := v.streams;
