@@ -1,6 +1,6 @@
--- Declares a graph: the same name and digest is the same graph, for all who declare it and however often. A graph that
--- another of its name came after is the last again, as after a rollback: a write once per process and deploy, not per
--- start. Returns its id.
+-- Declares a graph: the same name and digest is the same graph, for every process that declares it, however often. A
+-- graph that another of its name came after is the last again, as after a rollback: a write once per process and
+-- deploy, not per start. Returns its id.
 create or replace function sluice.workflow_declare(
   p_name text, p_digest text, p_graph json, p_steps json, p_result json default null
 ) returns int language plpgsql as $$

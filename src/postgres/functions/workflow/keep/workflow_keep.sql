@@ -1,6 +1,6 @@
--- Keep: work that nobody asks for, and how long runs are kept.
+-- Keep: background work, and how long runs are kept.
 
--- Does the work that nobody asks for: notes, timers, halts, tasks that run again. Any process may call it at any time;
+-- Does the background work of runs: notes, timers, halts, tasks that run again. Any process may call it at any time;
 -- each call takes what no other transaction holds. p_after: the run up to which the walk over runs with tasks that run
 -- again has come, 0 to begin.
 --

@@ -1,4 +1,4 @@
--- Notes fan-outs whose task has ended or is gone and that nobody has noted: a handler that went on after it had lost
+-- Notes fan-outs whose task has ended or is gone and that were not noted then: a handler that went on after it had lost
 -- its task may have made one after the task's end. Looks at 200 at a time, from p_after on, so that no call takes long.
 -- Takes no locks. Runs under the settings of workflow_orphans. Returns where to go on, 0: at the beginning.
 create or replace function sluice.workflow_note_orphans(p_after bigint) returns bigint language plpgsql as $$

@@ -35,7 +35,7 @@ begin
     exit;
   end loop;
   -- A parent that another transaction held when its children ended, such as a cancel that rolled back, is woken by
-  -- nobody else. A limited number at a time, so that no call takes long.
+  -- nothing else. A limited number at a time, so that no call takes long.
   -- guard: parents that nobody woke -> test/postgres/workflow/races.test.ts: "a parent whose cancel rolled back after its last child had ended wakes"
   perform sluice.workflow_wake(array(
     select p.id
