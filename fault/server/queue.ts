@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import pg from "pg";
 import { startEmbedded, type Embedded } from "../../src/embedded/index.js";
-import { findPostmaster } from "../../src/embedded/postmaster.js";
+import { findPostmaster } from "../../src/embedded/server.js";
 import type { QueueServer } from "../stage.js";
 import type { Disk } from "./disk.js";
 import { ErrorCount, type Deadlocks } from "./errors.js";

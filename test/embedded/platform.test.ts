@@ -1,6 +1,6 @@
 import { afterEach, expect, test } from "vitest";
+import { packageFor } from "../../src/embedded/binaries.js";
 import { startEmbedded } from "../../src/embedded/index.js";
-import { packageFor } from "../../src/embedded/platform.js";
 
 const { platform, arch } = process;
 
