@@ -9,7 +9,11 @@ export interface Tables {
 
 export async function signUp(db: Kysely<Tables>, sluice: Sluice, name: string): Promise<void> {
   await db.transaction().execute(async (trx) => {
-    const { id } = await trx.insertInto("account").values({ name }).returning("id").executeTakeFirstOrThrow();
+    const { id } = await trx
+      .insertInto("account")
+      .values({ name })
+      .returning("id")
+      .executeTakeFirstOrThrow();
     await sluice.enqueue(sendWelcome, { account: id, name }, { tx: fromKysely(trx) });
   });
 }

@@ -6,7 +6,10 @@ export async function signUp(pool: pg.Pool, sluice: Sluice, name: string): Promi
   const client = await pool.connect();
   try {
     await client.query("begin");
-    const { rows } = await client.query<{ id: number }>("insert into account (name) values ($1) returning id", [name]);
+    const { rows } = await client.query<{ id: number }>(
+      "insert into account (name) values ($1) returning id",
+      [name],
+    );
     await sluice.enqueue(sendWelcome, { account: rows[0]!.id, name }, { tx: client });
     await client.query("commit");
   } catch (e) {
