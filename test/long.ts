@@ -27,5 +27,6 @@ export const long: readonly string[] = [
   "test/tasks/prepared.test.ts",
   "test/testing/database.test.ts",
   "test/trace/processes.test.ts",
+  "test/upgrade/**/*.test.ts",
   "test/worker/pressure/memory.test.ts",
 ];

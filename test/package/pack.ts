@@ -18,6 +18,7 @@ export interface Packed {
 
 /** What stands in package.json, as far as tests look at it. */
 export interface Manifest {
+  readonly version: string;
   readonly dependencies: Readonly<Record<string, string>>;
   readonly peerDependencies: Readonly<Record<string, string>>;
   readonly exports: Readonly<Record<string, string | { types: string; default: string }>>;
