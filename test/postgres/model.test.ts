@@ -214,7 +214,7 @@ const lies: typeof mistakes = [
   {
     what: "overlooks the type's own limit",
     seed: 9,
-    in: "explain",
+    in: "explain_reasons",
     edits: [["gate", ""]],
   },
 ];
