@@ -1,30 +1,43 @@
 -- The data model. One immutable row per task, one narrow table per live state, then `done`.
 --
--- A task is in exactly one of scheduled, waiting, parked, parent, ready, gated, suspect, running, done. A transition is
--- a DELETE from one table and an INSERT into another in one statement. Rows of these tables are
--- never UPDATEd: the hot statements address them by ctid, which an UPDATE would move.
+-- A task is in exactly one of scheduled, waiting, parked, parent, ready, gated, suspect, running, done. A transition
+-- is a DELETE from one table and an INSERT into another in one statement. Rows of these tables are never UPDATEd: the
+-- hot statements address them by ctid, which an UPDATE would move.
 --
--- Words. rank = -priority, so that every index ascends. A lane is anything narrow with a capacity:
--- an order key (level 1), a window of a fan-out (2), a key of a limit (3). A task passes its lanes by level, and keys by
--- the id of their limit: a window stops only items of its own fan-out, so it comes before what others share. A lane's id is
--- level << 60 | 60 bits of a keyed hash of its name, or of a sequence for a window. A gate is a limit's total,
--- taken when a task is claimed. Zero means "no gate"; a task of several totals has a negative gate,
--- which stands for all of them (gate_set), so that every total is counted in one place.
+-- Words:
+--   rank   -priority, so that every index ascends.
+--   lane   Anything narrow with a capacity. Its id is level << 60 | 60 bits: of a keyed hash of its name, or for a
+--          window of a sequence. The levels are
+--            1  an order key
+--            2  a window of a fan-out
+--            3  a key of a limit
+--          A task passes its lanes by level, and keys by the id of their limit. A window stops only items of its own
+--          fan-out, so it comes before what others share.
+--   limit  The limit of a lane (lane_limits, limit_id) is the id of a row in `limits` for a key of a limit, and else
+--             0  an order key
+--            -1  an order key that a final failure blocks (onFailure: "block")
+--            -2  a window
+--          A note of freed slots (dirty) has 0 for any lane.
+--   gate   A limit's total, taken when a task is claimed. Zero means "no gate". A task of several totals has a negative
+--          gate, which stands for all of them (gate_set), so that every total is counted in one place.
+--   kind   A stream and a gate.
+--   2147483647 stands for "no limit" wherever a number of slots is stored.
 
--- Defaults of columns call it, so it must exist before them. Its text is in functions/base/clock.sql.
+-- Column defaults call it, so it must exist before the tables. Its text is in functions/base/clock.sql.
 create function sluice.clock() returns timestamptz language sql volatile as $$ select clock_timestamp() $$;
 
+-- Settings of this schema.
 create table sluice.setting (
   name text primary key,
   value text not null
 );
--- Keyed: a tenant who picks his own keys cannot craft two that share a lane (attack 13).
+-- The secret of lane ids: a tenant that chooses its own keys cannot craft two that share a lane (attack 13).
 insert into sluice.setting values ('lane_secret', gen_random_uuid()::text);
 
--- The only place where the numbers live. 2147483647 stands for "no limit"; a null declared
--- number means the limit has no such part, and its tasks carry no slot of it.
+-- Limits, and the only place where their numbers are stored. A declared number that is null means that the limit has no
+-- such part, and its tasks carry no slot of it. An override is the operator's number, which counts before the declared.
 -- Names are compared by bytes, so that the index serves pages and prefixes (limits.list).
--- transient: made by an enqueue, as a group or a limit that code decides by input; it is forgotten when it has been
+-- transient: created by an enqueue, as a group or a limit that code decides by input; it is forgotten when it has been
 -- unused for long (forget_limits). unused_since: when the keeper found that no task refers to it; null once it is
 -- declared again.
 create table sluice.limits (
@@ -41,8 +54,8 @@ create table sluice.limits (
   check (per_key_override is null or per_key_declared is not null)
 );
 
--- What the database knows of a task type, so that an enqueue from SQL cannot slip past a limit.
--- limit_ids is null when the limits are decided in code.
+-- What the database knows about a task type, so that an enqueue from SQL cannot bypass a limit. gate: the type's own
+-- limit, 0 for none. limit_ids: null when code decides the limits.
 create table sluice.contract (
   type text primary key,
   queue text not null,
@@ -55,15 +68,17 @@ create table sluice.contract (
   limit_ids int[]
 );
 
+-- Queues. paused: no task of the queue is claimed.
 create table sluice.queue (
   name text primary key,
   paused boolean not null default false
 );
 
--- A stream is an interned (queue, type): what a worker serves leads the index, so half a million
--- tasks of a type that nobody here serves cost nobody anything. gate: the type's own limit.
--- laned: its tasks may hold slots before they run. unserved: no live worker serves it, as far as the
--- keeper has seen. many: its tasks use so many totals that claims find open ones through waiting_kind.
+-- A stream is an interned (queue, type). It leads the indexes of ready and gated, so that half a million tasks of a
+-- type that a worker does not serve cost its claims nothing. gate: the type's own limit, 0 for none. paused: the
+-- queue is.
+-- laned: its tasks may hold slots before they run. unserved: no live worker serves it, as far as the keeper has seen.
+-- many: its tasks use so many totals that claims find open ones through waiting_kind.
 create table sluice.stream (
   id int generated always as identity primary key,
   queue text not null,
@@ -77,7 +92,7 @@ create table sluice.stream (
 );
 create index stream_many on sluice.stream (id) where many;
 
--- Which streams a total limit may have tasks in: where a slot could be of better use (attack 11).
+-- The streams that may have tasks of a total: where a slot could be of better use (attack 11).
 create table sluice.gate_stream (
   gate int not null,
   stream int not null,
@@ -85,34 +100,39 @@ create table sluice.gate_stream (
 );
 create index gate_stream_stream on sluice.gate_stream (stream);
 
--- Several totals that tasks pass together, ascending. Not unique: whoever needs a set first must not wait for another's
--- open transaction that needs it too. Two ids of one set mean the same, because what counts are its totals.
+-- Sets of totals that tasks pass together, ascending. Not unique: a transaction that needs a new set must not wait for
+-- another open transaction that has created it. Two ids of one set mean the same, because its totals are what counts.
 create table sluice.gate_set (
-  id int generated always as identity (increment by -1 start with -1 minvalue -2147483648 maxvalue -1) primary key,
+  id int generated always as identity (
+    increment by -1 start with -1 minvalue -2147483648 maxvalue -1) primary key,
   gates int[] not null
 );
 create index gate_set_gates on sluice.gate_set (gates, id desc);
 -- The sets that a total is part of.
 create table sluice.gate_member (
-  total int not null, gate int not null, primary key (total, gate)
+  total int not null,
+  gate int not null,
+  primary key (total, gate)
 );
 
 create sequence sluice.task_id;
 
--- Turns: places in line among tasks of one rank, for ready and gated. Without lanes it is the task's own, by its id. One that
--- passes its lanes gets the next one: after all that were enqueued until then, before all that come later, and among those
--- that pass meanwhile in the order in which they do. So keys take turns: that a key has a thousand older tasks is no
--- reason for a new key to wait. A task that is handed back has its own again, which is before all that came since.
+-- Turns are places in line among tasks of one rank, for ready and gated. A task without lanes has its own turn, by its
+-- id. A task that passes its lanes draws the next turn: after all tasks enqueued until then, before all that come
+-- later, and among those that pass meanwhile in the order in which they do. So keys take turns: a key with a thousand
+-- older tasks does not make a new key wait. A task that is handed back has its own turn again, before all that came
+-- since.
 create sequence sluice.turn maxvalue 1048575 cycle;
 
--- lanes ascend by (level, limit). lane_limits: the limit of each lane; for an order key 0, or -1
--- when a final failure blocks the key; for a window -2. lane_keys: the names, for people. trace: who enqueued it, as W3C
--- trace context, for the runs to link to; null where nobody traces. due_at: when it was first to run, if that
--- was later than its enqueue. nonce: random, because ids are issued again after a restore or an asynchronous failover;
--- with the id it never repeats. The time is mixed in for sessions that call setseed().
+-- Tasks. Rows are never updated.
+-- lanes: ascending by (level, limit). lane_limits: the limit of each lane (see the top). lane_keys: their names, for
+-- people. trace: the W3C trace context of the enqueue, for executions to link to; null without tracing. due_at: when it
+-- was first to run, if that was later than its enqueue. nonce: random, because ids are issued again after a restore or
+-- an asynchronous failover; with the id it never repeats. The time is mixed in for sessions that call setseed().
 create table sluice.task (
   id bigint primary key,
-  nonce bigint not null default (random() * 9007199254740991)::bigint # (date_part('epoch', clock_timestamp()) * 1000000)::bigint,
+  nonce bigint not null default
+    (random() * 9007199254740991)::bigint # (date_part('epoch', clock_timestamp()) * 1000000)::bigint,
   stream int not null,
   rank smallint not null,
   attempts_max smallint not null,
@@ -126,23 +146,25 @@ create table sluice.task (
   due_at timestamptz
 );
 
--- Which tasks, live or in history, refer to a total or a set: a group without any can be forgotten.
+-- Finds the tasks, live or in history, that refer to a total or a set: a group without any can be forgotten.
 create index task_gate on sluice.task (gate) where gate <> 0;
 
--- attempt: attempts used so far. Only in running does it include the one under way. late, here and below: of
--- which of its lanes it got a slot only after it had found all of them out, a bit for each, for metrics; null is 0.
+-- Tasks that can be claimed, without a gate. lanes: those of which it holds a slot.
+-- attempt, here and below: attempts used so far. Only in running does it include the current one. late, here and below:
+-- the lanes of which it got a slot only after it had found all slots in use, one bit each, for metrics; null is 0.
 create table sluice.ready (
   id bigint not null, stream int not null, rank smallint not null, attempt smallint not null,
   turn bigint not null, lanes bigint[], late smallint
 );
 create index ready_next on sluice.ready (stream, rank, turn);
 create index ready_laned on sluice.ready (id) where lanes is not null;
--- Holders of a lane, for shed. Of a task of several lanes only the last is found here; tasks without a key or a window pay
--- nothing.
+-- Holders of a lane, for shed. A task of several lanes is found by its last one only; tasks without a key or a window
+-- cost nothing. Lanes above level 1 are windows and keys. The predicate is written out here, as in gated_holder: an
+-- index keeps the expression itself, and statements match it because sluice.lane_level is inlined.
 create index ready_holder on sluice.ready ((lanes[cardinality(lanes)]), rank, id)
   where lanes[cardinality(lanes)] >> 60 > 1;
 
--- Like ready, but in need of a slot of `gate`, of which it holds none.
+-- Like ready, but the task needs a slot of `gate`, of which it holds none.
 create table sluice.gated (
   id bigint not null, stream int not null, gate int not null, rank smallint not null,
   attempt smallint not null, turn bigint not null, lanes bigint[], late smallint
@@ -152,9 +174,9 @@ create index gated_laned on sluice.gated (id) where lanes is not null;
 create index gated_holder on sluice.gated ((lanes[cardinality(lanes)]), rank, id)
   where lanes[cardinality(lanes)] >> 60 > 1;
 
--- Kinds of a stream with many totals that may have tasks in gated; see functions/kinds/note_waiting.sql. blocker: a total that a claim
--- found full, 0 for none. fresh: the claim that found it full may have missed a slot that came back meanwhile. rank,
--- turn: of its first task at that time.
+-- Kinds of a stream with many totals that may have tasks in gated; see functions/kinds/note_waiting.sql. blocker: a
+-- total that a claim found full, 0 for none. fresh: the claim that found it full may have missed a slot that came back
+-- meanwhile. rank, turn: of its first task at that time.
 create table sluice.waiting_kind (
   stream int not null, gate int not null, blocker int not null default 0, fresh boolean not null default false,
   rank smallint not null default 0, turn bigint not null default 0
@@ -162,105 +184,108 @@ create table sluice.waiting_kind (
 create index waiting_kind_next on sluice.waiting_kind (stream, blocker, gate);
 create index waiting_kind_blocked on sluice.waiting_kind (stream, blocker, rank, turn) where blocker > 0;
 create index waiting_kind_fresh on sluice.waiting_kind (stream) where fresh;
--- Totals of such streams with a slot that came back: kinds they block may be open.
+-- Notes that a slot of a total of such a stream came back: kinds that the total blocks may be open.
 create table sluice.returned (
   stream int not null, total int not null
 );
 create index returned_next on sluice.returned (stream, total);
 
--- Stands at lanes[held + 1], holding a slot in each lane before it.
--- place: 0 in an order lane and in a window, where priority is ignored; the rank elsewhere. turn: the one that it had
--- drawn before it gave its slots back, if it has: it gets it again.
+-- Tasks that wait at lane = lanes[held + 1] and hold a slot of each lane before it. place: 0 for an order key and a
+-- window, where priority is ignored; else the rank. turn: the one that it had drawn before it gave its slots back, if
+-- it has; it gets that one again.
 create table sluice.waiting (
   id bigint not null, lane bigint not null, place smallint not null, rank smallint not null,
   attempt smallint not null, held smallint not null, stream int not null, gate int not null,
   lanes bigint[] not null, lane_limits int[] not null, late smallint not null default 0, turn bigint
 );
 create index waiting_next on sluice.waiting (lane, place, id);
--- By kind and by the key they need next, for keys of limits alone (3 << 60): tasks that wait at a key behind those that
--- cannot run now, see open_waiters.
+-- By kind and by the key needed next, for keys of limits only (level 3: from 3 << 60 on). It finds tasks that wait at a
+-- key behind tasks that cannot run now, see open_waiters.
 create index waiting_by_kind on sluice.waiting (lane, stream, gate, (coalesce(lanes[held + 2], 0)), place, id)
   where lane >= 3458764513820540928;
--- Those that hold a slot of one key and wait for another.
+-- Tasks that hold a slot of a key of a limit (from 3 << 60 on) and wait for another lane.
 create index waiting_holding on sluice.waiting (id) where held > 0 and lanes[held] >= 3458764513820540928;
 
--- held: 1 when a retry or a snooze keeps the slot of its order key.
+-- Tasks that run later. held: 1 when a retry or a snooze keeps the slot of its order key.
 create table sluice.scheduled (
   id bigint not null, run_at timestamptz not null, attempt smallint not null, held smallint not null
 );
 create index scheduled_next on sluice.scheduled (run_at, id);
 create index scheduled_id on sluice.scheduled (id);
 
--- Tasks that cannot run now: they have left the line and hold at most the slot of their order key
--- (held = 1), so that they starve nobody who shares a limit with them. lane: the key they waited for, 0 for none. turn: as in waiting.
+-- Tasks that cannot run now. They have left the line and hold at most the slot of their order key (held = 1), so that
+-- they starve no task that shares a limit with them. lane: the key they waited for, 0 for none. turn: as in waiting.
 create table sluice.parked (
-  id bigint primary key, stream int not null, gate int not null, rank smallint not null, attempt smallint not null, held smallint not null,
-  lane bigint not null default 0, turn bigint
+  id bigint primary key, stream int not null, gate int not null, rank smallint not null, attempt smallint not null,
+  held smallint not null, lane bigint not null default 0, turn bigint
 );
 create index parked_by_kind on sluice.parked (stream, gate, rank, id);
 
--- Kinds of tasks (a stream and a gate, 0 for the whole stream) that cannot run now, and were found to keep slots of keys
--- from others: not served, paused, or at a total that is full; with a lane only those that need this key next, which is
--- full. While a kind is here, keys pass it over. at: since when. n: what lanes are postponed for.
+-- Kinds of tasks (gate 0: the whole stream) that cannot run now and were found to keep slots of keys from others: they
+-- are not served, paused, or at a full total. With a lane only tasks that need this key next, which is full. Keys
+-- skip a kind while it is here. at: since when. n: the number by which lanes are postponed for it.
 create table sluice.stuck (
-  stream int not null, gate int not null, lane bigint not null default 0, at timestamptz not null default sluice.clock(),
-  n bigint generated always as identity unique,
+  stream int not null, gate int not null, lane bigint not null default 0,
+  at timestamptz not null default sluice.clock(), n bigint generated always as identity unique,
   primary key (stream, gate, lane)
 );
 
--- Waits for its children: for one of these runs to end. Holds at most the slot of its order key (held = 1).
+-- Tasks that wait for one of `runs`, their children, to end. Hold at most the slot of their order key (held = 1).
 create table sluice.parent (
   id bigint primary key, attempt smallint not null, held smallint not null, runs bigint[] not null
 );
 
--- In hand at three crashes: claimed alone. reserved_by: the worker that is emptying itself for it.
+-- Tasks that three workers crashed with. They are claimed alone. reserved_by: the worker that empties itself for it.
 create table sluice.suspect (
   id bigint primary key, stream int not null, attempt smallint not null, lanes bigint[],
   reserved_by bigint
 );
--- Which workers had it in hand when their lease ended. Rows are locked by whoever changes several in the
+-- The workers that had a task in hand when their lease ended. A transaction that changes several rows locks them in the
 -- order of their ids.
 create table sluice.crash (
   id bigint primary key, workers bigint[] not null
 );
 
--- gate, stream_gate: the gates of which this run holds a slot.
+-- Tasks in hand of a worker. claim: the call that claimed it. gate, stream_gate: the gates of which it holds a slot.
 create table sluice.running (
   id bigint primary key, claim bigint not null, worker bigint not null, attempt smallint not null,
   started_at timestamptz not null, gate int not null, stream_gate int not null, lanes bigint[]
 );
 
+-- History. state: 's' succeeded, 'f' failed, 'c' cancelled.
 create table sluice.done (
   id bigint not null, state "char" not null check (state in ('s', 'f', 'c')), attempt smallint not null,
   worker bigint, started_at timestamptz, finished_at timestamptz not null, outcome json
 );
 create index done_id on sluice.done (id);
--- Only what people look for. History is pruned by sweeping the table (see prune_done): an index by age
--- over every success would cost an eighth of a drain's database time.
+-- Only failed and cancelled tasks, which people search for. History is pruned by sweeping the table (see prune_done):
+-- an index by age over every success would cost an eighth of a drain's database time.
 create index done_ended on sluice.done (state, finished_at) where state <> 's';
+-- How far the sweep has come: one row. due: blocks left of this turn.
 create table sluice.sweep (
   block bigint not null, due int not null, turn_at timestamptz not null
 );
 insert into sluice.sweep values (0, 0, '-infinity');
 
--- A failed task that still holds its order key (onFailure: "block").
+-- Failed tasks that still hold their order key (onFailure: "block").
 create table sluice.block (
   id bigint primary key, lane bigint not null
 );
 
--- Somebody asked for the end of a running task. Not unique: whoever asks must not wait for another's
--- open transaction that has asked too.
+-- Requests to stop a running task. Not unique: a request must not wait for another's open transaction that asks for the
+-- same.
 create table sluice.stop (
   id bigint not null, reason text
 );
 create index stop_id on sluice.stop (id);
 
--- Somebody waits for the outcome: keep it for a moment even where history is off, and say so.
+-- Tasks whose outcome a client waits for: it is kept for a moment even where history is off, and announced.
 create table sluice.awaited (
   id bigint not null, until timestamptz not null
 );
 create index awaited_id on sluice.awaited (id);
 
+-- Idempotency keys. type: of the task; for a workflow see workflow_start. digest: of the input.
 create table sluice.idempotency (
   type text not null, key text not null, id bigint not null, digest text not null,
   expires_at timestamptz not null,
@@ -268,63 +293,65 @@ create table sluice.idempotency (
 );
 create index idempotency_prune on sluice.idempotency (expires_at);
 
--- A lane exists while somebody holds or wants a slot of it. cap: what an order key or a window lets through; null for a key
--- of a limit, whose number stands in `limits` alone, so that changing it changes one row however many keys are in use.
+-- Lanes. A row exists while a task holds or wants a slot. cap: the capacity of an order key or a window; null for a key
+-- of a limit, whose number is in `limits` only, so that changing it changes one row however many keys are in use.
+-- limit_id: see the top.
 create table sluice.lane (
   id bigint primary key, limit_id int not null, cap int, used int not null check (used >= 0)
 ) with (fillfactor = 50);
 create index lane_limit on sluice.lane (limit_id) where limit_id <> 0;
 
--- Limits with a lane above its number, since it was lowered; -2 stands for all windows. While one is here, a claim passes over
--- tasks that hold a slot of such a lane: to start them would be one too many.
--- after, turn: how far the keeper has come with the lanes, and with the tasks that it does not find by index (see shed).
+-- Limits with a lane above its number, since the number was lowered; -2 stands for all windows. While a row is here,
+-- claims skip tasks that hold a slot of such a lane: starting them would exceed the number.
+-- after, turn: how far the keeper has come with the lanes, and with tasks that no index finds (see shed).
 create table sluice.lowered (
   limit_id int primary key, after bigint not null default 0, turn int not null default 0
 );
--- Lanes above their number, of limits that were lowered. Nothing is admitted to them, so no lane comes to be here later.
+-- Lanes above their number, of limits that were lowered. Nothing is admitted to them, so no lane is added later.
 create table sluice.excess (
   limit_id int not null, lane bigint not null,
   primary key (limit_id, lane)
 );
--- Limits per key whose number has changed: the lanes up to `after` were looked at (see follow_limit).
+-- Limits per key whose number has changed. The lanes up to `after` have been examined (see follow_limit).
 create table sluice.changed (
   limit_id int primary key, after bigint not null
 );
 
--- Append-only notes to whoever claims next: somebody joined this lane (freed = 0), or that many
--- of its slots were freed inside a user's transaction, which must not hold a lane lock.
+-- Append-only notes for the next claim: a task joined this lane (freed = 0), or that many of its slots were freed
+-- inside a user's transaction, which must not hold a lane lock.
 create table sluice.dirty (
   n bigint generated always as identity, lane bigint not null, limit_id int not null, freed int not null default 0
 );
 create index dirty_next on sluice.dirty (n);
 
--- Lanes with room whose waiters an open transaction has locked (a cancel that is not committed), and the id of that
--- transaction. The keeper turns these into notes once it has ended; until then nobody looks, however long it stays
--- open. A lane has a row for every transaction that it waits for; 0 stands for one that could not be found out, and the
--- number of a row in `stuck`, with a minus, for a kind that is.
+-- Lanes with room whose waiters an open transaction has locked (a cancel that is not committed). blocker: the id of
+-- that transaction; 0 if it could not be determined; the negated n of a row in `stuck` if a stuck kind is the reason.
+-- A lane has a row for every transaction that it waits for. The keeper turns rows into notes once the transaction has
+-- ended; until then the lane costs nothing, however long the transaction stays open.
 create table sluice.postponed (
   blocker bigint not null, lane bigint not null, limit_id int not null
 );
 create index postponed_blocker on sluice.postponed (blocker, lane);
 
--- Slots out = used - sum(credit). A busy counter is never waited for: what comes back meanwhile
--- is appended to credit, and the next holder of the counter's lock absorbs it.
--- full_at: until when its slots were all out, the last time, while used is below cap; see full_until. kept_for: the
--- task that one slot is kept for, if it was overtaken for too long (see keep_slots).
+-- Counters of totals. Slots in use = used - sum(credit). Nothing waits for a locked counter: slots that come back
+-- meanwhile are appended to credit, and the next transaction that locks the counter absorbs them.
+-- full_at: until when all slots were in use, the last time, while used is below cap; see full_until. kept_for: the task
+-- that one slot is kept for, if it was overtaken for too long (see keep_slots).
 create table sluice.gate (
-  id int primary key, cap int not null check (cap >= 0), used int not null default 0, full_at timestamptz not null default '-infinity',
-  kept_for bigint
+  id int primary key, cap int not null check (cap >= 0), used int not null default 0,
+  full_at timestamptz not null default '-infinity', kept_for bigint
 ) with (fillfactor = 20);
 create index gate_kept on sluice.gate (id) where kept_for is not null;
 create index gate_shut on sluice.gate (id) where cap = 0;
+-- Slots that came back to a gate.
 create table sluice.credit (
   gate int not null, n int not null check (n > 0), at timestamptz not null default sluice.clock()
 );
 create index credit_gate on sluice.credit (gate);
 
--- The id is random: after a failover that loses sequence values no zombie shares it. connections: the
--- most that its process may open, for those who start later and look whether there is room. pressure: what
--- makes its claims smaller or stops them, as of its last heartbeat.
+-- Workers. The id is random, so that no zombie shares it after a failover that loses sequence values. connections: the
+-- most that its process may open, so that workers that start later can check whether there is room. pressure: what
+-- reduces or stops its claims, as of its last heartbeat.
 -- on_call_since: null for a worker in reserve, which does not listen and is not rung (see go_on_call). busy: it had
 -- tasks in hand at its last heartbeat.
 create table sluice.worker (
@@ -334,35 +361,40 @@ create table sluice.worker (
   capacity_max int not null, capacity_available int not null, memory_bytes bigint not null default 0,
   asleep boolean not null default false, draining boolean not null default false,
   on_call_since timestamptz, busy boolean not null default false,
-  pressure text not null default 'normal' check (pressure in ('normal', 'reduced', 'stopped')), pressure_reasons text[] not null default '{}'
+  pressure text not null default 'normal' check (pressure in ('normal', 'reduced', 'stopped')),
+  pressure_reasons text[] not null default '{}'
 ) with (fillfactor = 50);
 
--- Small tables that churn: vacuum early and without pausing, or claims walk dead rows.
+-- Small tables that churn: vacuum early and without pausing, or claims walk over dead rows.
 do $$
 declare name text;
 begin
-  foreach name in array array['ready', 'gated', 'waiting', 'scheduled', 'running', 'dirty', 'postponed', 'lane', 'gate', 'credit', 'awaited',
+  foreach name in array array[
+    'ready', 'gated', 'waiting', 'scheduled', 'running', 'dirty', 'postponed', 'lane', 'gate', 'credit', 'awaited',
     'waiting_kind', 'returned'] loop
-    execute format('alter table sluice.%I set (autovacuum_vacuum_scale_factor = 0.01, autovacuum_vacuum_threshold = 2000,
-      autovacuum_vacuum_cost_delay = 0, autovacuum_vacuum_insert_scale_factor = 0.2)', name);
+    execute format('alter table sluice.%I set (
+      autovacuum_vacuum_scale_factor = 0.01, autovacuum_vacuum_threshold = 2000, autovacuum_vacuum_cost_delay = 0,
+      autovacuum_vacuum_insert_scale_factor = 0.2)', name);
   end loop;
 end $$;
 
--- A publication FOR ALL TABLES refuses updates and deletes of a table without a replica identity. These have no
--- primary key, because an index more would cost every task; the whole row as identity costs nothing unless wal_level is
--- logical (docs/operate/replication.md).
+-- A publication FOR ALL TABLES refuses updates and deletes of a table without a replica identity. These tables have no
+-- primary key, because one more index would cost every task. The whole row as identity costs nothing unless wal_level
+-- is logical (docs/operate/replication.md).
 do $$
 declare name text;
 begin
-  foreach name in array array['ready', 'gated', 'waiting', 'scheduled', 'done', 'sweep', 'stop', 'awaited', 'dirty', 'postponed', 'credit',
+  foreach name in array array[
+    'ready', 'gated', 'waiting', 'scheduled', 'done', 'sweep', 'stop', 'awaited', 'dirty', 'postponed', 'credit',
     'waiting_kind', 'returned'] loop
     execute format('alter table sluice.%I replica identity full', name);
   end loop;
 end $$;
 
--- The head of ready(stream), or of gated(stream, gate). room and stream_room: what its gate and its
--- stream's gate could give.
-create type sluice.source as (stream int, gate int, stream_gate int, rank smallint, turn bigint, id bigint, room int, stream_room int);
+-- The head of ready(stream), or of gated(stream, gate). room, stream_room: the free slots of its gate and of its
+-- stream's gate.
+create type sluice.source as (
+  stream int, gate int, stream_gate int, rank smallint, turn bigint, id bigint, room int, stream_room int);
 
 -- A row of step: a claimed task, or a note, which has nothing but `note`:
 --   {"refused": n}: so many of the settles were refused, because the tasks were no longer the worker's.
@@ -400,10 +432,10 @@ create type sluice.claim_plan as (
 -- Where the head of a source was, some claims ago.
 create type sluice.spot as (stream int, gate int, rank smallint, turn bigint);
 
--- Which of all workers does the duties of functions/keep: the leader. A hint that saves the others the work, no fence:
--- each of them is safe for any number of callers. until: a leader that has not looked again by then is taken for gone.
+-- The leader: the worker that does the duties of functions/keep. A hint that saves the others the work and no fence:
+-- each duty is safe for any number of callers. until: a leader that has not looked again by then is replaced.
 -- next_at: when the leader looks next. It may look earlier, but never puts this off: see look_by.
--- Its row lock is the last that its transaction takes, and is held for no other statement.
+-- The lock on this row is the last that a transaction takes, and is held for no other statement.
 create table sluice.keeper (
   one boolean primary key default true check (one),
   leader bigint not null default 0,
@@ -411,33 +443,33 @@ create table sluice.keeper (
   next_at timestamptz not null default '-infinity'
 ) with (fillfactor = 10);
 
--- What retries by hand came to, by a token of the call: one whose reply was lost is asked for again under the same token,
--- and is told the same. Kept for ten minutes; each retry forgets some that are older.
+-- Answers of manual retries, by a token of the call: a call whose reply was lost is repeated under the same token and
+-- gets the same answer. Kept for ten minutes; each retry deletes some that are older.
 create table sluice.retried (
   token bigint primary key, answer int not null, at timestamptz not null default sluice.clock()
 );
 create index retried_at on sluice.retried (at);
 
--- Recurring schedules. A row says what to enqueue and when next; the keeper of any worker enqueues it,
--- also of one that does not know the task, because what only code can decide (order key, limits and
--- their keys) was decided when the schedule was set. Limits are kept by name: their numbers are looked
--- up when the task is claimed, as for any other task.
+-- Recurring schedules. A row says what to enqueue and when next. The keeper of any worker enqueues it, even one that
+-- does not know the task, because what only code can decide (order key, limits and their keys) was decided when the
+-- schedule was set. Limits are stored by name: their numbers are looked up when the task is claimed, as for any other
+-- task.
 --
--- How a tick is enqueued exactly once. A keeper sees a row whose time has come and computes, from the
--- clock of the database, which ticks to enqueue and when the next one is. Then one statement locks the
--- row, checks that its revision is still the one seen, enqueues and moves the row on. Every change
--- of a row gives it a revision that no row ever had: of any number of keepers one finds the revision it
--- saw, and a statement that was sent twice, or answered into the void, finds another the second time.
+-- How a tick is enqueued exactly once. A keeper reads a row that is due and computes, from the clock of the database,
+-- which ticks to enqueue and when the next one is. Then one statement locks the row, checks that its revision is still
+-- the one that was read, enqueues and moves the row on. Every change of a row gives it a revision that no row ever had:
+-- of any number of keepers one finds the revision it read, and a statement that was sent twice, or whose reply was
+-- lost, finds another revision the second time.
 --
--- The lock on a schedule's row guards its revision and with it next_at. It is taken before anything
--- else, one per transaction and never inside a user's transaction. Whoever holds it takes none of the locks
--- of the order (barrier, run rows, lanes, gates) afterwards: enqueue only inserts. So it can be part of no cycle.
+-- The lock on a schedule's row guards its revision and with it next_at. It is taken before anything else, one per
+-- transaction and never inside a user's transaction. Its holder takes none of the locks of the order (barrier, running
+-- rows, lanes, gates) afterwards: enqueue only inserts. So it cannot be part of a cycle.
 create sequence sluice.schedule_revision;
 
--- limit_keys: for each of limit_names its key, '' for a limit without keys. input: where a text equals
--- the mark of the client it stands for the time of the tick. digest: all that `set` was given. enabled is
--- what the code says, paused the operator's hand. next_at: the time of the next tick; due_at: when to
--- look at it, which is later after a refusal (trouble). Both are null while it does not tick.
+-- limit_keys: the key for each of limit_names, '' for a limit without keys. input: a text that equals the mark of the
+-- client stands for the time of the tick. digest: of everything that `set` was given. enabled: set by code. paused: set
+-- by the operator. next_at: the time of the next tick. due_at: when to look at it, which is later after a refusal
+-- (trouble). Both are null while it does not tick.
 create table sluice.schedule (
   name text primary key,
   digest text not null,
@@ -469,51 +501,54 @@ create table sluice.schedule (
 ) with (fillfactor = 70);
 create index schedule_due on sluice.schedule (due_at, name) where due_at is not null;
 
--- Workflows. A graph is plain data, compiled once to steps when it is declared; a run of it is rows: one per
--- run, one per node, and one that tells for each task where it belongs. Tasks of a run are ordinary tasks.
+-- Workflows. A graph is plain data, compiled to steps once, when it is declared. A run of it is rows: one per run,
+-- one per node, and one per task that tells where the task belongs. Tasks of a run are ordinary tasks.
 --
--- What workflow_declare takes as compiled steps (CompiledStep in src/postgres/workflow/declare.ts): a JSON
--- list, one object per node in the order of their numbers, which begin with 1, and at most 500 of them:
+-- The compiled steps that workflow_declare takes (CompiledStep in src/postgres/workflow/declare.ts) are a JSON list,
+-- one object per node in the order of their numbers, which begin with 1, and at most 500 of them:
 --   {"name", "kind": "task"|"each"|"when"|"sleep"|"waitFor",
 --    "after": [{"node": 1, "on": "success"|"failure"|"end"|"then"|"else", "recovers": false}],
 --    task, each: "type", "queue", "priority"?, "attempts"?, "input": T; each: "items": T, "window"?, "onError"?
 --    when: "ref": T, "is", "value"?; sleep: "ms" or "until": T; waitFor: "event", "timeoutMs"?}
--- T is a template: {"parts": [text], "nodes": [n], "paths": [[text]]}, JSON text with holes. Rendered it is the
--- first part, the value of the first reference, the second part and so on; n is a node's number, 0 for the
--- input of the run, -1 for the item and -2 for its index. So rendering needs no recursion and keeps every
--- text as it was written.
+-- T is a template: {"parts": [text], "nodes": [n], "paths": [[text]]}, JSON text with holes. Rendered it is the first
+-- part, the value of the first reference, the second part and so on; n is a node's number, 0 for the input of the run,
+-- -1 for the item and -2 for its index. So rendering needs no recursion and keeps every text as it was written.
 --
--- A node's life: p (pending) -> r (running), or u (its tasks are to be placed) and then r, or h (held: the run
--- is paused) and later r -> s, f, c (succeeded, failed, cancelled), or k (skipped, because what it needs
--- failed) or x (skipped, because a condition said so). A run is r and then s, f or c.
+-- The state of a node: p (pending) -> r (running), or u (its tasks are to be placed) and then r, or h (held: the run is
+-- paused) and later r -> s, f, c (succeeded, failed, cancelled), or k (skipped, because what it needs failed) or x
+-- (skipped, because a condition said so). A run is r and then s, f or c.
 --
--- Locks. The row of workflow_run guards everything of its run: the states and counters of nodes, `open`,
--- windows. It is locked by a statement of its own, several in the order of their ids, after run rows and crash
--- rows and before lanes: barrier -> run rows -> crash -> workflow_run by id -> lanes -> gates. What is read
--- after it needs a later snapshot, so counters are read and changed by later statements. Exactly one
--- completer sees the last count, because counters change under the lock alone; rows of workflow_again too. Rows of
--- workflow_note, workflow_unplaced, workflow_halt and workflow_orphan are taken with SKIP LOCKED; whoever waits for a
--- run's row while he holds one is waited for by nobody. A run that a handler made is newer than the run of its task,
--- so its id is higher: whoever makes it locks that one first, FOR KEY SHARE, and reads whether it is paused. A pause, a
--- resume and a prune lock the row FOR UPDATE; everything else FOR NO KEY UPDATE, which waits for no fan-out in the
--- making, so that many of them cannot hold up a settle. Starting a run only inserts, and keeps its graph (workflow_keep_graph), before all else.
+-- Locks. The row of workflow_run guards everything of its run: the states and counters of nodes, `open`, windows. It is
+-- locked by a statement of its own, several in the order of their ids, after running rows and crash rows and before
+-- lanes: barrier -> running rows -> crash -> workflow_run by id -> lanes -> gates. What is read after it needs a later
+-- snapshot, so counters are read and changed by later statements. Exactly one completer sees the last count, because
+-- counters, and rows of workflow_again, change only under the lock.
+-- Rows of workflow_note, workflow_unplaced, workflow_halt and workflow_orphan are taken with SKIP LOCKED, so nothing
+-- waits for a transaction that holds one and waits for a run's row. A run that a handler made is newer than the run
+-- of its
+-- task, so its id is higher: its maker locks the older run first, FOR KEY SHARE, and reads whether it is paused. A
+-- pause, a resume and a prune lock the row FOR UPDATE; everything else FOR NO KEY UPDATE, which does not wait for
+-- fan-outs that are being made, so that many of them cannot delay a settle. Starting a run only inserts, and keeps
+-- its graph (workflow_keep_graph) before all else.
 create sequence sluice.workflow_declared;
 
+-- Declared graphs, one row per text (digest) of a name.
 create table sluice.workflow_graph (
   id int generated always as identity primary key,
   name text not null,
   digest text not null,
   graph json not null,
-  -- The result of a run: a template, or null for the outputs of the nodes that none comes after.
+  -- The result of a run: a template, or null for the outputs of the nodes without a successor.
   parts text[], ref_nodes smallint[], ref_paths text[],
   created_at timestamptz not null default sluice.clock(),
-  -- Grows with every declaration that makes this one the last of its name: a start by name takes the highest.
+  -- Increased by every declaration of this graph: a start by name takes the highest of that name.
   declared bigint not null default nextval('sluice.workflow_declared'),
   unique (name, digest)
 );
 
--- kind: t task, e each, w when, s sleep, v waitFor. dep_on: s success, f failure, e end, t then, o else.
--- ref_paths: each the text of a text[]. over_*: of items, of what a condition looks at, or of a time.
+-- The steps of a graph, one per node. kind: t task, e each, w when, s sleep, v waitFor. dep_on, for each of deps: s
+-- success, f failure, e end, t then, o else. policy: as in workflow_node. ref_paths: each the text of a text[].
+-- over_*: the template of items, of the value that a condition tests, or of a time.
 create table sluice.workflow_step (
   graph int not null, node smallint not null, name text not null, kind "char" not null,
   deps smallint[] not null, dep_on "char"[] not null, dep_recovers boolean[] not null, successors smallint[] not null,
@@ -528,72 +563,80 @@ create table sluice.workflow_step (
 create sequence sluice.workflow_id;
 create sequence sluice.workflow_lane;
 
--- graph is null for a fan-out that a handler made: parent is its task, name the fan-out's, outer_run the run that this
--- task belongs to, null if it belongs to none. open: nodes that are not over. stopping: somebody has cancelled it. pruning: it was too old, and some of its tasks are gone already.
--- outcome: why it was cancelled.
+-- Runs. state: r running, s succeeded, f failed, c cancelled. graph: null for a fan-out that a handler made; then
+-- parent is its task, name the fan-out's, and outer_run the run that this task belongs to, null if it belongs to none.
+-- open: how many nodes have not ended. stopping: it was cancelled. pruning: it was too old, and some of its tasks are
+-- deleted already. outcome: why it was cancelled.
 create table sluice.workflow_run (
   id bigint primary key, graph int, state "char" not null default 'r', open smallint not null,
-  paused boolean not null default false, stopping boolean not null default false, pruning boolean not null default false,
+  paused boolean not null default false, stopping boolean not null default false,
+  pruning boolean not null default false,
   input json not null, bytes_max int not null, parent bigint, name text, outer_run bigint,
   created_at timestamptz not null default sluice.clock(), finished_at timestamptz, outcome json
 ) with (fillfactor = 45);
 create index workflow_live on sluice.workflow_run (id) where finished_at is null;
 create index workflow_graph_runs on sluice.workflow_run (graph, id);
--- What an operator looks for, among however many that succeeded.
-create index workflow_unlucky on sluice.workflow_run (state, graph, id) where state in ('f', 'c') and graph is not null;
-create index workflow_ended on sluice.workflow_run (state, finished_at) where finished_at is not null and parent is null;
-create index workflow_maps on sluice.workflow_run (id) where parent is not null and finished_at is null and not stopping;
+-- The runs that an operator searches for, among any number that succeeded.
+create index workflow_unlucky on sluice.workflow_run (state, graph, id)
+  where state in ('f', 'c') and graph is not null;
+create index workflow_ended on sluice.workflow_run (state, finished_at)
+  where finished_at is not null and parent is null;
+create index workflow_maps on sluice.workflow_run (id)
+  where parent is not null and finished_at is null and not stopping;
 create index workflow_maps_ended on sluice.workflow_run (id) where parent is not null and finished_at is not null;
-create index workflow_inner on sluice.workflow_run (outer_run, id) where outer_run is not null and (finished_at is null or stopping);
+create index workflow_inner on sluice.workflow_run (outer_run, id)
+  where outer_run is not null and (finished_at is null or stopping);
 create unique index workflow_parent on sluice.workflow_run (parent, name) where parent is not null;
 
--- Has a row while a run may be live; steps and settles look here whether there are runs at all. Not at workflow_run: while
--- somebody holds a snapshot, a look for a live one walks over all that have ended since. Without a key, so that starts in
--- two open transactions do not wait for each other; then it has a few rows.
+-- Has a row while a run may be live. Steps and settles check here whether there are runs at all, and not in
+-- workflow_run: while a snapshot is held open, a search for a live run walks over all that have ended since. Without
+-- a key, so that starts in two open transactions do not wait for each other; then it has a few rows.
 create table sluice.workflow_active (
   since timestamptz not null default sluice.clock()
 );
 alter table sluice.workflow_active replica identity full;
 
--- When it was last looked whether a run is live. Written by one at a time, see workflow_deactivate.
+-- When the last search for a live run was. Written by one transaction at a time, see workflow_deactivate.
 create table sluice.workflow_looked (
   at timestamptz not null
 );
 alter table sluice.workflow_looked replica identity full;
 
--- policy: t a task, a failFast, n finish, o collect, - no tasks. task: of a node of one task. lane: of its
--- window. failing: the rest is being cancelled. outcome: of a node that has no task, or could not make one.
+-- Nodes of runs. kind: as in workflow_step. state: see above. policy: t a task, a failFast, n finish, o collect, - no
+-- tasks. blocked: how many dependencies have not ended. failing: the rest of its items is being cancelled. lane: of its
+-- window. task: of a node of one task. outcome: of a node that has no task, or could not create one.
 create table sluice.workflow_node (
   run bigint not null, node smallint not null, kind "char" not null, policy "char" not null, state "char" not null,
   blocked smallint not null, failing boolean not null default false,
-  total int not null default 0, succeeded int not null default 0, failed int not null default 0, cancelled int not null default 0,
-  window_size int, lane bigint, task bigint, stream int, outcome json, started_at timestamptz, finished_at timestamptz,
+  total int not null default 0, succeeded int not null default 0, failed int not null default 0,
+  cancelled int not null default 0, window_size int, lane bigint, task bigint, stream int, outcome json,
+  started_at timestamptz, finished_at timestamptz,
   primary key (run, node)
 ) with (fillfactor = 50);
 create unique index workflow_window on sluice.workflow_node (lane) where lane is not null;
 
--- Where a task belongs. item: from 0, in the order of the list.
+-- The run and node that a task belongs to. item: from 0, in the order of the list.
 create table sluice.workflow_task (
   id bigint primary key, run bigint not null, node smallint not null, item int not null
 );
 create unique index workflow_item on sluice.workflow_task (run, node, item);
 
--- When a sleep is over, or nobody waits for an event any more.
+-- Timers: when a sleep ends, or a wait for an event times out.
 create table sluice.workflow_timer (
   run bigint not null, node smallint not null, due_at timestamptz not null, primary key (run, node)
 );
 create index workflow_timer_next on sluice.workflow_timer (due_at);
 
--- Events that no node has taken yet; each is taken by one, the first by the first that waits for its name.
+-- Events that no node has taken yet. Each is taken by one node: the first by the first that waits for its name.
 create table sluice.workflow_event (
   n bigint generated always as identity primary key, run bigint not null, name text not null, payload json not null,
   created_at timestamptz not null default sluice.clock()
 );
 create index workflow_event_run on sluice.workflow_event (run, name, n);
 
--- Append-only notes of what happened inside users' transactions, which must not hold a run's lock: a task of a
--- run ended (id), or an event came for a run (id null). run: always the run that it is about, so that notes of a run in
--- another's hand can be passed over by index, however many they are.
+-- Append-only notes of what happened inside users' transactions, which must not hold a run's lock: a task of a run
+-- ended (id), or an event came for a run (id null). run: always the run that the note is about, so that notes of a
+-- run that another transaction has locked are skipped by index, however many they are.
 create table sluice.workflow_note (
   n bigint generated always as identity, id bigint, run bigint not null
 );
@@ -602,53 +645,56 @@ create index workflow_note_run on sluice.workflow_note (run, n);
 create index workflow_note_id on sluice.workflow_note (id) where id is not null;
 alter table sluice.workflow_note replica identity full;
 
--- Nodes whose tasks are to be created by a transaction of its own: because only code can tell their keys
--- (in_code), or because they are many. Kept until somebody does it. Whoever does it holds the row; one that is not
--- wanted any more may be left behind while somebody holds it, and is deleted by the next who takes it. tries: how
--- often it failed for a reason that may pass; due_at: not before, -infinity if it was never tried. died: workers whose
--- process died while it ran the user's code for this node.
+-- Nodes whose tasks are to be created by a transaction of its own, because only code can tell their keys (in_code) or
+-- because they are many. A row is kept until that is done, and locked meanwhile. One that is no longer wanted may stay
+-- while it is locked; the next transaction that takes it deletes it. tries: how often it failed for a reason that may
+-- pass. due_at: not before, -infinity if it was never tried. died: workers whose process died while it ran the user's
+-- code for this node.
 create table sluice.workflow_unplaced (
   run bigint not null, node smallint not null, stream int not null, in_code boolean not null,
-  tries smallint not null default 0, due_at timestamptz not null default '-infinity', died bigint[] not null default '{}',
+  tries smallint not null default 0, due_at timestamptz not null default '-infinity',
+  died bigint[] not null default '{}',
   primary key (run, node)
 );
 create index workflow_unplaced_next on sluice.workflow_unplaced (stream, due_at, run, node) where in_code;
 create index workflow_unplaced_died on sluice.workflow_unplaced (run) where died <> '{}';
 create index workflow_unplaced_long on sluice.workflow_unplaced (due_at, run, node) where not in_code;
 
--- Nodes for which a process runs the user's code just now, a row per batch: committed before, on another connection, and
--- deleted by the transaction that places them, which holds their rows of workflow_unplaced. So a row of which somebody
--- else can lock a node is of a process that died. Taken with SKIP LOCKED, after the rows of workflow_unplaced.
+-- Nodes for which a process runs the user's code now, a row per batch. It is committed before, on another connection,
+-- and deleted by the transaction that places the nodes, which holds their rows of workflow_unplaced. So if another
+-- transaction can lock a node of a row, its process has died. Taken with SKIP LOCKED, after the rows of
+-- workflow_unplaced.
 create table sluice.workflow_trying (
   id bigint generated always as identity primary key, worker bigint, runs bigint[] not null, nodes smallint[] not null,
   begun_at timestamptz not null default sluice.clock()
 );
 
--- Nodes whose tasks are being cancelled, and up to which item that was done; null: to the last. pending: those
--- that could not be, because they run or somebody had them in hand. They are asked again until they are over: one
--- that was asked to stop while it ran, and was handed back at that moment, would wait at a shut window for ever.
+-- Nodes whose tasks are being cancelled. item: the last item done; null: all. pending: tasks that could not be
+-- cancelled, because they run or another transaction had them locked. They are asked again until they have ended: a
+-- task that was asked to stop while it ran, and was handed back at that moment, would wait at a shut window for ever.
 create table sluice.workflow_halt (
-  run bigint not null, node smallint not null, item int default -1, pending bigint[] not null default '{}', reason text, primary key (run, node)
+  run bigint not null, node smallint not null, item int default -1, pending bigint[] not null default '{}',
+  reason text, primary key (run, node)
 );
 
--- Nodes that run again, and up to which item their tasks were brought back; null: to the last. failed, cancelled: how
--- many are not back yet, by how they had ended. Until they are, the node counts them as not over, and cannot end. If it
--- is to end without them, because it is cancelled or given up, they stay what they were. pending: those that could not be
--- brought back, because what they had fanned out is being cancelled. outcome: of the node, before.
+-- Nodes that run again. item: the last item whose task was brought back; null: all. failed, cancelled: how many are not
+-- back yet, by how they had ended. Until they are, the node counts them as not ended, and cannot end. If it is to end
+-- without them, because it is cancelled or given up, they stay what they were. pending: tasks that could not be brought
+-- back, because their fan-outs are being cancelled. outcome: of the node, before.
 create table sluice.workflow_again (
   run bigint not null, node smallint not null, item int default -1, pending bigint[] not null default '{}',
   failed int not null, cancelled int not null, outcome json, primary key (run, node)
 );
 
--- Append-only notes: the task that made this run has failed or was cancelled. Written in users' transactions too.
+-- Append-only notes: the task that made this run failed or was cancelled. Also written in users' transactions.
 create table sluice.workflow_orphan (
   run bigint not null
 );
 create index workflow_orphan_next on sluice.workflow_orphan (run);
 alter table sluice.workflow_orphan replica identity full;
 
--- Runs that were paused or resumed, and what their tasks fanned out has not followed yet. root: what somebody paused.
--- Written and read under the barrier.
+-- Runs that were paused or resumed, and that the fan-outs of their tasks have not followed yet. root: the run that was
+-- paused. Written and read under the barrier.
 create table sluice.workflow_lead (
   run bigint primary key, root bigint not null
 );
@@ -657,32 +703,40 @@ create index workflow_lead_root on sluice.workflow_lead (root, run);
 do $$
 declare name text;
 begin
-  foreach name in array array['workflow_run', 'workflow_node', 'workflow_timer', 'workflow_note', 'workflow_unplaced', 'workflow_halt', 'workflow_again', 'workflow_orphan'] loop
-    execute format('alter table sluice.%I set (autovacuum_vacuum_scale_factor = 0.01, autovacuum_vacuum_threshold = 2000,
-      autovacuum_vacuum_cost_delay = 0, autovacuum_vacuum_insert_scale_factor = 0.2)', name);
+  foreach name in array array[
+    'workflow_run', 'workflow_node', 'workflow_timer', 'workflow_note', 'workflow_unplaced', 'workflow_halt',
+    'workflow_again', 'workflow_orphan'] loop
+    execute format('alter table sluice.%I set (
+      autovacuum_vacuum_scale_factor = 0.01, autovacuum_vacuum_threshold = 2000, autovacuum_vacuum_cost_delay = 0,
+      autovacuum_vacuum_insert_scale_factor = 0.2)', name);
   end loop;
 end $$;
 
--- What streams make of tasks: workflow_terms of each, in lists.
+-- The terms on which tasks of streams are created: workflow_terms of each, in lists.
 create type sluice.workflow_made as (stream int, rank smallint, attempts smallint, gate int);
 
--- What could run, runs. A task that needs several things can wait for the last of them while it keeps the first from
--- others, or be overtaken for ever by tasks that need only one of them. The keeper sees to both, at most twice a second,
--- one worker at a time; none of this is on the way of a claim unless there is something to see to.
+-- Idle slots. A task that needs several things could wait for the last of them while it keeps the first from others, or
+-- be overtaken for ever by tasks that need only one of them. The keeper prevents both, at most twice a second, one
+-- worker at a time; none of this costs a claim anything unless there is such a task.
 
--- Slots kept for tasks that need several at once: from `since` on for span_ms, then not for as long, so that what others
--- could use does not lie idle for long when one of the totals stays full; then for twice as long. gates: its totals.
+-- Slots kept for tasks that need several at once: for span_ms from `since` on, then not for as long, so that slots do
+-- not lie idle for long when one of the totals stays full; then for twice as long. gates: the totals of the task.
 create table sluice.kept (
   id bigint primary key, gates int[] not null, since timestamptz not null, span_ms int not null
 );
 
--- When turns were given out: one row, which is made here and never deleted. (An insert that finds it updated by an open
--- transaction would wait for that, even with ON CONFLICT DO NOTHING: a keeper that holds lanes could deadlock.) The keeper moves it on twice a second, and whoever has it does what follows.
+-- When turns were given out: one row, which is created here and never deleted. (An insert that finds it updated by an
+-- open
+-- transaction would wait for that, even with ON CONFLICT DO NOTHING: a keeper that holds lanes could deadlock.) The
+-- keeper moves it on twice a second, and only the transaction that holds its lock does what follows.
 create table sluice.pulse (
-  one boolean primary key default true check (one), at timestamptz not null default '-infinity', turn bigint not null default 0, before bigint not null default 0
+  one boolean primary key default true check (one), at timestamptz not null default '-infinity',
+  turn bigint not null default 0, before bigint not null default 0
 );
 insert into sluice.pulse default values;
 
--- A task that holds slots of keys and does not run. source: its table. waits_at: the full key that it needs, 0 for none.
+-- A task that holds slots of keys and does not run. source: its table, 'g' gated, 'r' ready, 'w' waiting. waits_at: the
+-- full key that it needs, 0 for none.
 create type sluice.holder as (
-  source text, tid tid, id bigint, stream int, gate int, rank smallint, attempt smallint, lanes bigint[], waits_at bigint, turn bigint);
+  source text, tid tid, id bigint, stream int, gate int, rank smallint, attempt smallint, lanes bigint[],
+  waits_at bigint, turn bigint);
