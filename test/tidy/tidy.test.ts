@@ -112,6 +112,37 @@ test("SQL stands in src/postgres only", () => {
   expect(stray).toEqual([]);
 });
 
+const columnsMax = 120;
+const functionLinesMax = 70;
+// Rooms of src/postgres/functions whose files may still be wider and longer.
+const wideRooms = ["claim", "admit", "settle", "workflow"];
+const sqlFiles = ["functions", "migrations"]
+  .flatMap((folder) => filesBelow(`src/postgres/${folder}`, ".sql"))
+  .filter((path) => !wideRooms.some((room) => path.startsWith(`src/postgres/functions/${room}/`)));
+
+test(`no line of a SQL file has more than ${columnsMax} columns, except comments that name a guard`, () => {
+  const wide = sqlFiles.flatMap((path) =>
+    textOf(path)
+      .split("\n")
+      .flatMap((line, at) =>
+        line.length > columnsMax && !line.includes("-- guard: ")
+          ? [`${path}:${at + 1} has ${line.length} columns`]
+          : [],
+      ),
+  );
+  expect(wide).toEqual([]);
+});
+
+test(`no SQL function has more than ${functionLinesMax} lines`, () => {
+  const long = sqlFiles.flatMap((path) =>
+    [...textOf(path).matchAll(/^create [^;]*?\$\$.*?\$\$;/gms)]
+      .map(([text]) => text.split("\n").length)
+      .filter((lines) => lines > functionLinesMax)
+      .map((lines) => `${path} has a function of ${lines} lines`),
+  );
+  expect(long).toEqual([]);
+});
+
 /** Guards in comments; a long one may go on in the comment lines below. */
 function guardsOf(path: string): string[] {
   const lines = textOf(path).split("\n");
