@@ -33,7 +33,9 @@ declare
   reader_doors text[] := '{explain_queue}';
   -- Run as whoever calls them, with the rights on tables given below.
   declaring text[] := '{declare_limit, declare_contract, barrier_alone, refuse}';
-  looking text[] := '{clock, own_turn, lane_place, lane_cap, cap_of, gates_of, violations, slot_violations, task_violations, node_violations, run_violations, explain, task_look, workflow_item_page, workflow_list}';
+  looking text[] := '{clock, own_turn, lane_level, order_level, window_level, no_limit,
+    lane_place, lane_cap, cap_of, gates_of, violations, slot_violations, task_violations, node_violations,
+    run_violations, explain, task_look, workflow_item_page, workflow_list}';
 
   v_name text;
   v record;

@@ -4,5 +4,5 @@ create or replace function sluice.cap_of(p_cap int, p_limit int) returns int lan
   select coalesce(
     p_cap,
     (select coalesce(l.per_key_override, l.per_key_declared) from sluice.limits l where l.id = p_limit),
-    2147483647)
+    sluice.no_limit())
 $$;

@@ -3,8 +3,8 @@
 -- stops nothing, and its row is deleted.
 create or replace function sluice.lane_cap(p_lane bigint, p_limit int) returns int language plpgsql stable as $$
 begin
-  if p_lane >> 60 = 1 then return 1; end if;
-  if p_lane >> 60 = 2 then
+  if sluice.lane_level(p_lane) = sluice.order_level() then return 1; end if;
+  if sluice.lane_level(p_lane) = sluice.window_level() then
     return coalesce((
       select case
           when (n.failing or r.paused) and n.state in ('u', 'r') then 0
@@ -12,9 +12,9 @@ begin
         end
       from sluice.workflow_node n
       join sluice.workflow_run r on r.id = n.run
-      where n.lane = p_lane), 2147483647);
+      where n.lane = p_lane), sluice.no_limit());
   end if;
   return coalesce((
     select coalesce(l.per_key_override, l.per_key_declared)
-    from sluice.limits l where l.id = p_limit), 2147483647);
+    from sluice.limits l where l.id = p_limit), sluice.no_limit());
 end $$;

@@ -2,5 +2,9 @@
 -- rank.
 create or replace function sluice.lane_place(p_lane bigint, p_rank smallint) returns smallint
 language sql immutable parallel safe as $$
-  select case when p_lane >> 60 in (1, 2) then /* guard:rank */ 0::smallint /* end */ else p_rank end
+  select case
+    when sluice.lane_level(p_lane) in (sluice.order_level(), sluice.window_level())
+    then /* guard:rank */ 0::smallint /* end */
+    else p_rank
+  end
 $$;

@@ -6,9 +6,9 @@ begin
     select min(u.i)::int
     from unnest(p_lanes) with ordinality u(lane, i)
     join sluice.lane n on n.id = u.lane
-    where u.lane >> 60 > 1
+    where sluice.lane_level(u.lane) > sluice.order_level()
       and n.used > coalesce(
         n.cap,
         (select coalesce(l.per_key_override, l.per_key_declared) from sluice.limits l where l.id = n.limit_id),
-        2147483647));
+        sluice.no_limit()));
 end $$;

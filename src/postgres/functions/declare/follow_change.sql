@@ -2,7 +2,7 @@
 -- the exclusive barrier.
 create or replace function sluice.follow_change(p_limit int) returns void language plpgsql as $$
 begin
-  insert into sluice.changed (limit_id, after) values (p_limit, (2::bigint << 60) - 1)
+  insert into sluice.changed (limit_id, after) values (p_limit, (sluice.window_level()::bigint << 60) - 1)
   on conflict (limit_id) do update set after = excluded.after;
   perform sluice.follow_limit(500, p_limit);
 end $$;

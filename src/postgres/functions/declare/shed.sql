@@ -30,7 +30,7 @@ begin
     from sluice.lane n
     where n.limit_id = -2 and n.used > n.cap and exists (select from sluice.lowered where limit_id = -2)
   ), over as materialized (
-    select p.*, n.used, n.used - coalesce(n.cap, l.per_key_override, l.per_key_declared, 2147483647) as excess
+    select p.*, n.used, n.used - coalesce(n.cap, l.per_key_override, l.per_key_declared, sluice.no_limit()) as excess
     from piece p
     left join sluice.lane n on n.id = p.lane
     left join sluice.limits l on l.id = n.limit_id

@@ -5,13 +5,15 @@ returns table (source "char", tid tid, rank smallint, id bigint, attempt smallin
 language sql stable set enable_seqscan = off set enable_bitmapscan = off as $$
   (select 'r'::"char", r.ctid, r.rank, r.id, r.attempt
     from sluice.ready r
-    where r.lanes[cardinality(r.lanes)] = p_lane and r.lanes[cardinality(r.lanes)] >> 60 > 1
+    where r.lanes[cardinality(r.lanes)] = p_lane
+      and sluice.lane_level(r.lanes[cardinality(r.lanes)]) > sluice.order_level()
     order by r.rank desc, r.id desc
     limit p_max)
   union all
   (select 'g', g.ctid, g.rank, g.id, g.attempt
     from sluice.gated g
-    where g.lanes[cardinality(g.lanes)] = p_lane and g.lanes[cardinality(g.lanes)] >> 60 > 1
+    where g.lanes[cardinality(g.lanes)] = p_lane
+      and sluice.lane_level(g.lanes[cardinality(g.lanes)]) > sluice.order_level()
     order by g.rank desc, g.id desc
     limit p_max)
 $$;

@@ -4,11 +4,11 @@ create or replace function sluice.fill_limit(p_limit int, p_total int) returns v
 begin
   if not exists (
       select from sluice.limits
-      where id = p_limit and total_declared = 2147483647 and total_override is null) then
+      where id = p_limit and total_declared = sluice.no_limit() and total_override is null) then
     return;
   end if;
   perform sluice.barrier_alone();
   update sluice.limits set total_declared = p_total
-  where id = p_limit and total_declared = 2147483647 and total_override is null;
+  where id = p_limit and total_declared = sluice.no_limit() and total_override is null;
   if found then perform sluice.apply_limit(p_limit); end if;
 end $$;

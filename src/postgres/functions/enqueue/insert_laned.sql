@@ -10,7 +10,7 @@ returns void language plpgsql /* settings: kept plans */ as $$
 begin
   with item as materialized (
     select u.id, u.input, u.order_key, u.trace,
-      case when u.order_key is not null then array[sluice.lane_id(1, u.order_key, p_secret)] end
+      case when u.order_key is not null then array[sluice.lane_id(sluice.order_level(), u.order_key, p_secret)] end
         || case when p_window is not null then array[p_window] end || k.lanes as lanes,
       case when u.order_key is not null then array[p_order_limit] end
         || case when p_window is not null then array[-2] end || k.limits as lane_limits,
@@ -28,7 +28,8 @@ begin
         count(*) <> cardinality(string_to_array(u.keys, E'\x1f')) as bad
       from (
         select limit_id, key,
-          sluice.lane_id(3, /* guard:limit-name */ limit_id || E'\x1f' || /* end */ key, p_secret) as lane
+          sluice.lane_id(
+            sluice.key_level(), /* guard:limit-name */ limit_id || E'\x1f' || /* end */ key, p_secret) as lane
         from unnest(p_keyed, string_to_array(u.keys, E'\x1f')) x(limit_id, key)) y
     ) k on p_keyed is not null
     where u.fresh is not false
@@ -36,7 +37,8 @@ begin
     -- Not with an order key: it must stand in that line, or a later task of its key would overtake it.
     insert into sluice.parked (id, stream, gate, rank, attempt, held)
     select id, p_stream, p_gate, p_rank, 0, 0 from item
-    where p_later is null and p_unserved and lanes[/* guard:order-waits */ 1 /* end */] >> 60 > 1
+    where p_later is null and p_unserved
+      and sluice.lane_level(lanes[/* guard:order-waits */ 1 /* end */]) > sluice.order_level()
   ), tasks as (
     insert into sluice.task (id, stream, rank, attempts_max, gate, lanes, lane_limits, lane_keys, input, trace, due_at)
     select id, p_stream, p_rank, p_attempts, p_gate, lanes, lane_limits, lane_keys,
@@ -57,11 +59,13 @@ begin
     select id, lanes[1], sluice.lane_place(lanes[1], p_rank), p_rank, 0, 0, p_stream, p_gate, lanes, lane_limits
     from item
     where p_later is null and lanes is not null
-      and not (p_unserved and lanes[/* guard:order-waits */ 1 /* end */] >> 60 > 1)
+      and not (p_unserved and sluice.lane_level(lanes[/* guard:order-waits */ 1 /* end */]) > sluice.order_level())
   )
   insert into sluice.dirty (lane, limit_id)
   select lanes[1], max(lane_limits[1]) from item
   where /* guard:note */ p_later is null and lanes is not null
-    and not (p_unserved and lanes[/* guard:order-waits */ 1 /* end */] >> 60 > 1) /* end */
+    and not (
+      p_unserved
+      and sluice.lane_level(lanes[/* guard:order-waits */ 1 /* end */]) > sluice.order_level()) /* end */
   group by 1;
 end $$;

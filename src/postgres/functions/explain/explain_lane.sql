@@ -5,7 +5,7 @@ returns json[]
 language plpgsql stable set enable_seqscan = off set enable_bitmapscan = off set jit = off as $$
 declare
   v_lane bigint := p_task.lanes[p_at];
-  v_level int := v_lane >> 60;
+  v_level int := sluice.lane_level(v_lane);
   v_limit int := p_task.lane_limits[p_at];
   v_key text := p_task.lane_keys[p_at];
   v_used int;
@@ -20,14 +20,14 @@ begin
   -- Without slots that came back in a note that no claim has read yet.
   v_used := greatest(0, coalesce(v_used, 0) - coalesce((
     select sum(d.freed) from sluice.dirty d where d.lane = v_lane and /* guard:freed */ d.freed > 0 /* end */), 0));
-  if v_level = 2 then
+  if v_level = sluice.window_level() then
     select * into n from sluice.explain_node(v_lane);
     if n.stopping and n.live then return array[json_build_object('kind', 'stopping', 'run', n.run::text)]; end if;
     if n.paused and n.live then
       v_shut := array[json_build_object('kind', 'paused', 'what', 'run', 'name', n.run::text)];
     end if;
     -- The window of a node that has ended stops nothing.
-    v_cap := case when n.live then n.window_size else 2147483647 end;
+    v_cap := case when n.live then n.window_size else sluice.no_limit() end;
   end if;
   if not p_here and v_used < v_cap then return v_shut; end if;
   if p_here then
@@ -41,7 +41,7 @@ begin
     if /* guard:before */ v_before < v_cap - v_used /* end */ then return v_shut; end if;
   end if;
   v_holders := sluice.explain_holders(v_lane, least(v_used + 1, 11), p_task.id, p_deep);
-  if v_level = 1 then
+  if v_level = sluice.order_level() then
     -- A scope stands before its key.
     return array[json_build_object(
       'kind', case when v_holders -> 0 ->> 'state' = 'failed' then 'blocked' else 'order' end,
@@ -49,7 +49,7 @@ begin
       'scope', case when v_key like E'%\x1f%' then split_part(v_key, E'\x1f', 1) end,
       'before', v_before, 'holder', v_holders -> 0)];
   end if;
-  if v_level = 3 then
+  if v_level = sluice.key_level() then
     return array[json_build_object(
       'kind', 'limit', 'limit', (select l.name from sluice.limits l where l.id = v_limit), 'key', v_key,
       'slots', v_cap, 'used', v_used, 'before', v_before, 'holders', v_holders)];

@@ -20,17 +20,17 @@ language sql stable set enable_seqscan = on set jit = off set max_parallel_worke
     select p.id, 'waiting', null, null
     from sluice.parent p
     cross join lateral (select t.lanes from sluice.task t where t.id = p.id limit 1) t
-    where p_lane >> 60 = 1 and p.held > 0 and t.lanes[1] = p_lane
+    where sluice.lane_level(p_lane) = sluice.order_level() and p.held > 0 and t.lanes[1] = p_lane
     union all
     select p.id, 'waiting', null, null
     from sluice.parked p
     cross join lateral (select t.lanes from sluice.task t where t.id = p.id limit 1) t
-    where p_lane >> 60 = 1 and p.held > 0 and t.lanes[1] = p_lane
+    where sluice.lane_level(p_lane) = sluice.order_level() and p.held > 0 and t.lanes[1] = p_lane
     union all
     select s.id, 'scheduled', null, null
     from sluice.scheduled s
     cross join lateral (select t.lanes from sluice.task t where t.id = s.id limit 1) t
-    where p_lane >> 60 = 1 and s.held > 0 and t.lanes[1] = p_lane
+    where sluice.lane_level(p_lane) = sluice.order_level() and s.held > 0 and t.lanes[1] = p_lane
     union all
     select g.id, 'waiting', null, null from sluice.gated g where g.lanes @> array[p_lane]
     union all

@@ -11,7 +11,8 @@ begin
       select s.type,
         coalesce(
           case when l.over is not null
-            then case when l.over >> 60 = 2 then sluice.explain_window(l.over) else 'limit' end end,
+            then case when sluice.lane_level(l.over) = sluice.window_level()
+              then sluice.explain_window(l.over) else 'limit' end end,
           case when f.id is not null then 'limit' end,
           case when exists (select from sluice.suspect c where c.id = l.id)
             and s.held_by is distinct from 'paused' and s.held_by is distinct from 'noWorker' then 'suspect' end,

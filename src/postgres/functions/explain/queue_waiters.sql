@@ -16,7 +16,7 @@ begin
   ), at_lane as materialized (
     select y.lane, y.limit_id,
       case
-        when y.lane >> 60 = 2 then sluice.lane_cap(y.lane, -2)
+        when sluice.lane_level(y.lane) = sluice.window_level() then sluice.lane_cap(y.lane, -2)
         else coalesce(l.cap, sluice.lane_cap(y.lane, y.limit_id))
       end::bigint - coalesce(l.used, 0) + coalesce(g.n, 0) as free
     from (select distinct lane, limit_id from waiting) y
@@ -35,9 +35,9 @@ begin
   select y.stream,
     case
       when y.through then null
-      when y.lane >> 60 = 1
+      when sluice.lane_level(y.lane) = sluice.order_level()
         then case when y.lane in (select b.lane from blocked b) then 'blocked' else 'order' end
-      when y.lane >> 60 = 3 then 'limit'
+      when sluice.lane_level(y.lane) = sluice.key_level() then 'limit'
       else sluice.explain_window(y.lane)
     end,
     case when not y.through then nullif(greatest(y.limit_id, 0), 0) end,

@@ -23,17 +23,20 @@ begin
   with chosen as materialized (
     select 'r' as source, x.tid from unnest(v_streams, v_gates) k(stream, gate) cross join lateral (
       select r.ctid as tid from sluice.ready r
-      where k.gate = 0 and r.stream = k.stream and r.lanes[cardinality(r.lanes)] >> 60 > 1
+      where k.gate = 0 and r.stream = k.stream
+        and sluice.lane_level(r.lanes[cardinality(r.lanes)]) > sluice.order_level()
       order by r.rank, r.turn limit p_max for update skip locked) x
     union all
     select 'g', x.tid from unnest(v_streams, v_gates) k(stream, gate) cross join lateral (
       select g.ctid as tid from sluice.gated g
-      where k.gate = 0 and g.stream = k.stream and g.lanes[cardinality(g.lanes)] >> 60 > 1
+      where k.gate = 0 and g.stream = k.stream
+        and sluice.lane_level(g.lanes[cardinality(g.lanes)]) > sluice.order_level()
       order by g.gate, g.rank, g.turn limit p_max for update skip locked) x
     union all
     select 'g', x.tid from unnest(v_streams, v_gates) k(stream, gate) cross join lateral (
       select g.ctid as tid from sluice.gated g
-      where k.gate <> 0 and g.stream = k.stream and g.gate = k.gate and g.lanes[cardinality(g.lanes)] >> 60 > 1
+      where k.gate <> 0 and g.stream = k.stream and g.gate = k.gate
+        and sluice.lane_level(g.lanes[cardinality(g.lanes)]) > sluice.order_level()
       order by g.rank, g.turn limit p_max for update skip locked) x
   ), from_ready as (
     delete from sluice.ready where ctid = any (array(select tid from chosen where source = 'r'))
@@ -42,7 +45,8 @@ begin
     delete from sluice.gated where ctid = any (array(select tid from chosen where source = 'g'))
     returning id, stream, gate, rank, attempt, lanes, turn
   ), gone as materialized (
-    select *, /* guard:head */ case when lanes[1] >> 60 = 1 then 1 else 0 end /* end */ as held
+    select *,
+      /* guard:head */ case when sluice.lane_level(lanes[1]) = sluice.order_level() then 1 else 0 end /* end */ as held
     from (select * from from_ready union all select * from from_gated) x
   ), parked as (
     insert into sluice.parked (id, stream, gate, rank, attempt, held, turn)

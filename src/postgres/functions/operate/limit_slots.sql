@@ -31,7 +31,7 @@ language sql stable set enable_seqscan = off set enable_bitmapscan = off set jit
     cross join lateral (select x.* from sluice.limits x where x.id = c.id limit 1) l
     order by c.place, c.n, l.name
   )
-  select l.name::text, nullif(l.total, 2147483647), g.used,
+  select l.name::text, nullif(l.total, sluice.no_limit()), g.used,
     case when g.used < l.total then 0 else sluice.total_waiting(l.id) end
   from chosen l
   cross join lateral (
@@ -39,7 +39,7 @@ language sql stable set enable_seqscan = off set enable_bitmapscan = off set jit
     from sluice.gate k where k.id = l.id) g
   where l.total is not null
   union all
-  select l.name || '/*', nullif(l.per_key, 2147483647), k.used, k.waiting
+  select l.name || '/*', nullif(l.per_key, sluice.no_limit()), k.used, k.waiting
   from chosen l
   cross join lateral sluice.key_slots(l.id, l.per_key) k
   where l.per_key is not null

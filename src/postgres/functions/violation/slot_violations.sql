@@ -28,13 +28,15 @@ returns table (what text, id bigint, used bigint, cap bigint, held bigint) langu
   full join expected e on e.lane = l.id
   where coalesce(l.used, 0) <> coalesce(e.n, 0)
   union all
-  select 'order key held twice', l.id, l.used, l.cap, null from sluice.lane l where l.id >> 60 = 1 and l.used > 1
+  select 'order key held twice', l.id, l.used, l.cap, null
+  from sluice.lane l
+  where sluice.lane_level(l.id) = sluice.order_level() and l.used > 1
   union all
   select 'waiter without a waker', w.lane, l.used, l.cap, null
   from (select distinct lane from sluice.waiting) w
   left join sluice.lane l on l.id = w.lane
   where (l.id is null or l.used < case
-      when w.lane >> 60 = 2 then sluice.lane_cap(w.lane, -2)
+      when sluice.lane_level(w.lane) = sluice.window_level() then sluice.lane_cap(w.lane, -2)
       else sluice.cap_of(l.cap, l.limit_id)
     end)
     and not exists (select from sluice.dirty d where d.lane = w.lane)
@@ -50,7 +52,7 @@ returns table (what text, id bigint, used bigint, cap bigint, held bigint) langu
   union all
   select 'a window is left without its node', l.id, l.used, l.cap, null
   from sluice.lane l
-  where l.id >> 60 = 2
+  where sluice.lane_level(l.id) = sluice.window_level()
     and not exists (select from sluice.dirty d where d.lane = l.id)
     and not exists (select from sluice.postponed p where p.lane = l.id)
     and not exists (select from sluice.workflow_node n where n.lane = l.id and n.state in ('u', 'r'))

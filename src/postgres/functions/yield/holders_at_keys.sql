@@ -8,12 +8,12 @@ declare
   v_share float8 := random();
 begin
   select w.id into v_high from sluice.waiting w
-  where w.held > 0 and w.lanes[w.held] >= 3458764513820540928
+  where w.held > 0 and w.lanes[w.held] >= sluice.first_key()
   order by w.id desc
   limit 1;
   if not found then return; end if;
   select w.id into v_low from sluice.waiting w
-  where w.held > 0 and w.lanes[w.held] >= 3458764513820540928
+  where w.held > 0 and w.lanes[w.held] >= sluice.first_key()
   order by w.id
   limit 1;
   return query
@@ -22,7 +22,7 @@ begin
   cross join lateral (
     select w.ctid as tid, w.id, w.stream, w.gate, w.rank, w.attempt, w.lanes, w.held, w.turn
     from sluice.waiting w
-    where w.held > 0 and w.lanes[w.held] >= 3458764513820540928 and w.id <= most.id
+    where w.held > 0 and w.lanes[w.held] >= sluice.first_key() and w.id <= most.id
     order by w.id desc
     limit p_max / 2) x
   -- guard: what is on its way keeps its slots -> test/postgres/yield.test.ts: "a task on its way to a second key with room keeps its place"

@@ -32,7 +32,7 @@ begin
   cross join lateral (
     select g.ctid, g.id, g.stream, g.gate, g.rank, g.attempt, g.lanes, 0::bigint, g.turn from sluice.gated g
     where g.stream = k.stream and g.gate = k.gate and (g.rank, g.turn) <= (last.rank, most.turn)
-      and g.turn <= p_before and g.lanes[cardinality(g.lanes)] >> 60 = 3
+      and g.turn <= p_before and sluice.lane_level(g.lanes[cardinality(g.lanes)]) = sluice.key_level()
     order by g.rank desc, g.turn desc
     limit p_max / 2) x
   union
@@ -46,7 +46,7 @@ begin
   cross join lateral (
     select r.ctid, r.id, r.stream, 0, r.rank, r.attempt, r.lanes, 0::bigint, r.turn from sluice.ready r
     where r.stream = l.id and (r.rank, r.turn) <= (last.rank, most.turn)
-      and r.turn <= p_before and r.lanes[cardinality(r.lanes)] >> 60 = 3
+      and r.turn <= p_before and sluice.lane_level(r.lanes[cardinality(r.lanes)]) = sluice.key_level()
     order by r.rank desc, r.turn desc
     limit p_max / 2) x;
 end $$;

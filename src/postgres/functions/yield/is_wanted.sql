@@ -9,7 +9,7 @@ begin
     cross join lateral (
       select n.used, sluice.cap_of(n.cap, n.limit_id) as cap from sluice.lane n where n.id = l.id limit 1) n
     cross join lateral sluice.kinds_at(l.id) k
-    where l.id >= 3458764513820540928
+    where l.id >= sluice.first_key()
       and n.used >= n.cap
       and (k.stream, k.gate, k.next) <> (p_stream, p_gate, p_waits_at)
       and not exists (select from unnest(k.lanes[k.held + 2:]) m(id) where not sluice.has_room(m.id))

@@ -8,7 +8,7 @@ begin
   with recursive kind as (
     (select w.stream, w.gate, coalesce(w.lanes[w.held + 2], 0) as next, w.id, w.held, w.lanes, 1 as n
       from sluice.waiting w
-      where w.lane = p_lane and w.lane >= 3458764513820540928
+      where w.lane = p_lane and w.lane >= sluice.first_key()
       order by w.stream, w.gate, coalesce(w.lanes[w.held + 2], 0), w.place, w.id
       limit 1)
     union all
@@ -17,7 +17,7 @@ begin
     cross join lateral (
       select w.stream, w.gate, coalesce(w.lanes[w.held + 2], 0) as next, w.id, w.held, w.lanes
       from sluice.waiting w
-      where w.lane = p_lane and w.lane >= 3458764513820540928
+      where w.lane = p_lane and w.lane >= sluice.first_key()
         and (w.stream, w.gate, coalesce(w.lanes[w.held + 2], 0)) > (k.stream, k.gate, k.next)
       order by w.stream, w.gate, coalesce(w.lanes[w.held + 2], 0), w.place, w.id
       limit 1) x

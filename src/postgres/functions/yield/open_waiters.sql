@@ -34,7 +34,7 @@ begin
   from sluice.kinds_at(p_lane) k
   cross join lateral (
     select x.ctid as tid, x.place, x.id from sluice.waiting x
-    where x.lane = p_lane and x.lane >= 3458764513820540928
+    where x.lane = p_lane and x.lane >= sluice.first_key()
       and x.stream = k.stream and x.gate = k.gate and coalesce(x.lanes[x.held + 2], 0) = k.next
     order by x.place, x.id
     limit p_n) w

@@ -13,7 +13,9 @@ begin
       (select g.gate, 1 as n
         from sluice.gated g
         where g.stream = l.id and g.gate >= part.low and g.gate <= part.high
-          and exists (select from sluice.gated h where h.lanes[cardinality(h.lanes)] >> 60 > 1)
+          and exists (
+            select from sluice.gated h
+            where sluice.lane_level(h.lanes[cardinality(h.lanes)]) > sluice.order_level())
         order by g.gate
         limit 1)
       union all

@@ -45,7 +45,7 @@ begin
       where w.ctid = any (array(select c.tid from chosen c where c.source = 'w')) for update skip locked))
     returning id
   ), gone as materialized (
-    select c.*, case when c.lanes[1] >> 60 = 1 then 1 else 0 end as held from chosen c
+    select c.*, case when sluice.lane_level(c.lanes[1]) = sluice.order_level() then 1 else 0 end as held from chosen c
     where c.id in (select id from from_gated union all select id from from_ready union all select id from from_wait)
   ), parked as (
     insert into sluice.parked (id, stream, gate, rank, attempt, held, lane, turn)
