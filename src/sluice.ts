@@ -21,8 +21,8 @@ export class Sluice extends Client {
     const onStopped = (): void => void this.#workers.delete(worker);
     const mine = { listener, logger, log, history, resultBytesMax, layers, apiConnections };
     const first = this.#workers.size === 0;
-    const desk = { ...this.desk, ...mine, first, onStopped };
-    const worker = new Worker(desk, options);
+    const services = { ...this.services, ...mine, first, onStopped };
+    const worker = new Worker(services, options);
     this.#workers.add(worker);
     return worker;
   }

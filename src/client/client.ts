@@ -11,16 +11,16 @@ import { Database } from "../postgres/database.js";
 import { counts, inspect } from "../postgres/inspect.js";
 import { pauseQueue } from "../postgres/pause.js";
 import { listWorkflows, newestGraph, type WorkflowSummary } from "../postgres/workflow/graph.js";
-import { runDeskOf } from "../runs/desk.js";
+import { runServicesOf } from "../runs/services.js";
 import { searchRuns, type RunPage, type RunSearch } from "../runs/list.js";
-import { Run, type RunDesk } from "../runs/run.js";
+import { Run, type RunServices } from "../runs/run.js";
 import { startNamed, startRun, type StartOptions } from "../runs/start.js";
 import { Schedules } from "../schedules/schedules.js";
 import type { Batcher } from "../tasks/batcher.js";
 import { Declarations } from "../tasks/declarations.js";
 import { ended } from "../tasks/ended.js";
-import { batcherOf, enqueueOne, type Desk } from "../tasks/enqueue.js";
-import { TaskHandle, type TaskDesk } from "../tasks/handle.js";
+import { batcherOf, enqueueOne, type EnqueueServices } from "../tasks/enqueue.js";
+import { TaskHandle, type TaskServices } from "../tasks/handle.js";
 import { enqueueMany, type EnqueuedMany, type EnqueueManyOptions } from "../tasks/many.js";
 import type { Graph } from "../workflow/graph.js";
 import type { Workflow } from "../workflow/workflow.js";
@@ -35,11 +35,11 @@ export class Client {
   /** @internal */
   protected readonly connection: Connection;
   /** @internal */
-  protected readonly desk: Desk;
+  protected readonly services: EnqueueServices;
   /** @internal */
   protected readonly declarations: Declarations;
 
-  readonly #runDesk: RunDesk;
+  readonly #runServices: RunServices;
   readonly #batcher: Batcher;
 
   /** Use `connect`. */
@@ -52,11 +52,11 @@ export class Client {
       (limit) => this.declarations.limit(limit),
     );
     const { payloadBytesMax, idempotencyMs, tracing } = settings;
-    this.desk = { db, declarations: this.declarations, payloadBytesMax, idempotencyMs, tracing };
-    this.#batcher = batcherOf(this.desk);
-    this.#runDesk = runDeskOf((question) => this.#ask(question), payloadBytesMax);
+    this.services = { db, declarations: this.declarations, payloadBytesMax, idempotencyMs, tracing };
+    this.#batcher = batcherOf(this.services);
+    this.#runServices = runServicesOf((question) => this.#ask(question), payloadBytesMax);
     this.schedules = new Schedules(
-      (use) => this.#ask(() => use(this.desk)),
+      (use) => this.#ask(() => use(this.services)),
       (id) => this.task(id),
     );
   }
@@ -75,8 +75,8 @@ export class Client {
   ): Promise<TaskHandle<Output>> {
     const [input, options = {}] = args as [unknown, EnqueueOptions?];
     const terms = checkTerms(task) as TaskTerms<never>;
-    const { id, existed } = await this.#ask(() => enqueueOne(this.desk, this.#batcher, terms, input, options));
-    return new TaskHandle<Output>(this.#taskDesk, id, existed);
+    const { id, existed } = await this.#ask(() => enqueueOne(this.services, this.#batcher, terms, input, options));
+    return new TaskHandle<Output>(this.#taskServices, id, existed);
   }
 
   /** Enqueues a list or stream of any length in bounded memory: atomic within `tx`, else per chunk of 1,000. */
@@ -86,12 +86,12 @@ export class Client {
     options: EnqueueManyOptions<NoInfer<Input>> = {},
   ): Promise<EnqueuedMany> {
     const terms = checkTerms(task) as TaskTerms<never>;
-    return this.#ask(() => enqueueMany(this.desk, terms, inputs, options));
+    return this.#ask(() => enqueueMany(this.services, terms, inputs, options));
   }
 
   /** A handle on a task that was enqueued elsewhere. */
   task<Output = unknown>(id: string): TaskHandle<Output> {
-    return new TaskHandle<Output>(this.#taskDesk, checkId(id));
+    return new TaskHandle<Output>(this.#taskServices, checkId(id));
   }
 
   /**
@@ -105,18 +105,18 @@ export class Client {
     // Not overloaded: of a wrong input or option the compiler would tell that a workflow is no name.
     const [input, options = {}] = args as [unknown, StartOptions?];
     if (typeof given === "string") {
-      const { id, existed } = await this.#ask(() => startNamed(this.desk, given, input, options));
-      return new Run(this.#runDesk, id, { existed });
+      const { id, existed } = await this.#ask(() => startNamed(this.services, given, input, options));
+      return new Run(this.#runServices, id, { existed });
     }
     const workflow = checkWorkflow(given);
-    const { id, existed } = await this.#ask(() => startRun(this.desk, workflow, input, options));
-    return new Run(this.#runDesk, id, { existed, workflow });
+    const { id, existed } = await this.#ask(() => startRun(this.services, workflow, input, options));
+    return new Run(this.#runServices, id, { existed, workflow });
   }
 
   /** A handle on a run that was started elsewhere. With its definition the result is typed, and events are checked. */
   run<Output = unknown>(id: string, workflow?: Workflow<unknown, Output>): Run<Output> {
     if (workflow !== undefined) checkWorkflow(workflow);
-    return new Run<Output>(this.#runDesk, checkRunId(id), { workflow });
+    return new Run<Output>(this.#runServices, checkRunId(id), { workflow });
   }
 
   /** A page of runs, the newest first. */
@@ -224,7 +224,7 @@ export class Client {
     }
   }
 
-  readonly #taskDesk: TaskDesk = {
+  readonly #taskServices: TaskServices = {
     inspect: (id) => this.#ask(({ db }) => inspect(db, id)),
     explain: (id) => this.explain(id),
     cancel: (id, reason, tx) => this.#ask(async ({ db }) => (await cancel(db, [id], reason, tx))[0]!),

@@ -11,7 +11,7 @@ import type { Listener } from "../postgres/listen.js";
 import { runResult } from "../postgres/workflow/inspect.js";
 import { findMap, markMap, openMap, type FoundMap } from "../postgres/workflow/map.js";
 import { placed, placeTasks } from "../postgres/workflow/place.js";
-import type { Desk } from "../tasks/enqueue.js";
+import type { EnqueueServices } from "../tasks/enqueue.js";
 import { prepare, type Prepared } from "../tasks/prepare.js";
 import { noList, type MapCall } from "./map-call.js";
 import { batchesOf } from "./place.js";
@@ -29,8 +29,8 @@ interface MapCaller {
 }
 
 /** What a map needs from the worker, for one execution. */
-export interface MapDesk {
-  readonly desk: Desk;
+export interface MapServices {
+  readonly services: EnqueueServices;
   readonly listener: Listener | null;
   /** Waits for an answer of the database. That the database is away is no failure of the handler. */
   excusing<T>(asked: Promise<T>): Promise<T>;
@@ -52,11 +52,11 @@ const FOR_ANOTHER = "another item failed or was cancelled";
  * What the items of a map came to. Made under its task and name the first time, found again ever after. While
  * they are not over the execution waits: its handler ends here by a WaitOutcome, or holds.
  */
-export async function mapItems(o: MapDesk, caller: MapCaller, call: MapCall): Promise<unknown> {
+export async function mapItems(o: MapServices, caller: MapCaller, call: MapCall): Promise<unknown> {
   let found = await open(o, caller, call);
   // guard: who runs alone does not hold -> test/runs/map.test.ts: "a suspect does not hold: its worker runs nothing else, so its items would never begin"
   if (found.state === "running" && call.hold /* guard:alone */ && !caller.alone /* end */) {
-    const { db } = o.desk;
+    const { db } = o.services;
     const patience = { timeoutMs: null, signal: caller.signal };
     await o.excusing(runOver({ db, listener: o.listener }, found.run, patience));
     found = (await o.excusing(findMap(db, caller.claim.id, call.name))) ?? found;
@@ -72,7 +72,7 @@ export async function mapItems(o: MapDesk, caller: MapCaller, call: MapCall): Pr
  * The fan-out of this name, which an execution asks for once: a second call under its name would get what the first came to.
  * Where nothing came of the first, because its items were refused, the name is free again.
  */
-async function open(o: MapDesk, caller: MapCaller, call: MapCall): Promise<FoundMap> {
+async function open(o: MapServices, caller: MapCaller, call: MapCall): Promise<FoundMap> {
   const { name } = call;
   const names = (caller.maps ??= new Set());
   // guard: a name is used once in a run -> test/runs/map.test.ts: "a name that is used a second time in one run is refused, whether the first map is over or not"
@@ -91,17 +91,17 @@ async function open(o: MapDesk, caller: MapCaller, call: MapCall): Promise<Found
 }
 
 /** The fan-out of an earlier execution of this task, if there is one: of the same task and of the same items. */
-async function known(o: MapDesk, caller: MapCaller, call: MapCall): Promise<FoundMap | null> {
-  const { desk } = o;
-  const found = await o.excusing(findMap(desk.db, caller.claim.id, call.name));
+async function known(o: MapServices, caller: MapCaller, call: MapCall): Promise<FoundMap | null> {
+  const { services } = o;
+  const found = await o.excusing(findMap(services.db, caller.claim.id, call.name));
   if (found === null) return null;
-  if (found.stream !== (await o.excusing(desk.declarations.stream(call.terms))))
+  if (found.stream !== (await o.excusing(services.declarations.stream(call.terms))))
     throw changed(call.name, `of another task than ${call.terms.type}`);
   const { items } = call;
   // guard: a list that changed is refused -> test/runs/map.test.ts: "a list that is another when the handler runs again is refused, a function is asked once"
   if (typeof items === "function") return found;
   const hash = createHash("sha256");
-  for (const item of items) add(hash, encodeInput(item, desk.payloadBytesMax));
+  for (const item of items) add(hash, encodeInput(item, services.payloadBytesMax));
   if (/* guard:changed */ hash.digest("hex") !== found.digest /* end */) throw changed(call.name, "of other items");
   return found;
 }
@@ -110,13 +110,13 @@ async function known(o: MapDesk, caller: MapCaller, call: MapCall): Promise<Foun
  * All tasks of a fan-out in one transaction, piece by piece. Null if another execution has made it meanwhile: one that
  * was about to commit when it lost its claim on this task.
  */
-async function make(o: MapDesk, caller: MapCaller, call: MapCall): Promise<FoundMap | null> {
-  const { desk } = o;
+async function make(o: MapServices, caller: MapCaller, call: MapCall): Promise<FoundMap | null> {
+  const { services } = o;
   const items = await itemsOf(call);
-  const stream = await o.excusing(desk.declarations.stream(call.terms));
+  const stream = await o.excusing(services.declarations.stream(call.terms));
   return o.inTransaction(async (tx) => {
     const made = await openMap(
-      desk.db,
+      services.db,
       {
         worker: caller.session.id,
         claim: caller.claim,
@@ -131,16 +131,16 @@ async function make(o: MapDesk, caller: MapCaller, call: MapCall): Promise<Found
     if (!made.fresh) return null;
     const node = { run: made.run, node: 1, stream };
     const digest = await place(o, node, call.terms, items, tx);
-    await markMap(desk.db, made.run, digest, tx);
+    await markMap(services.db, made.run, digest, tx);
     // Last: it locks the run that this task belongs to.
-    if (items.length > 0) await placed(desk.db, node, tx);
+    if (items.length > 0) await placed(services.db, node, tx);
     return { run: made.run, stream, digest, state: items.length === 0 ? "succeeded" : "running" };
   });
 }
 
 /** Inserts the items' tasks. Returns the digest of their inputs. */
 async function place(
-  o: MapDesk,
+  o: MapServices,
   node: { readonly run: string; readonly node: number; readonly stream: number },
   terms: TaskTerms<never>,
   items: readonly unknown[],
@@ -153,15 +153,15 @@ async function place(
   let length = 0;
   let began = performance.now();
   const flush = async (): Promise<void> => {
-    for (const batch of await o.excusing(batchesOf(o.desk, shared, terms, piece, from)))
-      await placeTasks(o.desk.db, node, batch, tx);
+    for (const batch of await o.excusing(batchesOf(o.services, shared, terms, piece, from)))
+      await placeTasks(o.services.db, node, batch, tx);
     from += piece.length;
     piece = [];
     length = 0;
     began = performance.now();
   };
   for (let index = 0; index < items.length; index++) {
-    const item = await prepareItem(o.desk, terms, items[index], index);
+    const item = await prepareItem(o.services, terms, items[index], index);
     add(hash, item.input);
     piece.push(item);
     length += item.input.length;
@@ -172,9 +172,14 @@ async function place(
   return hash.digest("hex");
 }
 
-async function prepareItem(desk: Desk, terms: TaskTerms<never>, input: unknown, index: number): Promise<Prepared> {
+async function prepareItem(
+  services: EnqueueServices,
+  terms: TaskTerms<never>,
+  input: unknown,
+  index: number,
+): Promise<Prepared> {
   try {
-    return await prepare(terms, input, desk.payloadBytesMax);
+    return await prepare(terms, input, services.payloadBytesMax);
   } catch (e) {
     if (!isSluiceError(e)) throw e;
     throw new SluiceError(e.code, `${e.message} (item ${index})`, {
@@ -197,8 +202,15 @@ function add(hash: Hash, text: string): void {
   hash.update("\u001e");
 }
 
-async function outcomeOf(o: MapDesk, caller: MapCaller, call: MapCall, { run: id, state }: FoundMap): Promise<unknown> {
-  const collected = JSON.parse(await o.excusing(runResult(o.desk.db, id, RESULTS_BYTES_MAX))) as MapCollected<unknown>;
+async function outcomeOf(
+  o: MapServices,
+  caller: MapCaller,
+  call: MapCall,
+  { run: id, state }: FoundMap,
+): Promise<unknown> {
+  const collected = JSON.parse(
+    await o.excusing(runResult(o.services.db, id, RESULTS_BYTES_MAX)),
+  ) as MapCollected<unknown>;
   if (state !== "succeeded") {
     caller.final = failure(call.name, state, collected);
     throw caller.final;

@@ -11,13 +11,13 @@ import type { Declarations } from "../tasks/declarations.js";
 import { sameLimits, type Prepared } from "../tasks/prepare.js";
 
 /** What placing needs besides its arguments. */
-interface PlaceDesk {
+interface PlaceServices {
   readonly db: Database;
   readonly declarations: Declarations;
 }
 
 /** What the Placer needs besides: the types that this process knows, and connections that no claim uses. */
-export interface PlaceCrew extends PlaceDesk {
+export interface PlaceCrew extends PlaceServices {
   readonly pool: Lender;
   /** By stream. */
   readonly terms: ReadonlyMap<number, TaskTerms<never>>;
@@ -47,21 +47,21 @@ const CHECK_MS_MAX = 3_000;
  * that is the node's own fault (`faultOf`, then tell it to `misplaced`), or of what may be better at the next try.
  */
 export async function placeNode(
-  desk: PlaceDesk,
+  services: PlaceServices,
   node: Unplaced,
   terms: TaskTerms<never>,
   tx: Queryable,
 ): Promise<void> {
   let max = PIECE_ITEMS_MIN;
   for (let from = 0; from < node.total;) {
-    const texts = await renderPiece(desk, node, { from, max }, tx);
+    const texts = await renderPiece(services, node, { from, max }, tx);
     const began = performance.now();
-    const batches = await preparePiece(desk, node, terms, texts, from);
+    const batches = await preparePiece(services, node, terms, texts, from);
     max = nextMax(texts, performance.now() - began);
-    for (const batch of batches) await placeTasks(desk.db, node, batch, tx);
+    for (const batch of batches) await placeTasks(services.db, node, batch, tx);
     from += texts.length;
   }
-  if (!(await placed(desk.db, node, tx))) throw new NotWanted();
+  if (!(await placed(services.db, node, tx))) throw new NotWanted();
 }
 
 /** What is rendered must fit into memory and be checked in time, and every piece costs a look at the whole list. */
@@ -80,13 +80,18 @@ export function notWanted(e: unknown): boolean {
 }
 
 /** The rendered inputs of some of a node's tasks, as JSON texts. */
-export async function renderPiece({ db }: PlaceDesk, node: Unplaced, piece: Piece, tx?: Queryable): Promise<string[]> {
+export async function renderPiece(
+  { db }: PlaceServices,
+  node: Unplaced,
+  piece: Piece,
+  tx?: Queryable,
+): Promise<string[]> {
   return listTexts(await renderInputs(db, node, piece, tx));
 }
 
 /** Tasks with these inputs, from an item on, checked and ready to be inserted. Limits are declared outside of every transaction. */
 export async function preparePiece(
-  desk: PlaceDesk,
+  services: PlaceServices,
   node: Unplaced,
   terms: TaskTerms<never>,
   texts: readonly string[],
@@ -95,12 +100,12 @@ export async function preparePiece(
   if (texts.length === 0) throw new SluiceError("invalid_workflow", "the items are not there any more");
   const items: Prepared[] = [];
   for (const [i, text] of texts.entries()) items.push(await prepareText(terms, text, node, from + i));
-  return batchesOf(desk, node, terms, items, from);
+  return batchesOf(services, node, terms, items, from);
 }
 
 /** What was prepared, as statements: in the order of the items, which begin with number `from`. */
 export async function batchesOf(
-  desk: PlaceDesk,
+  services: PlaceServices,
   node: Pick<Unplaced, "stream" | "priority" | "attempts">,
   terms: TaskTerms<never>,
   items: readonly Prepared[],
@@ -110,7 +115,7 @@ export async function batchesOf(
   const common = { stream, priority: node.priority ?? terms.priority, attempts: node.attempts ?? terms.attempts };
   const batches: PlacedBatch[] = [];
   for (const alike of neighbours(items)) {
-    batches.push({ from, ...(await batchOf(desk.declarations, terms, alike, common)) });
+    batches.push({ from, ...(await batchOf(services.declarations, terms, alike, common)) });
     from += alike.length;
   }
   return batches;

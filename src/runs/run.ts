@@ -18,7 +18,7 @@ import type { ItemPage, ItemSearch } from "./items.js";
 import type { RunStatus } from "./status.js";
 
 /** What a handle on a run can ask. */
-export interface RunDesk {
+export interface RunServices {
   readonly payloadBytesMax: number;
   status(id: string): Promise<RunStatus | null>;
   watch(id: string, signal: AbortSignal | null): AsyncGenerator<RunStatus, void, undefined>;
@@ -49,12 +49,12 @@ export class Run<Output = unknown> {
   readonly id: string;
   /** It was found under its idempotency key instead of started. */
   readonly existed: boolean;
-  readonly #desk: RunDesk;
+  readonly #services: RunServices;
   readonly #workflow: RunFacts["workflow"];
 
   /** @internal */
-  constructor(desk: RunDesk, id: string, { existed = false, workflow }: RunFacts = {}) {
-    this.#desk = desk;
+  constructor(services: RunServices, id: string, { existed = false, workflow }: RunFacts = {}) {
+    this.#services = services;
     this.id = id;
     this.existed = existed;
     this.#workflow = workflow;
@@ -62,7 +62,7 @@ export class Run<Output = unknown> {
 
   /** The run and its nodes as they stand; null if it is not there. Costs the same however many items there are. */
   status(): Promise<RunStatus | null> {
-    return this.#desk.status(this.id);
+    return this.#services.status(this.id);
   }
 
   /**
@@ -71,12 +71,12 @@ export class Run<Output = unknown> {
    * `unknown_node`, `invalid_option` if the node is no each, or `run_not_found`.
    */
   async items(node: string, search: ItemSearch = {}): Promise<ItemPage> {
-    return this.#desk.items(this.id, checkName("node", node), search);
+    return this.#services.items(this.id, checkName("node", node), search);
   }
 
   /** The graph that it was started with; null if it is not there. */
   graph(): Promise<Graph | null> {
-    return this.#desk.graph(this.id);
+    return this.#services.graph(this.id);
   }
 
   /**
@@ -87,10 +87,10 @@ export class Run<Output = unknown> {
   async result(options: { readonly timeoutMs?: number; readonly signal?: AbortSignal } = {}): Promise<Output> {
     checkOptions("result", options, ["timeoutMs", "signal"]);
     const patience = patienceOf(options);
-    const run = await this.#desk.over(this.id, patience);
+    const run = await this.#services.over(this.id, patience);
     this.#checkDefinition(run);
-    if (run.state === "succeeded") return JSON.parse(await this.#desk.result(this.id, patience)) as Output;
-    const failures = await this.#desk.failures(this.id, patience);
+    if (run.state === "succeeded") return JSON.parse(await this.#services.result(this.id, patience)) as Output;
+    const failures = await this.#services.failures(this.id, patience);
     throw run.state === "failed" ? failed(run, failures) : cancelled(run, failures);
   }
 
@@ -100,12 +100,12 @@ export class Run<Output = unknown> {
    */
   watch(options: { readonly signal?: AbortSignal } = {}): AsyncGenerator<RunStatus, void> {
     checkOptions("watch", options, ["signal"]);
-    return this.#desk.watch(this.id, checkSignal(options.signal));
+    return this.#services.watch(this.id, checkSignal(options.signal));
   }
 
   /** Cancels what is not over: what waits never begins, what runs hears of it (then the answer is `asked`). */
   async cancel(reason?: string): Promise<RunCancelAnswer> {
-    return this.#desk.cancel(this.id, reason === undefined ? null : reasonText(reason));
+    return this.#services.cancel(this.id, reason === undefined ? null : reasonText(reason));
   }
 
   /**
@@ -114,22 +114,22 @@ export class Run<Output = unknown> {
    * while the run is paused `workflow_paused`, while a branch that the failure started runs `workflow_running`.
    */
   async retry(): Promise<number> {
-    return this.#desk.retry(this.id);
+    return this.#services.retry(this.id);
   }
 
   /** No node begins any more and nothing passes a window; what runs may finish. False if it is over or not there. */
   async pause(): Promise<boolean> {
-    return this.#desk.pause(this.id, true);
+    return this.#services.pause(this.id, true);
   }
 
   async resume(): Promise<boolean> {
-    return this.#desk.pause(this.id, false);
+    return this.#services.pause(this.id, false);
   }
 
   /** Another window for an each that runs. Lowered, it lets those that run finish. False if there is none. */
   async window(node: string, window: number): Promise<boolean> {
     checkName("node", node);
-    return this.#desk.window(this.id, node, checkInteger("window", window, WINDOW_RANGE));
+    return this.#services.window(this.id, node, checkInteger("window", window, WINDOW_RANGE));
   }
 
   /**
@@ -142,9 +142,9 @@ export class Run<Output = unknown> {
     const tx = checkTx(options.tx);
     checkName("event", event);
     const schema = this.#workflow?.events.get(event) ?? type<unknown>();
-    const text = await encodePayload(event, schema, payload, this.#desk.payloadBytesMax);
+    const text = await encodePayload(event, schema, payload, this.#services.payloadBytesMax);
     const workflow = this.#workflow?.name;
-    return this.#desk.send({ run: this.id, name: event, payload: text, workflow }, tx);
+    return this.#services.send({ run: this.id, name: event, payload: text, workflow }, tx);
   }
   /** Whoever gave a definition has the type of its result. */
   #checkDefinition({ name, parent }: RunRow): void {

@@ -10,7 +10,7 @@ import { newestGraph } from "../postgres/workflow/graph.js";
 import { misplaced, placed, placeTasks, type PlacedBatch, type Unplaced } from "../postgres/workflow/place.js";
 import { startRuns } from "../postgres/workflow/start.js";
 import { lockUnplaced, unplacedOf } from "../postgres/workflow/unplaced.js";
-import type { Desk } from "../tasks/enqueue.js";
+import type { EnqueueServices } from "../tasks/enqueue.js";
 import { idempotencyKeyOf } from "../tasks/prepare.js";
 import { checkTx } from "../tasks/tx.js";
 import { encodeRunInput } from "../workflow/input.js";
@@ -36,35 +36,41 @@ interface Started {
 
 /** Starts a run of a definition. Its graph is declared first, outside of every transaction of the caller's. */
 export async function startRun(
-  desk: Desk,
+  services: EnqueueServices,
   workflow: Workflow,
   input: unknown,
   options: StartOptions,
 ): Promise<Started> {
   const { key, tx } = checked(options);
-  const text = await encodeRunInput(workflow, input, desk.payloadBytesMax);
-  const attempt = async (): Promise<Started> => insert(desk, await desk.declarations.workflow(workflow), text, key, tx);
+  const text = await encodeRunInput(workflow, input, services.payloadBytesMax);
+  const attempt = async (): Promise<Started> =>
+    insert(services, await services.declarations.workflow(workflow), text, key, tx);
   const started = await attempt().catch((e: unknown) => {
     if (!isSluiceError(e, "unknown_workflow")) throw e;
     // The database has forgotten it. A transaction that failed cannot go on.
-    desk.declarations.forget();
+    services.declarations.forget();
     if (tx !== undefined) throw e;
     return attempt();
   });
-  if (!started.existed) await placeRoots(desk, started.id, workflow, tx);
+  if (!started.existed) await placeRoots(services, started.id, workflow, tx);
   return started;
 }
 
 /** Starts a run of the graph that was declared last under a name. What needs code is placed by a worker. */
-export async function startNamed(desk: Desk, name: string, input: unknown, options: StartOptions): Promise<Started> {
+export async function startNamed(
+  services: EnqueueServices,
+  name: string,
+  input: unknown,
+  options: StartOptions,
+): Promise<Started> {
   const { key, tx } = checked(options);
-  const stored = await newestGraph(desk.db, checkName("workflow", name));
+  const stored = await newestGraph(services.db, checkName("workflow", name));
   if (stored === null) {
     throw new SluiceError("unknown_workflow", `no workflow ${quote(name)} was ever declared`, {
       details: { workflow: name },
     });
   }
-  return insert(desk, stored.id, encodeInput(input, desk.payloadBytesMax), key, tx);
+  return insert(services, stored.id, encodeInput(input, services.payloadBytesMax), key, tx);
 }
 
 function checked(options: StartOptions): { key: string; tx: Queryable | undefined } {
@@ -73,7 +79,7 @@ function checked(options: StartOptions): { key: string; tx: Queryable | undefine
 }
 
 async function insert(
-  { db, idempotencyMs, payloadBytesMax }: Desk,
+  { db, idempotencyMs, payloadBytesMax }: EnqueueServices,
   graph: number,
   input: string,
   key: string,
@@ -90,23 +96,33 @@ async function insert(
  * in transactions of their own after the start, so that no connection is held while limits are declared. The
  * run is there by then: what cannot be placed now is placed by a worker, and is no reason to fail the start.
  */
-async function placeRoots(desk: Desk, run: string, workflow: Workflow, tx: Queryable | undefined): Promise<void> {
+async function placeRoots(
+  services: EnqueueServices,
+  run: string,
+  workflow: Workflow,
+  tx: Queryable | undefined,
+): Promise<void> {
   const inCode = workflow.contracts.filter(needsCode) as TaskTerms<never>[];
   if (inCode.length === 0) return;
-  if (tx !== undefined) return placeAll(desk, run, inCode, tx);
-  await placeAll(desk, run, inCode).catch(async () => {
+  if (tx !== undefined) return placeAll(services, run, inCode, tx);
+  await placeAll(services, run, inCode).catch(async () => {
     // Somebody may have removed a limit that we had declared.
-    desk.declarations.forget();
-    await placeAll(desk, run, inCode).catch(() => {});
+    services.declarations.forget();
+    await placeAll(services, run, inCode).catch(() => {});
   });
 }
 
-async function placeAll(desk: Desk, run: string, inCode: readonly TaskTerms<never>[], tx?: Queryable): Promise<void> {
+async function placeAll(
+  services: EnqueueServices,
+  run: string,
+  inCode: readonly TaskTerms<never>[],
+  tx?: Queryable,
+): Promise<void> {
   const terms = new Map<number, TaskTerms<never>>();
-  for (const one of inCode) terms.set(await desk.declarations.stream(one), one);
-  for (const node of await unplacedOf(desk.db, run, tx)) {
+  for (const one of inCode) terms.set(await services.declarations.stream(one), one);
+  for (const node of await unplacedOf(services.db, run, tx)) {
     const its = terms.get(node.stream);
-    if (its !== undefined && node.total <= ROOT_ITEMS_MAX) await placeRoot(desk, node, its, tx);
+    if (its !== undefined && node.total <= ROOT_ITEMS_MAX) await placeRoot(services, node, its, tx);
   }
 }
 
@@ -116,29 +132,29 @@ function needsCode({ ordered, limitList }: TaskTerms): boolean {
 }
 
 async function placeRoot(
-  desk: Desk,
+  services: EnqueueServices,
   node: Unplaced,
   terms: TaskTerms<never>,
   tx: Queryable | undefined,
 ): Promise<void> {
   // What the database refuses to render has ended the caller's transaction: that is the caller's to hear.
-  const texts = await renderPiece(desk, node, { from: 0, max: ROOT_ITEMS_MAX }, tx);
+  const texts = await renderPiece(services, node, { from: 0, max: ROOT_ITEMS_MAX }, tx);
   let batches: PlacedBatch[];
   try {
-    batches = await preparePiece(desk, node, terms, texts, 0);
+    batches = await preparePiece(services, node, terms, texts, 0);
   } catch (e) {
     const fault = faultOf(e);
     if (fault === null) throw e;
-    await misplaced(desk.db, node, fault, tx);
+    await misplaced(services.db, node, fault, tx);
     return;
   }
   const place = async (on: Queryable): Promise<void> => {
-    if (!(await lockUnplaced(desk.db, node, tx === undefined, on))) return;
-    for (const batch of batches) await placeTasks(desk.db, node, batch, on);
-    if (!(await placed(desk.db, node, on))) throw new NotWanted();
+    if (!(await lockUnplaced(services.db, node, tx === undefined, on))) return;
+    for (const batch of batches) await placeTasks(services.db, node, batch, on);
+    if (!(await placed(services.db, node, on))) throw new NotWanted();
   };
   if (tx !== undefined) return place(tx);
-  await inTransaction(desk.db, place).catch((e: unknown) => {
+  await inTransaction(services.db, place).catch((e: unknown) => {
     if (!notWanted(e)) throw e;
   });
 }

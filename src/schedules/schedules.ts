@@ -11,7 +11,7 @@ import {
   triggerSchedule,
   type ScheduleStatus,
 } from "../postgres/schedule.js";
-import type { Desk } from "../tasks/enqueue.js";
+import type { EnqueueServices } from "../tasks/enqueue.js";
 import type { TaskHandle } from "../tasks/handle.js";
 import { resume, seenSchedule, unknownSchedule, writeSchedule } from "./set.js";
 import { termsOf } from "./terms.js";
@@ -45,7 +45,7 @@ export interface ScheduleListOptions {
 }
 
 /** Asks the database, or refuses because it was closed. */
-type Ask = <T>(use: (desk: Desk) => Promise<T>) => Promise<T>;
+type Ask = <T>(use: (services: EnqueueServices) => Promise<T>) => Promise<T>;
 
 const OPTIONS = ["cron", "timeZone", "everyMs", "task", "input", "missed", "priority", "enabled"];
 const LIST_RANGE = { min: 1, max: 10_000 };
@@ -78,15 +78,15 @@ export class Schedules {
       priority,
     };
     const terms = checkTask(task) as TaskTerms<never>;
-    return this.#ask(async (desk) => {
+    return this.#ask(async (services) => {
       const write = async (): Promise<ScheduleStatus> =>
-        writeSchedule(desk.db, name, await termsOf(desk, terms, input, said));
+        writeSchedule(services.db, name, await termsOf(services, terms, input, said));
       try {
         return await write();
       } catch (e) {
         if (!isSluiceError(e, "unknown_limit")) throw e;
         // Somebody has removed a limit that we had declared.
-        desk.declarations.forget();
+        services.declarations.forget();
         return write();
       }
     });

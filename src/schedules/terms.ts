@@ -4,7 +4,7 @@ import { encodeInput } from "../core/json.js";
 import { renderInput, type Missed } from "../core/schedule.js";
 import type { TaskTerms } from "../core/terms.js";
 import type { ScheduleTerms } from "../postgres/schedule.js";
-import type { Desk } from "../tasks/enqueue.js";
+import type { EnqueueServices } from "../tasks/enqueue.js";
 import { prepare, shared, type Prepared } from "../tasks/prepare.js";
 import type { Timing } from "./timing.js";
 
@@ -22,12 +22,17 @@ const ANOTHER_TIME_MS = 400 * 24 * 3_600_000 + 3_661_001;
  * Everything about an enqueue that code decides, decided once for all ticks: whoever enqueues a tick
  * later need not know the task.
  */
-export async function termsOf(desk: Desk, task: TaskTerms<never>, input: unknown, said: Said): Promise<ScheduleTerms> {
+export async function termsOf(
+  services: EnqueueServices,
+  task: TaskTerms<never>,
+  input: unknown,
+  said: Said,
+): Promise<ScheduleTerms> {
   const { priority } = shared(task, said.priority === undefined ? {} : { priority: said.priority });
-  const text = encodeInput(input, desk.payloadBytesMax);
-  const { order, limits } = await placed(desk, task, text);
-  const stream = await desk.declarations.stream(task);
-  await desk.declarations.limits(stream, limits);
+  const text = encodeInput(input, services.payloadBytesMax);
+  const { order, limits } = await placed(services, task, text);
+  const stream = await services.declarations.stream(task);
+  await services.declarations.limits(stream, limits);
   const { cron, timeZone, everyMs, missed, enabled } = said;
   const terms = {
     input: text,
@@ -47,9 +52,9 @@ export async function termsOf(desk: Desk, task: TaskTerms<never>, input: unknown
 }
 
 /** Checks the input as two ticks will have it. Both must stand in the same line, for that is decided only now. */
-async function placed(desk: Desk, task: TaskTerms<never>, text: string): Promise<Prepared> {
+async function placed(services: EnqueueServices, task: TaskTerms<never>, text: string): Promise<Prepared> {
   const at = (ms: number): Prepared | Promise<Prepared> =>
-    prepare(task, JSON.parse(renderInput(text, ms)), desk.payloadBytesMax);
+    prepare(task, JSON.parse(renderInput(text, ms)), services.payloadBytesMax);
   const one = await at(Date.now());
   const other = await at(Date.now() + ANOTHER_TIME_MS);
   if (digestOf([one.order, one.limits]) === digestOf([other.order, other.limits])) return one;

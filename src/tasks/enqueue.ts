@@ -13,7 +13,7 @@ import { idempotencyKeyOf, prepare, shared, type Prepared, type Shared } from ".
 import { checkTx } from "./tx.js";
 
 /** What enqueue needs to know besides its arguments. */
-export interface Desk {
+export interface EnqueueServices {
   readonly db: Database;
   readonly declarations: Declarations;
   readonly payloadBytesMax: number;
@@ -40,7 +40,7 @@ const SHARED_INPUT_LENGTH_MAX = 64 * 1024;
  *   that takes the same keys in another order.
  */
 export async function enqueueOne(
-  desk: Desk,
+  services: EnqueueServices,
   batcher: Batcher,
   terms: TaskTerms<never>,
   input: unknown,
@@ -49,16 +49,16 @@ export async function enqueueOne(
   const common = shared(terms, options);
   const idempotency = [idempotencyKeyOf(options.idempotencyKey)];
   const tx = checkTx(options.tx);
-  const item = await prepare(terms, input, desk.payloadBytesMax);
+  const item = await prepare(terms, input, services.payloadBytesMax);
   const isLarge = item.input.length > SHARED_INPUT_LENGTH_MAX && item.order === null;
   if (tx === undefined && idempotency[0] === "" && !isLarge) {
     const sendShared = async (trace: string | null): Promise<Enqueued> => ({
       ids: [await batcher.add(terms, common, item, trace)],
       existed: null,
     });
-    return oneOf(await traced(desk, terms, sendShared));
+    return oneOf(await traced(services, terms, sendShared));
   }
-  return oneOf(await sendOne(desk, terms, common, { items: [item], idempotency }, tx));
+  return oneOf(await sendOne(services, terms, common, { items: [item], idempotency }, tx));
 }
 
 function oneOf({ ids, existed }: Enqueued): { readonly id: string; readonly existed: boolean } {
@@ -66,32 +66,32 @@ function oneOf({ ids, existed }: Enqueued): { readonly id: string; readonly exis
 }
 
 /** Sends what concurrent calls share. */
-export function batcherOf(desk: Desk): Batcher {
+export function batcherOf(services: EnqueueServices): Batcher {
   const sendBatch: SendBatch = async (terms, common, { items, traces }) => {
-    const { ids } = await send(desk, terms, common, { items, idempotency: [], traces });
+    const { ids } = await send(services, terms, common, { items, idempotency: [], traces });
     return ids;
   };
-  return new Batcher(sendBatch, desk.db.apiConnections);
+  return new Batcher(sendBatch, services.db.apiConnections);
 }
 
 /** Sends one task, in a span. */
 export function sendOne(
-  desk: Desk,
+  services: EnqueueServices,
   terms: TaskTerms<never>,
   common: Shared,
   item: Omit<Batch, "traces">,
   tx?: Queryable,
 ): Promise<Enqueued> {
-  return traced(desk, terms, (trace) => send(desk, terms, common, { ...item, traces: [trace] }, tx));
+  return traced(services, terms, (trace) => send(services, terms, common, { ...item, traces: [trace] }, tx));
 }
 
 /** Enqueues one task in a span. */
 function traced(
-  desk: Desk,
+  services: EnqueueServices,
   { type, queue }: TaskTerms<never>,
   work: (trace: string | null) => Promise<Enqueued>,
 ): Promise<Enqueued> {
-  return traceEnqueue(desk.tracing, {
+  return traceEnqueue(services.tracing, {
     type,
     queue,
     work,
@@ -104,54 +104,54 @@ function traced(
 
 /** Sends a batch whose items all have the same limits. */
 export async function send(
-  desk: Desk,
+  services: EnqueueServices,
   terms: TaskTerms<never>,
   common: Shared,
   batch: Batch,
   tx?: Queryable,
 ): Promise<Enqueued> {
   const attempt = async (): Promise<Enqueued> => {
-    const stream = await desk.declarations.stream(terms);
-    return insert(desk.db, await enqueueBatch(desk, terms, common, batch, stream), tx);
+    const stream = await services.declarations.stream(terms);
+    return insert(services.db, await enqueueBatch(services, terms, common, batch, stream), tx);
   };
   try {
     return await attempt();
   } catch (e) {
     if (!isSluiceError(e, "unknown_limit")) throw e;
     // Somebody has removed a limit that we had declared. A transaction that failed cannot go on.
-    desk.declarations.forget();
+    services.declarations.forget();
     if (tx !== undefined) throw e;
     return attempt();
   }
 }
 
 async function enqueueBatch(
-  desk: Desk,
+  services: EnqueueServices,
   terms: TaskTerms<never>,
   common: Shared,
   { items, idempotency, traces }: Batch,
   stream: number,
 ): Promise<EnqueueBatch> {
   const { priority, group } = common;
-  const batch = await batchOf(desk.declarations, terms, items, { stream, priority, attempts: terms.attempts });
+  const batch = await batchOf(services.declarations, terms, items, { stream, priority, attempts: terms.attempts });
   return {
     ...batch,
-    limits: group === null ? batch.limits : await withGroup(desk, stream, group, batch.limits),
+    limits: group === null ? batch.limits : await withGroup(services, stream, group, batch.limits),
     runAt: common.runAt,
     delayMs: common.delayMs,
     idempotency: idempotency.some((k) => k !== "") ? idempotency : null,
-    idempotencyMs: desk.idempotencyMs,
+    idempotencyMs: services.idempotencyMs,
     traces: traces.some((t) => t !== null) ? traces.map((t) => t ?? "") : null,
   };
 }
 
 /** A group that the task passes anyway adds nothing: passed twice it would take two slots. */
 async function withGroup(
-  desk: Desk,
+  services: EnqueueServices,
   stream: number,
   group: TotalLimit,
   limits: readonly number[],
 ): Promise<readonly number[]> {
-  const id = await desk.declarations.group(stream, group);
+  const id = await services.declarations.group(stream, group);
   return limits.includes(id) ? limits : [...limits, id];
 }

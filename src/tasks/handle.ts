@@ -9,7 +9,7 @@ import { checkTx } from "./tx.js";
 import { patienceOf, type Patience, type PatienceOptions } from "./wait.js";
 
 /** What a handle can ask. */
-export interface TaskDesk {
+export interface TaskServices {
   inspect(id: string): Promise<TaskStatus | null>;
   explain(id: string): Promise<Explanation | null>;
   cancel(id: string, reason: string | null, tx?: Queryable): Promise<CancelAnswer>;
@@ -22,23 +22,23 @@ export class TaskHandle<Output = unknown> {
   readonly id: string;
   /** It was found under its idempotency key instead of made. */
   readonly existed: boolean;
-  readonly #desk: TaskDesk;
+  readonly #services: TaskServices;
 
   /** @internal */
-  constructor(desk: TaskDesk, id: string, existed = false) {
-    this.#desk = desk;
+  constructor(services: TaskServices, id: string, existed = false) {
+    this.#services = services;
     this.id = id;
     this.existed = existed;
   }
 
   /** The task as it stands; null if its history is not kept. */
   status(): Promise<TaskStatus | null> {
-    return this.#desk.inspect(this.id);
+    return this.#services.inspect(this.id);
   }
 
   /** Why it does not run; null if its history is not kept. */
   explain(): Promise<Explanation | null> {
-    return this.#desk.explain(this.id);
+    return this.#services.explain(this.id);
   }
 
   /**
@@ -48,7 +48,7 @@ export class TaskHandle<Output = unknown> {
    */
   async result(options: PatienceOptions = {}): Promise<Output> {
     checkOptions("result", options, ["timeoutMs", "signal"]);
-    const task = await this.#desk.ended(this.id, patienceOf(options));
+    const task = await this.#services.ended(this.id, patienceOf(options));
     if (task === null) {
       throw new SluiceError(
         "result_not_kept",
@@ -67,7 +67,7 @@ export class TaskHandle<Output = unknown> {
     checkOptions("cancel", options, ["reason", "tx"]);
     const { reason } = options;
     const tx = checkTx(options.tx);
-    return this.#desk.cancel(this.id, reason === undefined ? null : reasonText(reason), tx);
+    return this.#services.cancel(this.id, reason === undefined ? null : reasonText(reason), tx);
   }
 }
 

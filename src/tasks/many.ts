@@ -6,7 +6,7 @@ import { quote } from "../core/quote.js";
 import type { TaskTerms } from "../core/terms.js";
 import type { Enqueued } from "../postgres/enqueue.js";
 import { traceEnqueue } from "../trace/enqueue.js";
-import { send, type Desk } from "./enqueue.js";
+import { send, type EnqueueServices } from "./enqueue.js";
 import { ENQUEUE_OPTIONS, idempotencyKeyOf, prepare, sameLimits, shared, type Prepared } from "./prepare.js";
 import { checkTx } from "./tx.js";
 
@@ -74,7 +74,7 @@ interface Chunk {
  * before it are enqueued (`enqueued`); within a transaction they go with it.
  */
 export async function enqueueMany<Input>(
-  desk: Desk,
+  services: EnqueueServices,
   terms: TaskTerms<never>,
   inputs: Iterable<Input> | AsyncIterable<Input>,
   options: EnqueueManyOptions<Input>,
@@ -84,12 +84,12 @@ export async function enqueueMany<Input>(
   const common = shared(terms, rest);
   const tx = checkTx(options.tx);
   const { type, queue } = terms;
-  return traceEnqueue(desk.tracing, {
+  return traceEnqueue(services.tracing, {
     type,
     queue,
     work: (trace) =>
-      sendAll(chunks(desk, terms, inputs, idempotencyKey), (chunk) =>
-        send(desk, terms, common, { ...chunk, traces: [trace] }, tx),
+      sendAll(chunks(services, terms, inputs, idempotencyKey), (chunk) =>
+        send(services, terms, common, { ...chunk, traces: [trace] }, tx),
       ),
     made: ({ count }) => ({ "messaging.batch.message_count": count }),
   });
@@ -145,7 +145,7 @@ function checkInputs(inputs: unknown): void {
 }
 
 async function* chunks<Input>(
-  desk: Desk,
+  services: EnqueueServices,
   terms: TaskTerms<never>,
   inputs: Iterable<Input> | AsyncIterable<Input>,
   keyOf: ((input: Input) => string | undefined) | undefined,
@@ -166,13 +166,13 @@ async function* chunks<Input>(
     if (Symbol.iterator in inputs) {
       // No await per input where nothing has to be waited for: half of the time of a bulk enqueue.
       for (const input of inputs) {
-        const prepared = prepare(terms, input, desk.payloadBytesMax);
+        const prepared = prepare(terms, input, services.payloadBytesMax);
         const full = add(prepared instanceof Promise ? await prepared : prepared, input);
         if (full !== null) yield full;
       }
     } else {
       for await (const input of inputs) {
-        const full = add(await prepare(terms, input, desk.payloadBytesMax), input);
+        const full = add(await prepare(terms, input, services.payloadBytesMax), input);
         if (full !== null) yield full;
       }
     }

@@ -63,7 +63,7 @@ export interface DrainOptions {
   readonly handlerMsMax?: number;
 }
 
-interface DrainDesk {
+interface DrainServices {
   readonly db: Database;
   readonly connection: Connection;
   readonly log: Logger;
@@ -78,22 +78,22 @@ const HANDLER_MS_RANGE = { min: 1, max: 3_600_000 };
 const LOOKS_MAX = 50;
 
 /** Runs what is runnable, one task at a time, until nothing is. */
-export async function drain(desk: DrainDesk, options: DrainOptions): Promise<Drained> {
+export async function drain(services: DrainServices, options: DrainOptions): Promise<Drained> {
   const { plan, executionsMax, handlerMsMax } = checked(options);
-  const { hand } = desk;
+  const { hand } = services;
   await hand.begin();
   try {
-    await tidyUp(desk);
+    await tidyUp(services);
     const ran: DrainedExecution[] = [];
     for (;;) {
-      await dueNow(desk);
-      const task = await next(desk);
+      await dueNow(services);
+      const task = await next(services);
       if (task === null) {
         plan.refuseLeft();
-        return { ran, nextDueMs: await nextDueMs(desk) };
+        return { ran, nextDueMs: await nextDueMs(services) };
       }
       if (ran.length === executionsMax) throw endless(ran);
-      ran.push(await runOne(desk, task, plan, handlerMsMax));
+      ran.push(await runOne(services, task, plan, handlerMsMax));
     }
   } finally {
     await hand.leave();
@@ -111,38 +111,38 @@ function checked(options: DrainOptions) {
 }
 
 /** The next task, or null if nothing is runnable, also after a look at what only a keeper looks at. */
-async function next(desk: DrainDesk): Promise<ClaimedTask | null> {
-  const { hand } = desk;
+async function next(services: DrainServices): Promise<ClaimedTask | null> {
+  const { hand } = services;
   for (let look = 0; look < LOOKS_MAX; look++) {
     const task = await hand.claim();
     if (task !== null) return task;
-    if (!(await lookAround(desk))) break;
+    if (!(await lookAround(services))) break;
   }
   return hand.claimSuspect();
 }
 
 async function runOne(
-  desk: DrainDesk,
+  services: DrainServices,
   task: ClaimedTask,
   plan: FaultPlan,
   handlerMsMax: number,
 ): Promise<DrainedExecution> {
-  const { type, queue } = desk.handlers.get(task.stream)!.contract;
+  const { type, queue } = services.handlers.get(task.stream)!.contract;
   const fault = plan.next({ type, queue });
   const about = { id: task.claim.id, type, queue, attempt: task.attempt, fault };
   if (fault === "cut-claim") {
-    await desk.hand.doubt();
+    await services.hand.doubt();
     return { ...about, outcome: "released", error: undefined };
   }
-  if (fault === "stall") await desk.hand.die();
-  const run = desk.hand.run(task, fault);
+  if (fault === "stall") await services.hand.die();
+  const run = services.hand.run(task, fault);
   if (!(await within(run, handlerMsMax))) throw stuck(handlerMsMax, about);
   const play = await run;
-  return { ...about, ...(await outcomeOf(desk, task, play)) };
+  return { ...about, ...(await outcomeOf(services, task, play)) };
 }
 
 async function outcomeOf(
-  { db, hand }: DrainDesk,
+  { db, hand }: DrainServices,
   { claim: { id } }: ClaimedTask,
   { fault, error }: Play,
 ): Promise<Pick<DrainedExecution, "outcome" | "error">> {

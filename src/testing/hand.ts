@@ -7,7 +7,7 @@ import type { Connection } from "../postgres/connection.js";
 import { expire } from "../postgres/rehearse.js";
 import { settle, type Settlement } from "../postgres/settle.js";
 import { step, type ClaimedTask } from "../postgres/step.js";
-import type { ContextDesk } from "../worker/context.js";
+import type { ContextServices } from "../worker/context.js";
 import { Crew } from "../worker/crew.js";
 import { Outbox } from "../worker/outbox.js";
 import type { AnyHandler, Execution } from "../worker/execution.js";
@@ -21,7 +21,7 @@ interface HandOptions {
   readonly connection: Connection;
   readonly handlers: ReadonlyMap<number, AnyHandler>;
   /** What ctx can do, given what to call when a transaction has completed an execution. */
-  readonly deskOf: (onRecorded: (execution: Execution) => void) => ContextDesk;
+  readonly servicesOf: (onRecorded: (execution: Execution) => void) => ContextServices;
   readonly clock: Clock;
   readonly log: Logger;
   readonly resultBytesMax: number;
@@ -60,7 +60,7 @@ export class Hand {
     this.#crew = new Crew({
       handlers: new Map([...options.handlers].map(([stream, h]) => [stream, this.#watched(h)])),
       outbox: this.#outbox,
-      desk: options.deskOf((execution) => {
+      services: options.servicesOf((execution) => {
         if (this.#play?.fault === "cut-completion") throw cut();
         this.#crew.recorded(execution);
       }),

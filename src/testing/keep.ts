@@ -10,7 +10,7 @@ import { tick } from "../schedules/tick.js";
 
 // What a keeper does at its intervals, done when a drain asks for it.
 
-interface KeepDesk {
+interface KeepServices {
   readonly connection: Connection;
   readonly log: Logger;
   readonly history: History;
@@ -27,7 +27,7 @@ const STEPS_MAX = 200;
 const AWAITED_MS = 60_000;
 
 /** Takes back what dead workers held, and forgets what is older than its time. */
-export async function tidyUp({ connection, history }: KeepDesk): Promise<void> {
+export async function tidyUp({ connection, history }: KeepServices): Promise<void> {
   await reap(connection);
   const atLeast = (ms: number): number => Math.max(ms, AWAITED_MS);
   const older = {
@@ -41,22 +41,22 @@ export async function tidyUp({ connection, history }: KeepDesk): Promise<void> {
 }
 
 /** Enqueues what recurs and lets go on what was scheduled, as far as their time has come. */
-export async function dueNow(desk: KeepDesk): Promise<void> {
-  const { connection, log } = desk;
+export async function dueNow(services: KeepServices): Promise<void> {
+  const { connection, log } = services;
   for (let i = 0; i < STEPS_MAX && (await tick(connection, log)).nextMs === 0; i++);
   for (let i = 0; i < STEPS_MAX && (await due(connection, DUE_MAX)).moved === DUE_MAX; i++);
-  for (let i = 0; i < STEPS_MAX && (await moveRuns(desk)); i++);
+  for (let i = 0; i < STEPS_MAX && (await moveRuns(services)); i++);
 }
 
 /** Moves runs on: events, timers, tasks to be cancelled, and those that a transaction of its own creates. */
-async function moveRuns({ connection, placing }: KeepDesk): Promise<boolean> {
+async function moveRuns({ connection, placing }: KeepServices): Promise<boolean> {
   const { moved, unplaced } = await keepRuns(connection, RUNS_MAX);
   const placed = unplaced && (await placeNext(placing));
   return moved > 0 || placed;
 }
 
 /** How long until something is due again; null if nothing ever is. */
-export async function nextDueMs({ connection }: KeepDesk): Promise<number | null> {
+export async function nextDueMs({ connection }: KeepServices): Promise<number | null> {
   const { nextMs } = await due(connection, 0);
   const { waitMs } = await dueSchedules(connection, 1);
   const { nextMs: timerMs } = await keepRuns(connection, RUNS_MAX);
@@ -65,7 +65,7 @@ export async function nextDueMs({ connection }: KeepDesk): Promise<number | null
 }
 
 /** Looks at what no claim looks at: lanes, and fan-outs whose task has ended. Whether there were any. */
-export async function lookAround({ connection }: KeepDesk): Promise<boolean> {
+export async function lookAround({ connection }: KeepServices): Promise<boolean> {
   const looked = await keepLanes(connection, LANES_MAX);
   return looked + (await cancelOrphans(connection, ORPHANS_MAX)).cancelled > 0;
 }

@@ -13,8 +13,8 @@ import { setClock } from "../postgres/rehearse.js";
 import { copyTemplate, dropCopy } from "../postgres/template.js";
 import type { PlaceCrew } from "../runs/place.js";
 import type { Sluice } from "../sluice.js";
-import type { ContextDesk } from "../worker/context.js";
-import { contextDesk } from "../worker/desk.js";
+import type { ContextServices } from "../worker/context.js";
+import { contextServices } from "../worker/context-services.js";
 import type { AnyHandler } from "../worker/execution.js";
 import { StandingClock, type TestClock } from "./clock.js";
 import { drain, type Drained, type DrainOptions } from "./drain.js";
@@ -112,8 +112,8 @@ export class TestSluice {
       const { db, log, settings } = this.#parts;
       const placing = this.#placing();
       const parts = { db, log, connection: this.#connection, hand: this.#hand, placing };
-      const desk = { ...parts, history: settings.history };
-      return await drain({ ...desk, handlers: this.#handlers }, options);
+      const services = { ...parts, history: settings.history };
+      return await drain({ ...services, handlers: this.#handlers }, options);
     } finally {
       this.#draining = false;
     }
@@ -149,22 +149,22 @@ export class TestSluice {
 
   /** What a drain creates tasks of workflows with, where that needs code. */
   #placing(): PlaceCrew {
-    const { db, desk } = this.#parts;
+    const { db, services } = this.#parts;
     const terms = new Map([...this.#handlers].map(([stream, { contract }]) => [stream, contract]));
-    return { db, declarations: desk.declarations, pool: this.#pool, terms };
+    return { db, declarations: services.declarations, pool: this.#pool, terms };
   }
 
   #assemble(clock: StandingClock): Hand {
-    const { desk, log, logger, settings } = this.#parts;
+    const { services, log, logger, settings } = this.#parts;
     const { resultBytesMax, history } = settings;
     const keep = history.succeededMs > 0;
     const lending = { pool: this.#pool };
-    const parts = { desk, lending, listener: null, logger, log, clock: clock.port };
+    const parts = { services, lending, listener: null, logger, log, clock: clock.port };
     const common = { ...parts, keep, resultBytesMax };
     return new Hand({
       connection: this.#connection,
       handlers: this.#handlers,
-      deskOf: (onRecorded) => withoutHolds(contextDesk({ ...common, onRecorded })),
+      servicesOf: (onRecorded) => withoutHolds(contextServices({ ...common, onRecorded })),
       clock: clock.port,
       log,
       resultBytesMax,
@@ -181,15 +181,15 @@ export class TestSluice {
 }
 
 /** A drain runs one task at a time: a handler that waits in place for others would wait for ever. */
-function withoutHolds(desk: ContextDesk): ContextDesk {
-  const map: ContextDesk["map"] = async (execution, call) => {
-    if (!call.hold) return desk.map(execution, call);
+function withoutHolds(services: ContextServices): ContextServices {
+  const map: ContextServices["map"] = async (execution, call) => {
+    if (!call.hold) return services.map(execution, call);
     throw new SluiceError(
       "not_drained",
       `ctx.map ${quote(call.name)} with hold: true waits in place, and a drain runs one task at a time: test it with a worker, or without hold`,
     );
   };
-  return { ...desk, map };
+  return { ...services, map };
 }
 
 /** A database of its own for a test: a copy of one that was migrated once. End it with close(). */
@@ -219,7 +219,7 @@ export async function testSluice(options: TestOptions = {}): Promise<TestSluice>
 async function streamsOf(rehearsal: Rehearsal, handlers: readonly AnyHandler[]) {
   const streams = new Map<number, AnyHandler>();
   for (const handler of handlers)
-    streams.set(await rehearsal.parts.desk.declarations.stream(handler.contract), handler);
+    streams.set(await rehearsal.parts.services.declarations.stream(handler.contract), handler);
   return streams;
 }
 

@@ -1,7 +1,7 @@
 import { open, type Connection } from "../client/connect.js";
 import type { ConnectOptions } from "../client/settings.js";
 import { Sluice } from "../sluice.js";
-import type { Desk } from "../tasks/enqueue.js";
+import type { EnqueueServices } from "../tasks/enqueue.js";
 
 /** A Sluice that shows the kit what it is made of. */
 export class Rehearsal extends Sluice {
@@ -9,7 +9,7 @@ export class Rehearsal extends Sluice {
     return new Rehearsal(await open(options));
   }
 
-  get parts(): Connection & { readonly desk: Desk } {
-    return { ...this.connection, desk: this.desk };
+  get parts(): Connection & { readonly services: EnqueueServices } {
+    return { ...this.connection, services: this.services };
   }
 }

@@ -12,8 +12,8 @@ import type { Settlement } from "../postgres/settle.js";
 import { onWait } from "../postgres/waits.js";
 import { Claimer } from "./claim.js";
 import { Crew } from "./crew.js";
-import type { ContextDesk } from "./context.js";
-import { contextDesk } from "./desk.js";
+import type { ContextServices } from "./context.js";
+import { contextServices } from "./context-services.js";
 import { Heart } from "./heartbeat.js";
 import type { Probe } from "./held.js";
 import { noMeter, type Meter } from "./metrics/meter.js";
@@ -30,10 +30,10 @@ import type { AnyHandler } from "./execution.js";
 import type { Session } from "./session.js";
 import { Sweeper } from "./sweeper.js";
 import { Suspects } from "./suspect.js";
-import type { WorkerDesk } from "./worker-desk.js";
+import type { WorkerServices } from "./worker-services.js";
 
 interface AssembleOptions {
-  readonly desk: WorkerDesk;
+  readonly services: WorkerServices;
   readonly numbers: Values<"worker">;
   readonly shares: ConnectionShares;
   readonly name: string;
@@ -104,16 +104,16 @@ class Assembly implements Parts {
   constructor(handlers: ReadonlyMap<number, AnyHandler>, options: AssembleOptions) {
     this.#o = options;
     this.#handlers = handlers;
-    const { desk, shares, numbers, meter = noMeter, thresholds = resolvePressure() } = options;
+    const { services, shares, numbers, meter = noMeter, thresholds = resolvePressure() } = options;
     this.#meter = meter;
     this.#thresholds = thresholds;
     this.#replyMsMax = Math.max(1_000, Math.min(10_000, numbers.leaseMs * 0.8));
     this.#connections = {
-      claims: Array.from({ length: shares.claims }, () => new Connection(desk.db, this.#replyMsMax)),
-      beat: new Connection(desk.db, Math.max(500, numbers.leaseMs * 0.4)),
-      keep: new Connection(desk.db, KEEP_REPLY_MS_MAX),
+      claims: Array.from({ length: shares.claims }, () => new Connection(services.db, this.#replyMsMax)),
+      beat: new Connection(services.db, Math.max(500, numbers.leaseMs * 0.4)),
+      keep: new Connection(services.db, KEEP_REPLY_MS_MAX),
     };
-    this.pool = desk.db.pool(shares.handlers);
+    this.pool = services.db.pool(shares.handlers);
     if (meter !== noMeter) onWait(this.pool, (ms) => meter.waited("handlers", ms));
     this.#onCall = this.#makeOnCall();
     this.pressure = this.#makePressure();
@@ -124,13 +124,13 @@ class Assembly implements Parts {
     this.#placer = this.#makePlacer();
     this.keeper = this.#makeKeeper();
     this.#sweeper = new Sweeper({ sweep: () => this.crew.sweep(), idle: this.#idle });
-    this.#stopListening = desk.listener?.on((payload) => this.#hear(payload));
+    this.#stopListening = services.listener?.on((payload) => this.#hear(payload));
   }
 
   async checkRoom(): Promise<void> {
-    const { desk, shares } = this.#o;
-    await checkRoom(this.#connections.keep, desk, shares);
-    await checkTimeout(this.#connections.keep, desk);
+    const { services, shares } = this.#o;
+    await checkRoom(this.#connections.keep, services, shares);
+    await checkTimeout(this.#connections.keep, services);
   }
 
   async close(): Promise<void> {
@@ -178,16 +178,16 @@ class Assembly implements Parts {
   }
 
   #makeOnCall(): OnCall {
-    const { listener, log } = this.#o.desk;
+    const { listener, log } = this.#o.services;
     return new OnCall({ connection: this.#connections.beat, listener, current: () => this.heart.current, log });
   }
 
   #makePressure(): Pressure {
-    const { desk, clock } = this.#o;
+    const { services, clock } = this.#o;
     return new Pressure({
       thresholds: this.#thresholds,
       clock,
-      log: desk.log,
+      log: services.log,
       stops: () => this.claimer.stops,
       idle: this.#idle,
       onRelief: () => this.claimer.wake(),
@@ -195,12 +195,12 @@ class Assembly implements Parts {
   }
 
   #makeCrew(): Crew {
-    const { desk, outbox, clock, permits } = this.#o;
-    const { log, resultBytesMax } = desk;
+    const { services, outbox, clock, permits } = this.#o;
+    const { log, resultBytesMax } = services;
     return new Crew({
       handlers: this.#handlers,
       outbox,
-      desk: this.#contextDesk(),
+      services: this.#contextServices(),
       clock,
       log,
       resultBytesMax,
@@ -213,16 +213,16 @@ class Assembly implements Parts {
     });
   }
 
-  #contextDesk(): ContextDesk {
-    const { desk, outbox, clock } = this.#o;
-    const { listener, resultBytesMax, logger, log } = desk;
+  #contextServices(): ContextServices {
+    const { services, outbox, clock } = this.#o;
+    const { listener, resultBytesMax, logger, log } = services;
     const { keep: connection } = this.#connections;
     const probe: Probe = {
       look: (pid) => backend(connection, pid),
       end: (transaction) => endBackend(connection, transaction),
     };
-    return contextDesk({
-      desk,
+    return contextServices({
+      services,
       lending: { pool: this.pool, replyMsMax: this.#replyMsMax, probe },
       listener,
       keep: this.#keepsHistory,
@@ -236,17 +236,17 @@ class Assembly implements Parts {
   }
 
   get #keepsHistory(): boolean {
-    return this.#o.desk.history.succeededMs > 0;
+    return this.#o.services.history.succeededMs > 0;
   }
 
   #makeSuspects(): Suspects {
-    const { numbers, permits, clock, desk, running } = this.#o;
+    const { numbers, permits, clock, services, running } = this.#o;
     const { leaseMs } = numbers;
-    return new Suspects({ leaseMs, permits, clock, log: desk.log, meter: this.#meter, running, parts: () => this });
+    return new Suspects({ leaseMs, permits, clock, log: services.log, meter: this.#meter, running, parts: () => this });
   }
 
   #makeHeart(): Heart {
-    const { desk, numbers, shares, name, permits, outbox, clock } = this.#o;
+    const { services, numbers, shares, name, permits, outbox, clock } = this.#o;
     return new Heart({
       connection: this.#connections.beat,
       registration: {
@@ -254,14 +254,14 @@ class Assembly implements Parts {
         streams: [...this.#handlers.keys()],
         leaseMs: numbers.leaseMs,
         capacity: permits.max,
-        connections: mayOpen(desk, shares),
-        listens: desk.listener !== null,
+        connections: mayOpen(services, shares),
+        listens: services.listener !== null,
       },
       free: () => (this.suspects.busy ? 0 : this.claimer.room),
       idle: this.#idle,
       pressure: () => this.pressure.state,
       clock,
-      log: desk.log,
+      log: services.log,
       // guard: an outcome that waits is not unknown -> test/worker/properties.test.ts: "a lost claim reply is handed back and is no crash"
       known: (session) => /* guard:known */ [...session.tokens(), ...outbox.tokens(session)] /* end */,
       onBegan: () => this.claimer.sessionBegan(),
@@ -282,7 +282,7 @@ class Assembly implements Parts {
   }
 
   #makeClaimer(): Claimer {
-    const { desk, numbers, permits, outbox, clock } = this.#o;
+    const { services, numbers, permits, outbox, clock } = this.#o;
     const bytesMax = numbers.payloadBytesInFlightMax;
     // Without a bound on memory, the setting alone decides.
     const bounded = this.#thresholds.memoryPercentMax !== null;
@@ -297,12 +297,12 @@ class Assembly implements Parts {
       pressed: () => this.pressure.pressed,
       pollIntervalMs: numbers.pollIntervalMs,
       keep: this.#keepsHistory,
-      bell: desk.listener !== null,
+      bell: services.listener !== null,
       listening: () => this.#onCall.listening,
       pollMsMax: () => this.#onCall.pollMsMax,
       onDoze: () => this.#onCall.dozes(),
       clock,
-      log: desk.log,
+      log: services.log,
       meter: this.#meter,
       current: () => this.heart.current,
       holds: (session) => this.heart.holds(session),
@@ -320,22 +320,22 @@ class Assembly implements Parts {
   }
 
   #makePlacer(): Placer {
-    const { desk, clock } = this.#o;
+    const { services, clock } = this.#o;
     return new Placer({
-      db: desk.db,
-      declarations: desk.declarations,
+      db: services.db,
+      declarations: services.declarations,
       pool: this.pool,
       terms: new Map([...this.#handlers].map(([stream, { contract }]) => [stream, contract])),
       worker: () => this.heart.current?.id ?? null,
-      log: desk.log,
+      log: services.log,
       clock,
       onMoved: () => this.claimer.wake(),
     });
   }
 
   #makeKeeper(): Keeper {
-    const { desk, numbers, clock } = this.#o;
-    const { listener, history, log } = desk;
+    const { services, numbers, clock } = this.#o;
+    const { listener, history, log } = services;
     return new Keeper({
       connection: this.#connections.keep,
       log,

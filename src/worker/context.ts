@@ -11,7 +11,7 @@ import { Calls, type CallKind } from "./calls.js";
 import type { Execution } from "./execution.js";
 
 /** What a context needs from its worker. */
-export interface ContextDesk {
+export interface ContextServices {
   /** Whether an execution has a span, where an SDK is registered. */
   readonly tracing: boolean;
   readonly log: Logger;
@@ -43,7 +43,7 @@ const EXTEND_RANGE = { min: 1, max: 2_147_483_647 };
 /** The ctx of one execution. What a handler may take out of it, `const { enqueue } = ctx`, is made when it is asked for. */
 export class ExecutionContext implements TaskContext {
   readonly #execution: Execution;
-  readonly #desk: ContextDesk;
+  readonly #services: ContextServices;
   /** Made by the first call: most handlers make none. */
   #calls: Calls | null = null;
   #pending: PendingEnqueue[] | null = null;
@@ -52,9 +52,9 @@ export class ExecutionContext implements TaskContext {
   /** What is pending is on its way to the database: nothing can join it. */
   #sealed = false;
 
-  constructor(execution: Execution, desk: ContextDesk) {
+  constructor(execution: Execution, services: ContextServices) {
     this.#execution = execution;
-    this.#desk = desk;
+    this.#services = services;
   }
 
   get id(): string {
@@ -81,7 +81,7 @@ export class ExecutionContext implements TaskContext {
 
   get log(): Logger {
     const about = { task: this.id, type: this.type, attempt: this.attempt };
-    const { log } = this.#desk;
+    const { log } = this.#services;
     const at = (level: keyof Logger) => (message: string, fields?: Record<string, unknown>) =>
       log[level](message, { ...about, ...fields });
     return { debug: at("debug"), info: at("info"), warn: at("warn"), error: at("error") };
@@ -89,7 +89,7 @@ export class ExecutionContext implements TaskContext {
 
   get extendLease(): TaskContext["extendLease"] {
     return (ms) => {
-      this.#execution.deadlineMs = this.#desk.now() + checkInteger("extendLease", ms, EXTEND_RANGE);
+      this.#execution.deadlineMs = this.#services.now() + checkInteger("extendLease", ms, EXTEND_RANGE);
     };
   }
 
@@ -140,7 +140,7 @@ export class ExecutionContext implements TaskContext {
     this.#checkGoing();
     // Both need a connection of the same few: executions that have one and wait for another would wait for each other.
     if (this.#transacting > 0) throw mapInTransaction();
-    return this.#desk.map(this.#execution, mapCallOf(...args));
+    return this.#services.map(this.#execution, mapCallOf(...args));
   }
 
   /** An execution that is over, or waits for a map and swallowed that, does nothing more. */
@@ -168,7 +168,7 @@ export class ExecutionContext implements TaskContext {
     };
     this.#transacting++;
     try {
-      return await this.#desk.transaction(this.#execution, this.#pending, all);
+      return await this.#services.transaction(this.#execution, this.#pending, all);
     } catch (e) {
       // Another's may be on its way at this moment.
       if (mine) this.#sealed = false;
@@ -181,7 +181,7 @@ export class ExecutionContext implements TaskContext {
   async #enqueue(terms: TaskTerms<never>, input: unknown, options: EnqueueOptions): Promise<void> {
     this.#checkGoing();
     if (options.tx !== undefined) throw ownTransaction();
-    const pending = await this.#desk.prepare(this.#execution, terms, input, options);
+    const pending = await this.#services.prepare(this.#execution, terms, input, options);
     if (this.#execution.finished || this.#sealed) throw alreadySettled(this.id);
     (this.#pending ??= []).push(pending);
   }
@@ -190,7 +190,7 @@ export class ExecutionContext implements TaskContext {
     this.#calls ??= new Calls();
     return this.#calls.follow(kind, work, (e) => {
       const over = this.#execution.finished || this.#sealed;
-      if (over) this.#desk.late(this.#execution, e);
+      if (over) this.#services.late(this.#execution, e);
       return over;
     });
   }

@@ -7,7 +7,7 @@ import { tellTrouble } from "../postgres/errors.js";
 import type { Settlement } from "../postgres/settle.js";
 import type { ClaimedTask } from "../postgres/step.js";
 import { ExecutionSpan } from "../trace/execution.js";
-import { ExecutionContext, type ContextDesk } from "./context.js";
+import { ExecutionContext, type ContextServices } from "./context.js";
 import { noMeter, type Ending, type Meter } from "./metrics/meter.js";
 import { Outages } from "./outage.js";
 import type { Outbox } from "./outbox.js";
@@ -18,7 +18,7 @@ import type { Session } from "./session.js";
 interface CrewOptions {
   readonly handlers: ReadonlyMap<number, AnyHandler>;
   readonly outbox: Outbox;
-  readonly desk: ContextDesk;
+  readonly services: ContextServices;
   readonly clock: Clock;
   readonly log: Logger;
   readonly resultBytesMax: number;
@@ -83,8 +83,8 @@ export class Crew {
     this.#executions.add(execution);
     this.inputLength += execution.inputLength;
     this.#meter.started(execution.startedMs);
-    if (this.#o.desk.tracing) execution.span = ExecutionSpan.begin(task, handler.contract);
-    const ctx = new ExecutionContext(execution, this.#o.desk);
+    if (this.#o.services.tracing) execution.span = ExecutionSpan.begin(task, handler.contract);
+    const ctx = new ExecutionContext(execution, this.#o.services);
     try {
       const out = perform(execution, task.input, ctx as never);
       if (isThenable(out)) {
@@ -261,7 +261,7 @@ export class Crew {
     const about = { task: execution.claim.id, type: contract.type, attempt: execution.attempt, error: message };
     if (!final) return this.#o.log.warn(words, about);
     try {
-      this.#o.desk.log.error(words, { ...about, stack });
+      this.#o.services.log.error(words, { ...about, stack });
     } catch {
       // A logger that throws must not take the outcome with it.
     }

@@ -2,13 +2,13 @@ import { storable } from "../core/json.js";
 import type { Logger } from "../core/ports.js";
 import type { Execution } from "./execution.js";
 
-interface ResultDesk {
+interface ResultServices {
   readonly resultBytesMax: number;
   readonly log: Logger;
 }
 
 /** The JSON text of an execution's result, '' for none. One that is too large is replaced by a note, and that is told. */
-export function resultText(execution: Execution, value: unknown, { resultBytesMax, log }: ResultDesk): string {
+export function resultText(execution: Execution, value: unknown, { resultBytesMax, log }: ResultServices): string {
   if (value === undefined) return "";
   return storable(value, resultBytesMax, (bytes) => {
     const { type } = execution.handler.contract;

@@ -9,7 +9,7 @@ import { excusing } from "./outage.js";
 import { resultText } from "./result.js";
 import type { Execution } from "./execution.js";
 
-interface TransactionDesk {
+interface TransactionServices {
   readonly db: Database;
   readonly lending: Lending;
   readonly keep: boolean;
@@ -23,7 +23,7 @@ interface TransactionDesk {
  * last, so the task's row in running is locked for a moment only; if the claim was lost, all of it rolls back.
  */
 export function completeInTransaction<R>(
-  desk: TransactionDesk,
+  services: TransactionServices,
   execution: Execution,
   pending: readonly PendingEnqueue[],
   fn: (tx: Queryable) => Promise<R>,
@@ -33,15 +33,15 @@ export function completeInTransaction<R>(
     const result = await fn(tx);
     // No deadline for these: an enqueue may wait for another's transaction with the same idempotency key.
     for (const enqueue of pending) await excusing(execution, enqueue(tx));
-    await settleInTransaction(desk.db, own, {
+    await settleInTransaction(services.db, own, {
       worker: execution.session.id,
       claim: execution.claim,
-      result: resultText(execution, result, desk),
-      keep: desk.keep,
+      result: resultText(execution, result, services),
+      keep: services.keep,
     });
     return result;
   };
-  return inTransaction(desk.lending, execution, work, desk.onUnconfirmed);
+  return inTransaction(services.lending, execution, work, services.onUnconfirmed);
 }
 
 /** A transaction of one execution: commits what work has done, and ends with its execution if that is given up. */

@@ -18,7 +18,7 @@ import { Outbox } from "./outbox.js";
 import { Permits } from "./permits.js";
 import { resolvePressure, type PressureOptions, type PressureThresholds } from "./pressure/options.js";
 import type { AnyHandler } from "./execution.js";
-import type { WorkerDesk } from "./worker-desk.js";
+import type { WorkerServices } from "./worker-services.js";
 
 /**
  * What a worker is made of. What is not given comes from the environment, then from sluice.toml, then
@@ -62,7 +62,7 @@ const GRACE_RANGE = { min: 0, max: 24 * 3_600_000 };
 
 /** Claims tasks, runs their handlers and records what came of them. */
 export class Worker {
-  readonly #desk: WorkerDesk;
+  readonly #services: WorkerServices;
   readonly #handlers: readonly AnyHandler[];
   readonly #numbers: Values<"worker">;
   readonly #shares: ConnectionShares;
@@ -79,21 +79,21 @@ export class Worker {
   #starting: Promise<void> | null = null;
   #stopping: Promise<void> | null = null;
 
-  constructor(desk: WorkerDesk, options: WorkerOptions) {
+  constructor(services: WorkerServices, options: WorkerOptions) {
     checkOptions("worker", options, OPTIONS);
-    this.#desk = desk;
+    this.#services = services;
     this.#handlers = checkHandlers(options.handlers);
-    const preset = resolvePreset(options.preset, desk.layers).value;
-    this.#numbers = resolveSection("worker", options, desk.layers, preset).values;
-    this.#shares = checkShares({ ...this.#numbers, apiConnections: desk.apiConnections });
+    const preset = resolvePreset(options.preset, services.layers).value;
+    this.#numbers = resolveSection("worker", options, services.layers, preset).values;
+    this.#shares = checkShares({ ...this.#numbers, apiConnections: services.apiConnections });
     this.#name = checkName("worker", options.name ?? `${hostname().slice(0, 80)}:${process.pid}`);
     this.#permits = new Permits(this.#numbers.maxConcurrentTasks);
-    this.#thresholds = resolvePressure(options.pressure, desk.layers);
+    this.#thresholds = resolvePressure(options.pressure, services.layers);
     this.#metrics = new WorkerMetrics({
-      settings: checkMetrics(options.metrics, desk.layers),
+      settings: checkMetrics(options.metrics, services.layers),
       name: this.#name,
       leaseMs: this.#numbers.leaseMs,
-      db: desk.db,
+      db: services.db,
       permits: this.#permits,
       outbox: this.#outbox,
       clock: this.#clock,
@@ -121,10 +121,10 @@ export class Worker {
   async #start(): Promise<void> {
     const streams = new Map<number, AnyHandler>();
     try {
-      for (const h of this.#handlers) streams.set(await this.#desk.declarations.stream(h.contract), h);
+      for (const h of this.#handlers) streams.set(await this.#services.declarations.stream(h.contract), h);
       await this.#metrics.open(streams);
       this.#parts = assemble(streams, {
-        desk: this.#desk,
+        services: this.#services,
         numbers: this.#numbers,
         shares: this.#shares,
         name: this.#name,
@@ -203,7 +203,7 @@ export class Worker {
       /* guard:flush */ await within(parts.claimer.settled(), FLUSH_MS_MAX); /* end */
       parts.claimer.stop();
       await within(Promise.all([parts.keeper.stop(), parts.heart.stop()]), FLUSH_MS_MAX);
-      this.#desk.logger.info("the worker has stopped", { name: this.#name, handedBack });
+      this.#services.logger.info("the worker has stopped", { name: this.#name, handedBack });
     }
     await this.#close();
   }
@@ -212,7 +212,7 @@ export class Worker {
   async #close(): Promise<void> {
     await Promise.allSettled([this.#metrics.close(), this.#parts?.close()]);
     this.#state = "stopped";
-    this.#desk.onStopped();
+    this.#services.onStopped();
   }
 }
 

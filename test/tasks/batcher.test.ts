@@ -36,7 +36,7 @@ interface Statement {
 }
 
 /** A batcher whose statements the test answers. */
-function desk(statementsMax = 6) {
+function services(statementsMax = 6) {
   const sent: Statement[] = [];
   const send: SendBatch = (terms, common, { items, traces }) =>
     new Promise((resolve, reject) => {
@@ -80,7 +80,7 @@ afterEach(() => void vi.useRealTimers());
 describe("which calls share a statement", () => {
   test("a call on an idle client is sent without a timer", async () => {
     vi.useFakeTimers();
-    const { sent, call } = desk();
+    const { sent, call } = services();
     const id = call(note, { n: 1 });
     await settled();
     expect(sent.map(({ inputs }) => inputs)).toEqual([[1]]);
@@ -89,7 +89,7 @@ describe("which calls share a statement", () => {
   });
 
   test("calls of one tick share a statement, in the order of the calls", async () => {
-    const { sent, call } = desk();
+    const { sent, call } = services();
     const ids = upTo(50).map((n) => call(note, { n }));
     await settled();
     expect(sent.map(({ inputs }) => inputs)).toEqual([upTo(50)]);
@@ -98,7 +98,7 @@ describe("which calls share a statement", () => {
   });
 
   test("calls that are made while a statement is under way share the next one", async () => {
-    const { sent, call } = desk();
+    const { sent, call } = services();
     void call(note, { n: 0 });
     await settled();
     for (const n of upTo(10, 1)) {
@@ -111,7 +111,7 @@ describe("which calls share a statement", () => {
   });
 
   test("calls that differ in type, priority, delay, time or group share no statement", async () => {
-    const { sent, call } = desk(20);
+    const { sent, call } = services(20);
     const runAt = new Date(Date.now() + 60_000);
     const options = [{}, { priority: 1 }, { delayMs: 5 }, { runAt }, { group: "g" }] as const;
     for (const one of options) for (const n of [1, 2]) void call(note, { n }, one);
@@ -123,7 +123,7 @@ describe("which calls share a statement", () => {
   });
 
   test("calls with different keys of one limit share a statement", async () => {
-    const { sent, call } = desk();
+    const { sent, call } = services();
     void call(keyed, { n: 1, key: "a" });
     void call(keyed, { n: 2, key: "b" });
     await settled();
@@ -131,7 +131,7 @@ describe("which calls share a statement", () => {
   });
 
   test("each call keeps its own trace", async () => {
-    const { sent, call } = desk();
+    const { sent, call } = services();
     void call(note, { n: 1 }, {}, "one");
     void call(note, { n: 2 });
     await settled();
@@ -139,7 +139,7 @@ describe("which calls share a statement", () => {
   });
 
   test("a statement holds at most 1,000 tasks and the others follow in order", async () => {
-    const { sent, call } = desk();
+    const { sent, call } = services();
     for (const n of upTo(1_001)) void call(note, { n });
     await settled();
     expect(sent.map(({ inputs }) => inputs)).toEqual([upTo(1_000)]);
@@ -148,7 +148,7 @@ describe("which calls share a statement", () => {
   });
 
   test("a statement holds at most 1 MiB of inputs", async () => {
-    const { sent, call } = desk();
+    const { sent, call } = services();
     for (const n of [1, 2, 3]) void call(note, { n, text: "x".repeat(500_000) });
     await settled();
     await sent[0]!.commit();
@@ -177,14 +177,14 @@ describe("which calls share a statement", () => {
 
 describe("how many statements are under way", () => {
   test("calls of different shapes do not wait for each other", async () => {
-    const { sent, call } = desk();
+    const { sent, call } = services();
     for (const delayMs of upTo(5)) void call(note, { n: delayMs }, { delayMs });
     await settled();
     expect(sent).toHaveLength(5);
   });
 
   test("there are never more statements than connections, and the oldest call is sent first", async () => {
-    const { sent, call } = desk(2);
+    const { sent, call } = services(2);
     for (const delayMs of upTo(5)) void call(note, { n: delayMs }, { delayMs });
     await settled();
     expect(sent.map(({ inputs }) => inputs)).toEqual([[0], [1]]);
@@ -194,7 +194,7 @@ describe("how many statements are under way", () => {
 
   test("a statement without a reply for a second holds up no other call", async () => {
     vi.useFakeTimers();
-    const { sent, call } = desk();
+    const { sent, call } = services();
     void call(note, { n: 1 });
     await settled();
     const second = call(note, { n: 2 });
@@ -211,7 +211,7 @@ describe("how many statements are under way", () => {
 
   test("a task of an order key waits for a stalled statement that holds an earlier one, and others do not", async () => {
     vi.useFakeTimers();
-    const { sent, call } = desk();
+    const { sent, call } = services();
     void call(ordered, { n: 1, key: "a" });
     await settled();
     await vi.advanceTimersByTimeAsync(1_000);
@@ -227,7 +227,7 @@ describe("how many statements are under way", () => {
 
 describe("order keys", () => {
   test("concurrent enqueues of one order key keep the order of the calls although their priorities differ", async () => {
-    const { sent, call } = desk();
+    const { sent, call } = services();
     void call(ordered, { n: 1, key: "a" });
     void call(ordered, { n: 2, key: "a" }, { priority: 5 });
     void call(ordered, { n: 3, key: "b" }, { priority: 5 });
@@ -243,7 +243,7 @@ describe("order keys", () => {
   });
 
   test("two order keys whose calls alternate between two shapes do not wait for each other in a circle", async () => {
-    const { sent, call } = desk();
+    const { sent, call } = services();
     const numbers = upTo(200);
     const outcomes = numbers.map((n) => call(ordered, { n, key: n % 3 === 0 ? "a" : "b" }, { priority: (n >> 1) % 2 }));
     await settled();
@@ -255,7 +255,7 @@ describe("order keys", () => {
   });
 
   test("tasks of one order key and one shape share a statement", async () => {
-    const { sent, call } = desk();
+    const { sent, call } = services();
     for (const n of upTo(5)) void call(ordered, { n, key: "a" });
     await settled();
     for (const n of upTo(5, 5)) void call(ordered, { n, key: n % 2 === 0 ? "a" : "b" });
@@ -268,7 +268,7 @@ describe("outcomes", () => {
   const refusal = new SluiceError("input_not_storable", "no");
 
   test("a refused call rejects alone, and the calls that shared its statement succeed", async () => {
-    const { sent, call } = desk();
+    const { sent, call } = services();
     const outcomes = upTo(16).map((n) => call(note, { n }));
     await settled();
     for (let i = 0; i < sent.length; i++) {
@@ -284,7 +284,7 @@ describe("outcomes", () => {
   });
 
   test("every call of a statement whose reply is lost rejects, and the statement is not sent again", async () => {
-    const { sent, call } = desk();
+    const { sent, call } = services();
     const outcomes = upTo(4).map((n) => call(note, { n }));
     await settled();
     const lost = new SluiceError("database_unavailable", "gone");
@@ -295,7 +295,7 @@ describe("outcomes", () => {
   });
 
   test("the tasks behind a refused one of their order key are enqueued in their order", async () => {
-    const { sent, call } = desk();
+    const { sent, call } = services();
     const outcomes = upTo(4).map((n) => call(ordered, { n, key: "a" }));
     await settled();
     for (let i = 0; i < sent.length; i++) {
@@ -310,7 +310,7 @@ describe("outcomes", () => {
   });
 
   test("a closed batcher rejects what it has not sent, and sends nothing more", async () => {
-    const { batcher, sent, call } = desk();
+    const { batcher, sent, call } = services();
     const first = [call(note, { n: 1 }), call(note, { n: 2 })];
     await settled();
     const second = call(note, { n: 3 });

@@ -8,11 +8,11 @@ import { Outbox } from "../../src/worker/outbox.js";
 import type { AnyHandler, Execution } from "../../src/worker/execution.js";
 import { Session } from "../../src/worker/session.js";
 
-function crewOf(handler: unknown, outbox: Outbox, desk: object = {}): Crew {
+function crewOf(handler: unknown, outbox: Outbox, services: object = {}): Crew {
   return new Crew({
     handlers: new Map([[1, handler as AnyHandler]]),
     outbox,
-    desk: desk as never,
+    services: services as never,
     clock: { now: () => 0 },
     log: silentLogger,
     resultBytesMax: 1_000,

@@ -150,7 +150,7 @@ test("what a handler returns to end its task deliberately is as good as thrown, 
   });
 });
 
-/** A context on a desk that is made up. */
+/** A context on a services that is made up. */
 function context(prepare: () => Promise<PendingEnqueue>) {
   const late: unknown[] = [];
   const claimed = { claim: issueClaim("7", "70"), stream: 1, attempt: 2, input: null };

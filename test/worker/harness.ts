@@ -169,7 +169,7 @@ export class World {
     this.crew = new Crew({
       handlers: new Map([[STREAM, handler as unknown as AnyHandler]]),
       outbox: this.outbox,
-      desk: { log: silentLogger, now: () => 0 } as never,
+      services: { log: silentLogger, now: () => 0 } as never,
       clock: { now: () => 0 },
       log: silentLogger,
       resultBytesMax: 1_000,

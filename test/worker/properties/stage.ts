@@ -134,7 +134,7 @@ export class Stage {
       timeoutMs,
       retry: { attempts: 3, backoff: fixed(10) },
     });
-    const desk = {
+    const services = {
       db: network.database,
       declarations: { stream: () => Promise.resolve(1) },
       listener: null,
@@ -149,7 +149,7 @@ export class Stage {
       first: true,
       onStopped: () => {},
     };
-    return new Worker(desk as never, {
+    return new Worker(services as never, {
       handlers: [contract.handle((_, ctx) => this.#handle(ctx))],
       maxConcurrentTasks: permits,
       claimBatchSize: batchMax,

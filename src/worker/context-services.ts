@@ -2,18 +2,18 @@ import { AsyncResource } from "node:async_hooks";
 import { describeError } from "../core/json.js";
 import type { Clock, Logger } from "../core/ports.js";
 import type { Listener } from "../postgres/listen.js";
-import { mapItems, type MapDesk } from "../runs/map.js";
-import { sendOne, type Desk } from "../tasks/enqueue.js";
+import { mapItems, type MapServices } from "../runs/map.js";
+import { sendOne, type EnqueueServices } from "../tasks/enqueue.js";
 import { idempotencyKeyOf, prepare, shared } from "../tasks/prepare.js";
 import { boundHere } from "../trace/enqueue.js";
-import type { ContextDesk } from "./context.js";
+import type { ContextServices } from "./context.js";
 import type { Lending } from "./held.js";
 import { excusing } from "./outage.js";
 import { completeInTransaction, inTransaction } from "./transaction.js";
 import type { Execution } from "./execution.js";
 
-interface DeskOptions {
-  readonly desk: Desk;
+interface ContextServicesOptions {
+  readonly services: EnqueueServices;
   readonly lending: Lending;
   readonly listener: Listener | null;
   readonly keep: boolean;
@@ -29,17 +29,17 @@ interface DeskOptions {
 }
 
 /** What a handler's context asks of the worker it runs in. */
-export function contextDesk(o: DeskOptions): ContextDesk {
+export function contextServices(o: ContextServicesOptions): ContextServices {
   // A handler waits for its transaction, but what the worker does next is not done in the handler's
   // asynchronous context: it would reach the handlers of the tasks that are claimed then.
   const recorded = AsyncResource.bind(o.onRecorded);
   return {
-    tracing: o.desk.tracing,
+    tracing: o.services.tracing,
     log: o.logger,
     now: () => o.clock.now(),
     async transaction(execution, pending, fn) {
-      const { lending, keep, resultBytesMax, desk, log, onUnconfirmed } = o;
-      const connections = { db: desk.db, lending, keep, resultBytesMax, log, onUnconfirmed };
+      const { lending, keep, resultBytesMax, services, log, onUnconfirmed } = o;
+      const connections = { db: services.db, lending, keep, resultBytesMax, log, onUnconfirmed };
       const result = await completeInTransaction(connections, execution, pending, fn);
       recorded(execution);
       return result;
@@ -47,22 +47,22 @@ export function contextDesk(o: DeskOptions): ContextDesk {
     async prepare(execution, terms, input, options) {
       const common = shared(terms, options);
       const idempotency = [idempotencyKeyOf(options.idempotencyKey)];
-      const item = await prepare(terms, input, o.desk.payloadBytesMax);
-      await excusing(execution, o.desk.declarations.stream(terms));
+      const item = await prepare(terms, input, o.services.payloadBytesMax);
+      await excusing(execution, o.services.declarations.stream(terms));
       // It is sent at the completion, which is no part of the handler.
-      return boundHere(o.desk.tracing, async (tx) => {
-        await sendOne(o.desk, terms, common, { items: [item], idempotency }, tx);
+      return boundHere(o.services.tracing, async (tx) => {
+        await sendOne(o.services, terms, common, { items: [item], idempotency }, tx);
       });
     },
     map(execution, call) {
-      const { desk, listener, lending } = o;
-      const mapDesk: MapDesk = {
-        desk,
+      const { services, listener, lending } = o;
+      const mapServices: MapServices = {
+        services,
         listener,
         excusing: (asked) => excusing(execution, asked),
         inTransaction: (work) => inTransaction(lending, execution, ({ tx }) => work(tx)),
       };
-      return mapItems(mapDesk, execution, call);
+      return mapItems(mapServices, execution, call);
     },
     late({ claim, handler }, e) {
       const about = { task: claim.id, type: handler.contract.type };

@@ -5,7 +5,7 @@ import { inspectGraph, runResult } from "../postgres/workflow/inspect.js";
 import { Wait, type Patience, type Post } from "../tasks/wait.js";
 import type { Graph } from "../workflow/graph.js";
 import { itemsOf } from "./items.js";
-import type { RunDesk } from "./run.js";
+import type { RunServices } from "./run.js";
 import { statusOf } from "./status.js";
 import { runOver, watchRun } from "./wait.js";
 
@@ -16,7 +16,7 @@ const RESULT_BYTES_MAX = 64 * 1024 * 1024;
 type Ask = <T>(question: (post: Post) => Promise<T>) => Promise<T>;
 
 /** What handles on runs ask, all of it through one door. */
-export function runDeskOf(ask: Ask, payloadBytesMax: number): RunDesk {
+export function runServicesOf(ask: Ask, payloadBytesMax: number): RunServices {
   const askDb = <T>(question: (db: Database) => Promise<T>): Promise<T> => ask(({ db }) => question(db));
   /** A question that may be asked again if its answer is lost. */
   const askPatiently = <T>(id: string, patience: Patience, question: (db: Database) => Promise<T>): Promise<T> =>
@@ -39,7 +39,7 @@ export function runDeskOf(ask: Ask, payloadBytesMax: number): RunDesk {
 }
 
 /** Every look goes through the door, so that a client that closes ends it as `closed`. */
-async function* watchThrough(ask: Ask, id: string, signal: AbortSignal | null): ReturnType<RunDesk["watch"]> {
+async function* watchThrough(ask: Ask, id: string, signal: AbortSignal | null): ReturnType<RunServices["watch"]> {
   const statuses = await ask(async (post) => watchRun(post, id, signal));
   try {
     for (;;) {

@@ -4,10 +4,10 @@ import type { History } from "../keeper/keeper.js";
 import type { Database } from "../postgres/database.js";
 import type { Listener } from "../postgres/listen.js";
 import type { Declarations } from "../tasks/declarations.js";
-import type { Desk } from "../tasks/enqueue.js";
+import type { EnqueueServices } from "../tasks/enqueue.js";
 
 /** What a worker needs from the Sluice it belongs to. */
-export interface WorkerDesk extends Desk {
+export interface WorkerServices extends EnqueueServices {
   readonly db: Database;
   readonly declarations: Declarations;
   readonly listener: Listener | null;
