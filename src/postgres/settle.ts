@@ -64,9 +64,13 @@ export async function settleInTransaction(
     readonly worker: string;
     readonly claim: Claim;
     readonly result: string;
-    readonly keep: boolean;
+    readonly keepHistory: boolean;
   },
 ): Promise<void> {
-  const { worker, claim, result, keep } = call;
-  await db.run(settleInTransactionStatement, [worker, claim.id, claim.token, result === "" ? null : result, keep], tx);
+  const { worker, claim, result, keepHistory } = call;
+  await db.run(
+    settleInTransactionStatement,
+    [worker, claim.id, claim.token, result === "" ? null : result, keepHistory],
+    tx,
+  );
 }

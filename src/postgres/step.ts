@@ -54,7 +54,7 @@ interface StepCall {
   readonly streams: readonly number[];
   readonly want: number;
   readonly successes: readonly Success[];
-  readonly keep: boolean;
+  readonly keepHistory: boolean;
   /** 1-based: the stream to begin with. */
   readonly from: number;
   /** Where to look, if looks take long; none: everywhere. */
@@ -177,7 +177,7 @@ function valuesOf({ successes, ...call }: StepCall): unknown[] {
     ids,
     tokens,
     results,
-    call.keep,
+    call.keepHistory,
     call.from,
     call.tells,
     spotsText(call.spots),

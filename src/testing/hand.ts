@@ -25,7 +25,7 @@ interface HandOptions {
   readonly clock: Clock;
   readonly log: Logger;
   readonly resultBytesMax: number;
-  readonly keep: boolean;
+  readonly keepHistory: boolean;
 }
 
 /** What was sent to the database about an execution: a success, another outcome, or nothing at all. */
@@ -176,8 +176,8 @@ export class Hand {
   }
 
   #call(want: number) {
-    const { keep } = this.#o;
-    const common = { worker: this.#session!.id, streams: this.#streams, keep, from: 1 };
+    const { keepHistory } = this.#o;
+    const common = { worker: this.#session!.id, streams: this.#streams, keepHistory, from: 1 };
     return { ...common, token: steadyToken(), want, tells: false, spots: [], successes: [] };
   }
 

@@ -157,10 +157,10 @@ export class TestSluice {
   #assemble(clock: StandingClock): Hand {
     const { services, log, logger, settings } = this.#parts;
     const { resultBytesMax, history } = settings;
-    const keep = history.succeededMs > 0;
+    const keepHistory = history.succeededMs > 0;
     const lending = { pool: this.#pool };
     const parts = { services, lending, listener: null, logger, log, clock: clock.port };
-    const common = { ...parts, keep, resultBytesMax };
+    const common = { ...parts, keepHistory, resultBytesMax };
     return new Hand({
       connection: this.#connection,
       handlers: this.#handlers,
@@ -168,7 +168,7 @@ export class TestSluice {
       clock: clock.port,
       log,
       resultBytesMax,
-      keep,
+      keepHistory,
     });
   }
 

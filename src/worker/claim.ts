@@ -221,10 +221,10 @@ export class Claimer {
     const sentMs = this.#o.clock.now();
     try {
       const call = { worker: session.id, token, want, from: this.#turn.next() };
-      const { streams, keep } = this.#o;
+      const { streams, keepHistory } = this.#o;
       const meters = this.#meter !== noMeter;
       const successes = parcel?.items ?? [];
-      reply = await step(connection, { ...call, streams, successes, keep, tells: plan.reports, spots, meters });
+      reply = await step(connection, { ...call, streams, successes, keepHistory, tells: plan.reports, spots, meters });
     } catch (e) {
       permits.give(extra);
       if (plan.reports && session === this.#o.current()) this.#policy.reportLost();
@@ -301,7 +301,7 @@ export class Claimer {
     if (parcel !== null && unanswered) outbox.doubt(parcel.items);
     // guard: an outcome leaves when its statement was answered -> test/worker/properties.test.ts: "every claimed task is settled, released or lost with its lease, and none twice under one claim"
     if (parcel !== null)
-      this.#splitter.keep(parcel, () => /* guard:answered */ outbox.putBackSuccesses(parcel) /* end */);
+      this.#splitter.putBack(parcel, () => /* guard:answered */ outbox.putBackSuccesses(parcel) /* end */);
     if (isSluiceError(e, "lease_lost")) return this.#o.onLost(session);
     // guard: a lost reply puts its session in doubt -> test/worker/properties.test.ts: "a lost claim reply is handed back and is no crash"
     /* guard:doubt */ if (want > 0 && unanswered && !this.#stopped) this.#o.onDoubt(session); /* end */

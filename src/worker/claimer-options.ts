@@ -23,7 +23,7 @@ export interface ClaimerOptions {
   /** What makes claims smaller just now; nothing if it is not given. */
   readonly pressed?: () => Pressed;
   readonly pollIntervalMs: number;
-  readonly keep: boolean;
+  readonly keepHistory: boolean;
   /** Whether a bell can wake us, so that it is worth telling that we sleep. */
   readonly bell: boolean;
   /** Whether the bell is heard just now; if it is not given it never is. */

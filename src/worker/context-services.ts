@@ -16,7 +16,7 @@ interface ContextServicesOptions {
   readonly services: EnqueueServices;
   readonly lending: Lending;
   readonly listener: Listener | null;
-  readonly keep: boolean;
+  readonly keepHistory: boolean;
   readonly resultBytesMax: number;
   readonly logger: Logger;
   /** The same, for what may repeat itself. */
@@ -38,8 +38,8 @@ export function contextServices(o: ContextServicesOptions): ContextServices {
     log: o.logger,
     now: () => o.clock.now(),
     async transaction(execution, pending, fn) {
-      const { lending, keep, resultBytesMax, services, log, onUnconfirmed } = o;
-      const connections = { db: services.db, lending, keep, resultBytesMax, log, onUnconfirmed };
+      const { lending, keepHistory, resultBytesMax, services, log, onUnconfirmed } = o;
+      const connections = { db: services.db, lending, keepHistory, resultBytesMax, log, onUnconfirmed };
       const result = await completeInTransaction(connections, execution, pending, fn);
       recorded(execution);
       return result;

@@ -73,7 +73,7 @@ export class Settler {
       meter.stepFailed();
       if (splitter.others(parcel, e)) return false;
       // guard: any other outcome leaves when its statement was answered -> test/worker/properties.test.ts: "every claimed task is settled, released or lost with its lease, and none twice under one claim"
-      splitter.keep(parcel, () => /* guard:answered */ outbox.putBackOthers(parcel) /* end */);
+      splitter.putBack(parcel, () => /* guard:answered */ outbox.putBackOthers(parcel) /* end */);
       if (isSluiceError(e, "lease_lost")) this.#o.onLost(session);
       else this.#o.onTrouble(e);
       return false;

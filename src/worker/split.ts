@@ -41,9 +41,9 @@ export class Splitter {
   }
 
   /** Puts outcomes back. Those of a session that is lost cannot be recorded any more; their permits come back. */
-  keep(parcel: Parcel<unknown>, putBack: () => void): void {
+  putBack(parcel: Parcel<unknown>, put: () => void): void {
     // guard: what was being recorded is lost with its lease -> test/worker/properties.test.ts: "an execution aborted for a lost lease records nothing, and is aborted before its lease runs out"
-    if (/* guard:lost */ !parcel.session.lost /* end */) return putBack();
+    if (/* guard:lost */ !parcel.session.lost /* end */) return put();
     this.#o.outbox.answered(parcel.items, parcel.items.length);
     parcel.session.settling -= parcel.items.length;
     this.#o.permits.give(parcel.items.length);
@@ -71,7 +71,7 @@ export class Splitter {
     const refusal = this.#refusal(parcel, e);
     if (refusal === null) return false;
     const nowMs = this.#o.clock.now();
-    this.keep(parcel, () => {
+    this.putBack(parcel, () => {
       const dueMs = put(refusal, nowMs);
       if (dueMs > nowMs) setTimeout(this.#o.onDue, dueMs - nowMs + 1).unref();
     });

@@ -12,7 +12,7 @@ import type { Execution } from "./execution.js";
 interface TransactionServices {
   readonly db: Database;
   readonly lending: Lending;
-  readonly keep: boolean;
+  readonly keepHistory: boolean;
   readonly resultBytesMax: number;
   readonly log: Logger;
   readonly onUnconfirmed?: (() => void) | undefined;
@@ -37,7 +37,7 @@ export function completeInTransaction<R>(
       worker: execution.session.id,
       claim: execution.claim,
       result: resultText(execution, result, services),
-      keep: services.keep,
+      keepHistory: services.keepHistory,
     });
     return result;
   };

@@ -17,7 +17,7 @@ const stepCall = {
   token: "2",
   streams: [1],
   want: 1,
-  keep: true,
+  keepHistory: true,
   from: 1,
   tells: false,
   spots: [],
@@ -30,10 +30,10 @@ test("completing what was not claimed does not compile", () => {
   const forged = [{ claim: looksLikeOne, result: "", holds: 0 }];
   // @ts-expect-error an id and a token are not a claim
   compiled(() => step(line, { ...stepCall, successes: forged }));
-  compiled(() => settleInTransaction(db, tx, { worker: "1", claim, result: "", keep: true }));
+  compiled(() => settleInTransaction(db, tx, { worker: "1", claim, result: "", keepHistory: true }));
   compiled(() =>
     // @ts-expect-error an id and a token are not a claim
-    settleInTransaction(db, tx, { worker: "1", claim: looksLikeOne, result: "", keep: true }),
+    settleInTransaction(db, tx, { worker: "1", claim: looksLikeOne, result: "", keepHistory: true }),
   );
 });
 

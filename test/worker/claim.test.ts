@@ -35,7 +35,7 @@ function claimerOver(answer: (call: { claim: number; settles: boolean }) => Row[
     crew: { completed: 0, inputLength: 0, start: () => did.push("start") } as never,
     claimBatchSize: 10,
     pollIntervalMs: 60_000,
-    keep: true,
+    keepHistory: true,
     bell: false,
     clock: { now: () => Date.now() },
     log: silentLogger,

@@ -186,7 +186,7 @@ export class World {
       crew: this.crew,
       claimBatchSize: options.batchMax,
       pollIntervalMs: 100,
-      keep: true,
+      keepHistory: true,
       bell: false,
       clock: { now: () => 0 },
       log: silentLogger,

@@ -29,7 +29,7 @@ describe("a claimer that finds nothing", () => {
       crew: { completed: 0, inputLength: 0 } as never,
       claimBatchSize: 10,
       pollIntervalMs: POLL_MS,
-      keep: true,
+      keepHistory: true,
       bell: true,
       listening: () => hears,
       clock: { now: () => Date.now() },

@@ -38,7 +38,7 @@ export async function consume(
     connections: lines.length,
   };
   const { id: worker } = await register(lines[0]!, registration);
-  const call = { worker, streams: [stream], want, keep: keepHistory, from: 1 };
+  const call = { worker, streams: [stream], want, keepHistory, from: 1 };
   const stop = new AbortController();
   let loops: Promise<void[]> | undefined;
 
