@@ -114,11 +114,9 @@ test("SQL stands in src/postgres only", () => {
 
 const columnsMax = 120;
 const functionLinesMax = 70;
-// Rooms of src/postgres/functions whose files may still be wider and longer.
-const wideRooms = ["claim", "admit", "settle", "workflow"];
-const sqlFiles = ["functions", "migrations"]
-  .flatMap((folder) => filesBelow(`src/postgres/${folder}`, ".sql"))
-  .filter((path) => !wideRooms.some((room) => path.startsWith(`src/postgres/functions/${room}/`)));
+// One statement, whose rows go from part to part with lists that arrays between statements could not hold.
+const longFunctions = ["src/postgres/functions/settle/settle_others.sql"];
+const sqlFiles = ["functions", "migrations"].flatMap((folder) => filesBelow(`src/postgres/${folder}`, ".sql"));
 
 test(`no line of a SQL file has more than ${columnsMax} columns, except comments that name a guard`, () => {
   const wide = sqlFiles.flatMap((path) =>
@@ -134,7 +132,8 @@ test(`no line of a SQL file has more than ${columnsMax} columns, except comments
 });
 
 test(`no SQL function has more than ${functionLinesMax} lines`, () => {
-  const long = sqlFiles.flatMap((path) =>
+  const short = sqlFiles.filter((path) => !longFunctions.includes(path));
+  const long = short.flatMap((path) =>
     [...textOf(path).matchAll(/^create [^;]*?\$\$.*?\$\$;/gms)]
       .map(([text]) => text.split("\n").length)
       .filter((lines) => lines > functionLinesMax)

@@ -400,12 +400,13 @@ create type sluice.source as (
 --   {"refused": n}: so many of the settles were refused, because the tasks were no longer the worker's.
 --   {"unplaced": true}: tasks of a run are to be placed, by code that knows them or because they are many.
 --   {"lookMs": ms, "heads": [[stream, gate, rank, turn]]}: the look for tasks took long or began at spots.
--- holds: how many slots a task holds, and so how many others its end may let through, at most. trace: the trace context of
--- its enqueue, or null. passed: numbers split by commas. The first says for how many milliseconds the task had been due,
--- -1 if it was tried before. Without p_meters it stands alone, and only with the first task of the first source, unless
--- that was tried before: one task per claim is enough to know how long tasks wait. With p_meters every task with limits has
--- it, followed by what the task passed: each of its totals, by the id of its limit, and how many milliseconds ago that was
--- full (-1: until now; 9007199254740991: never); and if it has lanes 0, its `late`, and the limit of each lane.
+-- holds: how many slots a task holds, and so how many others its end may let through, at most. trace: the trace
+-- context of its enqueue, or null. passed: numbers split by commas. The first says for how many milliseconds the task
+-- had been due, -1 if it was tried before. Without p_meters it stands alone, and only with the first task of the first
+-- source, unless that was tried before: one task per claim is enough to know how long tasks wait. With p_meters every
+-- task with limits has it, followed by what the task passed: each of its totals, by the id of its limit, and how many
+-- milliseconds ago that was full (-1: until now; 9007199254740991: never); and if it has lanes 0, its `late`, and the
+-- limit of each lane.
 create type sluice.claimed as (
   id bigint, stream int, attempt smallint, input json, holds smallint, trace text, passed text, nonce bigint, note json
 );
@@ -413,14 +414,14 @@ create type sluice.claimed as (
 -- What settles took out of `running`; gates and stream_gates: of each task, 0 for none.
 create type sluice.gone as (settled bigint[], lanes bigint[], gates int[], stream_gates int[]);
 
--- What the settles of a step freed. refused: how many were not recorded. gates, gates_n: slots of totals. With gates also
--- kept: slots are kept for some task; many: some stream has many totals.
+-- What the settles of a step freed. refused: how many were not recorded. gates, gates_n: slots of totals. With gates
+-- also kept: slots are kept for some task; many: some stream has many totals.
 create type sluice.freed as (
   settled bigint[], refused int, lanes bigint[], gates int[], gates_n int[], kept boolean, many boolean
 );
 
--- How a step takes from one source; see way_of. take: how many, null if plan_claim decides. locked: the counter of `total`
--- is locked, its credits were absorbed, and it was full until full_until.
+-- How a step takes from one source; see way_of. take: how many, null if plan_claim decides. locked: the counter of
+-- `total` is locked, its credits were absorbed, and it was full until full_until.
 create type sluice.way as (take int, total int, absorbed int, full_until timestamptz, locked boolean);
 
 -- How a step takes from several sources; see plan_claim. wants: of each source. For each of gates: own: slots that the

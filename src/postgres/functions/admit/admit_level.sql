@@ -18,7 +18,7 @@ begin
   end if;
   select * into v_locked from sluice.lock_lanes(p_new, p_new_limits, p_freed, p_freed_n, v_born);
   if v_locked.lanes is null then return; end if;
-  if /* guard:window-level */ p_level = 2 /* end */ then
+  if /* guard:window-level */ p_level = sluice.window_level() /* end */ then
     -- A window may have been shut by a failure, in this very transaction or in one whose lock we waited for: what it
     -- lets through is read by a later statement than the lock.
     -- guard: failures shut their windows -> test/postgres/workflow/races.test.ts: "after failures of two fail-fast fan-outs at once none of the others starts"
@@ -28,11 +28,11 @@ begin
       from unnest(v_locked.lanes, v_locked.returned) with ordinality u(lane, returned, i)
       cross join lateral (select l.used from sluice.lane l where l.id = u.lane limit 1) n order by u.i);
   end if;
-  if p_level = 3 and exists (select from sluice.stuck) then
+  if p_level = sluice.key_level() and exists (select from sluice.stuck) then
     -- Only where a stuck stream waits: a type that nobody serves must not make all others slow.
     v_slow := array(select l from unnest(v_locked.lanes) l where exists (
       select from (select distinct stream from sluice.stuck) s where exists (
-        select from sluice.waiting w where w.lane = l and w.lane >= 3458764513820540928 and w.stream = s.stream)));
+        select from sluice.waiting w where w.lane = l and w.lane >= sluice.first_key() and w.stream = s.stream)));
     v_open := array(select o from unnest(v_locked.lanes, v_locked.room) l(id, room)
       cross join lateral sluice.open_waiters(l.id, least(l.room, 1000)) o where l.id = any (v_slow));
   end if;

@@ -61,7 +61,7 @@ begin
   ), behind as (
     -- Two limits of one level: the turn of a lane at or below this one is over, the next claim looks.
     insert into sluice.dirty (lane, limit_id)
-    select lane, limit_id from onward where /* guard:turn-over */ lane >> 60 <= p_level /* end */
+    select lane, limit_id from onward where /* guard:turn-over */ sluice.lane_level(lane) <= p_level /* end */
   ), emptied as (
     delete from sluice.lane where ctid = any (array(select tid from left_over where used <= 0 and not more))
   ), updated as (

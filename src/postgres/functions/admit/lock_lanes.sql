@@ -19,7 +19,7 @@ begin
     -- guard: caps follow the limit -> test/postgres/limits.test.ts: "a lowered limit per key admits nothing until below"
     select id, coalesce(/* guard:window */ cap /* end */, (
       select /* guard:cap */ coalesce(x.per_key_override, x.per_key_declared) /* end */
-      from sluice.limits x where x.id = limit_id), 2147483647) - used as room
+      from sluice.limits x where x.id = limit_id), sluice.no_limit()) - used as room
     from sluice.lane
     where id = any (array(select lane from touched where lane <> all (coalesce(p_born, '{}'))))
     order by id /* guard:lane-lock */ for update /* end */
@@ -29,7 +29,7 @@ begin
     union all
     select t.lane, t.freed + 1, coalesce(n.cap, (
       select /* guard:cap */ coalesce(x.per_key_override, x.per_key_declared) /* end */
-      from sluice.limits x where x.id = n.limit_id), 2147483647) - n.used + t.freed + 1, false
+      from sluice.limits x where x.id = n.limit_id), sluice.no_limit()) - n.used + t.freed + 1, false
     from touched t join sluice.lane n on n.id = t.lane where t.lane = any (p_born)
   ), vanished as (
     -- Deleted between the two statements. Trying again here would break the ascending order: the next claim looks.

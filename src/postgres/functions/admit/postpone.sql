@@ -8,7 +8,7 @@ begin
   insert into /* guard:postponed */ sluice.postponed /* end */ (blocker, lane, limit_id)
   select distinct coalesce(w.blocker, 0), l.lane, l.limit_id from unnest(p_lanes, p_limits) l(lane, limit_id)
   left join lateral (
-    select case when k.xmax <> 0 or l.lane >> 60 <> 3 then k.xmax else (
+    select case when k.xmax <> 0 or sluice.lane_level(l.lane) <> sluice.key_level() then k.xmax else (
       -- guard: a key waits for the kinds that are stuck there -> test/postgres/notes.test.ts: "a key is looked at again when one of its stuck kinds can run"
       select -s.n from sluice.stuck s where s.stream = k.stream and s.gate = any (array[0, k.gate])
         and (s.lane = 0 or s.lane = any (k.later))
@@ -16,6 +16,7 @@ begin
     from (
       select distinct x.xmax::text::bigint as xmax, x.stream, x.gate, x.lanes[x.held + 2:] as later from (
         select w.xmax, w.stream, w.gate, w.lanes, w.held from sluice.waiting w where w.lane = l.lane
-        order by w.place, w.id limit case when l.lane >> 60 = 1 then 1 else 1000 end) x) k) w on true
+        order by w.place, w.id
+        limit case when sluice.lane_level(l.lane) = sluice.order_level() then 1 else 1000 end) x) k) w on true
   where not exists (select from sluice.postponed p where p.blocker = coalesce(w.blocker, 0) and p.lane = l.lane);
 end $$;

@@ -5,14 +5,14 @@ create or replace function sluice.gate_room(p_gate int, p_own_gates int[], p_own
 returns int language plpgsql stable as $$
 begin
   if p_gate < 0 then
-    return (select coalesce(min(sluice.gate_room(x, p_own_gates, p_own_n, p_head)), 2147483647)
+    return (select coalesce(min(sluice.gate_room(x, p_own_gates, p_own_n, p_head)), sluice.no_limit())
       from unnest(sluice.gates_of(p_gate)) x);
   end if;
   return coalesce((
-    select least(2147483647, /* guard:cap */ g.cap::bigint - g.used /* end */
+    select least(sluice.no_limit(), /* guard:cap */ g.cap::bigint - g.used /* end */
       + coalesce((select sum(c.n) from sluice.credit c where c.gate = p_gate), 0)
       + coalesce((select sum(o.n) from unnest(p_own_gates, p_own_n) o(gate, n) where o.gate = p_gate), 0)
       -- guard: a kept slot is for one task -> test/postgres/kept.test.ts: "a freed slot is kept for the task that is first at all its totals"
       /* guard:kept */ - (g.kept_for is not null and g.kept_for is distinct from p_head)::int /* end */)::int
-    from sluice.gate g where g.id = p_gate), /* guard:no-counter */ 2147483647 /* end */);
+    from sluice.gate g where g.id = p_gate), /* guard:no-counter */ sluice.no_limit() /* end */);
 end $$;

@@ -12,7 +12,7 @@ begin
     cross join lateral (select p_totals[c.i] as total) t
   ), fits as (
     -- A limit that was removed has no counter, and limits nothing.
-    select n.* from numbered n where n.place <= coalesce(p_rooms[array_position(p_gates, n.total)], 2147483647)
+    select n.* from numbered n where n.place <= coalesce(p_rooms[array_position(p_gates, n.total)], sluice.no_limit())
   ), best as materialized (
     select f.i, f.rank, f.turn from fits f where f.i <= p_own
     order by f.rank, f.turn /* guard:order */ limit /* end */ p_n

@@ -15,7 +15,7 @@ begin
       where g.gate = any (p_gates) and g.stream <> all (p_streams)) gs
     cross join lateral (
       select least(coalesce(sum(/* guard:room */ w.capacity_available /* end */), /* guard:nobody */ 0 /* end */),
-        2147483647)::int as capacity
+        sluice.no_limit())::int as capacity
       from sluice.worker w
       where /* guard:leaving */ not w.draining and /* end */ w.pressure <> 'stopped' and w.streams @> array[gs.stream]
         /* guard:alive */ and w.expires_at > sluice.clock() /* end */) w

@@ -4,8 +4,9 @@ create or replace function sluice.sole_gated(p_stream int, p_own_gate int, p_own
 language plpgsql as $$
 declare v_sole sluice.source;
 begin
-  select st.id, p_own_gate, 0, h.rank, h.turn, h.id, least(2147483647, /* guard:cap */ g.cap::bigint - g.used /* end */
-    + coalesce((select sum(c.n) from sluice.credit c where c.gate = g.id), 0) + p_own_n), 2147483647
+  select st.id, p_own_gate, 0, h.rank, h.turn, h.id,
+    least(sluice.no_limit(), /* guard:cap */ g.cap::bigint - g.used /* end */
+    + coalesce((select sum(c.n) from sluice.credit c where c.gate = g.id), 0) + p_own_n), sluice.no_limit()
   into v_sole from sluice.stream st
   cross join lateral (
     select r.rank, r.turn, r.id from sluice.gated r

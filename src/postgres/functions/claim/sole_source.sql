@@ -21,7 +21,7 @@ begin
   if not found then return null; end if;
   v.stream := p_stream; v.gate := v_gate; v.stream_gate := v_stream_gate;
   v.room := sluice.gate_room(v_gate, p_own_gates, p_own_n, v.id);
-  v.stream_room := case when v_stream_gate = 0 then 2147483647
+  v.stream_room := case when v_stream_gate = 0 then sluice.no_limit()
     else sluice.gate_room(v_stream_gate, p_own_gates, p_own_n, v.id) end;
   return v;
 end $$;

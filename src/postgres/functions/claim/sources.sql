@@ -22,7 +22,8 @@ begin
   end if;
   -- Where no task waits at a gate, the walk over gates is left out: it is most of what a look costs.
   return (select array_agg(z) from (
-    select u.stream, 0 as gate, s.gate as stream_gate, h.rank, h.turn, h.id, 2147483647 as room, v.room as stream_room
+    select u.stream, 0 as gate, s.gate as stream_gate, h.rank, h.turn, h.id,
+      sluice.no_limit() as room, v.room as stream_room
     from unnest(p_streams) u(stream)
     cross join lateral (
       select st.gate from sluice.stream st
@@ -30,7 +31,7 @@ begin
     cross join lateral (
       select r.rank, r.turn, r.id from sluice.ready r where r.stream = u.stream order by r.rank, r.turn limit 1) h
     cross join lateral (
-      select case when s.gate = 0 then 2147483647
+      select case when s.gate = 0 then sluice.no_limit()
         else sluice.gate_room(s.gate, p_own_gates, p_own_n, h.id) end as room) v
     where v.room > 0 limit 16) z);
 end $$;

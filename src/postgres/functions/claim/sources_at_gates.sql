@@ -16,7 +16,7 @@ begin
       select st.gate, st.many from sluice.stream st
       where st.id = u.stream /* guard:paused */ and not st.paused /* end */ limit 1) s
     cross join lateral (
-      (select 0 as gate, r.rank, r.turn, r.id, 2147483647 as room from sluice.ready r
+      (select 0 as gate, r.rank, r.turn, r.id, sluice.no_limit() as room from sluice.ready r
         where r.stream = u.stream order by r.rank, r.turn limit 1)
       union all
       (select o.gate, g.rank, g.turn, g.id, v.room from unnest(v_own[v_turn:] || v_own[:v_turn - 1]) o(gate)
@@ -49,7 +49,7 @@ begin
         from sluice.open_kinds(u.stream, p_own_gates, p_own_n, p_token) k where s.many and k.gate <> all (v_own))
     ) h
     cross join lateral (
-      select case when s.gate = 0 then 2147483647
+      select case when s.gate = 0 then sluice.no_limit()
         else sluice.gate_room(s.gate, p_own_gates, p_own_n, h.id) end as room) v
     where v.room > 0
     /* guard:every-gate */ limit /* end */ 16) z);

@@ -25,9 +25,9 @@ begin
         order by r.rank, r.turn limit 1)
     ) h
     cross join lateral (
-      select case when u.gate = 0 then 2147483647
+      select case when u.gate = 0 then sluice.no_limit()
           else sluice.gate_room(u.gate, p_own_gates, p_own_n, h.id) end as room,
-        case when s.gate = 0 then 2147483647
+        case when s.gate = 0 then sluice.no_limit()
           else sluice.gate_room(s.gate, p_own_gates, p_own_n, h.id) end as stream_room) v
     where v.room > 0 and v.stream_room > 0
     limit 16) z);

@@ -3,7 +3,8 @@ create or replace function sluice.told(p_meters boolean, p_gates text, p_is_head
   p_due timestamptz, p_now timestamptz, p_lanes bigint[], p_late smallint, p_lane_limits int[])
 returns text language sql stable as $$
   select case
-    when p_gates is not null or p_meters and p_lanes is not null and p_lanes[cardinality(p_lanes)] >> 60 = 3
+    when p_gates is not null
+        or p_meters and sluice.lane_level(p_lanes[cardinality(p_lanes)]) = sluice.key_level()
       then sluice.passed(p_attempt, p_due, p_now, p_gates, p_lanes, p_late, p_lane_limits)
     when p_is_head and p_attempt = 0 then sluice.ms_between(p_due, p_now)::text end
 $$;

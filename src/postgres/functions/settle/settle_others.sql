@@ -24,7 +24,7 @@ begin
   ), fate as materialized (
     select g.*, o.outcome as told, o.delay_ms, t.stream, t.rank, t.gate as task_gate, t.lane_limits, a.asked,
       case when a.asked then 'c' when o.kind = 'r' and g.attempt >= t.attempts_max then 'f' else o.kind end as kind,
-      coalesce(t.lanes[1] >> 60 = 1, false) as ordered,
+      coalesce(sluice.lane_level(t.lanes[1]) = sluice.order_level(), false) as ordered,
       exists (select from sluice.crash c where c.id = g.id and cardinality(c.workers) >= 3) as suspect
     from gone g join outcome o on o.id = g.id join asked a on a.id = g.id
     cross join lateral (select * from sluice.task where id = g.id limit 1) t

@@ -6,7 +6,8 @@ language plpgsql as $$
 declare v_above bigint := (select r.parent from sluice.workflow_run r where r.id = p_run); v_key text;
 begin
   while v_above is not null loop
-    select t.lane_keys[1] into v_key from sluice.task t where t.id = v_above and t.lanes[1] >> 60 = 1;
+    select t.lane_keys[1] into v_key from sluice.task t
+    where t.id = v_above and sluice.lane_level(t.lanes[1]) = sluice.order_level();
     -- guard: no item waits for its own parent -> test/postgres/workflow/place.test.ts: "items with an order key that a task above them holds are refused"
     if /* guard:own-order */ v_key = any (p_orders) /* end */ then
       perform sluice.refuse('invalid_key', format(
