@@ -48,7 +48,7 @@ export class FakeDatabase {
     const claimed = this.ready.splice(0, claim);
     for (const id of claimed) this.running.set(id, { claim: token, worker });
     const rows: unknown[][] = claimed.map((id) => [id, STREAM, 1, "null"]);
-    return refused === 0 ? rows : [[null, null, refused, null], ...rows];
+    return refused === 0 ? rows : [[...Array<null>(8).fill(null), JSON.stringify({ refused })], ...rows];
   }
 
   /** A failure here means: again, at once. */

@@ -105,7 +105,7 @@ export class Store {
     const ready = [...this.tasks.values()].filter((t) => t.state === "ready").slice(0, n);
     const rows: unknown[][] = ready.map((t) => [...this.#claim(t, worker, token), 0, null]);
     const refused = claims.length - ours.length;
-    return refused === 0 ? rows : [[null, null, refused, null, null, null], ...rows];
+    return refused === 0 ? rows : [[...Array<null>(8).fill(null), JSON.stringify({ refused })], ...rows];
   }
 
   settle(worker: string, outcomes: readonly (readonly [string, string, string, number])[]): Row[] {
