@@ -1,5 +1,5 @@
 -- Looks at the notes, for callers that have nothing to settle or claim.
-create or replace function sluice.admit_dirty(p_max int) returns int language plpgsql as $$
+create or replace function sluice.admit_dirty(p_max int) returns int language plpgsql /* settings: index plans */ as $$
 declare v record;
 begin
   perform sluice.barrier_shared();

@@ -4,7 +4,7 @@
 -- in a statement of its own for the same reason.
 create or replace function sluice.admit_order(p_freed bigint[], p_joined bigint[],
   out lanes bigint[], out limits int[], out streams int[])
-language plpgsql /* settings: index plans */ as $$
+language plpgsql as $$
 #variable_conflict use_column
 declare v_born bigint[]; v_locked bigint[]; v_idle bigint[]; v_free bigint[]; v_taken bigint[];
 begin

@@ -4,7 +4,7 @@
 -- lane.
 create or replace function sluice.admit_window(p_lane bigint, p_freed int,
   out lanes bigint[], out limits int[], out streams int[])
-language plpgsql /* settings: index plans */ as $$
+language plpgsql as $$
 #variable_conflict use_column
 declare v_used int; v_room int; v_taken int; v_more boolean;
 begin

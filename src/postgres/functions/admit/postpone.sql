@@ -3,7 +3,7 @@
 -- holds the lanes' locks. A transaction that has deleted a row still visible here looks at the lane later, so a row
 -- that is there already is as good as a new one, and no transaction waits for another.
 create or replace function sluice.postpone(p_lanes bigint[], p_limits int[]) returns void
-language plpgsql /* settings: index plans */ as $$
+language plpgsql as $$
 begin
   insert into /* guard:postponed */ sluice.postponed /* end */ (blocker, lane, limit_id)
   select distinct coalesce(w.blocker, 0), l.lane, l.limit_id from unnest(p_lanes, p_limits) l(lane, limit_id)

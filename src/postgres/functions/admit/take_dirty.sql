@@ -3,7 +3,7 @@
 -- shrinks whatever comes. Their order does not matter: which task is next in a lane is decided by `waiting`.
 create or replace function sluice.take_dirty(p_max int,
   out joined bigint[], out joined_limits int[], out freed bigint[], out freed_n int[])
-language plpgsql /* settings: index plans */ as $$
+language plpgsql as $$
 declare v_newest int := p_max - p_max / 4; v_tids tid[];
 begin
   -- guard: the newest notes first -> test/postgres/notes.test.ts: "a fresh task is admitted by the next claim although thousands of notes are older"

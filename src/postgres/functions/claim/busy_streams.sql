@@ -1,7 +1,7 @@
 -- Which of many streams have something to take, by walking the streams of what there is: a worker that serves
 -- thousands of types, of which few have tasks, looks at few. Null if there are too many for that to be of use.
 create or replace function sluice.busy_streams(p_streams int[]) returns int[]
-language plpgsql /* settings: index plans */ as $$
+language plpgsql as $$
 declare v_found int[]; v_all int[] := '{}';
 begin
   for v_table in 1..2 loop

@@ -2,7 +2,7 @@
 -- that another transaction has locked are passed over: nobody can take them now.
 -- guard: rivals: what is in hand cannot be taken -> test/postgres/turns.test.ts: "a slot does not lie idle for another worker's task that an open transaction has in hand"
 create or replace function sluice.candidates(p_sources sluice.source[], p_depth int, p_rank smallint, p_turn bigint)
-returns table (i bigint, rank smallint, turn bigint) language plpgsql /* settings: index plans */ as $$
+returns table (i bigint, rank smallint, turn bigint) language plpgsql as $$
 begin
   return query
   select s.i, h.rank, h.turn

@@ -5,7 +5,7 @@
 create or replace function sluice.lock_gates(p_gates int[], p_wants int[], p_own int[], p_heads bigint[],
   p_may_wait boolean, p_meters boolean,
   out slots int[], out locked boolean[], out absorbed int[], out full_until timestamptz[])
-language plpgsql /* settings: index plans */ as $$
+language plpgsql as $$
 declare
   v_change int[]; v_locked int[]; v_room int[]; v_full timestamptz[]; v_kept int[];
   v_credit int[]; v_credit_n int[]; v_first timestamptz[]; v_last timestamptz[];

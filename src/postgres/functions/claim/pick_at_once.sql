@@ -2,7 +2,7 @@
 create or replace function sluice.pick_at_once(p_n int, p_sources sluice.source[], p_own int, p_depth int,
   p_rank smallint, p_turn bigint, p_totals int[], p_gates int[], p_rooms int[],
   out wants int[], out taken int, out rank smallint, out turn bigint)
-language plpgsql /* settings: index plans */ as $$
+language plpgsql as $$
 #variable_conflict use_column
 begin
   with numbered as (

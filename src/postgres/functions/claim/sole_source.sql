@@ -1,7 +1,7 @@
 -- The only source of a stream whose tasks need several totals: all that wait stand at the gate of which this step has
 -- just freed slots. Null if there is more to look at.
 create or replace function sluice.sole_source(p_stream int, p_own_gates int[], p_own_n int[]) returns sluice.source
-language plpgsql /* settings: index plans */ as $$
+language plpgsql as $$
 declare
   v sluice.source;
   v_stream_gate int := (select s.gate from sluice.stream s where s.id = p_stream and not s.paused);

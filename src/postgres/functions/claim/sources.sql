@@ -2,7 +2,7 @@
 -- their gates are looked at first. Of a stream's other gates at most 128 are looked at, from one that the random token
 -- decides. Those of a stream with many totals are found by open_kinds.
 create or replace function sluice.sources(p_streams int[], p_own_gates int[], p_own_n int[], p_token bigint)
-returns sluice.source[] language plpgsql /* settings: index plans */ as $$
+returns sluice.source[] language plpgsql as $$
 declare v_sole sluice.source;
 begin
   -- The life of one limited type: all that waits stands at the gate of which this step has just freed slots.

@@ -2,7 +2,7 @@
 -- each source is looked at from where its head was. What has come to stand before that is found by the next full look.
 -- Gates of which this step has freed slots are looked at first, known or not.
 create or replace function sluice.sources_from(p_spots sluice.spot[], p_streams int[], p_own_gates int[], p_own_n int[])
-returns sluice.source[] language plpgsql /* settings: index plans */ as $$
+returns sluice.source[] language plpgsql as $$
 begin
   return (select array_agg(z) from (
     select u.stream, u.gate, case when u.gate = s.gate or u.gate < 0 and s.gate = any (sluice.gates_of(u.gate)) then 0

@@ -33,7 +33,7 @@ begin
   into v_alive, v_dirty, v_lowered, v_flow;
   if not v_alive then perform sluice.require_lease(p_worker); end if;
   if p_ids is not null then
-    v_freed := sluice.step_settle(p_ids, p_claims, p_results, p_keep, v_flow);
+    v_freed := sluice.settle_succeeded(p_ids, p_claims, p_results, p_keep, v_flow);
     if v_freed.refused > 0 then return next sluice.step_note(json_build_object('refused', v_freed.refused)); end if;
   end if;
   if v_flow then

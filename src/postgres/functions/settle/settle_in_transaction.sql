@@ -1,13 +1,13 @@
 -- Records a success inside a user's transaction (ctx.transaction): fences and leaves notes; no barrier, no lane lock.
 create or replace function sluice.settle_in_transaction(p_worker bigint, p_id bigint, p_claim bigint, p_result text,
-  p_keep boolean) returns boolean language plpgsql as $$
-declare v record; v_idle_max text := current_setting('idle_in_transaction_session_timeout');
+  p_keep boolean) returns boolean language plpgsql /* settings: index plans */ as $$
+declare v sluice.freed; v_idle_max text := current_setting('idle_in_transaction_session_timeout');
 begin
   /* guard:lease */ perform sluice.require_lease(p_worker); /* end */
-  select * into v from sluice.settle_succeeded(array[p_id], array[p_claim], p_result, p_keep);
+  v := sluice.settle_succeeded(array[p_id], array[p_claim], p_result, p_keep);
   -- No barrier here, so set_stream_gate may have moved the row while we waited for it: look again.
   if /* guard:moved */ v.settled is null /* end */ then
-    select * into v from sluice.settle_succeeded(array[p_id], array[p_claim], p_result, p_keep);
+    v := sluice.settle_succeeded(array[p_id], array[p_claim], p_result, p_keep);
   end if;
   if /* guard:settled */ v.settled is null /* end */ then
     perform sluice.refuse('lease_lost', 'this task is no longer ours to complete');
