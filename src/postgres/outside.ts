@@ -1,6 +1,7 @@
 import { randomUUID } from "node:crypto";
 import { setTimeout as pause } from "node:timers/promises";
 import type pg from "pg";
+import { within } from "../core/within.js";
 import { sqlstate } from "./errors.js";
 import { Lease, type LeaseTiming } from "./lease.js";
 import type { Migration } from "./schema-files.js";
@@ -25,6 +26,7 @@ export interface OutsideOptions {
 const TIMING: OutsideTiming = { leaseMs: 15_000, pollMs: 500, lockWaitMs: 300_000 };
 const RENEWALS_PER_TERM = 5;
 const TRIES_MAX = 5;
+const ANSWER_MS_MAX = 5_000;
 // Lock timeout, deadlock, cancelled or statement timeout.
 const IN_THE_WAY = new Set(["55P03", "40P01", "57014"]);
 
@@ -51,21 +53,20 @@ export async function applyOutside(
   const holder = randomUUID();
   const lease = new Lease(schema, holder, timing.leaseMs);
   const job: Job = { client, schema, migration, timing, lease, mark: `/* sluice migrator ${holder} */ ` };
-  return beside(async (second) => {
-    while (!(await lease.take(client))) {
-      if (await isApplied(job)) return false;
-      await pause(timing.pollMs);
-    }
-    try {
-      if (await isApplied(job)) return false;
-      await whileRenewed(job, second, () => inTries(job));
-      await client.query(inSchema(APPLIED, schema), [migration.number, migration.name, migration.digest]);
-      return true;
-    } finally {
-      // The first connection may be gone. If both are, the term runs out.
-      await lease.release(client).catch(() => lease.release(second).catch(() => {}));
-    }
-  });
+  while (!(await lease.take(client))) {
+    if (await isApplied(job)) return false;
+    await pause(timing.pollMs);
+  }
+  try {
+    if (await isApplied(job)) return false;
+    // Only now: migrators that wait need no second connection.
+    await beside((second) => whileRenewed(job, second, () => inTries(job)));
+    await client.query(inSchema(APPLIED, schema), [migration.number, migration.name, migration.digest]);
+    return true;
+  } finally {
+    // The connection may be gone, and its term runs out.
+    await lease.release(client).catch(() => {});
+  }
 }
 
 async function isApplied({ client, schema, migration }: Job): Promise<boolean> {
@@ -75,13 +76,19 @@ async function isApplied({ client, schema, migration }: Job): Promise<boolean> {
 
 /** Renews the lease over the second connection, and ends waits that take too long. */
 async function whileRenewed(job: Job, second: pg.ClientBase, work: () => Promise<void>): Promise<void> {
+  const { lease } = job;
   const over = new AbortController();
   const renewing = renew(job, second, over.signal);
   try {
     await work();
+  } catch (e) {
+    // The first connection may be gone.
+    await lease.release(second).catch(() => {});
+    throw e;
   } finally {
     over.abort();
-    await renewing;
+    // A connection that was dropped without a word answers only after minutes.
+    await within(renewing, ANSWER_MS_MAX);
   }
 }
 

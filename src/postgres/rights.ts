@@ -1,5 +1,4 @@
 import type pg from "pg";
-import { inSchema } from "./statement.js";
 
 /** Migrates as the owner of the schema, so that what a member of that role makes is the owner's at once. */
 export async function becomeOwner(client: pg.ClientBase, schema: string): Promise<void> {
@@ -7,9 +6,9 @@ export async function becomeOwner(client: pg.ClientBase, schema: string): Promis
   for (const { become } of rows) await client.query(become);
 }
 
-/** Takes new functions from everybody but the owner, in a schema whose other functions are not for everybody either. */
+/** Takes new functions from everybody but the owner, in a schema that roles.sql has closed. */
 export async function closeNew(client: pg.ClientBase, schema: string, names: readonly string[]): Promise<void> {
-  const { rows } = await client.query<{ close: string }>(inSchema(OPEN, schema), [schema, names]);
+  const { rows } = await client.query<{ close: string }>(OPEN, [schema, names]);
   for (const { close } of rows) await client.query(close);
 }
 
@@ -20,7 +19,8 @@ const OWNER = `
   where n.nspname = $1 and pg_get_userbyid(n.nspowner) <> current_user and pg_has_role(n.nspowner,
     case when current_setting('server_version_num')::int >= 160000 then 'set' else 'member' end)`;
 
-// A function without a list of rights is for PUBLIC. One that roles.sql has seen has a list, without PUBLIC.
+// A function without a list of rights is for PUBLIC. What roles.sql has closed has a list without PUBLIC; `step` stands for
+// the whole, because somebody may have closed a single function by hand.
 const OPEN = `
   with ours as (
     select p.oid, p.proname, p.proacl from pg_proc p join pg_namespace n on n.oid = p.pronamespace
@@ -28,5 +28,6 @@ const OPEN = `
   )
   select format('revoke execute on function %s from public', f.oid::regprocedure) as close from ours f
   where f.proname = any ($2::text[]) and f.proacl is null and exists (
-    select from ours o join sluice.installed i on i.name = o.proname
-    where o.proacl is not null and not exists (select from aclexplode(o.proacl) a where a.grantee = 0))`;
+    select from ours o
+    where o.proname = 'step' and o.proacl is not null
+      and not exists (select from aclexplode(o.proacl) a where a.grantee = 0))`;

@@ -37,7 +37,7 @@ begin
     insert into sluice.credit (gate, n)
     select x.gate, count(*)
     from fate
-    cross join lateral unnest(sluice.gates_of(fate.gate) || fate.stream_gate) x(gate)
+    cross join lateral unnest(fate.totals) x(gate)
     where x.gate <> 0
     group by x.gate
     returning gate

@@ -1,10 +1,10 @@
 -- Takes the tasks of workers that have no row out of `running`, counts the crash against each, and decides what becomes
 -- of it. Rows that another transaction has locked are skipped; rows of crash are locked in the order of their ids.
 -- kind: 'b' back to ready or gated, 'suspect' to be claimed alone, 'f' failed, 'c' cancelled for `reason`.
--- times: crashes so far. gate, stream_gate: the gates whose slots it held; task_gate: the gate of the task.
+-- times: crashes so far. totals: those whose slots it held; task_gate: the gate of the task.
 create or replace function sluice.reap_running()
 returns table (
-  id bigint, worker bigint, attempt smallint, started_at timestamptz, gate int, stream_gate int, lanes bigint[],
+  id bigint, worker bigint, attempt smallint, started_at timestamptz, totals int[], lanes bigint[],
   stream int, rank smallint, task_gate int, lane_limits int[], times int, kind text, reason text)
 language plpgsql set jit = off as $$
 #variable_conflict use_column
@@ -31,7 +31,7 @@ begin
     on conflict (id) do update set workers = c.workers || excluded.workers
     returning c.id, cardinality(c.workers) as times
   )
-  select g.id, g.worker, g.attempt, g.started_at, g.gate, g.stream_gate, g.lanes,
+  select g.id, g.worker, g.attempt, g.started_at, sluice.gates_of(g.gate) || g.stream_gate, g.lanes,
     t.stream, t.rank, t.gate, t.lane_limits, c.times,
     case
       when exists (select from sluice.stop s where s.id = g.id) then 'c'
