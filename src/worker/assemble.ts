@@ -46,7 +46,7 @@ interface AssembleOptions {
   readonly running: () => boolean;
 }
 
-/** What a worker is made of while it runs. */
+/** The parts of a running worker. */
 export interface Parts {
   readonly crew: Crew;
   readonly heart: Heart;
@@ -54,9 +54,9 @@ export interface Parts {
   readonly keeper: Keeper;
   readonly pressure: Pressure;
   readonly suspects: Suspects;
-  /** For transactions of handlers. */
+  /** Connections for handler transactions. */
   readonly pool: pg.Pool;
-  /** Throws if the server cannot have the worker's connections, and warns of what may hinder it. */
+  /** Throws if the server has no room for the worker's connections; warns about settings that may hinder the worker. */
   checkRoom(): Promise<void>;
   close(): Promise<void>;
 }
@@ -67,19 +67,19 @@ const PUT_OFF: ReadonlySet<Settlement["kind"]> = new Set(["retry", "snooze", "in
 // of tasks that dead workers held.
 const KEEP_REPLY_MS_MAX = 5_000;
 
-/** Makes the parts of a worker and connects them. Nothing is claimed before they are started. */
+/** Creates the parts of a worker and connects them. Claims nothing until the parts are started. */
 export function assemble(handlers: ReadonlyMap<number, AnyHandler>, options: AssembleOptions): Parts {
   return new Assembly(handlers, options);
 }
 
-/** The connections of a worker, by what they are for. */
+/** The connections of a worker, by purpose. */
 interface Connections {
   readonly claims: readonly Connection[];
   readonly beat: Connection;
   readonly keep: Connection;
 }
 
-/** Parts refer to each other; each calls another only after all were made. */
+/** The parts refer to each other. No part calls another until all of them exist. */
 class Assembly implements Parts {
   readonly #o: AssembleOptions;
   readonly #handlers: ReadonlyMap<number, AnyHandler>;
@@ -145,10 +145,10 @@ class Assembly implements Parts {
     await endPool(this.pool);
   }
 
-  /** Whether nothing is in hand. */
+  /** Whether no task is claimed or executing. */
   readonly #idle = (): boolean => this.#o.permits.inUse === 0 && this.crew.size === 0 && !this.suspects.busy;
 
-  /** Something is in hand, or about to be. */
+  /** A task is claimed, or is about to be. */
   #quicken(): void {
     this.heart.quicken();
     this.pressure.quicken();

@@ -1,4 +1,4 @@
-/** What a handler can ask of its ctx and forget to wait for. */
+/** The ctx calls that a handler can forget to await. */
 export type CallKind = "enqueue" | "transaction" | "map";
 
 interface Entry {
@@ -10,22 +10,22 @@ interface Entry {
 }
 
 /**
- * What a handler has asked of its ctx. A call that it forgot to await still belongs to its execution: the execution
- * waits for those under way, and hears of those that failed before it ended and that nobody looked at.
- * So nothing is lost in silence, and nothing ends the process as an unhandled rejection.
+ * The calls that a handler has made on its ctx. A call that the handler forgot to await still belongs to its execution:
+ * the execution waits for pending calls, and receives the errors of calls that failed before it ended and that no code
+ * observed. So no error is lost silently, and none ends the process as an unhandled rejection.
  */
 export class Calls {
   readonly #open = new Set<Entry>();
   readonly #failed = new Set<Entry>();
 
-  /** Follows one call. unheard: it failed, and nobody looks at it. */
+  /** Tracks one call. `unheard` runs if the call failed and no code observes it. */
   follow<T>(kind: CallKind, work: Promise<T>, unheard: (error: unknown) => boolean): Promise<T> {
     const call = new Call<T>((resolve, reject) => void work.then(resolve, reject));
     const succeed = (): void => void this.#open.delete(entry);
     const fail = (error: unknown): void => {
       this.#open.delete(entry);
       this.#failed.add(Object.assign(entry, { error }));
-      // As late as Node itself decides that nobody listens.
+      // Check as late as Node itself decides that a rejection is unhandled.
       setImmediate(() => {
         if (call.heard || unheard(error)) this.#failed.delete(entry);
       });
@@ -35,12 +35,12 @@ export class Calls {
     return call;
   }
 
-  /** Whether there is nothing to wait for and nothing to hear of. */
+  /** Whether no call is pending and no failure is unobserved. */
   get quiet(): boolean {
     return this.#open.size === 0 && this.#failed.size === 0;
   }
 
-  /** Waits for the calls under way; throws what one of them failed with, or one before that nobody looked at. */
+  /** Waits for pending calls. Throws the error of one of them, or of an earlier call that no code observed. */
   async settled(kind?: CallKind): Promise<void> {
     const concerned = (entry: Entry): boolean => kind === undefined || entry.kind === kind;
     const open = (): Entry[] => [...this.#open].filter(concerned);
@@ -49,13 +49,13 @@ export class Calls {
       await Promise.all(under.map(({ over }) => over));
       failed.push(...under.filter((entry) => this.#failed.has(entry) && !entry.call.heard));
     }
-    // Whoever asked hears of the first, and so of all: together they are one failure.
+    // The caller receives the first error, which stands for all of them: together they are one failure.
     for (const { call } of failed) call.heard = true;
     if (failed[0] !== undefined) throw failed[0].error;
   }
 }
 
-/** A promise that knows whether somebody looks at it: `await` asks a class of its own for its `then`. */
+/** A promise that records whether any code observes it: `await` calls `then` on a Promise subclass. */
 class Call<T> extends Promise<T> {
   static override get [Symbol.species](): PromiseConstructor {
     return Promise;
@@ -72,7 +72,7 @@ class Call<T> extends Promise<T> {
     return super.then(onfulfilled, onrejected);
   }
 
-  /** Looks at it without being heard. */
+  /** Observes the promise without marking it as heard. */
   watch(succeed: () => void, fail: (reason: unknown) => void): Promise<void> {
     return super.then(succeed, fail);
   }

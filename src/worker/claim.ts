@@ -19,7 +19,7 @@ import { Turn } from "./turn.js";
 
 const NOT_PRESSED: Pressed = { memory: false, taskDuration: false, eventLoopDelay: false };
 
-/** Which claim goes with a statement, and where the database looks for it. */
+/** The claim that goes with a statement, and where the database looks for tasks. */
 interface StepClaim {
   readonly plan: ClaimPlan;
   readonly spots: readonly Spot[];
@@ -28,8 +28,8 @@ interface StepClaim {
 const SETTLE_ONLY: StepClaim = { plan: NO_CLAIM, spots: [] };
 
 /**
- * Keeps steps in flight: outcomes that finished meanwhile go into the next statement, which also claims. When to claim
- * and how many is decided by ClaimPolicy.
+ * Keeps steps in flight. Outcomes that finish in the meantime go into the next statement, which also claims.
+ * ClaimPolicy decides when to claim and how many.
  */
 export class Claimer {
   readonly #o: ClaimerOptions;
@@ -46,7 +46,7 @@ export class Claimer {
   readonly #settler: Settler;
   #accepting = false;
   #stopped = false;
-  /** A part of a refused statement is under way: one at a time, beside everything else. */
+  /** A part of a refused statement is in flight. One at a time, independent of other statements. */
   #mending = false;
   #blockedUntil: NodeJS.Timeout | null = null;
   readonly poll: Poll;
@@ -88,7 +88,7 @@ export class Claimer {
     this.poll.start();
   }
 
-  /** No more claims; what is in hand is still settled. */
+  /** Stops claiming. Tasks that are already claimed still settle. */
   pause(): void {
     this.#accepting = false;
   }
@@ -108,31 +108,31 @@ export class Claimer {
     this.#o.outbox.giveUp();
   }
 
-  /** There may be something to claim. */
+  /** There may be tasks to claim. */
   wake(): void {
     this.#policy.wake();
     this.pump();
   }
 
-  /** The bell: so many tasks were enqueued for us. */
+  /** Handles a wake notification: `tasks` tasks were enqueued for this worker. */
   ring(tasks: number): void {
-    // Anybody may notify: what is no number counts as one.
+    // Any client can send a notification, so a payload that is not a number counts as one task.
     const told = Number.isSafeInteger(tasks) && tasks > 0 ? tasks : 1;
-    // A look at the memory comes before a claim of many. A few are claimed first: it takes a third as long as their claim.
+    // Check memory before claiming many tasks. For a few, claim first: the check takes a third as long as their claim.
     if (told >= BACKLOG_MIN) this.#o.onBusy?.();
     this.#policy.announce(told);
     this.pump();
     this.#o.onBusy?.();
   }
 
-  /** A new session is awake in the database. */
+  /** A new session is registered in the database and awake. */
   sessionBegan(): void {
     this.#policy.sessionBegan();
     this.#trouble.over();
     this.pump();
   }
 
-  /** Outcomes arrive in bursts: one pump for all of a burst. */
+  /** Outcomes arrive in bursts: pump once per burst. */
   schedule(): void {
     if (this.#scheduled) return;
     this.#scheduled = true;
@@ -143,7 +143,7 @@ export class Claimer {
     });
   }
 
-  /** Resolves when nothing is in flight and no outcome waits. */
+  /** Resolves when nothing is in flight and no outcome is waiting. */
   async settled(): Promise<void> {
     while (!this.#quiet()) await new Promise<void>((resolve) => this.#waiters.push(resolve));
   }
@@ -196,7 +196,7 @@ export class Claimer {
     return this.#valve.room;
   }
 
-  /** What stops claims just now. */
+  /** What currently stops claims. */
   get stops(): Valve["stops"] {
     return this.#valve.stops;
   }
@@ -241,7 +241,7 @@ export class Claimer {
       this.#received(session, reply, plan, parcel?.items.length ?? 0);
     }
     this.#rack.put(connection, reply === null);
-    // Not at once: tasks that take no time end in this turn, and go into one statement with what waits.
+    // Not immediately: tasks that take no time end in this turn, and go into one statement with the waiting outcomes.
     this.schedule();
   }
 
@@ -264,11 +264,12 @@ export class Claimer {
     if (session === this.#o.current()) this.#learn(plan, claimed.length);
     this.#shares.starting(claimed.length, crew.completed);
     if (claimed.length === 0) return;
-    // Before a handler runs, which may block the event loop: from now on standing still has somebody to blame.
+    // Call this before a handler runs, because the handler may block the event loop: from now on a stall may be the
+    // fault of a task.
     // guard: a worker is watched before its handlers run -> test/worker/claim.test.ts: "a worker is watched closely before the first handler of a claim runs"
     /* guard:watched */ this.#o.onBusy?.(); /* end */
     for (const task of claimed) {
-      // The lease may have run out while the reply was on its way; then these are not ours.
+      // The lease may have expired while the reply was in transit. Then these tasks no longer belong to this worker.
       // guard: a claim that is answered after the lease was lost is not run -> test/worker/properties.test.ts: "an execution aborted for a lost lease records nothing, and is aborted before its lease runs out"
       if (/* guard:lost */ !this.#o.holds(session) /* end */) permits.give(1);
       else crew.start(task, session);
@@ -281,7 +282,7 @@ export class Claimer {
     this.#policy.learn(plan, claimed, { inHand: permits.inUse, completed: crew.completed, nowMs: clock.now() });
   }
 
-  /** What is left of a statement that was refused, as it is: nothing is claimed with it. */
+  /** Sends the rest of a refused statement as it is, without claiming anything. */
   #sendRefused(): void {
     const piece = this.#o.outbox.takeRefusedSuccesses(this.#o.clock.now());
     if (piece === null) return;
@@ -293,7 +294,7 @@ export class Claimer {
     const { outbox } = this.#o;
     this.#meter.stepFailed();
     if (this.#splitter.successes(parcel, want, e)) {
-      // The outcomes were refused, not the claim that went with them.
+      // The database refused the outcomes, not the claim that went with them.
       if (want > 0) this.#policy.wake();
       return;
     }

@@ -9,45 +9,45 @@ import type { Payloads } from "./payloads.js";
 import type { Permits } from "./permits.js";
 import type { Session } from "./session.js";
 
-/** What a claimer works with. */
+/** The options of a claimer. */
 export interface ClaimerOptions {
-  /** One statement at a time on each. */
+  /** Each connection runs one statement at a time. */
   readonly connections: readonly Connection[];
   readonly streams: readonly number[];
   readonly permits: Permits;
   readonly payloads: Payloads;
   readonly outbox: Outbox;
   readonly crew: Crew;
-  /** Not set: see BatchSize. */
+  /** If not set, see BatchSize. */
   readonly claimBatchSize: number | undefined;
-  /** What makes claims smaller just now; nothing if it is not given. */
+  /** What currently makes claims smaller. Default: nothing. */
   readonly pressed?: () => Pressed;
   readonly pollIntervalMs: number;
   readonly keepHistory: boolean;
-  /** Whether a bell can wake us, so that it is worth telling that we sleep. */
+  /** Whether a notification can wake this worker, so that reporting that it sleeps is worthwhile. */
   readonly bell: boolean;
-  /** Whether the bell is heard just now; if it is not given it never is. */
+  /** Whether notifications currently arrive. Default: never. */
   readonly listening?: () => boolean;
-  /** How long a poll may be put off at most, where rings do not reach us; without a bound if it is not given. */
+  /** The longest delay of a poll where notifications do not reach this worker. Default: no bound. */
   readonly pollMsMax?: () => number;
-  /** It polls rarely, because it sleeps and has nothing in hand. */
+  /** The worker polls rarely, because it sleeps and is idle. */
   readonly onDoze?: () => void;
   readonly clock: Clock;
   readonly log: Logger;
-  /** Who wants to know what happens; nobody by default. */
+  /** Receives measurements. Default: none. */
   readonly meter?: Meter;
   /** The session that claims, or null while there is none. */
   readonly current: () => Session | null;
-  /** Whether the session still has its lease, by the clock: asked before each handler starts. */
+  /** Whether the session still has its lease by the clock. Checked before each handler starts. */
   readonly holds: (session: Session) => boolean;
-  /** A reply was lost; the session may hold what we have never seen. */
+  /** A reply was lost; the session may hold tasks that this worker never saw. */
   readonly onDoubt: (session: Session) => void;
-  /** The database says that the session's lease is gone. */
+  /** The database reports that the session's lease is gone. */
   readonly onLost: (session: Session) => void;
-  /** There is something to do, or was. */
+  /** There is work, or was. */
   readonly onBusy?: () => void;
-  /** These were recorded. */
+  /** These outcomes were recorded. */
   readonly onSettled?: (items: readonly Settlement[]) => void;
-  /** Tasks of a run are to be placed. */
+  /** A run has tasks that need to be placed. */
   readonly onUnplaced: () => void;
 }

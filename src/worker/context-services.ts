@@ -19,19 +19,19 @@ interface ContextServicesOptions {
   readonly keepHistory: boolean;
   readonly resultBytesMax: number;
   readonly logger: Logger;
-  /** The same, for what may repeat itself. */
+  /** The same logger, for messages that may repeat. */
   readonly log: Logger;
   readonly clock: Clock;
-  /** A transaction has committed, and with it the completion of its execution. */
+  /** A transaction committed, and with it the completion of its execution. */
   readonly onRecorded: (execution: Execution) => void;
-  /** The answer to a commit was lost: nobody knows whether the execution is completed. */
+  /** The reply to a commit was lost: whether the execution is completed is unknown. */
   readonly onUnconfirmed?: () => void;
 }
 
-/** What a handler's context asks of the worker it runs in. */
+/** The services that the worker provides to a handler's context. */
 export function contextServices(o: ContextServicesOptions): ContextServices {
-  // A handler waits for its transaction, but what the worker does next is not done in the handler's
-  // asynchronous context: it would reach the handlers of the tasks that are claimed then.
+  // A handler awaits its transaction, but the worker must not continue in the handler's asynchronous context: that
+  // context would reach the handlers of the tasks claimed next.
   const recorded = AsyncResource.bind(o.onRecorded);
   return {
     tracing: o.services.tracing,
@@ -49,7 +49,7 @@ export function contextServices(o: ContextServicesOptions): ContextServices {
       const idempotency = [idempotencyKeyOf(options.idempotencyKey)];
       const item = await prepare(terms, input, o.services.payloadBytesMax);
       await excusing(execution, o.services.declarations.stream(terms));
-      // It is sent at the completion, which is no part of the handler.
+      // The enqueue is sent at completion, which is not part of the handler.
       return boundHere(o.services.tracing, async (tx) => {
         await sendOne(o.services, terms, common, { items: [item], idempotency }, tx);
       });

@@ -10,9 +10,9 @@ import { mapCallOf, type MapCall } from "../runs/map-call.js";
 import { Calls, type CallKind } from "./calls.js";
 import type { Execution } from "./execution.js";
 
-/** What a context needs from its worker. */
+/** The services that a context needs from its worker. */
 export interface ContextServices {
-  /** Whether an execution has a span, where an SDK is registered. */
+  /** Whether executions have spans, if an SDK is registered. */
   readonly tracing: boolean;
   readonly log: Logger;
   now(): number;
@@ -22,16 +22,16 @@ export interface ContextServices {
     pending: readonly PendingEnqueue[],
     fn: (tx: Queryable) => Promise<R>,
   ): Promise<R>;
-  /** Checks an enqueue now; what it returns inserts the task in a transaction. */
+  /** Checks an enqueue now. The returned function inserts the task in a transaction. */
   prepare(
     execution: Execution,
     terms: TaskTerms<never>,
     input: unknown,
     options: EnqueueOptions,
   ): Promise<PendingEnqueue>;
-  /** What the items of a fan-out came to; throws a WaitOutcome while they are not over. */
+  /** Returns the results of a fan-out's items. Throws a WaitOutcome until all items are over. */
   map(execution: Execution, call: MapCall): Promise<unknown>;
-  /** A call failed that nobody looks at, and its execution is over. */
+  /** A call failed that no code observes, and its execution is over. */
   late(execution: Execution, error: unknown): void;
 }
 
@@ -40,16 +40,19 @@ export type PendingEnqueue = (tx: Queryable) => Promise<void>;
 
 const EXTEND_RANGE = { min: 1, max: 2_147_483_647 };
 
-/** The ctx of one execution. What a handler may take out of it, `const { enqueue } = ctx`, is made when it is asked for. */
+/**
+ * The ctx of one execution. Members that a handler may destructure, as in `const { enqueue } = ctx`, are created on
+ * access.
+ */
 export class ExecutionContext implements TaskContext {
   readonly #execution: Execution;
   readonly #services: ContextServices;
-  /** Made by the first call: most handlers make none. */
+  /** Created by the first call: most handlers make none. */
   #calls: Calls | null = null;
   #pending: PendingEnqueue[] | null = null;
-  /** Transactions under way. */
+  /** Open transactions. */
   #transacting = 0;
-  /** What is pending is on its way to the database: nothing can join it. */
+  /** The pending enqueues are on their way to the database: no more can join them. */
   #sealed = false;
 
   constructor(execution: Execution, services: ContextServices) {
@@ -109,41 +112,44 @@ export class ExecutionContext implements TaskContext {
     return map as TaskContext["map"];
   }
 
-  /** For console.log: the rest is getters, which it does not show. */
+  /** For console.log, which does not show getters. */
   [Symbol.for("nodejs.util.inspect.custom")](_: number, options: object, inspect: Inspect): string {
     const { id, type, queue, attempt, claim } = this;
     const aborted = this.#execution.aborted?.code ?? false;
     return `TaskContext ${inspect({ id, type, queue, attempt, claim, aborted }, options)}`;
   }
 
-  /** Whether the execution may end without a look at what it asked for here. */
+  /** Whether the execution may end without checking the calls made here. */
   get quiet(): boolean {
     return this.#calls === null || this.#calls.quiet;
   }
 
-  /** Waits for what the handler asked for and did not wait for itself; throws what failed unheard. */
+  /** Waits for calls that the handler did not await. Throws the error of a call that failed unobserved. */
   settled(): Promise<void> {
     return this.#calls?.settled() ?? Promise.resolve();
   }
 
-  /** Whether tasks wait for this execution's completion, which is then a transaction. */
+  /** Whether enqueued tasks wait for this execution's completion, which then needs a transaction. */
   get hasPending(): boolean {
     return this.#pending !== null && this.#pending.length > 0;
   }
 
-  /** Completes the execution with this result, together with what it has enqueued. */
+  /** Completes the execution with this result, together with the tasks it enqueued. */
   complete(value: unknown): Promise<unknown> {
     return this.#transact(() => Promise.resolve(value));
   }
 
   async #map(...args: Parameters<typeof mapCallOf>): Promise<unknown> {
     this.#checkGoing();
-    // Both need a connection of the same few: executions that have one and wait for another would wait for each other.
+    // Both need a connection from the same small pool: executions that hold one and wait for another would deadlock.
     if (this.#transacting > 0) throw mapInTransaction();
     return this.#services.map(this.#execution, mapCallOf(...args));
   }
 
-  /** An execution that is over, or waits for a map and swallowed that, does nothing more. */
+  /**
+   * Throws if the execution is over, or if it waits for a map and the handler swallowed the wait: it must do nothing
+   * more.
+   */
   #checkGoing(): void {
     if (this.#execution.finished) throw alreadySettled(this.id);
     // guard: a handler that goes on beside its map does nothing -> test/runs/map.test.ts: "a handler that swallows the wait of its map does nothing more in this execution"
@@ -161,7 +167,7 @@ export class ExecutionContext implements TaskContext {
     const all = async (tx: Queryable): Promise<R> => {
       const result = await fn(tx);
       if (isOutcome(result)) throw result;
-      // Not for all calls: this transaction is one of them.
+      // Do not wait for all calls: this transaction is one of them.
       await this.#calls?.settled("enqueue");
       mine = this.#sealed = true;
       return result;
@@ -170,7 +176,7 @@ export class ExecutionContext implements TaskContext {
     try {
       return await this.#services.transaction(this.#execution, this.#pending, all);
     } catch (e) {
-      // Another's may be on its way at this moment.
+      // Another transaction may be committing at this moment.
       if (mine) this.#sealed = false;
       throw e;
     } finally {

@@ -22,31 +22,31 @@ interface CrewOptions {
   readonly clock: Clock;
   readonly log: Logger;
   readonly resultBytesMax: number;
-  /** Who wants to know what happens; nobody by default. */
+  /** Receives measurements. Default: none. */
   readonly meter?: Meter;
-  /** Something was put into the outbox. */
+  /** An outcome was added to the outbox. */
   readonly onOutcome: () => void;
-  /** A permit came back without an outcome to record: the transaction had recorded it. */
+  /** A permit is free without an outcome to record: the transaction already recorded it. */
   readonly onRecorded: (execution: Execution) => void;
 }
 
-// How long a handler that was told to stop may take before its task goes on without it.
+// How long an aborted handler may keep running before its task proceeds without it.
 const ABORT_GRACE_MS = 1_000;
 
 /**
- * Runs tasks: resolve, perform, classify, and hand the outcome to the outbox. Every execution ends exactly
- * once, whether its handler returns, throws, hangs or comes back long after it was given up.
+ * Runs tasks: resolve, perform, classify, and hand the outcome to the outbox. Every execution ends exactly once,
+ * whether its handler returns, throws, hangs or returns long after the execution was given up.
  */
 export class Crew {
   readonly #o: CrewOptions;
   readonly #meter: Meter;
   readonly #executions = new Set<Execution>();
   readonly #abortedAt = new Map<Execution, number>();
-  /** Handlers that were told to stop and still run, although their task goes on without them. */
+  /** Executions whose handlers were aborted and still run, although their tasks proceed without them. */
   readonly #strays = new Set<Execution>();
   readonly #outages = new Outages();
   #leaving = false;
-  /** What the inputs in hand take, as JSON text. */
+  /** Total length of the inputs of executing tasks, as JSON text. */
   inputLength = 0;
   completed = 0;
   failed = 0;
@@ -66,8 +66,8 @@ export class Crew {
 
   start(task: ClaimedTask, session: Session): void {
     const handler = this.#o.handlers.get(task.stream);
-    // No handler: cannot be, because the database gives us only streams that we asked for. Leaving: the
-    // reply to a claim that was under way, perhaps with what we have just handed back.
+    // A missing handler cannot happen, because the database returns only the streams that the claim asked for. While
+    // leaving, this is the reply to a claim that was in flight, perhaps with tasks that were just handed back.
     // guard: what arrives while leaving is handed back -> test/worker/crew.test.ts: "a task that arrives after all were handed back is handed back too"
     if (handler === undefined /* guard:leaving */ || this.#leaving /* end */) {
       this.#o.outbox.addOther(session, {
@@ -88,8 +88,8 @@ export class Crew {
     try {
       const out = perform(execution, task.input, ctx as never);
       if (isThenable(out)) {
-        // A promise of our own: another's may call back in the handler's asynchronous context, and so would
-        // all that follows, up to the next task's handler.
+        // Use a native promise: a foreign thenable may call back in the handler's asynchronous context, and everything
+        // that follows would run there, up to the next task's handler.
         Promise.resolve(out).then(
           (value) => this.#returned(execution, ctx, value),
           (e: unknown) => this.#threw(execution, ctx, e),
@@ -100,7 +100,7 @@ export class Crew {
     }
   }
 
-  /** Tells executions to stop whose time is over, and gives up those that were told and did not. */
+  /** Aborts executions whose deadline has passed, and gives up those that were aborted and did not stop. */
   sweep(): void {
     const now = this.#o.clock.now();
     for (const execution of this.#executions) {
@@ -127,14 +127,14 @@ export class Crew {
     if (!this.#abortedAt.has(execution)) this.#abortedAt.set(execution, this.#o.clock.now());
   }
 
-  /** A cancel was asked for. */
+  /** A cancel was requested. */
   cancel(session: Session, id: string, reason: string | null): void {
     const execution = session.executions.get(id);
     if (execution !== undefined)
       this.abort(execution, new SluiceError("task_cancelled", reason ?? "cancelled", { details: { reason } }));
   }
 
-  /** The session's lease is gone: its executions stop and leave nothing behind. Returns how many there were. */
+  /** The session's lease is gone: aborts its executions, which record nothing. Returns the number of executions. */
   drop(session: Session, reason: SluiceError): number {
     const executions = [...session.executions.values()];
     for (const execution of executions) {
@@ -147,7 +147,7 @@ export class Crew {
     return executions.length;
   }
 
-  /** Hands back what still runs and whatever comes yet, without using up an attempt. */
+  /** Hands back executing tasks and tasks that still arrive, without using up an attempt. */
   release(reason: SluiceError): void {
     this.#leaving = true;
     for (const execution of this.#executions) {
@@ -158,7 +158,7 @@ export class Crew {
     this.#tellStraysLater();
   }
 
-  /** The handler has returned. What it asked of its ctx and did not wait for belongs to its execution all the same. */
+  /** The handler has returned. Calls on its ctx that it did not await still belong to its execution. */
   #returned(execution: Execution, ctx: ExecutionContext, value: unknown): void {
     if (ctx.quiet) return this.#succeed(execution, ctx, value);
     ctx.settled().then(
@@ -167,7 +167,9 @@ export class Crew {
     );
   }
 
-  /** The handler has thrown. A transaction under way may still complete its task; if not, this is why it failed. */
+  /**
+   * The handler has thrown. An open transaction may still complete the task; if it does not, this error is the failure.
+   */
   #threw(execution: Execution, ctx: ExecutionContext, e: unknown): void {
     if (ctx.quiet) return this.#fail(execution, e);
     const fail = (): void => this.#fail(execution, e);
@@ -191,7 +193,7 @@ export class Crew {
     this.#o.onOutcome();
   }
 
-  /** The execution's own transaction has committed: it is recorded already. */
+  /** The execution's own transaction has committed, so the outcome is already recorded. */
   recorded(execution: Execution): void {
     this.#meter.completed(1);
     this.#meter.answered([execution], this.#o.clock.now());
@@ -243,7 +245,9 @@ export class Crew {
     };
   }
 
-  /** The database was away when the handler needed it: no failure of the task, which runs again soon. */
+  /**
+   * The database was unavailable when the handler needed it. This is not a failure of the task, which runs again soon.
+   */
   #putOff(execution: Execution, e: unknown): Omit<Settlement, "claim"> {
     execution.span?.failed(e);
     tellTrouble(this.#o.log, "a task was put off, without using up an attempt", e);
@@ -251,8 +255,8 @@ export class Crew {
   }
 
   /**
-   * A failure that is tried again is one of many: at most a line a second. One for good is told each time,
-   * but for what a lost database causes: that hits everything at once and is told as one trouble.
+   * Failures that are retried are frequent, so at most one line per second is logged. Final failures are logged each
+   * time, except those caused by a lost database: an outage hits everything at once and is logged as one problem.
    */
   #tellFailure(execution: Execution, error: unknown, { message, stack }: ErrorDescription, final: boolean): void {
     const { contract } = execution.handler;
@@ -288,7 +292,7 @@ export class Crew {
     this.#strays.add(execution);
   }
 
-  /** Whoever was told just now may still heed it. */
+  /** Logs strays after the grace period: handlers aborted just now may still stop. */
   #tellStraysLater(): void {
     const told = [...this.#strays];
     const tell = (): void =>
@@ -337,7 +341,7 @@ function endingOf(execution: Execution, kind: Settlement["kind"]): Ending {
   return execution.attempt >= execution.handler.contract.attempts ? "failed" : "retried";
 }
 
-/** It sleeps until one of these is over, then its handler runs again. */
+/** The task sleeps until one of these runs is over, then its handler runs again. */
 function waiting(runs: readonly string[]): Omit<Settlement, "claim"> {
   return { kind: "wait", delayMs: 0, outcome: JSON.stringify(runs) };
 }

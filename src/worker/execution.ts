@@ -5,12 +5,12 @@ import type { ClaimedTask } from "../postgres/step.js";
 import type { ExecutionSpan } from "../trace/execution.js";
 import type { Session } from "./session.js";
 
-/** Any handler: its types matter only where it is declared. */
+/** Any handler. Its types matter only where it is declared. */
 export type AnyHandler = TaskHandler<never, never>;
 
 /**
- * One task in hand. It leaves `running` exactly once: finish() answers true to the first caller, and
- * whatever the handler does after that has no effect.
+ * One executing task. It leaves `running` exactly once: finish() returns true to the first caller, and anything the
+ * handler does after that has no effect.
  */
 export class Execution {
   readonly claim: Claim;
@@ -23,25 +23,28 @@ export class Execution {
   readonly handler: AnyHandler;
   readonly session: Session;
   readonly startedMs: number;
-  /** When it times out; moved by ctx.extendLease. */
+  /** When the execution times out. ctx.extendLease moves it. */
   deadlineMs: number;
-  /** Why it was told to stop, once it was. */
+  /** Why the execution was aborted, or null. */
   aborted: SluiceError | null = null;
-  /** Null while nobody traces. */
+  /** Null if tracing is off. */
   span: ExecutionSpan | null = null;
-  /** The fan-outs that it waits for, once it does: then it ends so, whatever its handler makes of it. */
+  /**
+   * The fan-outs that the execution waits for, or null. Once set, the execution ends in a wait, whatever its handler
+   * does.
+   */
   waitsFor: string[] | null = null;
-  /** The names of its maps, once it has made one or found one again. */
+  /** The names of its maps, once it has created one or found an existing one. */
   maps: Set<string> | null = null;
-  /** Its input is not what the task takes. */
+  /** The input does not match the task's schema. */
   invalid = false;
-  /** What can only fail again: the outcome of a map, which stays what it is. */
+  /** An error that a retry cannot change: the outcome of a map, which is final. */
   final: unknown = null;
-  /** Errors that its ctx gave it because the database was away. */
+  /** Errors that ctx threw because the database was unavailable. */
   #excused: WeakSet<object> | null = null;
   #controller: AbortController | null = null;
   #finished = false;
-  /** Connections of its transactions; most executions have none. */
+  /** Cut the connections of its transactions. Most executions have none. */
   #cuts: Set<() => void> | null = null;
 
   constructor(task: ClaimedTask, handler: AnyHandler, session: Session, nowMs: number) {
@@ -58,7 +61,7 @@ export class Execution {
     this.deadlineMs = nowMs + (handler.contract.timeoutMs ?? Number.POSITIVE_INFINITY);
   }
 
-  /** Made when somebody looks: most handlers never do, and an AbortController is not cheap. */
+  /** Created on first access: most handlers never use it, and an AbortController is not cheap. */
   get signal(): AbortSignal {
     if (this.#controller === null) {
       this.#controller = new AbortController();
@@ -71,32 +74,44 @@ export class Execution {
     return this.#finished;
   }
 
-  /** Tells the handler to stop, with the reason. The first reason stays. */
+  /** Aborts the handler's signal with the reason. The first reason stays. */
   abort(reason: SluiceError): void {
     if (this.aborted !== null) return;
     this.aborted = reason;
     this.#controller?.abort(reason);
   }
 
-  /** If its handler lets this very error pass, the execution has not failed. Returns it. */
+  /**
+   * Marks this error as excused: if the handler lets this same object propagate, the execution has not failed. Returns
+   * it.
+   */
   excuse(e: unknown): unknown {
     if (typeof e === "object" && e !== null) (this.#excused ??= new WeakSet()).add(e);
     return e;
   }
 
-  /** Not by what caused it: a handler that makes an error of its own of it has decided that this is a failure. */
+  /**
+   * Compares the error itself, not its cause: a handler that wraps it in its own error has decided that this is a
+   * failure.
+   */
   excused(e: unknown): boolean {
     return typeof e === "object" && e !== null && this.#excused?.has(e) === true;
   }
 
-  /** Somebody to tell when the execution is given up while this is under way; returns how to take it back. */
+  /**
+   * Registers a callback for when the execution is given up during an operation. Returns a function that unregisters
+   * it.
+   */
   whenGivenUp(cut: () => void): () => void {
     const cuts = (this.#cuts ??= new Set());
     cuts.add(cut);
     return () => void cuts.delete(cut);
   }
 
-  /** Its task goes on without it: what it still has open can come to nothing, and may never end by itself. */
+  /**
+   * The task proceeds without this execution: its open operations can no longer take effect, and may never end by
+   * themselves.
+   */
   giveUp(): void {
     for (const cut of this.#cuts ?? []) cut();
   }
@@ -109,7 +124,7 @@ export class Execution {
   }
 }
 
-/** Calls the handler on its parsed input. Synchronous as far as schema and handler are. */
+/** Calls the handler with its parsed input. Synchronous if schema and handler are. */
 export function perform(execution: Execution, input: unknown, ctx: never): unknown {
   if (execution.span === null) return performHere(execution, input, ctx);
   return execution.span.within(() => performHere(execution, input, ctx));

@@ -22,57 +22,60 @@ import { Trouble } from "./trouble.js";
 interface HeartOptions {
   readonly connection: Connection;
   readonly registration: Registration;
-  /** How many more tasks we would take. */
+  /** How many more tasks this worker can take. */
   readonly free: () => number;
-  /** Whether nothing is in hand; if it is not given something may always be. */
+  /** Whether no task is claimed or executing. Default: never. */
   readonly idle?: () => boolean;
-  /** How the worker stands; normal if it is not given. */
+  /** The worker's pressure state. Default: normal. */
   readonly pressure?: () => PressureState;
   readonly clock: Clock;
   readonly log: Logger;
-  /** The tokens under which a session holds something, as far as we know. */
+  /** The tokens under which a session is known to hold tasks. */
   readonly known: (session: Session) => string[];
   readonly onBegan: (session: Session) => void;
-  /** Whether the session that claims is on call. */
+  /** Receives whether the claiming session is on call. */
   readonly onDuty?: (duty: Duty) => void;
-  /** Whether workers of our kind are in reserve, this one perhaps. */
+  /** Whether workers of the same kind are in reserve, perhaps including this one. */
   readonly hasReserve?: () => boolean;
-  /** Whether this worker is in reserve: no notification tells it of a cancel. */
+  /** Whether this worker is in reserve: it receives no notification of a cancel. */
   readonly inReserve?: () => boolean;
   readonly onLost: (session: Session) => void;
   readonly onStop: (session: Session, id: string, reason: string | null) => void;
-  /** The database knows again that we take more: what came while it did not was not rung for. */
+  /** The database has recorded again that this worker has room. Enqueues before that sent no notification. */
   readonly onRoom: () => void;
-  /** A suspect is reserved for us: empty the worker, then claim it alone. */
+  /** A suspect is reserved for this worker: drain the worker, then claim the suspect alone. */
   readonly onSuspect: (session: Session, id: string) => void;
 }
 
 const BEATS_PER_LEASE = 3;
-// What a heartbeat brings, as a cancel, must not wait longer because the lease is long.
+// A long lease must not delay what a heartbeat delivers, such as a cancel.
 const BEAT_MS_MAX = 5_000;
-// With tasks in hand where workers are in reserve: those relieve workers on call that are busy by their last heartbeat.
+// The interval while tasks are executing and workers are in reserve. Reserve workers relieve on-call workers whose last
+// heartbeat reports them busy.
 const BUSY_BEAT_MS_MAX = 1_000;
-// In reserve with tasks in hand: a cancel reaches a handler within 500 ms, and only a heartbeat tells of it.
+// The interval in reserve while tasks are executing: a cancel must reach a handler within 500 ms, and only a heartbeat
+// delivers it.
 const RESERVE_BEAT_MS_MAX = 350;
-// We stop before the database says that we are dead: by a tenth of the lease, at least 100 ms.
+// The worker stops before the database declares it dead: by a tenth of the lease, at least 100 ms.
 const MARGIN_SHARE = 0.1;
 const MARGIN_MS_MIN = 100;
-// Who stood still for this share of a lease since its last good heartbeat was not just cut off: what it has
-// in hand may be the reason. A busy machine is a little late all the time, which counts for nothing.
+// A session that stalled for this share of a lease since its last good heartbeat was not just cut off: a task it
+// executes may be the cause. A busy machine is always a little late, so short delays do not count.
 const STALLED_SHARE = 0.25;
 const LATE_MS_MIN = 150;
-// How often a worker with nothing in hand wakes for this.
+// How often an idle worker wakes to check its lease.
 const IDLE_WATCH_MS = 750;
-// What was cut off is told again until it is heard, but not for ever.
+// Cut-off sessions are reported until the database confirms them, but at most this many are kept.
 const CUT_OFF_MAX = 100;
-// Full or free again, or under pressure, is told at once, so that others know where a slot is of use; but not more often.
+// Changes between full, free and under pressure are reported immediately, so that other workers can use free slots, but
+// not more often than this.
 const NEWS_MS_MIN = 250;
-// Many cancels in a row are one reason to beat: each heartbeat brings all of them.
+// Many cancels in a row need one heartbeat: each heartbeat delivers all of them.
 const HURRY_MS_MIN = 100;
 
 /**
- * One heartbeat per session renews the lease of everything it holds. The lease counts from the moment
- * the heartbeat was sent, by our monotonic clock; if no answer comes in time, the session is lost.
+ * One heartbeat per session renews the lease of everything it holds. The lease counts from the moment the heartbeat was
+ * sent, by this process's monotonic clock. If no reply arrives in time, the session is lost.
  */
 export class Heart {
   readonly #o: HeartOptions;
@@ -111,10 +114,10 @@ export class Heart {
     this.#watchLater();
   }
 
-  /** There is something in hand: from now on it is watched closely. */
+  /** A task is claimed: from now on the lease is checked at the short interval. */
   quicken(): void {
     if (this.#watchTimer === null || this.#watchWaitMs === this.#watchMs()) return;
-    // Nothing was in hand until now that could be to blame for standing still.
+    // Until now, no task was executing that could have caused a stall.
     this.#watchedMs = this.#o.clock.now();
     this.#watchLater();
     if (this.#o.hasReserve?.() === true && !this.#beating) this.#schedule(this.#beatMs());
@@ -130,7 +133,7 @@ export class Heart {
     }, this.#watchWaitMs);
   }
 
-  /** A reply was lost: the session stays for what it knows, and another one claims. */
+  /** A reply was lost: the session stays for its known tasks, and a new session claims. */
   doubt(session: Session): void {
     if (session.lost || this.#current !== session) return;
     session.doubtful = true;
@@ -153,7 +156,7 @@ export class Heart {
     if (!this.#stopped && this.#current === null) this.#again();
   }
 
-  /** Whether a session's time is over. */
+  /** Loses the sessions whose lease is about to expire. */
   watch(): void {
     const now = this.#o.clock.now();
     const lateMs = now - this.#watchedMs - this.#watchWaitMs;
@@ -170,8 +173,8 @@ export class Heart {
   }
 
   /**
-   * Whether a handler may start for a session. Timers alone do not know: a process that was stopped, or whose event
-   * loop was blocked, may read the reply to a claim before its timers run.
+   * Whether a handler may start for a session. Timers are not enough: a process that was stopped, or whose event loop
+   * was blocked, may read the reply to a claim before its timers run.
    */
   holds(session: Session): boolean {
     // guard: the clock is asked before a handler starts -> test/worker/handler.test.ts: "no handler starts under a claim whose lease ran out while the event loop was blocked"
@@ -179,11 +182,14 @@ export class Heart {
     return !session.lost;
   }
 
-  /** Something waits for a heartbeat of this session, as a cancel: beats soon, though not for each of many. */
+  /**
+   * Something waits for a heartbeat of this session, such as a cancel. Sends a heartbeat soon, but not one for each of
+   * many.
+   */
   hurry(id: string | null): void {
     const ours = id === null || [...this.#sessions].some((session) => session.id === id);
     if (!ours || this.#stopped) return;
-    // While one is under way, its end decides when the next one comes.
+    // While a heartbeat is in flight, its end decides when the next one is sent.
     if (this.#beating) this.#hurried = true;
     else this.#schedule(this.#restMs());
   }
@@ -193,13 +199,13 @@ export class Heart {
     this.#schedule(0);
   }
 
-  /** Leaves: hands back what is still held. Best effort, the lease ends it anyway. */
+  /** Unregisters and hands back what the sessions still hold. Best effort: otherwise the lease expires. */
   async stop(): Promise<void> {
     this.#stopped = true;
     if (this.#beatTimer !== null) clearTimeout(this.#beatTimer);
     if (this.#watchTimer !== null) clearTimeout(this.#watchTimer);
     this.#watchTimer = null;
-    // One that is under way signs off by itself, while there is still a connection to do it on.
+    // A registration in flight unregisters by itself, while the connection is still open.
     await this.#registration?.catch(() => {});
     for (const session of this.#sessions) {
       await retire(this.#o.connection, session.id).catch((e: unknown) =>
@@ -214,7 +220,7 @@ export class Heart {
     return claimSuspect(this.#o.connection, { worker: session.id, token: newToken(), id });
   }
 
-  /** Somebody else may try it. Best effort: without it the reservation ends with the session. */
+  /** Lets another worker try the suspect. Best effort: otherwise the reservation ends with the session. */
   async releaseSuspect(session: Session): Promise<void> {
     await releaseSuspect(this.#o.connection, session.id).catch((e: unknown) =>
       tellTrouble(this.#o.log, "could not give up a suspect", e),
@@ -241,7 +247,7 @@ export class Heart {
     if (this.#cutOff.length > 0) this.#schedule(0);
   }
 
-  /** Registers again, as often as it takes. */
+  /** Registers again, and retries until it succeeds. */
   #again(): void {
     if (this.#registering || this.#stopped) return;
     this.#registering = true;
@@ -274,7 +280,7 @@ export class Heart {
     this.#beating = true;
     this.#beatAgain = this.#hurried = false;
     let waitMs = this.#beatMs();
-    // A copy: a session that begins meanwhile has its turn with the next beat, and this loop an end.
+    // Iterate over a copy: a session that begins in the meantime waits for the next heartbeat, so this loop ends.
     for (const session of Array.from(this.#sessions)) {
       const ok = await this.#beat(session).catch((e: unknown) => {
         tellTrouble(this.#o.log, "a heartbeat failed", e);
@@ -285,12 +291,12 @@ export class Heart {
     }
     await this.#vouch();
     this.#beating = false;
-    // The reply may say that others are in reserve.
+    // The reply may report workers in reserve.
     waitMs = Math.min(waitMs, this.#hurried ? this.#restMs() : this.#beatMs());
     this.#schedule(this.#beatAgain ? 0 : waitMs);
   }
 
-  /** An outage is not a crash: nobody is to become a suspect for it. */
+  /** Reports sessions that were only cut off: an outage is not a crash, and must not make tasks suspects. */
   async #vouch(): Promise<void> {
     if (this.#cutOff.length === 0 || this.#current === null) return;
     const cutOff = this.#cutOff.slice(-CUT_OFF_MAX);
@@ -341,7 +347,9 @@ export class Heart {
     if (reply.suspect !== null && session === this.#current) this.#o.onSuspect(session, reply.suspect);
   }
 
-  /** Hands back what was claimed unseen, again with every heartbeat: a cut-off claim may commit late. */
+  /**
+   * Hands back tasks whose claim reply was lost. Repeats with every heartbeat, because a cut-off claim may commit late.
+   */
   async #settleDoubt(session: Session): Promise<void> {
     // guard: unknown claims are handed back -> test/worker/properties.test.ts: "a lost claim reply is handed back and is no crash"
     const released = /* guard:unknown */ await releaseUnknown(
@@ -350,7 +358,7 @@ export class Heart {
       this.#o.known(session),
     ); /* end */
     if (released > 0) this.#o.log.info("tasks of a lost reply were handed back", { tasks: released });
-    // Without its registration, what a cut-off claim still commits would count as a crash.
+    // If the session unregistered too early, a cut-off claim that commits late would count as a crash.
     const early = this.#o.clock.now() - session.doubtfulSinceMs < this.#beatMs(BUSY_BEAT_MS_MAX);
     // guard: a session in doubt signs off late -> test/worker/heartbeat.test.ts: "a session in doubt beats at once, and signs off with a later beat"
     if (/* guard:doubt */ early || /* end */ !session.idle) return;
@@ -361,14 +369,14 @@ export class Heart {
   #news(now: number): void {
     const full = this.#o.free() === 0;
     const state = this.#o.pressure?.().state ?? "normal";
-    // What fills it stops it too, for moments: while full, its state is no news.
+    // A full worker also stops claiming for moments, so while it is full its pressure state is not reported.
     const same = full === this.#wasFull && (full || state === this.#toldState);
     if (same || now - this.#toldMs < NEWS_MS_MIN) return;
     this.#wasFull = full;
     this.#schedule(0);
   }
 
-  /** How long the next heartbeat has to wait at least, after the last one. */
+  /** Minimum wait before the next heartbeat, given when the last one was sent. */
   #restMs(): number {
     return Math.max(0, this.#toldMs + HURRY_MS_MIN - this.#o.clock.now());
   }
@@ -377,7 +385,7 @@ export class Heart {
     return stalledMs > STALLED_SHARE * this.#o.registration.leaseMs;
   }
 
-  /** Well within the time by which we stop before the lease ends: something may be claimed meanwhile. */
+  /** Well below the margin before the lease ends, because a task may be claimed in the meantime. */
   #idleWatchMs(): number {
     const { leaseMs } = this.#o.registration;
     return Math.max(this.#watchMs(), Math.min(IDLE_WATCH_MS, leaseMs / 20));

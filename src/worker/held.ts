@@ -6,19 +6,19 @@ import { fromDriver, isOutageOf, isReadOnly, isShortage } from "../postgres/erro
 import { destroy } from "../postgres/part.js";
 import type { Execution } from "./execution.js";
 
-/** Asks about one of our connections over another one. */
+/** Checks one of this worker's connections over another one. */
 export interface Probe {
   look(pid: number): Promise<Backend | null>;
   /** Ends the transaction of a connection that was given up. */
   end(transaction: ServerTransaction): Promise<unknown>;
 }
 
-/** How transactions of handlers are lent their connections. */
+/** How handler transactions obtain their connections. */
 export interface Lending {
   readonly pool: pg.Pool;
-  /** How long a statement of ours may take: begin, completion, commit and rollback. Default 10 s. */
+  /** Time limit for the library's own statements: begin, completion, commit and rollback. Default 10 s. */
   readonly replyMsMax?: number | undefined;
-  /** Without one, a statement of the handler's on a dead connection is waited for until its task times out. */
+  /** Without a probe, a handler's statement on a dead connection waits until its task times out. */
   readonly probe?: Probe | undefined;
 }
 
@@ -26,19 +26,19 @@ const REPLY_MS_MAX = 10_000;
 const CAUSES_MAX = 8;
 
 /**
- * A connection while a transaction of an execution holds it. A connection can be dead without anybody telling: the network
- * swallows what is sent, and no reset comes. Statements of our own have a deadline. A handler's may take as long as
- * they like, so the server is asked over another connection whether it is at work on them.
+ * A connection that a transaction of an execution holds. A connection can be dead without any signal: the network drops
+ * what is sent, and no reset arrives. The library's own statements have a deadline. A handler's statements may take any
+ * time, so a probe asks the server over another connection whether it is executing them.
  */
 export class HeldConnection {
-  /** For the handler. */
+  /** For the handler's statements. */
   readonly tx: Queryable = { query: (text, params) => this.#queryOfHandler(text, params) };
-  /** For statements of ours. */
+  /** For the library's own statements. */
   readonly own: Queryable = { query: (text, params) => this.#queryOfOurs(text, params) };
   readonly #client: pg.PoolClient;
   readonly #o: Lending;
   readonly #replyMsMax: number;
-  /** What was told of an outage, as it was first thrown. */
+  /** Errors caused by an outage, as they were first thrown. */
   readonly #outages = new WeakSet<object>();
   readonly #underWay = new Set<Promise<unknown>>();
   #broken: Error | undefined;
@@ -46,18 +46,18 @@ export class HeldConnection {
   #transaction: ServerTransaction | null = null;
   #watch: NodeJS.Timeout | null = null;
   #looking = false;
-  /** How the connection was when a statement of the handler's was last looked after. */
+  /** The connection's state when #look last checked a handler's statement. */
   #seen = "";
 
   private constructor(client: pg.PoolClient, lending: Lending) {
     this.#client = client;
     this.#o = lending;
     this.#replyMsMax = lending.replyMsMax ?? REPLY_MS_MAX;
-    // A connection that breaks between two statements tells by an event; unheard, it ends the process.
+    // A connection that breaks between two statements emits an event; without a listener, it ends the process.
     client.on("error", this.#hear);
   }
 
-  /** Waits for its turn. That no connection can be opened is no failure of the execution, whatever the reason. */
+  /** Waits for a connection. A failure to open one is not a failure of the execution, whatever the reason. */
   static async open(execution: Execution, lending: Lending): Promise<HeldConnection> {
     let client: pg.PoolClient;
     try {
@@ -69,7 +69,7 @@ export class HeldConnection {
   }
 
   async begin(): Promise<void> {
-    // In one go, so that it costs no round trip.
+    // One query string, so that it costs no extra round trip.
     const text = `begin isolation level read committed; ${OWN_TRANSACTION}`;
     const replies = (await this.own.query(text)) as unknown as { rows: ServerTransaction[] }[];
     this.#transaction = replies[1]?.rows[0] ?? null;
@@ -77,17 +77,17 @@ export class HeldConnection {
     this.#watch = setInterval(() => void this.#look(), this.#replyMsMax / 2).unref();
   }
 
-  /** Never throws: what cannot be rolled back is closed. */
+  /** Never throws. A connection that cannot roll back is closed. */
   async rollback(): Promise<void> {
     await this.own.query("rollback").catch((e: unknown) => (this.#broken ??= e as Error));
   }
 
-  /** It is not worth keeping. */
+  /** Marks the connection as not reusable. */
   breaks(e: Error): void {
     this.#broken ??= e;
   }
 
-  /** Its transaction can come to nothing: ends the connection at once, without waiting for anything. */
+  /** The transaction can no longer succeed: closes the connection immediately, without waiting for anything. */
   cut(why: Error): void {
     this.#broken ??= why;
     destroy(this.#client);
@@ -98,12 +98,12 @@ export class HeldConnection {
     if (this.#over) return;
     this.#over = true;
     if (this.#watch !== null) clearInterval(this.#watch);
-    // One that is destroyed has something left to say.
+    // A destroyed connection may still emit an error.
     if (this.#broken === undefined) this.#client.off("error", this.#hear);
     this.#client.release(this.#broken);
   }
 
-  /** Whether what the transaction ended with comes from an outage, also inside a library's error that wraps it. */
+  /** Whether the transaction's error comes from an outage, even if a library wraps it in its own error. */
   fromOutage(e: unknown): boolean {
     let cause = e;
     for (let i = 0; i < CAUSES_MAX && typeof cause === "object" && cause !== null; i++) {
@@ -116,7 +116,7 @@ export class HeldConnection {
   readonly #hear = (e: Error): void => void (this.#broken ??= e);
 
   async #queryOfHandler(text: string, params?: unknown[]): Promise<pg.QueryResult> {
-    // After the end the connection is somebody else's: a handler that kept its tx must not write into it.
+    // After the end, the connection belongs to another transaction: a handler that kept its tx must not write into it.
     if (this.#over) throw new SluiceError("not_claimed", "this transaction has ended");
     // guard: a handler's statement that needs too much has failed -> test/worker/outage.test.ts: "errors of the handler's own count as failures, whatever they look like"
     const asked = this.#ask(text, params /* guard:shortage */, (e) => !isShortage(e) /* end */);
@@ -126,14 +126,14 @@ export class HeldConnection {
   }
 
   async #queryOfOurs(text: string, params?: unknown[]): Promise<pg.QueryResult> {
-    // What the handler did not wait for stands before it on the connection, and has no deadline.
+    // Statements that the handler did not await are ahead on the connection, and have no deadline.
     if (this.#underWay.size > 0) await Promise.all(this.#underWay);
     // guard: our own statements have a deadline -> test/fault/half-open.test.ts: "a connection that swallows the commit costs no attempt, and its place comes back"
     const late = setTimeout(() => /* guard:deadline */ this.cut(noReply(this.#replyMsMax)) /* end */, this.#replyMsMax);
     try {
       return await this.#ask(text, params);
     } catch (e) {
-      // A server that takes no writes is being replaced by another.
+      // A read-only server is being replaced by another.
       if (isReadOnly(e)) this.#outages.add(e as object);
       throw e;
     } finally {
@@ -154,14 +154,18 @@ export class HeldConnection {
     }
   }
 
-  /** Cuts the connection if the server does not know it, or twice in a row waits for what it was sent long ago. */
+  /**
+   * Cuts the connection if two checks in a row find that the server has no such connection, or is still idle and
+   * waiting for a statement that was sent long ago.
+   */
   async #look(): Promise<void> {
     if (this.#underWay.size === 0) return void (this.#seen = "");
-    // Two that wait behind a long statement of the keeper's are answered in one moment: that is not twice in a row.
+    // Skip overlapping checks: two that wait behind a long statement of the keeper are answered at the same moment,
+    // which is not twice in a row.
     if (this.#looking) return;
     this.#looking = true;
     const asked = [...this.#underWay][0];
-    // That nobody can be asked says nothing about this connection.
+    // A failed probe says nothing about this connection.
     const found = await this.#o.probe!.look(this.#transaction!.pid).catch(() => undefined);
     this.#looking = false;
     if (found === undefined || this.#over || !this.#underWay.has(asked!)) return;

@@ -13,17 +13,17 @@ interface OnCallOptions {
   readonly log: Logger;
 }
 
-// All workers in reserve together poll about every 20 ms, each of them at least once a second and at most ten times: so
-// tasks that no worker on call could take wait hardly longer than for a ring.
+// All workers in reserve together poll about every 20 ms, and each of them between once and ten times a second. So
+// tasks that no on-call worker could take wait hardly longer than for a notification.
 const RESERVE_POLL_MS = 20;
 const RESERVE_POLL_MS_MIN = 100;
 const RESERVE_POLL_MS_MAX = 1_000;
 const POLLS_PER_ASK = 4;
 
 /**
- * Whether rings reach this worker. A few workers of a kind are on call: they listen, and enqueue rings them. The others
- * are in reserve. They do not listen, because NOTIFY signals every listener; they poll, and take the place of a worker
- * on call that has become busy.
+ * Whether wake notifications reach this worker. A few workers of a kind are on call: they listen, and enqueue notifies
+ * them. The others are in reserve. They do not listen, because NOTIFY signals every listener; they poll, and replace an
+ * on-call worker that has become busy.
  */
 export class OnCall {
   readonly #o: OnCallOptions;
@@ -36,20 +36,20 @@ export class OnCall {
     this.#o = options;
   }
 
-  /** What the database says of the session that claims. */
+  /** The database reports the duty of the claiming session. */
   told(duty: Duty): void {
     this.#duty = duty;
     if (!duty.onCall) this.stop();
     else this.#release ??= this.#o.listener?.need({ lingers: false }) ?? null;
   }
 
-  /** Whether it may poll rarely: it hears rings, or is not to be rung. */
+  /** Whether this worker may poll rarely: it receives notifications, or is not meant to receive them. */
   get listening(): boolean {
     const { listener } = this.#o;
     return listener !== null && (this.#duty.onCall ? listener.hears : listener.connected);
   }
 
-  /** Whether workers of our kind are in reserve. */
+  /** Whether workers of the same kind are in reserve. */
   get hasReserve(): boolean {
     return !this.#duty.onCall || this.#duty.reserve > 0;
   }
@@ -58,14 +58,14 @@ export class OnCall {
     return !this.#duty.onCall;
   }
 
-  /** How long a poll may be put off. */
+  /** The longest delay of a poll. */
   get pollMsMax(): number {
     if (this.#duty.onCall) return Number.POSITIVE_INFINITY;
     const pollMs = Math.max(this.#duty.reserve * RESERVE_POLL_MS, RESERVE_POLL_MS_MIN);
     return Math.min(pollMs, RESERVE_POLL_MS_MAX);
   }
 
-  /** It sleeps and has nothing in hand. In reserve it asks at every fourth poll whether it is needed. */
+  /** The worker sleeps and is idle. In reserve, it asks at every fourth poll whether it is needed on call. */
   dozes(): void {
     const session = this.#o.current();
     if (this.#duty.onCall || this.#asking || session === null) return;

@@ -4,12 +4,13 @@ import type { Execution } from "./execution.js";
 const DELAY_MS_MIN = 250;
 // Work resumes within 10 s of the database's return.
 const DELAY_MS_MAX = 8_000;
-// Each was given back without an attempt by this worker, which counts; another one begins anew.
+// This worker counts the outages of each task it handed back without using an attempt. Another worker starts from zero.
 const TASKS_MAX = 10_000;
-// About five minutes. A task that meets more in a row may be their reason: a statement that always costs its connection.
+// About five minutes. A task that meets more in a row may be their cause: a statement that always breaks its
+// connection.
 export const OUTAGES_MAX = 50;
 
-/** Asks the database for an execution. That the database is away is no failure of the execution. */
+/** Awaits a database request of an execution. An outage is not a failure of the execution. */
 export async function excusing<T>(execution: Execution, asked: Promise<T>): Promise<T> {
   try {
     return await asked;
@@ -19,13 +20,13 @@ export async function excusing<T>(execution: Execution, asked: Promise<T>): Prom
 }
 
 /**
- * How long a task waits that the database failed. It uses no attempt, so nothing but this keeps it from running again
- * and again: the delay doubles with every outage that the task meets in a row, and there is an end to them.
+ * How long a task waits after an outage. Outages use no attempt, so only this delay keeps the task from running again
+ * and again: it doubles with every outage that the task meets in a row, and the number of outages is bounded.
  */
 export class Outages {
   readonly #met = new Map<string, number>();
 
-  /** Whether one more uses no attempt. */
+  /** Whether one more outage uses no attempt. */
   excuses(task: string): boolean {
     // guard: outages of a task in a row are bounded -> test/worker/crew.test.ts: "a task that meets 50 outages in a row uses an attempt"
     return /* guard:bounded */ (this.#met.get(task) ?? 0) < OUTAGES_MAX; /* end */
@@ -33,7 +34,7 @@ export class Outages {
 
   delayMs(task: string): number {
     const met = this.#met.get(task) ?? 0;
-    // New, so that the map stays sorted by age and the oldest is the one forgotten.
+    // Insert it anew, so that the map stays sorted by age and the oldest entry is evicted.
     this.#met.delete(task);
     const oldest = this.#met.size < TASKS_MAX ? undefined : this.#met.keys().next().value;
     if (oldest !== undefined) this.#met.delete(oldest);
@@ -43,7 +44,7 @@ export class Outages {
     return full * (0.5 + Math.random() / 2);
   }
 
-  /** It came to another end. */
+  /** The task ended in another way. */
   over(task: string): void {
     if (this.#met.size > 0) this.#met.delete(task);
   }

@@ -7,13 +7,13 @@ import type { Session } from "./session.js";
 /** A success on its way to the database. */
 export interface Completion extends Success, Begun {}
 
-/** Outcomes of one session, on their way to the database. Each still holds its permit. */
+/** Outcomes of one session on their way to the database. Each still holds its permit. */
 export interface Parcel<T> {
   readonly session: Session;
   readonly items: readonly T[];
 }
 
-// One statement with many large results would take long and much memory, here and in the database.
+// One statement with many large results would take much time and memory, both here and in the database.
 const RESULTS_LENGTH_MAX = 4 * 1024 * 1024;
 
 function lengthOf(items: readonly Success[]): number {
@@ -22,7 +22,7 @@ function lengthOf(items: readonly Success[]): number {
   return length;
 }
 
-/** How many of the first, at least one and at most max, have results that fit into one statement. */
+/** How many leading items, at least one and at most max, have results that fit into one statement. */
 function fitting(items: readonly Success[], max: number): number {
   let length = items[0]?.result.length ?? 0;
   for (let n = 1; n < Math.min(items.length, max); n++) {
@@ -33,15 +33,15 @@ function fitting(items: readonly Success[], max: number): number {
 }
 
 /**
- * Outcomes that wait to be recorded. While one statement is under way the next collects, so batches
- * form by themselves under load and an idle system waits for no timer.
+ * Outcomes that wait to be recorded. While one statement is in flight the next batch collects, so batches form by
+ * themselves under load, and an idle system waits for no timer.
  */
 export class Outbox {
   readonly #successes = new Shelf<Completion>();
   readonly #others = new Shelf<Settlement>();
-  /** What the results that wait here take, as JSON text. */
+  /** Total length of the waiting results, as JSON text. */
   resultLength = 0;
-  /** Sent, and no answer came: the database may have taken them. */
+  /** Sent without a reply: the database may have recorded them. */
   readonly #doubted = new Set<unknown>();
   #unconfirmed = 0;
   #over = false;
@@ -50,7 +50,7 @@ export class Outbox {
     return this.#successes.all + this.#others.all;
   }
 
-  /** Completions of which nobody will know whether the database took them. */
+  /** Completions for which it will remain unknown whether the database recorded them. */
   get unconfirmed(): number {
     return this.#unconfirmed + (this.#over ? this.#doubted.size : 0);
   }
@@ -82,7 +82,7 @@ export class Outbox {
     return this.#others.take(() => max);
   }
 
-  /** The statement did not go through: its outcomes go to the front again. */
+  /** The statement failed: its outcomes return to the front. */
   putBackSuccesses(parcel: Parcel<Completion>): void {
     this.#successes.putBack(parcel);
     this.resultLength += lengthOf(parcel.items);
@@ -92,7 +92,10 @@ export class Outbox {
     this.#others.putBack(parcel);
   }
 
-  /** The database refused a statement with these: they are sent in smaller ones. Returns when the last is due. */
+  /**
+   * The database refused a statement with these outcomes: they are sent in smaller ones. Returns when the last one is
+   * due.
+   */
   refuseSuccesses(parcel: Parcel<Completion>, refusal: Refusal, e: unknown, nowMs: number): number {
     const mend = (item: Completion): Completion | null => {
       const mended = mendedSuccess(item, e);
@@ -109,7 +112,7 @@ export class Outbox {
     return this.#others.addPieces(piecesOf(parcel, { refusal, nowMs, mend }));
   }
 
-  /** A part of a refused statement that is due; to be sent by itself. */
+  /** Takes a part of a refused statement that is due. It must be sent by itself. */
   takeRefusedSuccesses(nowMs: number): Piece<Completion> | null {
     const piece = this.#successes.takePiece(nowMs);
     if (piece !== null) this.resultLength -= lengthOf(piece.items);
@@ -120,18 +123,18 @@ export class Outbox {
     return this.#others.takePiece(nowMs);
   }
 
-  /** No answer came to the statement of these: they are sent again, or lost. */
+  /** The statement with these outcomes got no reply: they are sent again, or lost. */
   doubt(items: readonly Completion[]): void {
     // guard: a completion whose reply was lost is in doubt -> test/metrics/counts.test.ts: "completed is at most what the database took, and that at most completed and unconfirmed"
     /* guard:doubt */ for (const item of items) this.#doubted.add(item); /* end */
   }
 
-  /** The commit of a transaction that completes a task got no answer. */
+  /** The commit of a transaction that completes a task got no reply. */
   commitDoubted(): void {
     this.#unconfirmed++;
   }
 
-  /** These are settled, or given up. What was refused may have been taken when it was sent before. */
+  /** These outcomes are settled, or given up. A refused outcome may have been recorded when it was sent before. */
   answered(items: readonly unknown[], refused: number): void {
     if (this.#doubted.size === 0) return;
     let doubted = 0;
@@ -139,17 +142,17 @@ export class Outbox {
     this.#unconfirmed += Math.min(doubted, refused);
   }
 
-  /** Nothing is sent any more: what is in doubt stays so. */
+  /** Nothing is sent any more: outcomes in doubt stay in doubt. */
   giveUp(): void {
     this.#over = true;
   }
 
-  /** The claims of what waits here for a session. */
+  /** The claim tokens of a session's waiting outcomes. */
   tokens(session: Session): string[] {
     return [...this.#successes.of(session), ...this.#others.of(session)].map((o) => o.claim.token);
   }
 
-  /** Forgets what a session without a lease can no longer record; returns how many that were. */
+  /** Forgets the outcomes that a session without a lease can no longer record. Returns their number. */
   forget(session: Session): number {
     const successes = this.#successes.of(session);
     this.resultLength -= lengthOf(successes);
@@ -164,7 +167,7 @@ class Shelf<T> {
   #pieces: Piece<T>[] = [];
   size = 0;
 
-  /** Those in pieces too. */
+  /** Includes the items in pieces. */
   get all(): number {
     return this.#pieces.reduce((sum, { items }) => sum + items.length, this.size);
   }
@@ -177,7 +180,7 @@ class Shelf<T> {
     this.size++;
   }
 
-  /** Outcomes of one session, as many of the first as the caller says. */
+  /** Takes outcomes of one session: as many leading items as mostOf returns. */
   take(mostOf: (items: readonly T[]) => number): Parcel<T> | null {
     for (const [session, items] of this.#bySession) {
       const most = mostOf(items);

@@ -1,6 +1,6 @@
 /**
- * Bounds the tasks in flight. A permit is taken before a task is claimed and given back once its
- * outcome is recorded; the statement that records it may already claim the next on that permit.
+ * Bounds the tasks in flight. A permit is taken before a task is claimed and returned once its outcome is recorded. The
+ * statement that records the outcome may already claim the next task on that permit.
  */
 export class Permits {
   readonly max: number;

@@ -4,15 +4,15 @@ interface PollOptions extends Pick<
   ClaimerOptions,
   "pollIntervalMs" | "permits" | "listening" | "pollMsMax" | "onDoze"
 > {
-  /** Whether the database knows that we sleep, so that an enqueue rings. */
+  /** Whether the database has recorded that this worker sleeps, so that an enqueue notifies it. */
   readonly asleep: () => boolean;
   readonly onPoll: () => void;
 }
 
-// Within this time a worker that sleeps finds what nobody rang for.
+// A sleeping worker finds tasks without a notification within this time.
 const DOZE_MS = 1_000;
 
-/** Looks again and again, by the interval; a worker that a ring wakes looks rarely. */
+/** Polls at the interval. A worker that notifications can wake polls rarely. */
 export class Poll {
   readonly #o: PollOptions;
   #timer: NodeJS.Timeout | null = null;
@@ -29,7 +29,7 @@ export class Poll {
     this.#o.onPoll();
   }
 
-  /** Something was claimed, or rings reach us no longer, or do again. */
+  /** A task was claimed, or notifications stopped or resumed reaching this worker. */
   changed(): void {
     if (this.#timer === null) return;
     if (this.#dozes !== this.#mayDoze() || this.#waitMs > this.#msMax()) this.#later();

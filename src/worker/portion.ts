@@ -1,11 +1,11 @@
 import type { Clock } from "../core/ports.js";
 
-// How long what was too much is remembered; then twice as much is tried again.
+// How long a size that was too large is remembered; then twice the current size is tried again.
 const REMEMBERED_MS = 30_000;
 
 /**
- * How much one statement may carry. The server stops a statement that takes longer than its statement_timeout allows,
- * and would stop the same one again: half of it may pass.
+ * How many items one statement may carry. The server cancels a statement that takes longer than its statement_timeout,
+ * and would cancel the same one again; half of it may pass.
  */
 export class Portion {
   readonly #max: number;
@@ -28,7 +28,7 @@ export class Portion {
     return this.#size;
   }
 
-  /** A statement with so many was stopped. */
+  /** The server cancelled a statement with this many items. */
   tooMuch(tried: number): void {
     this.#size = Math.max(1, Math.floor(Math.min(this.#size, tried) / 2));
     this.#sinceMs = this.#clock.now();

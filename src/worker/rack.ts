@@ -8,7 +8,7 @@ interface RackOptions {
   readonly meter: Meter;
 }
 
-/** The connections that are idle, and how long outcomes waited for one of them. */
+/** The idle connections, and how long outcomes waited for one of them. */
 export class Rack {
   readonly #o: RackOptions;
   readonly #idle: Connection[];
@@ -38,13 +38,13 @@ export class Rack {
     return this.#idle.pop();
   }
 
-  /** One that failed is taken last: it may be the only one that cannot connect. */
+  /** A failed connection is taken last: it may be the only one that cannot connect. */
   put(connection: Connection, failed = false): void {
     if (failed) this.#idle.unshift(connection);
     else this.#idle.push(connection);
   }
 
-  /** Whether outcomes wait, for which there may be no connection. */
+  /** Records whether outcomes wait while there may be no idle connection. */
   wanted(some: boolean): void {
     if (!some) this.#wantedMs = null;
     else if (this.#idle.length === 0) this.#wantedMs ??= this.#o.clock.now();

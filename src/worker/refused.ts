@@ -5,13 +5,15 @@ import type { Settlement } from "../postgres/settle.js";
 import type { Completion, Parcel } from "./outbox.js";
 
 /**
- * Why the database does not take outcomes although it is there. data: it would refuse the same again. timeout: its
- * statement_timeout or transaction_timeout has stopped the statement. busy: somebody holds a row, or two had to wait for
- * each other. unknown: anything else, which may pass, such as a server that is being upgraded or a disk that fails.
+ * Why a reachable database does not record outcomes.
+ * - data: it would refuse the same data again.
+ * - timeout: its statement_timeout or transaction_timeout cancelled the statement.
+ * - busy: another transaction holds a row, or there was a deadlock.
+ * - unknown: anything else, which may pass, such as a server that is being upgraded or a disk that fails.
  */
 export type Refusal = "data" | "timeout" | "busy" | "unknown";
 
-// What concerns every statement of the worker: nothing is better when it is smaller.
+// Errors that affect every statement of the worker: a smaller statement would not help.
 const OF_ALL = new Set([
   "database_unavailable",
   "lease_lost",
@@ -23,10 +25,13 @@ const OF_ALL = new Set([
 ]);
 
 const TRANSACTION_TIMEOUT = "25P04";
-// Data exceptions, and what exceeds a limit of the server.
+// Data exceptions, and values that exceed a limit of the server.
 const OF_DATA = /* guard:data */ /^(22|54)/; /* end */
 
-/** Null: it is away, has given our lease to others, or takes nothing from us at all. */
+/**
+ * Returns null if the database is unavailable, has given the lease to others, or accepts nothing from this worker at
+ * all.
+ */
 export function refusalOf(e: unknown): Refusal | null {
   if (isSluiceError(e, "database_busy")) return sqlstate(e.cause) === "57014" ? "timeout" : "busy";
   if (isSluiceError(e)) return OF_ALL.has(e.code) ? null : "data";
@@ -38,18 +43,18 @@ export function refusalOf(e: unknown): Refusal | null {
   return OF_DATA.test(code) ? "data" : "unknown";
 }
 
-// A single outcome that is stopped by a timeout again and again is too large for it, if it is large at all: for a small
-// one something else takes the time, and will pass.
+// A single large outcome that a timeout cancels this many times is too large. If the outcome is small, something else
+// takes the time, and will pass.
 const TIMEOUTS_MAX = 3;
 const LARGE_LENGTH_MIN = 64 * 1024;
 const DELAY_MS_MIN = 50;
 const DELAY_MS_MAX = 3_000;
 
-/** A part of a refused statement, to be sent by itself: nothing is claimed with it. */
+/** A part of a refused statement. It is sent by itself, without a claim. */
 export interface Piece<T> extends Parcel<T> {
-  /** How often the only outcome in it was refused. */
+  /** How often its only outcome was refused. */
   readonly tries: number;
-  /** Something that can be stored stands in its place already. */
+  /** A storable replacement is already in its place. */
   readonly mended: boolean;
   readonly dueMs: number;
 }
@@ -57,11 +62,11 @@ export interface Piece<T> extends Parcel<T> {
 interface Terms<T> {
   readonly refusal: Refusal;
   readonly nowMs: number;
-  /** The same outcome with something that can be stored in its place; null if there is nothing to replace. */
+  /** Returns the same outcome with a storable replacement, or null if there is nothing to replace. */
   readonly mend: (item: T) => T | null;
 }
 
-/** What becomes of refused outcomes: halves of them, down to one, which is then mended, or tried again by itself. */
+/** Splits refused outcomes in half, down to a single one, which is then mended or retried by itself. */
 export function piecesOf<T>(parcel: Parcel<T> | Piece<T>, terms: Terms<T>): Piece<T>[] {
   const { session, items } = parcel;
   const fresh = { session, tries: 0, mended: false, dueMs: 0 };
@@ -84,7 +89,7 @@ export function piecesOf<T>(parcel: Parcel<T> | Piece<T>, terms: Terms<T>): Piec
   return [{ ...fresh, items, tries, mended: already, dueMs: nowMs + delayMs }];
 }
 
-/** It has succeeded, whatever became of its result. */
+/** Replaces the result. The task has still succeeded. */
 export function mendedSuccess(success: Completion, e: unknown): Completion | null {
   if (success.result === "" || isInnocent(success.result, e)) return null;
   return { ...success, result: noteOf(success.result, wordsOf(e)) };
@@ -97,7 +102,7 @@ export function mendedOther(other: Settlement, e: unknown): Settlement | null {
   return { ...other, outcome: JSON.stringify(outcome) };
 }
 
-/** Whether a timeout has another reason than what was to be stored. */
+/** Whether a timeout has another cause than the text to be stored. */
 function isInnocent(text: string, e: unknown): boolean {
   // guard: a timeout costs no small result -> test/worker/refused.test.ts: "a small result outlasts timeouts, a large one becomes a note"
   return /* guard:small */ refusalOf(e) === "timeout" && text.length < LARGE_LENGTH_MIN; /* end */

@@ -7,7 +7,9 @@ interface ResultServices {
   readonly log: Logger;
 }
 
-/** The JSON text of an execution's result, '' for none. One that is too large is replaced by a note, and that is told. */
+/**
+ * The JSON text of an execution's result, '' for none. A result that is too large is replaced by a note, and logged.
+ */
 export function resultText(execution: Execution, value: unknown, { resultBytesMax, log }: ResultServices): string {
   if (value === undefined) return "";
   return storable(value, resultBytesMax, (bytes) => {

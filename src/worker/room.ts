@@ -5,10 +5,13 @@ import type { Connection } from "../postgres/connection.js";
 import { statementTimeoutMs as readTimeoutMs } from "../postgres/timeout.js";
 import type { WorkerServices } from "./worker-services.js";
 
-// A step or settle may wait 2 s for a row of another's, and the keeper's statements take longer than those.
+// A step or settle may wait 2 s for a row that another transaction holds, and the keeper's statements take longer.
 const STATEMENT_TIMEOUT_MS_MIN = 5_000;
 
-/** Warns of a statement_timeout that may stop statements of a worker. It makes them smaller then, and goes on. */
+/**
+ * Warns about a statement_timeout that may cancel the worker's statements. In that case the worker makes them smaller
+ * and continues.
+ */
 export async function checkTimeout(connection: Connection, { logger }: WorkerServices): Promise<void> {
   const statementTimeoutMs = await readTimeoutMs(connection);
   if (statementTimeoutMs === null || statementTimeoutMs >= STATEMENT_TIMEOUT_MS_MIN) return;
@@ -19,14 +22,16 @@ export async function checkTimeout(connection: Connection, { logger }: WorkerSer
   );
 }
 
-/** The most that a worker may open. Those for enqueue and queries are counted by the first of a process. */
+/**
+ * The most connections that a worker may open. Only the first worker of a process counts those for enqueue and queries.
+ */
 export function mayOpen(services: WorkerServices, { needed, api }: ConnectionShares): number {
   return services.first ? needed : needed - api;
 }
 
 /**
- * Looks whether the server has room for all that the worker may open. What it opens only later, under
- * load, would else be refused when it is needed most.
+ * Checks that the server has room for all connections that the worker may open. Otherwise connections that it opens
+ * only later, under load, would be refused when they are needed most.
  */
 export async function checkRoom(
   connection: Connection,
@@ -34,12 +39,12 @@ export async function checkRoom(
   shares: ConnectionShares,
 ): Promise<void> {
   const { db, listener, first, logger } = services;
-  // Behind a pooler it is the pooler who opens connections; how many it lets in nobody can ask it here.
+  // A pooler opens the server connections itself, and this check cannot ask it how many it allows.
   if (!db.prepared) return;
   const api = first ? db.apiOpen + (listener === null ? 0 : 1) : 0;
   const may = mayOpen(services, shares);
   const server = await serverConnections(connection);
-  // The connection that asks is one of them.
+  // The connection that runs this query is one of them.
   const { impossible, tight } = fitOf({ may, open: api + 1 }, server);
   const details = { may, ...server };
   if (impossible !== null) throw new SluiceError("connections_exceeded", impossible, { details });

@@ -2,29 +2,29 @@ import type { Claim } from "../core/claim.js";
 import type { Execution } from "./execution.js";
 
 /**
- * One registration in the database: an id, a lease, and what is held under it. A worker begins a new
- * session when its lease is lost, and also when the reply to a claim was lost: then this session
- * claims nothing more, hands back what it does not know of, and ends when its last task has settled.
+ * One registration in the database: an id, a lease, and the tasks held under it. A worker begins a new session when its
+ * lease is lost, and also when the reply to a claim is lost. In the second case, the old session claims nothing more,
+ * hands back tasks it never saw, and ends when its last task has settled.
  */
 export class Session {
   readonly id: string;
   readonly executions = new Map<string, Execution>();
-  /** By our monotonic clock, counted from when the last good heartbeat was sent. */
+  /** By this process's monotonic clock, counted from when the last good heartbeat was sent. */
   leaseUntilMs: number;
-  /** A reply was lost: it may hold tasks that we have never seen. */
+  /** A reply was lost: the session may hold tasks that this worker never saw. */
   doubtful = false;
-  /** Since when, by our monotonic clock. */
+  /** Since when it is doubtful, by this process's monotonic clock. */
   doubtfulSinceMs = 0;
   lost = false;
-  /** Its row may say that it takes nothing: then no bell is rung for it. */
+  /** Its row may say that it has no room: then enqueues do not notify it. */
   toldFull = false;
-  /** For how long its process stood still since the last good heartbeat. */
+  /** How long its process stalled since the last good heartbeat. */
   stalledMs = 0;
-  /** Outcomes of this session that are on their way to the database. */
+  /** Outcomes of this session on their way to the database. */
   settling = 0;
-  /** Tokens of claims whose reply may still come. */
+  /** Tokens of claims whose reply may still arrive. */
   readonly asking = new Set<string>();
-  /** Outcomes in statements that are under way. */
+  /** Outcomes in statements that are in flight. */
   readonly sent = new Set<readonly { readonly claim: Claim }[]>();
 
   constructor(id: string, leaseUntilMs: number) {
@@ -33,8 +33,8 @@ export class Session {
   }
 
   /**
-   * The tokens under which it knows to hold something, or may yet learn that it does. What has ended
-   * and waits to be recorded is not here: the outbox knows.
+   * The tokens under which the session holds tasks, or may still receive some. Tokens of ended tasks that wait to be
+   * recorded are not included; the outbox has them.
    */
   tokens(): string[] {
     const claims = [...this.executions.values(), ...[...this.sent].flat()].map(({ claim }) => claim.token);

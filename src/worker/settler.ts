@@ -17,16 +17,16 @@ interface SettlerOptions {
   readonly meter: Meter;
   readonly clock: Clock;
   readonly onLost: (session: Session) => void;
-  /** The statement failed for another reason than what it carried. */
+  /** The statement failed for a reason other than its contents. */
   readonly onTrouble: (e: unknown) => void;
   readonly onRefused: (tasks: number) => void;
-  /** These were recorded. */
+  /** These outcomes were recorded. */
   readonly onSettled?: ((items: readonly Settlement[]) => void) | undefined;
-  /** A failure may have handed its slots to a waiter of ours. */
+  /** A statement ended. A failed task may have passed its slots to a task that waits for this worker. */
   readonly onOver: () => void;
 }
 
-/** Records every outcome but success, one statement at a time. */
+/** Records all outcomes except successes, one statement at a time. */
 export class Settler {
   readonly #o: SettlerOptions;
   #busy = false;
@@ -55,7 +55,7 @@ export class Settler {
     });
   }
 
-  /** False: the statement failed. */
+  /** Returns false if the statement failed. */
   async #send(connection: Connection, parcel: Parcel<Settlement>): Promise<boolean> {
     const { permits, outbox, splitter, meter } = this.#o;
     const { session, items } = parcel;

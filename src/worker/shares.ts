@@ -1,14 +1,14 @@
-// Fewer than these are not worth a statement of their own, if there is no time to be won by it.
+// Fewer outcomes than this are not worth a statement of their own, unless that saves time.
 const TOGETHER = 20;
 
 /**
- * How many outcomes go into one statement. What has ended at the same moment is spread over the connections that
- * are free: each waits for less. But a few tasks that take no time are better off together, because a
- * statement costs more than what is in it.
+ * How many outcomes go into one statement. Outcomes that end at the same moment are spread over the free connections,
+ * so that each waits for less. A few tasks that take no time are better sent together, because a statement costs more
+ * than its contents.
  */
 export class Shares {
   readonly #most: number;
-  /** Whether tasks take no time: they end in the turn in which they were started. */
+  /** Whether tasks take no time: they end in the same turn in which they start. */
   #brief = false;
   #started = 0;
   #completedBefore = 0;
@@ -17,20 +17,20 @@ export class Shares {
     this.#most = most;
   }
 
-  /** So many are about to be started; so many have completed until now. */
+  /** `tasks` tasks are about to start; `completed` tasks have completed so far. */
   starting(tasks: number, completed: number): void {
     if (this.#started === 0) this.#completedBefore = completed;
     this.#started += tasks;
   }
 
-  /** The turn in which they were started is over. */
+  /** The turn in which the tasks started is over. */
   turnEnded(completed: number): void {
     if (this.#started === 0) return;
     this.#brief = completed - this.#completedBefore >= this.#started;
     this.#started = 0;
   }
 
-  /** Of so many that wait, for one of so many connections that are free. */
+  /** The share of the waiting outcomes for one of the free connections. */
   of(waiting: number, connections: number): number {
     const share = Math.ceil(waiting / connections);
     return Math.min(this.#brief ? Math.max(share, TOGETHER) : share, waiting, this.#most);

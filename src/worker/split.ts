@@ -17,19 +17,19 @@ interface SplitterOptions {
   readonly onDue: () => void;
 }
 
-// At most so many outcomes go into one statement.
+// The maximum number of outcomes in one statement.
 export const SETTLE_MAX = 500;
-// A statement that fails by a deadlock is sent again so often before it is split.
+// How often a statement that fails with a deadlock is sent before it is split.
 const BUSY_MAX = 3;
 const LOCK_TIMEOUT = "55P03";
 
 /**
- * What becomes of outcomes whose statement failed. If the database is there and refuses them, one of them may be to
- * blame: they are sent in ever smaller statements, so that the others are recorded, while claims go on.
+ * Handles outcomes whose statement failed. If the database is reachable and refuses them, one of them may be the cause:
+ * they are sent in ever smaller statements, so that the others are recorded while claims continue.
  */
 export class Splitter {
   readonly #o: SplitterOptions;
-  /** How many a statement may settle, and claim: fewer while a statement_timeout stops larger ones. */
+  /** How many tasks a statement may settle and claim: fewer while a statement_timeout cancels larger ones. */
   readonly settles: Portion;
   readonly claims: Portion;
   #busyInARow = 0;
@@ -40,7 +40,7 @@ export class Splitter {
     this.claims = new Portion(Number.MAX_SAFE_INTEGER, options.clock);
   }
 
-  /** Puts outcomes back. Those of a session that is lost cannot be recorded any more; their permits come back. */
+  /** Puts outcomes back. Outcomes of a lost session can no longer be recorded; their permits are returned. */
   putBack(parcel: Parcel<unknown>, put: () => void): void {
     // guard: what was being recorded is lost with its lease -> test/worker/properties.test.ts: "an execution aborted for a lost lease records nothing, and is aborted before its lease runs out"
     if (/* guard:lost */ !parcel.session.lost /* end */) return put();
@@ -49,7 +49,7 @@ export class Splitter {
     this.#o.permits.give(parcel.items.length);
   }
 
-  /** A step with these failed. False: not because of what it carried. */
+  /** A step with these outcomes failed. Returns false if its contents are not the cause. */
   successes(parcel: Parcel<Completion> | null, want: number, e: unknown): boolean {
     if (want > 0 && refusalOf(e) === "timeout") this.claims.tooMuch(want);
     if (parcel === null) return false;
@@ -62,7 +62,7 @@ export class Splitter {
     return this.#split(parcel, e, (refusal, now) => outbox.refuseOthers(parcel, refusal, e, now));
   }
 
-  /** The database took outcomes. */
+  /** The database recorded outcomes. */
   taken(): void {
     this.#busyInARow = 0;
   }
@@ -106,7 +106,10 @@ const ONE_REFUSED: Record<Refusal, string> = {
   unknown: "the database refused an outcome, which is tried again",
 };
 
-/** Another transaction holds a row for longer than any of ours does: to wait for it again holds up everything else. */
+/**
+ * Another transaction holds a row for longer than any of the library's transactions do: waiting for it again would
+ * delay everything else.
+ */
 function isLockTimeout(e: unknown): boolean {
   return isSluiceError(e, "database_busy") && sqlstate(e.cause) === LOCK_TIMEOUT;
 }

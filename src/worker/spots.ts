@@ -1,18 +1,18 @@
 import type { Clock } from "../core/ports.js";
 import type { ClaimedTask, Look, Spot } from "../postgres/step.js";
 
-// Full looks may take a tenth of the time, and come every quarter of a second at most, every second at
-// least: what a dead worker had in hand stands before the heads, and is to start again within 2 s.
+// Full searches may take a tenth of the time. They run at most every quarter of a second, and at least every second:
+// tasks of a dead worker come before the heads, and must start again within 2 s.
 const FULL_EVERY_MS_MIN = 250;
 const FULL_EVERY_MS_MAX = 1_000;
 const FULL_EVERY_COSTS = 10;
-// The first look of a connection is slow because it is planned, and any look on a machine that is busy.
+// The first search on a connection is slow because it is planned; on a busy machine, any search may be slow.
 const SLOW_IN_A_ROW = 3;
-// Where there is nothing at all, claims go on looking everywhere unless that takes as long as this.
+// If there are no tasks at all, claims keep searching everywhere unless that takes at least this long.
 const HOPELESS_MS = 25;
-// If looks from the heads are not this much quicker, the heads are not what makes them slow.
+// If searches from the heads are not faster by this factor, walking to the heads is not what makes searches slow.
 const QUICKER = 4;
-// A claim finds at most 16 sources; it may look for twice as many.
+// A claim finds at most 16 sources; it may search twice as many.
 const SPOTS_PER_CLAIM_MAX = 32;
 const SPOTS_MAX = 1_000;
 
@@ -22,11 +22,10 @@ interface Found {
 }
 
 /**
- * Where claims look while looks take long. A snapshot that somebody holds elsewhere (a backup, a forgotten
- * transaction) keeps the rows alive that were claimed since, and every look would walk over all of them
- * to the first that can be taken. So a claim begins where an earlier one found the head of each source.
- * What has come to stand before that (a retry, a higher priority), or where there was nothing, is found by
- * a full look now and then.
+ * Where claims search while searches are slow. A snapshot held elsewhere (a backup, a forgotten transaction) keeps rows
+ * alive that were claimed since, and every search would walk over all of them to the first row it can claim. So a claim
+ * begins where an earlier one found the head of each source. An occasional full search finds tasks that have come
+ * before the head (a retry, a higher priority) and tasks in sources that were empty.
  */
 export class Spots {
   readonly #clock: Clock;
@@ -40,13 +39,13 @@ export class Spots {
   #rest: NodeJS.Timeout | null = null;
   #stopped = false;
 
-  /** onRested: there may be more than the claims have found, and one may look everywhere again. */
+  /** onRested: there may be more tasks than the claims found, and a full search is allowed again. */
   constructor(clock: Clock, onRested: () => void) {
     this.#clock = clock;
     this.#onRested = onRested;
   }
 
-  /** Where the next claim looks; none: everywhere; null: nowhere, before the next full look. */
+  /** Where the next claim searches. Empty: everywhere. Null: nowhere until the next full search. */
   next(): readonly Spot[] | null {
     const now = this.#clock.now();
     if (this.#slow && now < this.#nextFullMs) {
@@ -55,12 +54,12 @@ export class Spots {
       this.#lookEverywhereSoon();
       return null;
     }
-    // Only one of the claims that are under way pays for the full look.
+    // Only one of the claims in flight pays for the full search.
     this.#nextFullMs = now + FULL_EVERY_MS_MIN;
     return [];
   }
 
-  /** What came of a claim that looked there for so many. A full look that was quick says nothing. */
+  /** Learns from a claim that searched `from` for `want` tasks. A fast full search reports no `look`. */
   learn(from: readonly Spot[], { look, claimed }: Found, want: number): void {
     if (from.length === 0) this.#judge(look);
     else if (claimed.length < want) this.#lookEverywhereSoon();
@@ -85,17 +84,17 @@ export class Spots {
     this.#nextFullMs = now + Math.min(FULL_EVERY_MS_MAX, restMs);
   }
 
-  /** It does not help; not again before a while. */
+  /** Searching from the heads does not help: do not try it again for a while. */
   #giveUp(): void {
     this.#slow = false;
     this.#spots.clear();
     this.#calmUntilMs = this.#clock.now() + FULL_EVERY_MS_MAX;
   }
 
-  /** A claim that looked only here and there does not know that there is no more. */
+  /** A claim that searched only some spots cannot tell that there are no more tasks. */
   #lookEverywhereSoon(): void {
     if (this.#stopped) return;
-    // One more, because a timer may be early by the monotonic clock.
+    // Add 1 ms, because a timer may fire early by the monotonic clock.
     const restMs = Math.max(0, Math.ceil(this.#nextFullMs - this.#clock.now()) + 1);
     this.#rest ??= setTimeout(() => {
       this.#rest = null;
@@ -104,7 +103,7 @@ export class Spots {
   }
 }
 
-/** Each in turn, by chance: a claim that finds enough looks at no more. */
+/** Rotates the spots by a random offset, so that each gets its turn: a claim that finds enough searches no further. */
 function some(spots: readonly Spot[]): readonly Spot[] {
   const first = Math.floor(Math.random() * spots.length);
   return [...spots.slice(first), ...spots.slice(0, first)].slice(0, SPOTS_PER_CLAIM_MAX);

@@ -16,7 +16,7 @@ interface SuspectOptions {
   readonly meter: Meter;
   /** Whether the worker is neither starting nor stopping. */
   readonly running: () => boolean;
-  /** Late, because they know each other. */
+  /** Resolved late, because the parts refer to each other. */
   readonly parts: () => {
     readonly crew: Crew;
     readonly heart: Heart;
@@ -24,11 +24,12 @@ interface SuspectOptions {
   } | null;
 }
 
-// A worker that does not get empty in this time leaves the suspect to others, for so long.
+// A worker that does not drain within EMPTYING_LEASES leases leaves suspects to other workers for NO_SUSPECTS_LEASES
+// leases.
 const EMPTYING_LEASES = 2;
 const NO_SUSPECTS_LEASES = 10;
 
-/** Runs tasks that were in hand at three crashes, each with nothing beside it. */
+/** Runs tasks that were executing at three crashes, each with nothing beside it. */
 export class Suspects {
   readonly #o: SuspectOptions;
   #busy = false;
@@ -38,12 +39,12 @@ export class Suspects {
     this.#o = options;
   }
 
-  /** Whether the worker empties itself for one, or runs it. */
+  /** Whether the worker is draining for a suspect, or running it. */
   get busy(): boolean {
     return this.#busy;
   }
 
-  /** Empties the worker, then runs the suspect with nothing beside it. */
+  /** Drains the worker, then runs the suspect with nothing beside it. */
   async run(session: Session, id: string): Promise<void> {
     const { running, clock, leaseMs } = this.#o;
     const parts = this.#o.parts();
@@ -74,7 +75,7 @@ export class Suspects {
     const askedMs = clock.now();
     permits.take(1);
     const task = await heart.claimSuspect(session, id).catch((e: unknown) => {
-      // We may hold it without knowing: as with any claim, this session ends then.
+      // The session may hold the task although the reply was lost. As with any claim, this session then ends.
       if (isReplyLost(e)) heart.doubt(session);
       return null;
     });

@@ -1,13 +1,13 @@
 interface SweeperOptions {
   readonly sweep: () => void;
-  /** Whether the worker has nothing in hand. */
+  /** Whether the worker is idle. */
   readonly idle: () => boolean;
 }
 
 const BUSY_MS = 50;
 const IDLE_MS = 5_000;
 
-/** Calls `sweep` again and again: often while tasks are in hand, rarely while the worker is idle. */
+/** Calls `sweep` repeatedly: often while tasks are executing, rarely while the worker is idle. */
 export class Sweeper {
   readonly #o: SweeperOptions;
   #timer: NodeJS.Timeout | undefined;
@@ -19,7 +19,7 @@ export class Sweeper {
     this.#later();
   }
 
-  /** Something is in hand, or about to be. */
+  /** A task is claimed, or is about to be. */
   quicken(): void {
     if (this.#slow) this.#later();
   }

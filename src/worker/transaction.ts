@@ -19,8 +19,8 @@ interface TransactionServices {
 }
 
 /**
- * Runs fn, what was enqueued, and the completion of the task in one transaction. The fence comes
- * last, so the task's row in running is locked for a moment only; if the claim was lost, all of it rolls back.
+ * Runs fn, the enqueues, and the completion of the task in one transaction. The fence comes last, so the task's row in
+ * `running` is locked only for a moment. If the claim was lost, everything rolls back.
  */
 export function completeInTransaction<R>(
   services: TransactionServices,
@@ -29,9 +29,9 @@ export function completeInTransaction<R>(
   fn: (tx: Queryable) => Promise<R>,
 ): Promise<R> {
   const work = async ({ tx, own }: HeldConnection): Promise<R> => {
-    // What fn throws stays what it is: a snooze, a cancel, an error of the user's own.
+    // An error from fn is passed on unchanged: a snooze, a cancel, or the user's own error.
     const result = await fn(tx);
-    // No deadline for these: an enqueue may wait for another's transaction with the same idempotency key.
+    // Enqueues have no deadline: an enqueue may wait for another transaction with the same idempotency key.
     for (const enqueue of pending) await excusing(execution, enqueue(tx));
     await settleInTransaction(services.db, own, {
       worker: execution.session.id,
@@ -44,22 +44,22 @@ export function completeInTransaction<R>(
   return inTransaction(services.lending, execution, work, services.onUnconfirmed);
 }
 
-/** A transaction of one execution: commits what work has done, and ends with its execution if that is given up. */
+/** Runs a transaction of one execution: commits what `work` did, and is cut off if the execution is given up. */
 export async function inTransaction<R>(
   lending: Lending,
   execution: Execution,
   work: (held: HeldConnection) => Promise<R>,
-  /** The commit got no answer. */
+  /** The commit got no reply. */
   onUnconfirmed?: () => void,
 ): Promise<R> {
   const held = await HeldConnection.open(execution, lending);
-  // It may have been given up while it waited for its turn.
+  // The execution may have been given up while it waited for a connection.
   if (execution.finished) {
     held.giveBack();
     throw new SluiceError("not_claimed", `task ${execution.claim.id} is settled: it can do nothing more`);
   }
-  // Told to stop, and still at it: its connection may be dead without knowing it, or fn may never end. Both
-  // would keep a place in the pool for ever.
+  // The execution was aborted and still runs: its connection may be dead without an error, or fn may never end. Both
+  // would occupy a place in the pool forever.
   let cut = false;
   let committing = false;
   const forget = execution.whenGivenUp(() => {

@@ -1,7 +1,7 @@
 const DELAY_MS_MIN = 50;
 const DELAY_MS_MAX = 3_000;
 
-/** How long to wait after trouble with the database: doubling, with jitter, never longer than 3 s. */
+/** How long to wait after a database error: doubles each time, with jitter, at most 3 s. */
 export class Trouble {
   #failures = 0;
 

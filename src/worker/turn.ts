@@ -1,7 +1,7 @@
-// A full turn takes some steps, so that slots freed by one step are used by the next.
+// A turn lasts several steps, so that slots freed by one step are used by the next.
 const STEPS_PER_TURN = 8;
 
-/** With which of its streams a worker begins to look: each gets its turn. */
+/** The stream with which a worker's next search begins: each stream gets its turn. */
 export class Turn {
   readonly #streams: number;
   #steps = 0;

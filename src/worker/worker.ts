@@ -21,24 +21,24 @@ import type { AnyHandler } from "./execution.js";
 import type { WorkerServices } from "./worker-services.js";
 
 /**
- * What a worker is made of. What is not given comes from the environment, then from sluice.toml, then
- * from the preset, then from the default.
+ * Options of a worker. An option that is not given comes from the environment, then from sluice.toml, then from the
+ * preset, then from the default.
  */
 export interface WorkerOptions extends Some<"worker"> {
-  /** One for each type it serves: `contract.handle(fn)`. */
+  /** One handler for each task type: `contract.handle(fn)`. */
   // oxlint-disable-next-line typescript/no-explicit-any -- of any input and output, which only `any` can say
   readonly handlers: readonly TaskHandler<any, any, any>[];
-  /** For people; default: host and process id. */
+  /** A name for humans. Default: host and process id. */
   readonly name?: string;
-  /** Claim loops, permits and connections that fit together. */
+  /** A set of claim loops, permits and connections that fit together. */
   readonly preset?: PresetName;
-  /** From which values on claims get smaller. */
+  /** Thresholds above which claims get smaller. */
   readonly pressure?: PressureOptions;
-  /** What is counted, and where it is served. */
+  /** Which metrics are collected, and where they are served. */
   readonly metrics?: MetricsOptions;
 }
 
-/** A worker's state at a moment. */
+/** A snapshot of a worker's state. */
 export interface WorkerStatus {
   readonly id: string | null;
   readonly inFlight: number;
@@ -48,11 +48,11 @@ export interface WorkerStatus {
   readonly failed: number;
   readonly claims: number;
   readonly acquired: number;
-  /** Outcomes that came too late. */
+  /** Outcomes that arrived too late. */
   readonly refused: number;
   /** Handlers that ignored their signal and still run. */
   readonly abandoned: number;
-  /** What makes claims smaller just now, or stops them. */
+  /** What currently makes claims smaller, or stops them. */
   readonly pressure: PressureState;
 }
 
@@ -60,7 +60,7 @@ const OPTIONS = ["handlers", "name", "preset", "pressure", "metrics", ...namesOf
 const FLUSH_MS_MAX = 5_000;
 const GRACE_RANGE = { min: 0, max: 24 * 3_600_000 };
 
-/** Claims tasks, runs their handlers and records what came of them. */
+/** Claims tasks, runs their handlers and records their outcomes. */
 export class Worker {
   readonly #services: WorkerServices;
   readonly #handlers: readonly AnyHandler[];
@@ -74,7 +74,7 @@ export class Worker {
   readonly #metrics: WorkerMetrics;
   #parts: Parts | null = null;
   #state: "new" | "running" | "stopping" | "stopped" = "new";
-  /** Why it could not start. */
+  /** Why the worker could not start. */
   #failure: Error | null = null;
   #starting: Promise<void> | null = null;
   #stopping: Promise<void> | null = null;
@@ -148,8 +148,8 @@ export class Worker {
   }
 
   /**
-   * Stops claiming, lets handlers finish for the grace time, hands the rest back without using up an
-   * attempt, and signs off. Calling it again waits for the first call.
+   * Stops claiming, lets handlers finish for the grace time, hands the rest back without using up an attempt, and
+   * unregisters. Later calls wait for the first one.
    */
   stop(options: { readonly graceMs?: number } = {}): Promise<void> {
     checkOptions("stop", options, ["graceMs"]);
@@ -158,12 +158,12 @@ export class Worker {
     return this.#stopping;
   }
 
-  /** Everything it counts and how it stands, in Prometheus' text format. Also when it has stopped. */
+  /** All metrics of the worker, in Prometheus text format. Also works after the worker has stopped. */
   metrics(): Promise<string> {
     return this.#metrics.text();
   }
 
-  /** Where /metrics, /health, /live and /ready are served; null without a port, before start and after stop. */
+  /** The URL that serves /metrics, /health, /live and /ready. Null without a port, before start and after stop. */
   get metricsUrl(): string | null {
     return this.#metrics.url;
   }
@@ -186,7 +186,7 @@ export class Worker {
   }
 
   async #stop(graceMs: number): Promise<void> {
-    // Half a start cannot be undone: it comes to its end first, one way or the other.
+    // A partial start cannot be undone: wait until it succeeds or fails.
     await this.#starting?.catch(() => {});
     const parts = this.#parts;
     const wasRunning = this.#state === "running" && parts !== null;
@@ -208,7 +208,7 @@ export class Worker {
     await this.#close();
   }
 
-  /** Lets go of everything, whatever of it fails; a database that hangs keeps no port. */
+  /** Releases all resources, even if some fail to close. A database that hangs does not keep the port open. */
   async #close(): Promise<void> {
     await Promise.allSettled([this.#metrics.close(), this.#parts?.close()]);
     this.#state = "stopped";

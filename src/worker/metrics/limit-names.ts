@@ -7,10 +7,10 @@ interface LimitNamesOptions {
 }
 
 const ANSWER_MS_MAX = 1_000;
-// Of many limits the names come in several replies.
+// The names of many limits arrive in several replies.
 const LIMITS_PER_CALL_MAX = 1_000;
 
-/** The names of limits that claims have met: asked for once each, and all that are unknown together. */
+/** Reads the names of limits that claims have met: each once, and all unknown ones together. */
 export class LimitNames {
   readonly #o: LimitNamesOptions;
   #asking: Promise<void> | null = null;
@@ -19,12 +19,12 @@ export class LimitNames {
     this.#o = options;
   }
 
-  /** Returns when none is unknown any more, or after a second. */
+  /** Returns when no name is unknown, or after a second. */
   async known(): Promise<void> {
     if (this.#o.groups.unknown.length > 0) await within(this.ask(), ANSWER_MS_MAX);
   }
 
-  /** If the database does not answer, whoever meets the next one or looks at the numbers asks again. */
+  /** Reads the unknown names. If the database does not reply, the next new limit or the next scrape tries again. */
   ask(): Promise<void> {
     this.#asking ??= this.#ask()
       .catch(() => {})
@@ -34,7 +34,7 @@ export class LimitNames {
 
   async #ask(): Promise<void> {
     const { groups, read } = this.#o;
-    // The claim that met one may have met others: they are told within the same turn.
+    // The claim that met one limit may have met others, and reports them within the same turn.
     await Promise.resolve();
     while (groups.unknown.length > 0) {
       const limits = groups.unknown.slice(0, LIMITS_PER_CALL_MAX);

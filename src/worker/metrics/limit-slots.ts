@@ -13,7 +13,7 @@ const ANSWER_MS_MAX = 1_000;
 const STALE_MS = 15_000;
 const NOTHING: SlotsReading = { slots: [], omitted: 0 };
 
-/** The slots of limits in the database: read when somebody asks, and at most once a second. */
+/** The slots of limits in the database: read on demand, at most once a second. */
 export class LimitSlots {
   readonly #o: LimitSlotsOptions;
   #latest: SlotsReading = NOTHING;

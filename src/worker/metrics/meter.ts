@@ -1,46 +1,49 @@
 import type { Passed } from "../../postgres/passed.js";
 import type { StepReply } from "../../postgres/step.js";
 
-/** How an execution came to its end, as far as the worker knows: what of it the database took is told apart. */
+/** How an execution ended, from the worker's view. What the database recorded is counted separately. */
 export type Ending = "succeeded" | "retried" | "failed" | "cancelled" | "snoozed" | "waiting" | "released" | "lost";
 
-/** Whose connections: claims and settles, transactions of handlers, enqueue and queries. */
+/** Connection pools: claims and settles, handler transactions, enqueue and queries. */
 type Pool = "claim" | "handlers" | "api";
 
-/** Something that a handler has begun: by the clock of the worker. */
+/** Something that a handler has started, with its start time by the worker's clock. */
 export interface Begun {
   readonly startedMs: number;
 }
 
 /**
- * What claimer and crew tell while they work: metrics count it, pressure watches it. Called on the hot
- * path: every argument is a number, a constant or a list that is there anyway, and whoever listens makes
- * nothing anew per task and never throws. All times are by the worker's monotonic clock.
+ * Receives events from claimer and crew: metrics count them, pressure watches them. These methods are on the hot path:
+ * every argument is a number, a constant or an existing list, and implementations allocate nothing per task and never
+ * throw. All times are by the worker's monotonic clock.
  */
 export interface Meter {
-  /** A claim was answered, with so many tasks. */
+  /** A claim was answered with `tasks` tasks. */
   claimed(tasks: number, tookMs: number): void;
-  /** A task had been due for so long when it was claimed. At most one per claim. */
+  /** A task was claimed `waitMs` after it was due. At most one call per claim. */
   queued(waitMs: number): void;
-  /** A task with limits was claimed, and has passed these. */
+  /** A task with limits was claimed, and passed these limits. */
   passed(limits: Passed): void;
-  /** A claim, or the recording of outcomes, got no answer or an error. */
+  /** A claim, or a statement that records outcomes, failed or got no reply. */
   stepFailed(): void;
-  /** Somebody had to wait so long for a connection of the pool. */
+  /** A caller waited `ms` for a connection of the pool. */
   waited(pool: Pool, ms: number): void;
   /** A handler is about to be called. */
   started(nowMs: number): void;
-  /** An execution has ended, for whatever reason: each that was started ends once. */
+  /** An execution has ended, for whatever reason. Every started execution ends once. */
   ended(stream: number, ending: Ending, startedMs: number, nowMs: number): void;
-  /** The database took so many completions. */
+  /** The database recorded `tasks` completions. */
   completed(tasks: number): void;
   /** The database refused outcomes: their claims were lost. */
   refused(tasks: number): void;
-  /** These were answered by the database, whatever it said. */
+  /** The database replied to these outcomes, recorded or refused. */
   answered(items: readonly Begun[], nowMs: number): void;
 }
 
-/** Tells what a step's reply says: what it claimed, and that all but those refused were taken. */
+/**
+ * Reports a step's reply to the meter: the tasks it claimed, and that all outcomes except the refused ones were
+ * recorded.
+ */
 export function tellReply(
   meter: Meter,
   { claimed, refused, waitMs }: StepReply,
@@ -65,7 +68,7 @@ export function tellReply(
 
 function nothing(): void {}
 
-/** For whoever does not want to know. */
+/** A meter that ignores everything. */
 export const noMeter: Meter = Object.freeze({
   claimed: nothing,
   queued: nothing,

@@ -40,7 +40,7 @@ interface Connections {
   readonly idle: number;
 }
 
-/** What a worker counts, how it stands, and who may ask for it. */
+/** Collects a worker's metrics and health, and serves them. */
 export class WorkerMetrics {
   readonly #o: WorkerMetricsOptions;
   readonly #tally: Tally;
@@ -68,27 +68,27 @@ export class WorkerMetrics {
     this.#exposition = new Exposition(this.#readers());
   }
 
-  /** Whom the worker tells what happens. */
+  /** Receives the worker's events. */
   get meter(): Meter {
     return this.#o.settings.enabled ? this.#tally : noMeter;
   }
 
-  /** Where it is served; null if it is not. */
+  /** The URL of the metrics server; null if there is none. */
   get url(): string | null {
     return this.#server?.url ?? null;
   }
 
-  /** Nothing if nothing is counted. */
+  /** Empty if metrics are disabled. */
   async text(): Promise<string> {
     return this.#o.settings.enabled ? this.#exposition.text() : "";
   }
 
-  /** Throws `port_unavailable`, or `invalid_option` if the registry is another worker's. */
+  /** Throws `port_unavailable`, or `invalid_option` if the registry belongs to another worker. */
   async open(handlers: ReadonlyMap<number, AnyHandler>): Promise<void> {
     const { settings, db } = this.#o;
     for (const [stream, { contract }] of handlers) this.#tally.serve(stream, contract.type, groupsOf(contract));
     if (settings.enabled && settings.registry !== null) this.#exposition.join(settings.registry);
-    // A pool of the caller's is left as it is: then there is another one for ourselves.
+    // A pool supplied by the caller is left unchanged. In that case `db.aside` is a separate pool.
     if (settings.enabled && db.aside === db.api) this.#hush = onWait(db.api, (ms) => this.#tally.waited("api", ms));
     if (settings.serve === null) return;
     this.#server = await MetricsServer.open(settings.serve, {
@@ -209,7 +209,7 @@ function connectionsOf({ totalCount, idleCount }: pg.Pool): Connections {
   return { active: totalCount - idleCount, idle: idleCount };
 }
 
-/** The limits that every task of the contract passes; what is decided at enqueue is known when it is met. */
+/** The limits that every task of the contract passes. Limits chosen at enqueue become known when a task meets them. */
 function groupsOf({ type, concurrency, limitList }: AnyHandler["contract"]): string[] {
   const own = concurrency === null ? [] : [type];
   const others = (limitList ?? []).flatMap(({ limit: { name, total, perKey } }) => [

@@ -1,12 +1,12 @@
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 
-/** A control group that we are in, with the files that tell what it may use and what it uses. */
+/** A control group of this process, with the files that show its limits and usage. */
 interface Group {
   readonly limits: readonly string[];
   readonly used: string;
   readonly stat: string;
-  /** What the kernel drops first when memory gets short: cache of files, which is no pressure. */
+  /** File cache, which the kernel drops first when memory gets short, and which is no pressure. */
   readonly droppable: RegExp;
 }
 
@@ -17,12 +17,12 @@ interface Mount {
   readonly at: string;
 }
 
-// Groups are nested a few deep. Whatever a file says, it is no endless walk.
+// Groups are nested a few levels deep. This bounds the walk, whatever a file contains.
 const DEPTH_MAX = 32;
 
 /**
- * The groups that bound our memory, from our own upwards: each may have a limit, and the tightest counts.
- * `root` is where the file system begins.
+ * The groups that bound this process's memory, from its own upwards: each may have a limit, and the tightest counts.
+ * `root` is the root of the file system.
  */
 export function findGroups(root = "/"): Group[] {
   const own = read(join(root, "proc/self/cgroup"))?.split("\n") ?? [];
@@ -39,7 +39,7 @@ export function findGroups(root = "/"): Group[] {
   });
 }
 
-/** How full the tightest of them is, in percent; null if none has a limit below what the host has. */
+/** How full the tightest group is, in percent; null if no group has a limit below the host's memory. */
 export function percentOfGroups(groups: readonly Group[], hostBytes: number): number | null {
   let most: number | null = null;
   for (const group of groups) {
@@ -47,7 +47,7 @@ export function percentOfGroups(groups: readonly Group[], hostBytes: number): nu
     const used = limit < hostBytes ? numberIn(group.used) : null;
     if (used === null) continue;
     const droppable = Number(group.droppable.exec(read(group.stat) ?? "")?.[1] ?? 0);
-    // A limit of 0 is one that nothing fits into.
+    // Nothing fits into a limit of 0.
     const percent = limit > 0 ? (100 * Math.max(0, used - droppable)) / limit : 100;
     most = Math.max(most ?? 0, percent);
   }
@@ -67,7 +67,7 @@ function groupAt(version: 1 | 2, folder: string): Group {
   const file = (name: string): string => join(folder, name);
   const [limits, used, droppable] =
     version === 2
-      ? // Above memory.high the kernel takes memory back and slows us down: the end comes there already.
+      ? // Above memory.high the kernel reclaims memory and slows this process down, so it acts as a limit already.
         [["memory.max", "memory.high"], "memory.current", /^inactive_file (\d+)$/m]
       : [["memory.limit_in_bytes"], "memory.usage_in_bytes", /^total_inactive_file (\d+)$/m];
   return {
@@ -78,7 +78,7 @@ function groupAt(version: 1 | 2, folder: string): Group {
   };
 }
 
-/** Fields, then " - ", type, source and options. */
+/** Line format: fields, then " - ", type, source and options. */
 function mountsOf(mountinfo: string): Mount[] {
   return mountinfo.split("\n").flatMap((line): Mount[] => {
     const [fields = "", kind = ""] = line.split(" - ");
@@ -98,7 +98,7 @@ function pathOf(lines: readonly string[], form: RegExp): string | null {
   return null;
 }
 
-/** In a container only our own part of the tree may be mounted, while the path is told from the host's root. */
+/** A container may mount only its own part of the tree, while the path is relative to the host's root. */
 function below(top: string, path: string): string {
   if (top === "/") return path;
   return path === top || path.startsWith(`${top}/`) ? path.slice(top.length) : "";
@@ -110,13 +110,13 @@ function upwards(path: string): string[] {
   return Array.from({ length: depth + 1 }, (_, i) => parts.slice(0, depth - i).join("/"));
 }
 
-/** Null for what is no number, as the "max" of a group without a limit. */
+/** Null for a value that is not a number, such as the "max" of a group without a limit. */
 function numberIn(file: string): number | null {
   const text = read(file)?.trim() ?? "";
   return /^\d+$/.test(text) ? Number(text) : null;
 }
 
-/** What the kernel tells may be gone at any moment: a group can be removed, and files hidden. */
+/** Null if the file cannot be read: a group can be removed at any moment, and files can be hidden. */
 function read(file: string): string | null {
   try {
     return readFileSync(file, "utf8");

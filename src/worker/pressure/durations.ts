@@ -1,15 +1,15 @@
-// A window of a minute, of which a sixth is forgotten at a time.
+// A window of one minute, dropped a sixth at a time.
 const SLICES = 6;
 const SLICE_MS = 10_000;
-// Eight steps for each doubling, from a tenth of a millisecond to some days: what comes out is off by
-// less than 5 %, which is enough to compare with a threshold, in 6 KB whatever the load.
+// Eight steps per doubling, from a tenth of a millisecond to some days. The result is off by less than 5 %, which is
+// enough to compare with a threshold, and takes 6 KB whatever the load.
 const STEPS = 8;
 const SMALLEST_MS = 0.1;
 const BUCKETS = 32 * STEPS;
-// Of fewer tasks the p99 is only the slowest of them.
+// With fewer tasks, the p99 is only the slowest of them.
 const TASKS_MIN = 10;
 
-/** How long tasks took in the last minute: a task costs one logarithm and one addition. */
+/** Task durations of the last minute. Recording a task costs one logarithm and one addition. */
 export class Durations {
   readonly #slices = Array.from({ length: SLICES }, () => new Uint32Array(BUCKETS));
   #at = 0;
@@ -21,12 +21,12 @@ export class Durations {
 
   add(ms: number): void {
     const step = Math.floor(Math.log2(ms / SMALLEST_MS) * STEPS);
-    // No time at all has the logarithm -Infinity.
+    // The logarithm of 0 ms is -Infinity.
     const bucket = step > 0 ? Math.min(step, BUCKETS - 1) : 0;
     this.#slices[this.#at]![bucket]!++;
   }
 
-  /** The p99, or null while too few tasks have ended. Forgets what is older than the window. */
+  /** The p99, or null while too few tasks have ended. Forgets durations older than the window. */
   p99Ms(nowMs: number): number | null {
     this.#turn(nowMs);
     let total = 0;
@@ -35,7 +35,7 @@ export class Durations {
     let above = Math.floor(total / 100);
     for (let bucket = BUCKETS - 1; ; bucket--) {
       for (const slice of this.#slices) above -= slice[bucket]!;
-      // In the middle of its bucket.
+      // The middle of the bucket.
       if (above < 0) return SMALLEST_MS * 2 ** ((bucket + 0.5) / STEPS);
     }
   }

@@ -1,15 +1,15 @@
 import { getHeapSpaceStatistics, getHeapStatistics } from "node:v8";
 
 const MIB = 1024 * 1024;
-// What V8 takes for a semi-space if nobody says otherwise; the young generation has three.
+// V8's default size of a semi-space; the young generation has three.
 const SEMI_SPACE_BYTES = 16 * MIB;
 const SEMI_SPACES = 3;
 const FLAG = /--max[-_]semi[-_]space[-_]size=(\d+)/;
 
 /**
- * What the old generation may take: above it V8 ends the process, however much memory the machine has.
- * The limit that V8 tells is larger, by what the young generation may take. In a heap of 64 MB that would
- * be 112, of which it never gets to 80 %.
+ * The limit of the old generation: above it V8 ends the process, however much memory the machine has. The limit that V8
+ * reports is larger, by the size of the young generation. For a heap of 64 MB it would be 112 MB, and usage would never
+ * reach 80 % of it.
  */
 export function heapLimitBytes(): number {
   const flags = `${process.env["NODE_OPTIONS"] ?? ""} ${process.execArgv.join(" ")}`;
@@ -19,7 +19,7 @@ export function heapLimitBytes(): number {
   return Math.max(limit / 4, limit - SEMI_SPACES * semiSpace);
 }
 
-/** What the old generation takes, garbage that is not collected yet included. */
+/** The size of the old generation, including garbage that is not collected yet. */
 export function heapUsedBytes(): number {
   let used = 0;
   for (const { space_name: name, space_used_size: size } of getHeapSpaceStatistics())

@@ -1,7 +1,7 @@
 import type { Meter } from "../metrics/meter.js";
 import type { Pressure } from "./pressure.js";
 
-/** A meter that tells pressure too how long tasks took, but for those that were taken from their handlers. */
+/** A meter that also reports task durations to pressure, except for tasks that were released or lost. */
 export function heardBy(pressure: Pick<Pressure, "ended">, meter: Meter): Meter {
   return {
     claimed: (tasks, tookMs) => meter.claimed(tasks, tookMs),

@@ -9,11 +9,11 @@ function monitor(): IntervalHistogram {
 }
 
 /**
- * How late the event loop comes round. The timers behind it run in C++ and keep no process alive.
+ * Measures the delay of the event loop. The timers behind it run in C++ and do not keep the process alive.
  *
- * There are two monitors, read by turns, because one that is reset measures nothing until its timer has
- * come twice: where every turn of the loop takes longer than the time between two readings, a single one
- * would be reset before it has seen anything.
+ * There are two monitors, read alternately, because a monitor that was reset measures nothing until its timer has fired
+ * twice. If every turn of the loop takes longer than the time between two readings, a single monitor would be reset
+ * before it measures anything.
  */
 export class LoopDelay {
   readonly #monitors: readonly [IntervalHistogram, IntervalHistogram] = [monitor(), monitor()];
@@ -26,7 +26,7 @@ export class LoopDelay {
     for (const one of this.#monitors) one.enable();
   }
 
-  /** Measures nothing until it watches again: a hundred wake-ups a second are the most that an idle process costs. */
+  /** Stops measuring until watch() is called: its hundred wake-ups a second are the largest cost of an idle process. */
   rest(): void {
     if (this.#rests) return;
     this.#rests = true;
@@ -36,7 +36,10 @@ export class LoopDelay {
     }
   }
 
-  /** The p99 since the last call but one. Whole intervals are measured; the timer's own is no delay. */
+  /**
+   * The p99 since the last call but one. The monitor measures whole intervals, so the timer's own interval is
+   * subtracted.
+   */
   readMs(): number {
     if (this.#rests) return 0;
     this.#turn = this.#turn === 0 ? 1 : 0;

@@ -11,17 +11,17 @@ export interface MemoryUse {
 }
 
 interface MemorySources {
-  /** Where the file system begins. */
+  /** The root of the file system. */
   readonly root?: string;
   readonly hostBytes?: number;
   readonly heapPercent?: () => number;
 }
 
 /**
- * Reads how full memory is. The bound of the process is its control group's limit, or the host's memory
- * where there is none. Beside it V8 has a limit of its own, above which the process dies however much
- * memory the machine has, and mostly a smaller one: the fuller of the two counts. Where the groups are is
- * looked up once; their limits are read each time, because they may be changed.
+ * Reads how full memory is. The bound of the process is its control group's limit, or the host's memory if there is
+ * none. V8 also has its own, mostly smaller limit, above which the process dies however much memory the machine has:
+ * the fuller of the two counts. The groups are looked up once; their limits are read each time, because they may
+ * change.
  */
 export function memoryReader(sources: MemorySources = {}): () => MemoryUse {
   const { root = "/", hostBytes = totalmem(), heapPercent = heapReader() } = sources;
@@ -35,12 +35,12 @@ export function memoryReader(sources: MemorySources = {}): () => MemoryUse {
   };
 }
 
-// An input takes some times its text while it is received, parsed and worked on.
+// An input takes several times the size of its text while it is received, parsed and processed.
 const PAYLOAD_SHARE = 1 / 8;
 
 /**
- * How many bytes of payload may be in flight: no more than an eighth of what the process may use at all. A
- * bound that was chosen for a large machine does not kill a small container, or a small heap.
+ * How many bytes of payload may be in flight: at most an eighth of what the process may use at all. So a bound chosen
+ * for a large machine does not kill a small container, or a small heap.
  */
 export function payloadBytesFor(wanted: number, root = "/"): number {
   const bound = Math.min(heapLimitBytes(), limitOfGroups(findGroups(root)));
@@ -52,7 +52,7 @@ function heapReader(): () => number {
   return () => (100 * heapUsedBytes()) / limit;
 }
 
-/** Null on macOS: it fills its memory with caches and does not tell which it would drop. */
+/** Null on macOS, which fills its memory with caches and does not report which of them it would drop. */
 function percentOfHost(root: string, hostBytes: number): number | null {
   const available = availableBytes(root);
   return available === null ? null : (100 * (hostBytes - available)) / hostBytes;

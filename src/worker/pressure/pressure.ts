@@ -16,27 +16,27 @@ interface WatchOptions {
   readonly thresholds: PressureThresholds;
   readonly clock: Clock;
   readonly log: Logger;
-  /** What stops claims just now. */
+  /** What currently stops claims. */
   readonly stops: () => readonly ("permits" | "payload")[];
   /** Claims may be larger again. */
   readonly onRelief: () => void;
-  /** Whether there is nothing to do; if it is not given there always is. */
+  /** Whether the worker is idle. Default: never. */
   readonly idle?: () => boolean;
-  /** For tests; else the process itself is looked at. */
+  /** For tests. Default: measure this process. */
   readonly readers?: PressureReaders;
 }
 
 const SAMPLE_MS = 250;
-// With nothing to do the process wakes for this as rarely as this.
+// The sampling interval while the worker is idle, so that the process rarely wakes.
 const IDLE_SAMPLE_MS = 500;
-// Below these shares of its threshold a signal is over: 75 % of memory where 80 % is too much.
+// A signal ends below this share of its threshold: 75 % of memory where 80 % is the threshold.
 const MEMORY_LOW = 0.9375;
 const OTHERS_LOW = 0.8;
-// It has to stay there for a second.
+// The value must stay there for a second.
 const OFF_AFTER = 4;
-// Memory and durations change slowly and count at once. One late turn of the event loop, which two samples
-// see, is a garbage collection; three in a row make it a busy loop. What stops claims does so at once and
-// often for a moment only: it is worth a line if it lasts for a second.
+// Memory and durations change slowly and count immediately. One late turn of the event loop, which two samples see, is
+// a garbage collection; three samples in a row indicate a busy loop. Permits and payload stop claims immediately, and
+// often only for a moment: they are logged if that lasts for a second.
 const ON_AFTER: Readonly<Record<PressureReason, number>> = {
   memory: 1,
   task_duration: 1,
@@ -45,7 +45,7 @@ const ON_AFTER: Readonly<Record<PressureReason, number>> = {
   payload: 4,
 };
 
-/** What was measured last; null: turned off, or nothing to measure yet. */
+/** The latest measurements. Null: turned off, or nothing to measure yet. */
 interface PressureMeasures {
   readonly memory: MemoryUse | null;
   readonly taskDurationP99Ms: number | null;
@@ -55,8 +55,8 @@ interface PressureMeasures {
 type Reduces = "memory" | "task_duration" | "event_loop_delay";
 
 /**
- * Looks four times a second how the process stands. Tells the claimer what is too much, and everybody else
- * what the state is: it is logged when it changes, goes with every heartbeat, and metrics read it.
+ * Samples the process four times a second. The claimer reads which signals are too high. Everything else uses the
+ * state: it is logged when it changes, sent with every heartbeat, and read by metrics.
  */
 export class Pressure {
   readonly #o: WatchOptions;
@@ -66,7 +66,7 @@ export class Pressure {
   #readers: PressureReaders | null;
   #timer: NodeJS.Timeout | null = null;
   #dozes = false;
-  /** By how much the last sample came late. */
+  /** How late the last sample was. */
   #lateMs = 0;
   #sampledMs = Number.NEGATIVE_INFINITY;
   #told: readonly PressureReason[] = [];
@@ -84,7 +84,7 @@ export class Pressure {
     this.#sampleLater();
   }
 
-  /** There is something to do: what was measured last may be old, and from now on it is sampled closely. */
+  /** There is work: the latest measurement may be old, and from now on sampling runs at the short interval. */
   quicken(): void {
     if (this.#timer === null || !this.#dozes) return;
     // guard: an idle worker measures before it claims much -> test/worker/pressure/pressure.test.ts: "a worker that was idle measures as soon as there is something to do"
@@ -114,7 +114,7 @@ export class Pressure {
     this.#timer = this.#loop = this.#readers = null;
   }
 
-  /** A task has ended, after so long. */
+  /** A task has ended after `tookMs`. */
   ended(tookMs: number): void {
     this.#durations.add(tookMs);
   }
@@ -128,7 +128,7 @@ export class Pressure {
     return pressureOf([...this.#o.stops(), ...this.#reducing()]);
   }
 
-  /** Measures once. Never throws: what cannot be measured is no pressure. */
+  /** Measures once. Never throws: a signal that cannot be measured counts as no pressure. */
   sample(): void {
     this.#sampledMs = this.#o.clock.now();
     this.#measures = this.#measure();
@@ -182,7 +182,7 @@ export class Pressure {
     return all.filter((reason) => this.#isOn(reason));
   }
 
-  /** Once per change. That all permits are in use is what they are for, and told only to who wants details. */
+  /** Logs once per change. Using all permits is normal, so that is logged only at debug level. */
   #tell(): void {
     const now = [...this.#signals.keys()].filter((reason) => this.#isOn(reason));
     const was = this.#told;
@@ -208,7 +208,7 @@ export class Pressure {
   #ofThisProcess(): PressureReaders {
     const { memoryPercentMax, eventLoopDelayMsMax } = this.#o.thresholds;
     const loop = (this.#loop = eventLoopDelayMsMax === null ? null : new LoopDelay());
-    // Looking up the control groups opens files: not for who does not ask.
+    // Looking up the control groups opens files, so skip it if memory is not watched.
     const memory = memoryPercentMax === null ? null : memoryReader();
     return {
       memory: memory ?? (() => ({ percent: 0, of: "host" })),

@@ -1,26 +1,26 @@
-/** Whether a signal is on, and for how many samples in a row it has said the opposite. */
+/** Whether a signal is on, and for how many samples in a row the value has contradicted that. */
 export interface Signal {
   readonly on: boolean;
   readonly against: number;
 }
 
-/** When a signal comes on and when it goes off. */
+/** When a signal turns on and off. */
 interface SignalTerms {
-  /** Above it the signal comes on. */
+  /** The signal turns on above this value. */
   readonly above: number;
-  /** Below it the signal goes off. */
+  /** The signal turns off below this value. */
   readonly below: number;
-  /** After so many samples in a row. */
+  /** How many samples in a row turn it on. */
   readonly onAfter: number;
   readonly offAfter: number;
 }
 
-/** A signal that nothing has been seen of yet. */
+/** A signal without any samples yet. */
 export const quietSignal: Signal = { on: false, against: 0 };
 
 /**
- * The signal after one more sample. Two thresholds and samples in a row, so that it does not flap: what
- * stays between the thresholds changes nothing. Null, nothing to measure, counts as calm.
+ * The signal after one more sample. Two thresholds and a number of samples in a row keep it from flapping: a value
+ * between the thresholds changes nothing. Null, nothing to measure, counts as calm.
  */
 export function nextSignal(was: Signal, value: number | null, terms: SignalTerms): Signal {
   const opposes = was.on ? value === null || value < terms.below : value !== null && value > terms.above;

@@ -16,14 +16,14 @@ interface ValveOptions {
 export class Valve {
   readonly #o: ValveOptions;
   #full = false;
-  /** Tasks of claims that are under way. */
+  /** Tasks requested by claims in flight. */
   asked = 0;
 
   constructor(options: ValveOptions) {
     this.#o = options;
   }
 
-  /** How many more tasks fit by their bytes, into the next claim. Once none did, none does until a good part is free. */
+  /** How many more tasks fit into the next claim, by bytes. Once full, returns 0 until a good part is free again. */
   nextPayloadRoom(): number {
     this.#full = this.#isFull();
     return this.#full ? 0 : this.#payloadRoom();
@@ -36,7 +36,7 @@ export class Valve {
     return Math.min(permits.free, this.#payloadRoom());
   }
 
-  /** What stops claims just now. */
+  /** What currently stops claims. */
   get stops(): readonly ("permits" | "payload")[] {
     const few = this.#o.policy.stopsWith(this.#o.permits.free);
     if (this.#isFull()) return few ? ["permits", "payload"] : ["payload"];
