@@ -2,7 +2,7 @@ import type { Clock } from "../core/ports.js";
 import type { Connection } from "../postgres/connection.js";
 import { vacuum, walkedRows, type Walked } from "../postgres/vacuum.js";
 
-// A vacuum reads the whole index, so it must be worth it; one that would take seconds is left to autovacuum.
+// A vacuum reads the whole index, so it must be worthwhile. A vacuum that would take seconds is left to autovacuum.
 const DEAD_MIN = 10_000;
 const DEAD_MAX = 1_000_000;
 const LIVE_MAX = 2_000_000;
@@ -13,8 +13,8 @@ const REST_MS_MIN = 1_000;
 const REST_MS_MAX = 60_000;
 
 /**
- * Cleans away what claims leave behind. Autovacuum looks once a minute, and by then a busy queue has millions
- * of dead rows at the beginning of its indexes, over which every look walks.
+ * Vacuums the dead rows that claims leave behind. Autovacuum checks once a minute, and by then a busy queue has
+ * millions of dead rows at the beginning of its indexes, which every search walks over.
  */
 export class Broom {
   readonly #connection: Connection;
@@ -32,7 +32,7 @@ export class Broom {
       if (dead > DEAD_MAX || live > LIVE_MAX) continue;
       const rest = this.#rests.get(name) ?? { untilMs: 0, nextMs: REST_MS_MIN };
       if (this.#clock.now() < rest.untilMs) continue;
-      // Set beforehand, so that a vacuum that fails is not repeated at once.
+      // Set beforehand, so that a failed vacuum is not repeated immediately.
       this.#rests.set(name, {
         untilMs: this.#clock.now() + rest.nextMs,
         nextMs: Math.min(2 * rest.nextMs, REST_MS_MAX),

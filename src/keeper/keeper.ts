@@ -10,7 +10,7 @@ import { FIRST, cancelOrphans, keepRuns, pruneRuns, type OrphansWalk } from "../
 import { tick } from "../schedules/tick.js";
 import { Broom } from "./broom.js";
 
-/** How long history is kept, per outcome; 0 deletes at once. */
+/** How long history is kept, per outcome; 0 deletes immediately. */
 export interface History {
   readonly succeededMs: number;
   readonly failedMs: number;
@@ -21,44 +21,44 @@ interface KeeperOptions {
   readonly connection: Connection;
   readonly log: Logger;
   readonly clock: Clock;
-  /** How often to look where notifications do not arrive, and while something waits for the next look. */
+  /** How often to poll where notifications do not arrive, and while something waits for the next poll. */
   readonly pollIntervalMs: number;
   readonly history: History;
   /** Whether notifications arrive, or would if this keeper led. */
   readonly listening: () => boolean;
-  /** It leads from now on, and needs notifications, or leads no longer. */
+  /** This keeper starts to lead and needs notifications, or no longer leads. */
   readonly onLead?: (leads: boolean) => void;
-  /** Something became ready. */
+  /** Tasks became ready. */
   readonly onMoved: () => void;
-  /** Tasks of a run are to be placed, by whoever knows them. */
+  /** A run has tasks that need to be placed by a worker that handles them. */
   readonly onUnplaced: () => void;
 }
 
-// How long a look may be put off where notifications arrive: with nothing to do, and with some work in the queue.
+// The longest delay between polls where notifications arrive: while idle, and with some work in the queue.
 // sluice.look_by relies on the first.
 const QUIET_MS = 2_500;
 const LIVE_MS = 1_000;
-// Others look at an expired lease too: not all at the same moment.
+// Other keepers check an expired lease too; this spreads them out.
 const SPREAD_MS = 100;
 const LOOK_GAP_MS = 5;
 const RETRY_MS = 500;
-// A worker that begins to work sees to it that the leader knows, this soon.
+// A worker that starts to work makes sure that the leader notices within this time.
 const ACTIVE_MS = 200;
 const DUE_MAX = 1_000;
 const PRUNE_MAX = 2_000;
 const PRUNE_STEPS_MAX = 200;
-// Old runs that are to be kept may be many: so many looks that find nothing else, and the rest next time.
+// There may be many old runs to keep: stop after this many steps that prune nothing, and continue next time.
 const PRUNE_IDLE_MAX = 10;
 const LANES_MAX = 500;
-// A group that nobody has used for so long is forgotten. Clients declare what they use four times as often.
+// A group that is unused for this long is deleted. Clients declare the groups they use four times as often.
 const GROUP_UNUSED_MS = 3_600_000;
 const GROUPS_MAX = 500;
 const GROUP_STEPS_MAX = 40;
 const RUNS_MAX = 1_000;
 const ORPHANS_MAX = 100;
-// An outcome that somebody waited for is kept this long even where history is off.
+// An outcome that a caller waited for is kept this long, even if history is off.
 const AWAITED_MS = 60_000;
-/** How often the leader does what no look asks for. */
+/** How often the leader runs duties that no poll asks for. */
 const INTERVALS_MS = {
   lanes: 1_000,
   reap: 1_000,
@@ -75,13 +75,13 @@ const INTERVALS_MS = {
 type Duty = "due" | "schedules" | "runs" | Exclude<keyof typeof INTERVALS_MS, "idleSweep" | "idleNotes">;
 
 /**
- * What must happen without anyone asking. Every worker process runs one; any number may run at once,
- * because each statement skips what another has in hand. To save work one of them leads: it sleeps until
- * something is due, and does what there is. The others only look whether it still does, and all of them
- * look when a lease ends.
+ * Does the work that must happen without a request. Every worker process runs a keeper, and any number may run at the
+ * same time, because each statement skips rows that another has locked. To save work one of them leads: it sleeps until
+ * something is due, and does the work. The others only check that the leader is still active, and all of them check
+ * when a lease expires.
  */
 export class Keeper {
-  /** By which a notification names us. */
+  /** The id by which notifications address this keeper. */
   readonly id = String(randomInt(1, 2 ** 47));
   readonly #o: KeeperOptions;
   readonly #broom: Broom;
@@ -95,10 +95,10 @@ export class Keeper {
   #again = false;
   #leads = false;
   #liveMs = Number.NEGATIVE_INFINITY;
-  // Until then tasks come back that this worker has put off: it does not wait for the leader to see them.
+  // Tasks that this worker has put off become due until then: it does not wait for the leader to notice them.
   #followUntilMs = Number.NEGATIVE_INFINITY;
   #stopped = false;
-  // Where walks over rows have come: each row has its turn, however many cannot be helped yet.
+  // The positions of walks over rows: each row gets its turn, however many cannot be processed yet.
   #walk = FIRST;
   #orphan: OrphansWalk = { after: FIRST, afterParent: FIRST };
   #old = FIRST;
@@ -113,7 +113,7 @@ export class Keeper {
     this.look();
   }
 
-  /** Resolves when another may lead. Best effort: without it the others notice. */
+  /** Resolves when another keeper may lead. Best effort: otherwise the others notice by themselves. */
   async stop(): Promise<void> {
     this.#stopped = true;
     if (this.#timer !== null) clearTimeout(this.#timer);
@@ -121,30 +121,30 @@ export class Keeper {
     if (this.#leads) await keepLeave(this.#o.connection, this.id).catch(() => {});
   }
 
-  /** Something may be due sooner than we know. */
+  /** Something may be due sooner than expected: polls immediately. */
   look(): void {
     this.#wakeIn(0);
   }
 
-  /** A notification: who is meant looks at once; "all": the leader has left. */
+  /** Handles a notification: the keeper it names polls immediately. "all": the leader has left. */
   hear(who: string): void {
     if (who === this.id) this.look();
     else if (who === "all") this.#wakeIn(Math.random() * SPREAD_MS);
   }
 
-  /** This worker has something to do: the leader may not know yet. */
+  /** This worker has work that the leader may not have noticed yet. */
   active(): void {
     if (this.#o.clock.now() - this.#lookedMs > LIVE_MS) this.#wakeIn(ACTIVE_MS);
   }
 
-  /** A task of ours comes back in so long. */
+  /** A task of this worker becomes due again in `ms`. */
   expect(ms: number): void {
     if (ms > QUIET_MS) return;
     this.#followUntilMs = Math.max(this.#followUntilMs, this.#o.clock.now() + ms + LIVE_MS);
     this.#wakeIn(ms);
   }
 
-  /** Looks in so long, or sooner if that was meant before. */
+  /** Polls in `ms`, or earlier if an earlier poll is already scheduled. */
   #wakeIn(ms: number): void {
     const now = this.#o.clock.now();
     const atMs = Math.max(now + ms, this.#lookedMs + LOOK_GAP_MS);
@@ -164,7 +164,7 @@ export class Keeper {
     try {
       const seen = await keepLook(this.#o.connection, this.id, this.#intervals());
       this.#lookedMs = this.#o.clock.now();
-      // A keeper that stops while this look makes it the leader must give the lead up.
+      // A keeper that stops while this poll makes it the leader must give up the lead.
       if (this.#stopped) return void (this.#leads = seen.leads);
       this.#lead(seen.leads);
       this.#attend(seen);
@@ -198,7 +198,7 @@ export class Keeper {
     return this.#o.clock.now() < this.#followUntilMs;
   }
 
-  /** Begins all that there is to do. */
+  /** Starts all duties that are due. */
   #attend({ leads, live, dead, due, ticks, runs, flows, ended }: KeepLook): void {
     if (dead) this.#do("reap", () => this.#reap());
     if (due && (leads || this.#follows)) this.#do("due", () => this.#due());
@@ -219,17 +219,20 @@ export class Keeper {
     this.#every("sweep", sweepMs, () => this.#broom.sweep());
   }
 
-  /** At most once in so long, counted from when we first led: who leads by turns does it all the same. */
+  /**
+   * Runs a duty at most once per interval, counted from when this keeper first led, so that keepers that alternate in
+   * leading still run it.
+   */
   #every(duty: Duty, intervalMs: number, work: () => Promise<unknown>): void {
     const now = this.#o.clock.now();
     const began = this.#beganMs.get(duty);
-    // A look may come a little early.
+    // A poll may be a little early.
     if (began !== undefined && now - began < intervalMs * 0.9) return;
     this.#beganMs.set(duty, now);
     if (began !== undefined || duty === "lanes") this.#do(duty, work);
   }
 
-  /** Begins it, unless it is under way or has just failed. */
+  /** Starts a duty, unless it is running or has just failed. */
   #do(duty: Duty, work: () => Promise<unknown>): void {
     const rests = this.#o.clock.now() < (this.#restUntilMs.get(duty) ?? 0);
     if (rests || this.#busy.has(duty)) return;
@@ -257,11 +260,11 @@ export class Keeper {
       ({ moved } = await due(this.#o.connection, DUE_MAX));
       if (moved > 0) this.#o.onMoved();
     }
-    // Somebody's open transaction has what is due in hand.
+    // Another open transaction has locked the due tasks.
     if (all === 0) this.#rest("due", Math.min(this.#o.pollIntervalMs, QUIET_MS));
   }
 
-  /** Notes, timers, what is to be cancelled or to run again. */
+  /** Processes notes, timers, cancels and reruns. */
   async #runs(): Promise<void> {
     for (let moved = RUNS_MAX; moved >= RUNS_MAX && !this.#stopped;) {
       const kept = await keepRuns(this.#o.connection, RUNS_MAX, this.#walk);
@@ -272,7 +275,7 @@ export class Keeper {
     }
   }
 
-  /** One at a time: each is a run of its own, of many items perhaps. */
+  /** One at a time: each is a separate run, perhaps with many items. */
   async #orphans(): Promise<void> {
     for (let i = 0; i < ORPHANS_MAX && !this.#stopped; i++) {
       // guard: a pause that was cut off -> test/runs/map.test.ts: "a resume that was cut off before the maps followed is ended by a keeper"
@@ -288,7 +291,7 @@ export class Keeper {
   async #schedules(): Promise<void> {
     const { ticks, nextMs } = await tick(this.#o.connection, this.#o.log);
     if (ticks > 0) this.#o.onMoved();
-    // The next tick of these was not known to the look.
+    // The poll did not include the next tick of these schedules.
     this.#wakeIn(nextMs);
   }
 
@@ -321,7 +324,7 @@ export class Keeper {
     }
   }
 
-  /** Groups that nobody uses any more; each has its turn, however many there are. */
+  /** Deletes unused groups. Each group gets its turn, however many there are. */
   async #groups(): Promise<void> {
     const unused = { max: GROUPS_MAX, unusedMs: GROUP_UNUSED_MS };
     for (let i = 0; i < GROUP_STEPS_MAX && !this.#stopped; i++) {
@@ -331,7 +334,7 @@ export class Keeper {
     }
   }
 
-  /** Goes on while there is something to delete: many small runs are few rows at a time. */
+  /** Continues while there is something to delete: many small runs are few rows at a time. */
   async #pruneRuns(older: History): Promise<void> {
     let idle = 0;
     for (let i = 0; i < PRUNE_STEPS_MAX && idle < PRUNE_IDLE_MAX && !this.#stopped; i++) {
