@@ -1,4 +1,4 @@
-/** What a metric is: everything about it that does not change. */
+/** The definition of a metric: everything about it that does not change. */
 export interface Definition {
   readonly kind: "counter" | "gauge" | "histogram";
   readonly help: string;
@@ -9,20 +9,20 @@ export interface Definition {
 
 export const PREFIX = "sluice_";
 
-// A label has so many values of its own at most; what comes after them is counted together, as OTHER. Of
-// limits that are read from the database there are half as many, because each may be two groups.
+// The maximum number of distinct values of a label; further values are counted together, as OTHER. For limits that are
+// read from the database the maximum is half of that, because each may be two groups.
 export const LABEL_VALUES_MAX = 100;
 export const OTHER = "_other";
 
 // From a handler that does nothing to one that takes the default timeout of five minutes.
 const RUN_SECONDS = [0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300];
-// One statement: a lost reply is given up after ten seconds.
+// Duration of one statement: a lost reply is given up after ten seconds.
 const STATEMENT_SECONDS = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 10];
 // A backlog may be a day old.
 const WAIT_SECONDS = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 5, 15, 60, 300, 1800, 7200, 86400];
 const CLAIM_TASKS = [0, 1, 2, 5, 10, 20, 50, 100, 200, 500, 1000];
 
-/** Every metric of a worker, by its name without the prefix. docs/operate/metrics.md says what each tells. */
+/** All metrics of a worker, by name without the prefix. docs/operate/metrics.md explains each of them. */
 export const catalogue = {
   build_info: {
     kind: "gauge",

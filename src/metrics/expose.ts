@@ -5,12 +5,12 @@ import { textOf, type Family } from "./text.js";
 
 type Reading = number | readonly Sample[];
 
-/** Where each metric's numbers come from, asked when somebody looks. The name comes with its prefix. */
+/** The source of each metric's numbers, read at scrape time. The name includes the prefix. */
 export type Readers = {
   readonly [name in MetricName]: (name: string) => Reading | Promise<Reading>;
 };
 
-/** A Registry of prom-client's, by what is needed of it: nobody has to install that. */
+/** The part of a prom-client Registry that is needed here, so that prom-client need not be installed. */
 export interface RegistryLike {
   // oxlint-disable-next-line typescript/no-explicit-any -- its own class of metrics, of which it asks the name and get()
   registerMetric(metric: any): void;
@@ -20,7 +20,7 @@ export interface RegistryLike {
 
 const NAMES = Object.keys(catalogue) as MetricName[];
 
-/** The metrics of one worker, and in the registry of the user if he has one. */
+/** The metrics of one worker, optionally also in the user's registry. */
 export class Exposition {
   readonly #metrics: readonly ReturnType<typeof metric>[];
   #theirs: RegistryLike | null = null;
@@ -30,7 +30,7 @@ export class Exposition {
     this.#metrics = NAMES.map((name) => metric(name, readers[name]));
   }
 
-  /** Puts the metrics into a registry of the user's as well: all of them, or none if it refuses one. */
+  /** Adds the metrics to the user's registry as well: all of them, or none if it refuses one. */
   join(theirs: RegistryLike): void {
     if (NAMES.some((name) => theirs.getSingleMetric(PREFIX + name) !== undefined))
       throw new SluiceError(
@@ -47,7 +47,7 @@ export class Exposition {
     }
   }
 
-  /** In Prometheus' text format. Those who ask at the same time get the same answer. */
+  /** The metrics in Prometheus text format. Concurrent calls share one reading. */
   text(): Promise<string> {
     this.#reading ??= this.#read().finally(() => (this.#reading = null));
     return this.#reading;
@@ -57,7 +57,7 @@ export class Exposition {
     return textOf(await Promise.all(this.#metrics.map((m) => m.get())));
   }
 
-  /** The user's registry is free for another worker. */
+  /** Removes the metrics from the user's registry, which is then free for another worker. */
   withdraw(): void {
     for (const name of NAMES) this.#theirs?.removeSingleMetric(PREFIX + name);
     this.#theirs = null;
@@ -65,8 +65,8 @@ export class Exposition {
 }
 
 /**
- * What a registry of prom-client's asks of a metric is its name and `get`. Its own classes count under a
- * hash of their labels, which costs more per task than all that we count; ours are read when somebody looks.
+ * A prom-client registry needs only the name and `get` of a metric. prom-client's own classes count under a hash of
+ * their labels, which costs more per task than everything counted here; these metrics are read only at scrape time.
  */
 function metric(name: MetricName, read: Readers[MetricName]) {
   const { kind, help, labels = [] }: Definition = catalogue[name];
@@ -80,7 +80,7 @@ function metric(name: MetricName, read: Readers[MetricName]) {
       const values = typeof reading === "number" ? [{ labels: {}, value: reading }] : reading;
       return { ...described, values };
     },
-    /** Counters of a worker begin with it and end with it. */
+    /** Does nothing: a worker's counters live as long as the worker. */
     reset() {},
   };
 }

@@ -2,7 +2,7 @@ import { bounded } from "./bounded.js";
 import { catalogue, OTHER } from "./catalogue.js";
 import { Histogram, type Sample } from "./histogram.js";
 
-/** What a task has passed, by the ids of the limits. */
+/** The limits that a task has passed, by id. */
 interface Passed {
   readonly waitMs: number;
   readonly limits: readonly {
@@ -12,7 +12,7 @@ interface Passed {
   }[];
 }
 
-/** What is counted of a limit. */
+/** The counts of a limit. */
 class GroupTally {
   acquired = 0;
   rejected = 0;
@@ -25,12 +25,12 @@ class GroupTally {
   }
 }
 
-// A limit that is decided at enqueue may be one for each customer: what is met after so many is OTHER.
+// Limits chosen at enqueue may be one per customer: limits beyond this number count as OTHER.
 const LIMITS_MAX = 10_000;
 
 /**
- * Counts by limit. A claim tells ids; their names are asked for when one is met for the first time, and what
- * was counted until the answer is then counted under the name.
+ * Counts by limit. A claim reports ids. The name of a limit is read when it is first met, and counts from before the
+ * reply are then added under the name.
  */
 export class Groups {
   readonly #named = new Map<string, GroupTally>();
@@ -39,22 +39,22 @@ export class Groups {
   readonly #onUnknown: () => void;
   #unknown = new Set<number>();
 
-  /** `onUnknown`: limits were met whose names are not known. */
+  /** `onUnknown`: a limit was met whose name is unknown. */
   constructor(onUnknown: () => void) {
     this.#onUnknown = onUnknown;
   }
 
-  /** Limits that will be met: told from the beginning. */
+  /** Limits that will be met: reported from the beginning. */
   expect(names: readonly string[]): void {
     for (const name of names) this.#of(name);
   }
 
-  /** Every name so far. */
+  /** All names so far. */
   get names(): string[] {
     return [...this.#named.keys()];
   }
 
-  /** Limits of which the name is not known. */
+  /** Limits whose names are unknown. */
   get unknown(): readonly number[] {
     return [...this.#unknown];
   }
@@ -70,7 +70,7 @@ export class Groups {
     }
   }
 
-  /** These were asked for, and those of them that exist have these names. What does not exist is not told. */
+  /** Names of the requested limits, for those that exist. Limits that do not exist are not reported. */
   learn(asked: readonly number[], names: ReadonlyMap<number, string>): void {
     for (const id of asked) {
       const name = names.get(id);
@@ -104,7 +104,7 @@ export class Groups {
     const until = known.get(id);
     if (until === undefined || name === undefined) return;
     const tally = this.#of(name);
-    // It may be asked for again, when the other part of the limit is met.
+    // The name may be requested again when the other part of the limit is met.
     if (tally === until) return;
     tally.add(until);
     known.set(id, tally);

@@ -1,18 +1,19 @@
-/** What is asked to tell whether a worker can take tasks. */
+/** The state that decides whether a worker can take tasks. */
 interface Condition {
   readonly state: "new" | "running" | "stopping" | "stopped";
-  /** Since the last heartbeat that was answered was sent; null without a session. */
+  /** Time since the last answered heartbeat was sent; null without a session. */
   readonly heartbeatAgeMs: number | null;
   readonly leaseMs: number;
-  /** It empties itself for a task that was in hand at three crashes, or runs it. */
+  /** The worker is draining for a task that was executing at three crashes, or is running it. */
   readonly suspecting: boolean;
 }
 
-// A worker beats every third of its lease, and at least every five seconds: this is two beats, and a little.
+// A worker sends a heartbeat every third of its lease, and at least every five seconds. This is two heartbeats, and a
+// little more.
 const FRESH_SHARE = 0.7;
 const FRESH_MS_MAX = 11_000;
 
-/** Why a worker does not claim, in words; nothing if it does. */
+/** The reasons why a worker does not claim, in words; empty if it does. */
 export function unready(c: Condition): string[] {
   if (c.state !== "running") return [c.state === "new" ? "starting" : c.state];
   const reasons = c.suspecting ? ["it runs a suspect task alone"] : [];

@@ -2,13 +2,13 @@
 export interface Sample {
   readonly labels: Readonly<Record<string, string>>;
   readonly value: number;
-  /** The metric's own name unless it is a part of a histogram. */
+  /** Defaults to the metric's own name. Set for parts of a histogram. */
   readonly metricName?: string;
 }
 
 /**
- * Buckets as an array, so that to observe is a search and three additions. What is observed may be in
- * a finer unit than the bounds: milliseconds, where the bounds are seconds.
+ * Stores buckets in an array, so that an observation is a search and three additions. Observed values may be in a finer
+ * unit than the bounds: milliseconds, where the bounds are seconds.
  */
 export class Histogram {
   readonly #bounds: readonly number[];
@@ -32,13 +32,13 @@ export class Histogram {
     this.#sum += value;
   }
 
-  /** What another with the same bounds has observed. */
+  /** Adds the observations of another histogram with the same bounds. */
   add(other: Histogram): void {
     for (const [i, count] of other.#counts.entries()) this.#counts[i]! += count;
     this.#sum += other.#sum;
   }
 
-  /** In Prometheus' form: each bucket counts those below it too. */
+  /** Samples in Prometheus form: each bucket also counts the values of all lower ones. */
   samples(name: string, labels: Readonly<Record<string, string>>): Sample[] {
     let count = 0;
     const buckets = Array.from(this.#counts, (n, i): Sample => {

@@ -7,9 +7,9 @@ interface Mark {
 }
 
 /**
- * What share of the permits was idle over the last minute, or since the oldest look if that is less, or
- * since the look before if that is longer ago. Whoever looks leaves a mark, at most one a second, so
- * that several who look do not disturb each other.
+ * The share of permits that was idle over the last minute; since the oldest reading if that is more recent; or since
+ * the previous reading if that is longer ago. Each reading leaves a mark, at most one per second, so that several
+ * readers do not disturb each other.
  */
 export class IdleRatio {
   readonly #max: number;
@@ -20,10 +20,10 @@ export class IdleRatio {
     this.#marks = [{ atMs: nowMs, busyMs: 0 }];
   }
 
-  /** `busyMs`: the time of all tasks in flight so far, added up. */
+  /** `busyMs`: the total time of all tasks in flight so far. */
   look(nowMs: number, busyMs: number): number {
     const marks = this.#marks;
-    // The youngest that is a minute old, and all that are younger.
+    // Keep the youngest mark that is a minute old, and all younger ones.
     while (marks.length > 1 && marks[1]!.atMs <= nowMs - WINDOW_MS) marks.shift();
     const { atMs, busyMs: before } = marks[0]!;
     if (nowMs - marks.at(-1)!.atMs >= APART_MS) marks.push({ atMs: nowMs, busyMs });

@@ -4,21 +4,23 @@ import { SluiceError } from "../core/error.js";
 import { quote } from "../core/quote.js";
 import type { RegistryLike } from "./expose.js";
 
-/** What a worker counts, and where it tells. */
+/** Which metrics a worker collects, and where it serves them. */
 export interface MetricsOptions {
-  /** Default true. false: nothing is counted; /health, /live and /ready still answer where a port is set. */
+  /** Default true. If false, nothing is counted; /health, /live and /ready still respond if a port is set. */
   readonly enabled?: boolean | undefined;
-  /** Serves /metrics, /health, /live and /ready on this port, 0 to 65,535; 0 takes any that is free. Default: none. */
+  /** Serves /metrics, /health, /live and /ready on this port, 0 to 65,535; 0 picks any free port. Default: none. */
   readonly port?: number | undefined;
   /** Default 127.0.0.1. Any address that is not a loopback needs a token. */
   readonly host?: string | undefined;
-  /** 16 to 1,000 characters, which every request must carry: `authorization: Bearer <token>`. Default: none. */
+  /**
+   * A token of 16 to 1,000 characters that every request must carry: `authorization: Bearer <token>`. Default: none.
+   */
   readonly token?: string | undefined;
-  /** A registry of prom-client's to put the metrics into as well, until the worker has stopped. */
+  /** A prom-client registry that also receives the metrics, until the worker has stopped. */
   readonly registry?: RegistryLike | undefined;
 }
 
-/** The same, checked. */
+/** Validated MetricsOptions. */
 export interface MetricsSettings {
   readonly enabled: boolean;
   /** null: no server. */
@@ -30,7 +32,7 @@ export interface MetricsSettings {
   readonly registry: RegistryLike | null;
 }
 
-/** Decides every option at the door; throws `invalid_option`. A registry is what code alone can give. */
+/** Resolves and validates all options; throws `invalid_option`. Only code can supply a registry. */
 export function checkMetrics(options: MetricsOptions = {}, layers: Layers = { env: {}, file: null }): MetricsSettings {
   const { enabled, port, host, token } = resolveWithin("metrics", options, layers, ["registry"]);
   const { registry } = options;

@@ -4,12 +4,12 @@ import type { AddressInfo } from "node:net";
 import { SluiceError } from "../core/error.js";
 import { CONTENT_TYPE } from "./text.js";
 
-/** What the server can be asked. */
+/** The pages that the server provides. */
 export interface Pages {
-  /** Nothing if nothing is counted. */
+  /** Empty if metrics are disabled. */
   metrics(): Promise<string>;
   health(): object;
-  /** Why it is not ready; nothing if it is. */
+  /** The reasons why the worker is not ready; empty if it is. */
   unready(): readonly string[];
 }
 
@@ -32,7 +32,7 @@ const CONNECTIONS_MAX = 64;
 const LOOPBACK = /^(localhost|127(\.\d{1,3}){3}|\[::1\])(:\d{1,5})?$/i;
 const CLOSE_MS_MAX = 500;
 
-/** A small HTTP server of one worker. It keeps no process alive. */
+/** A small HTTP server for one worker. It does not keep the process alive. */
 export class MetricsServer {
   readonly #server: Server;
   readonly #url: string;
@@ -42,12 +42,15 @@ export class MetricsServer {
     this.#url = url;
   }
 
-  /** null once it is closed: the port may be somebody else's. */
+  /** Null once the server is closed: the port may then belong to another process. */
   get url(): string | null {
     return this.#server.listening ? this.#url : null;
   }
 
-  /** Throws `port_unavailable` if the port is taken, or cannot be had. A request must come whole in `patienceMs`. */
+  /**
+   * Throws `port_unavailable` if the port is taken or cannot be opened. A request must arrive completely within
+   * `patienceMs`.
+   */
   static async open(address: Address, pages: Pages, patienceMs = PATIENCE_MS): Promise<MetricsServer> {
     const refused = refuses(address.token);
     const server = createServer(limits(patienceMs), (req, res) => {
@@ -64,7 +67,7 @@ export class MetricsServer {
   async close(): Promise<void> {
     const closed = new Promise<void>((resolve) => this.#server.close(() => resolve()));
     this.#server.closeIdleConnections();
-    // Whoever is being answered gets his answer, unless he takes his time.
+    // Let in-flight responses finish; drop slow clients after 500 ms.
     const late = setTimeout(() => this.#server.closeAllConnections(), CLOSE_MS_MAX);
     await closed;
     clearTimeout(late);
@@ -95,7 +98,7 @@ function listening(server: Server, { port, host }: Address): Promise<void> {
     );
     server.listen({ port, host }, () => {
       server.removeAllListeners("error");
-      // An error of one connection is nobody's business; unheard, it would end the process.
+      // Ignore errors of single connections; without a listener they would end the process.
       server.on("error", () => {});
       resolve();
     });
@@ -138,7 +141,7 @@ async function pageOf(url: string, pages: Pages): Promise<Page> {
   return json(404, { error: "there are /metrics, /health, /live and /ready" });
 }
 
-/** An empty page would look like a worker that is fine and has no numbers. */
+/** An empty page would look like a healthy worker without numbers. */
 function metricsPage(body: string): Page {
   if (body === "") return json(404, { error: "nothing is counted: metrics.enabled is false" });
   return { status: 200, type: CONTENT_TYPE, body };
@@ -153,11 +156,11 @@ function json(status: number, value: object): Page {
 }
 
 /**
- * With a token: whoever does not carry it. Digests have one length, and so the comparison takes one time,
- * whatever was sent.
+ * With a token, refuses requests that do not carry it. Digests have a fixed length, so the comparison takes constant
+ * time, whatever was sent.
  *
- * Without one: whoever asks for another host than this. A page in a browser on this machine can have its own
- * name resolve to 127.0.0.1, and then read what we answer; but its requests carry that name.
+ * Without a token, refuses requests for a host other than loopback. A web page in a browser on this machine can make
+ * its own name resolve to 127.0.0.1 and then read the responses; but its requests carry that name.
  */
 function refuses(token: string | null): (req: IncomingMessage) => 401 | 403 | null {
   // guard: without a token only loopback is answered -> test/metrics/serve.test.ts: "without a token only requests to a loopback host are answered"

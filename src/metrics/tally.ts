@@ -10,7 +10,7 @@ const POOLS = ["claim", "handlers", "api"] as const;
 type Endings = Record<(typeof ENDINGS)[number], number>;
 type Pools = Readonly<Record<(typeof POOLS)[number], Histogram>>;
 
-/** What is counted of a type of task. */
+/** The counts of a task type. */
 class TypeTally {
   readonly endings: Endings = {
     succeeded: 0,
@@ -26,8 +26,7 @@ class TypeTally {
 }
 
 /**
- * Counts what a worker tells. The hot path is additions on numbers that are there: what Prometheus
- * wants to see of them is made when somebody looks.
+ * Counts a worker's events. The hot path only adds to existing numbers; the Prometheus form is built at scrape time.
  */
 export class Tally {
   readonly #streams = new Map<number, TypeTally>();
@@ -45,7 +44,7 @@ export class Tally {
   #running = 0;
   #busyMs = 0;
   #busyAtMs = 0;
-  /** The limits that its tasks pass. */
+  /** The limits that the worker's tasks pass. */
   readonly groups: Groups;
   claims = 0;
   acquired = 0;
@@ -53,12 +52,12 @@ export class Tally {
   refusals = 0;
   failures = 0;
 
-  /** `onUnknown`: limits were met whose names are not known. */
+  /** `onUnknown`: a limit was met whose name is unknown. */
   constructor(onUnknown: () => void = () => {}) {
     this.groups = new Groups(onUnknown);
   }
 
-  /** Tasks of this stream will come: their type, and the limits that each of them passes. */
+  /** Registers a stream: the type of its tasks, and the limits that each of them passes. */
   serve(stream: number, type: string, groups: readonly string[]): void {
     this.#streams.set(
       stream,
@@ -115,7 +114,7 @@ export class Tally {
     for (const { startedMs } of items) this.#processing.observe(nowMs - startedMs);
   }
 
-  /** The time of all tasks in flight so far, added up. */
+  /** The total time of all tasks in flight so far. */
   busyMs(nowMs: number): number {
     this.#busyUntil(nowMs);
     return this.#busyMs;

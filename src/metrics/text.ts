@@ -1,6 +1,6 @@
 import type { Sample } from "./histogram.js";
 
-/** A metric as a scrape sees it. */
+/** A metric as it appears in a scrape. */
 export interface Family {
   readonly name: string;
   readonly help: string;
@@ -27,7 +27,7 @@ function labelText(labels: Readonly<Record<string, string>>): string {
   return pairs.length === 0 ? "" : `{${pairs.join(",")}}`;
 }
 
-// A line ends the sample, so a type of task or a limit with one in its name must not.
+// A newline ends the sample, so a newline in the name of a task type or limit must be escaped.
 function escaped(text: string): string {
   return text.replaceAll("\\", "\\\\").replaceAll("\n", "\\n");
 }

@@ -2,7 +2,7 @@ import type { Attributes, Span } from "@opentelemetry/api";
 import { describeError } from "../core/json.js";
 import type { Destination } from "./destination.js";
 
-/** What every span says, by the semantic conventions for messaging. */
+/** The attributes of every span, by the semantic conventions for messaging. */
 export function attributesOf(
   { type, queue }: Destination,
   operation: { readonly name: string; readonly type: "send" | "process" },
@@ -16,7 +16,7 @@ export function attributesOf(
   };
 }
 
-// SpanStatusCode.ERROR of the API, which is not loaded by everybody.
+// SpanStatusCode.ERROR of the API, which may not be loaded.
 const ERROR = 2;
 
 /** Records why an operation failed. */

@@ -1,4 +1,7 @@
-/** Where a task goes. In a file of its own: our types are to need no package that comes with the spans. */
+/**
+ * Where a task goes. This is a separate file so that the library's types do not depend on the package that the spans
+ * use.
+ */
 export interface Destination {
   readonly type: string;
   readonly queue: string;

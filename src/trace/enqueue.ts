@@ -8,15 +8,15 @@ import { traceText } from "./stored.js";
 import { tracingNow } from "./tracer.js";
 
 interface Enqueue<T> extends Destination {
-  /** Inserts; what it is given is stored with every task. */
+  /** Inserts the tasks, and stores `trace` with each of them. */
   readonly work: (trace: string | null) => Promise<T>;
-  /** What the span says about what was made. */
+  /** The span attributes that describe the inserted tasks. */
   readonly made: (done: T) => Attributes;
 }
 
 /**
- * Enqueues within a span of its own, whose context is stored with the tasks. Its kind is PRODUCER because
- * the executions link to it: one span for a whole batch, so a million tasks are not a million spans.
+ * Enqueues within a new span, whose context is stored with the tasks. Its kind is PRODUCER because the executions link
+ * to it. One span covers a whole batch, so a million tasks are not a million spans.
  */
 export async function traceEnqueue<T>(on: boolean, enqueue: Enqueue<T>): Promise<T> {
   const begun = on ? begin(enqueue) : null;
@@ -40,7 +40,10 @@ export async function traceEnqueue<T>(on: boolean, enqueue: Enqueue<T>): Promise
   }
 }
 
-/** For what is done later and elsewhere: it runs as if it were done here and now. */
+/**
+ * Binds work to the current tracing context, so that it runs as if called here, even if it is called later and
+ * elsewhere.
+ */
 export function boundHere<A extends unknown[], R>(on: boolean, work: (...args: A) => R): (...args: A) => R {
   const context = on ? tracingNow()?.api.context : undefined;
   if (context === undefined) return work;

@@ -7,18 +7,18 @@ import { quietly } from "./quietly.js";
 import { spanContextOf } from "./stored.js";
 import { tracingNow } from "./tracer.js";
 
-/** A task in hand, by what its span says. */
+/** The fields of an executing task that its span records. */
 interface TracedTask {
   readonly claim: { readonly id: string };
   readonly attempt: number;
-  /** As it was stored by enqueue. */
+  /** As stored by enqueue. */
   readonly trace: string | null;
 }
 
 /**
- * The span of one execution. It is the root of a trace of its own, with a link to the enqueue, and no child of
- * it: a task may wait for days, run again many times, or share its enqueue with a million others, and one
- * trace of all that would never be complete. Every attempt has its own span with the same link.
+ * The span of one execution. It is the root of its own trace, with a link to the enqueue, rather than a child of it: a
+ * task may wait for days, be retried many times, or share its enqueue with a million others, and one trace of all that
+ * would never be complete. Every attempt has its own span with the same link.
  */
 export class ExecutionSpan {
   readonly #api: Api;
@@ -29,7 +29,7 @@ export class ExecutionSpan {
     this.#span = span;
   }
 
-  /** Null while nobody traces. */
+  /** Null if tracing is off. */
   static begin(task: TracedTask, to: Destination): ExecutionSpan | null {
     const tracing = tracingNow();
     return tracing === null ? null : (quietly(() => ExecutionSpan.#make(tracing, task, to)) ?? null);
@@ -53,13 +53,13 @@ export class ExecutionSpan {
     return new ExecutionSpan(api, tracer.startSpan(`run ${type}`, options, api.ROOT_CONTEXT));
   }
 
-  /** Calls fn so that the spans it makes, now or later, are children of this one. */
+  /** Calls fn so that spans it creates, now or later, are children of this one. */
   within<T>(fn: () => T): T {
-    // Not the context of whoever started the worker: an execution has nothing to do with that.
+    // Do not use the context that started the worker: the execution is unrelated to it.
     return inside(this.#api, this.#span, () => this.#api.ROOT_CONTEXT, fn);
   }
 
-  /** Why the attempt failed. */
+  /** Records why the attempt failed. */
   failed(error: unknown): void {
     quietly(() => recordError(this.#span, error));
   }

@@ -2,8 +2,8 @@ import type { Span } from "@opentelemetry/api";
 import type { Api } from "./api.js";
 
 /**
- * Calls fn with the span as the active one. A context manager that fails before it has called costs the
- * context and not the call; what fn throws is fn's own.
+ * Calls fn with the span active. If a context manager fails before it calls fn, only the context is lost, not the call.
+ * Errors from fn are passed on.
  */
 export function inside<T>(api: Api, span: Span, parent: () => ReturnType<Api["context"]["active"]>, fn: () => T): T {
   let called = false;

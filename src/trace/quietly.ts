@@ -1,4 +1,7 @@
-/** Calls somebody else's tracing. What goes wrong there is not worth a task: it has its own way to tell. */
+/**
+ * Calls third-party tracing code and ignores its errors. An error there must not fail a task; the tracing SDK reports
+ * its own errors.
+ */
 export function quietly<T>(call: () => T): T | undefined {
   try {
     return call();

@@ -1,7 +1,7 @@
 import type { Tracer, TracerProvider } from "@opentelemetry/api";
 import { apiNow, type Api } from "./api.js";
 
-/** What the API puts before the provider of an SDK, which may be registered at any time, or never. */
+/** The API's proxy for the provider of an SDK, which may be registered at any time, or never. */
 interface Proxy extends TracerProvider {
   getDelegate(): TracerProvider;
   getDelegateTracer(name: string): Tracer | undefined;
@@ -9,7 +9,7 @@ interface Proxy extends TracerProvider {
 
 const NAME = "sluice";
 
-/** Who makes spans, and the API they are made with. */
+/** The tracer that creates spans, and its API. */
 interface Tracing {
   readonly api: Api;
   readonly tracer: Tracer;
@@ -19,8 +19,8 @@ let known: TracerProvider | null = null;
 let tracing: Tracing | null = null;
 
 /**
- * Null while no SDK is registered: then nothing is made and nothing stored. Asked for every enqueue and
- * every execution, because an SDK may come late; costs about 10 ns and makes nothing.
+ * Null while no SDK is registered: then no span is created and nothing is stored. Called for every enqueue and every
+ * execution, because an SDK may be registered late; costs about 10 ns and allocates nothing.
  */
 export function tracingNow(): Tracing | null {
   const api = apiNow();
@@ -28,7 +28,7 @@ export function tracingNow(): Tracing | null {
   try {
     return lookUp(api);
   } catch {
-    // Somebody else's provider: what goes wrong there is not worth a task.
+    // A third-party provider failed; that must not fail a task.
     return null;
   }
 }
@@ -44,7 +44,7 @@ function lookUp(api: Api): Tracing | null {
   return tracing;
 }
 
-/** By what it can do: several copies of the API may be installed. */
+/** Checks the method, not the class: several copies of the API may be installed. */
 function isProxy(provider: TracerProvider): provider is Proxy {
   return typeof (provider as Partial<Proxy>).getDelegateTracer === "function";
 }
