@@ -3,7 +3,7 @@ import { planRanges, type PlanInput, type Setting } from "./input.js";
 import { permitsInAll, PERMITS_MAX, processesByCpu, processesByPermits } from "./recommend.js";
 import { count, number, percent, time } from "./words.js";
 
-/** One line of the arithmetic: what it is, how it comes about, and what comes out. */
+/** One line of the arithmetic: its name, how it is calculated, and the result. */
 export interface Sum {
   readonly name: string;
   readonly formula: string;
@@ -11,10 +11,10 @@ export interface Sum {
   readonly unit: string;
 }
 
-// What is less would be a line of zeros.
+// A smaller value would print as zeros.
 const TURN_MS_MIN = 0.05;
 
-/** How the recommended setting comes about, line by line. */
+/** Explains how the recommended setting is calculated, line by line. */
 export function arithmeticOf(input: PlanInput, setting: Setting): Sum[] {
   return [...tasksAndCores(input, setting), ...permits(input, setting), ...database(input, setting)];
 }

@@ -2,17 +2,17 @@ import { connectionsOf, type ConnectionShares } from "../config/connections.js";
 import { enoughFree } from "../core/claim-policy.js";
 import type { PlanInput, Setting } from "./input.js";
 
-/** What a workload asks for, whatever carries it. */
+/** The demand of a workload, independent of the setting that runs it. */
 interface Demand {
-  /** Handlers running at once, by Little's law. */
+  /** Handlers running concurrently, by Little's law. */
   readonly inFlight: number;
   /** JavaScript per task. */
   readonly scriptMs: number;
-  /** Cores that do nothing else. */
+  /** Cores fully occupied. */
   readonly cores: number;
 }
 
-/** Tasks per second, each so long. */
+/** The demand of a workload, from its task rate and durations. */
 export function demandOf({ ratePerSecond, durations, ioShare, engineMs }: PlanInput): Demand {
   const scriptMs = durations.meanMs * (1 - ioShare) + engineMs;
   return {
@@ -23,9 +23,9 @@ export function demandOf({ ratePerSecond, durations, ioShare, engineMs }: PlanIn
 }
 
 /**
- * How long JavaScript waits for its turn where one process serves one piece at a time: what is known of a
- * queue with one server and pieces of one length. Counted up to the utilisation that is wanted: where the
- * processor is the bottleneck, more permits would only move the queue into the process.
+ * How long JavaScript waits for its turn if one process runs one piece at a time, by the formula for a queue with one
+ * server and pieces of constant length. Utilisation is capped at the target: where the processor is the bottleneck,
+ * more permits would only move the queue into the process.
  */
 export function loopWaitMs(input: PlanInput, processes: number): number {
   const { scriptMs, cores } = demandOf(input);
@@ -33,12 +33,12 @@ export function loopWaitMs(input: PlanInput, processes: number): number {
   return (scriptMs * busy) / (2 * (1 - busy));
 }
 
-/** How long a permit is held: from the claim that takes it to the answer that the outcome is recorded. */
+/** How long a permit is held: from the claim that takes it to the reply that the outcome is recorded. */
 export function permitHeldMs(input: PlanInput, waitMs: number): number {
   return input.durations.meanMs + input.engineMs + 2 * input.claimMs + waitMs;
 }
 
-/** What a setting can carry at the most, in tasks per second (infinite where it takes no time), and what holds it there. */
+/** The maximum throughput of a setting in tasks per second (infinite where it takes no time), and its bottleneck. */
 export interface Capacity {
   readonly byPermits: number;
   readonly byCpu: number;
@@ -47,12 +47,12 @@ export interface Capacity {
   readonly bottleneck: "permits" | "cpu" | "claims";
 }
 
-/** Statements that a process with so many claim loops keeps under way. */
+/** Statements that a process with this many claim loops keeps in flight. */
 export function linesOf(claimLoops: number): number {
   return connectionsOf({ claimLoops, dbConnections: 0, apiConnections: 0 }).claims;
 }
 
-/** What the setting can carry if there is always something to do. */
+/** The throughput of the setting if there is always a backlog. */
 export function capacityOf(input: PlanInput, setting: Setting): Capacity {
   const by = {
     permits: permitsCarry(input, setting),
@@ -73,7 +73,7 @@ export function capacityOf(input: PlanInput, setting: Setting): Capacity {
 
 /** The step that records a task claims the next on its permit: one round trip between two tasks. */
 function permitsCarry(input: PlanInput, { permits, processes }: Setting): number {
-  // A worker that is nearly full only replaces what ends: it stays anywhere between nine tenths and full.
+  // A nearly full worker only replaces tasks that end: it stays anywhere between nine tenths and full.
   const used = permits - (enoughFree(permits) - 1) / 2;
   return perSecond(used * processes, input.durations.meanMs + input.engineMs + input.claimMs);
 }
@@ -82,7 +82,7 @@ function perSecond(servers: number, eachMs: number): number {
   return (servers * 1000) / eachMs;
 }
 
-/** Who gets which of a process's connections. Where nobody said, handlers have what the others leave. */
+/** How a process's connections are divided. If no number is given, handlers get the rest. */
 export function sharesOf(input: PlanInput, { claimLoops, connections }: Setting): ConnectionShares {
   const { apiConnections } = input;
   const handlerConnections = input.handlerConnections ?? undefined;
@@ -90,7 +90,7 @@ export function sharesOf(input: PlanInput, { claimLoops, connections }: Setting)
   return connectionsOf({ ...numbers, handlerConnections });
 }
 
-/** What can be done if every task holds a connection by `ctx.transaction` for its whole duration. */
+/** Tasks per second if every task holds a connection by `ctx.transaction` for its whole duration. */
 export function transactionsPerSecond(input: PlanInput, setting: Setting): number {
   const { handlers } = sharesOf(input, setting);
   return (setting.processes * handlers * 1000) / input.durations.meanMs;

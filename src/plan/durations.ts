@@ -1,29 +1,32 @@
 import { exponential, type Random } from "./simulate/random.js";
 
-/** How long tasks take. */
+/** The distribution of task durations. */
 export interface Durations {
   readonly kind: "constant" | "exponential" | "samples";
   readonly meanMs: number;
   readonly p99Ms: number;
-  /** How many were measured; 0 if the number was only stated. */
+  /** The number of measured durations; 0 if the duration was only stated. */
   readonly samples: number;
-  /** One of them, as chance has it. */
+  /** Draws a random duration. */
   readonly draw: (random: Random) => number;
 }
 
-/** All of one length. */
+/** All tasks take the same time. */
 export function constantDurations(ms: number): Durations {
   return { kind: "constant", meanMs: ms, p99Ms: ms, samples: 0, draw: () => ms };
 }
 
-/** Many short ones and a few long ones: the next end is never nearer for having waited. */
+/**
+ * Many short durations and a few long ones. The distribution is memoryless: time already spent does not bring the end
+ * nearer.
+ */
 export function exponentialDurations(meanMs: number): Durations {
   const p99Ms = -meanMs * Math.log(0.01);
   const draw = (random: Random): number => exponential(random, meanMs);
   return { kind: "exponential", meanMs, p99Ms, samples: 0, draw };
 }
 
-/** As they were measured, each as likely as the other. There must be at least one. */
+/** Measured durations, all equally likely. There must be at least one. */
 export function sampledDurations(samples: readonly number[]): Durations {
   const sorted = Float64Array.from(samples).toSorted();
   return {

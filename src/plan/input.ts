@@ -4,7 +4,7 @@ import { table } from "../config/table.js";
 import type { Range } from "../core/number.js";
 import type { Durations } from "./durations.js";
 
-/** What carries a workload: so many processes, each with so much of the rest. */
+/** The resources that run a workload: a number of processes, and the resources of each. */
 export interface Setting {
   readonly processes: number;
   readonly permits: number;
@@ -12,41 +12,41 @@ export interface Setting {
   readonly connections: number;
 }
 
-/** A workload, what is known about its surroundings, and what is decided already. */
+/** A workload, its environment, and the settings that are already fixed. */
 export interface PlanInput {
   readonly ratePerSecond: number;
   readonly steady: boolean;
   readonly durations: Durations;
-  /** The share of a task's duration in which it waits for something else than the processor. */
+  /** The share of a task's duration in which it waits for something other than the processor. */
   readonly ioShare: number;
   readonly cores: number;
   /** Tasks per claim. */
   readonly batch: number;
-  /** Whether somebody set it, the preset perhaps: else the worker adapts it to its load. */
+  /** Whether an option or the preset sets the batch. Otherwise the worker adapts it to its load. */
   readonly batchSet: boolean;
-  /** How long a step, which settles and claims, is under way. */
+  /** The duration of a step, which settles and claims. */
   readonly claimMs: number;
-  /** What a task costs in JavaScript besides its handler. */
+  /** JavaScript time per task besides its handler. */
   readonly engineMs: number;
-  /** How busy permits and processors are meant to be, as a share. */
+  /** The target utilisation of permits and processors, as a share. */
   readonly utilisation: number;
   readonly apiConnections: number;
-  /** null: nobody said. */
+  /** Null if not given. */
   readonly handlerConnections: number | null;
   readonly maxConnections: number;
-  /** To be checked instead of what is recommended. */
+  /** Values to check instead of the recommended ones. */
   readonly given: Partial<Setting>;
   readonly preset: PresetName | null;
 }
 
-/** What a worker at its defaults has for transactions of handlers. */
+/** The connections for handler transactions in a worker with default settings. */
 const HANDLER_CONNECTIONS = connectionsOf({
   claimLoops: table.worker.claimLoops.default,
   dbConnections: table.worker.dbConnections.default,
   apiConnections: table.client.apiConnections.default,
 }).handlers;
 
-/** What is assumed where nothing is said. */
+/** Defaults for values that are not given. */
 export const planDefaults = {
   claimMs: 3,
   engineMs: 0.1,
@@ -56,14 +56,14 @@ export const planDefaults = {
   seed: 1,
 } as const;
 
-/** What is taken for sensible. */
+/** Accepted ranges. */
 export const planRanges = {
   ioShare: { min: 0, max: 1 },
   cores: { min: 1, max: 1024 },
   processes: { min: 1, max: 1000 },
   claimMs: { min: 0, max: 10_000 },
   engineMs: { min: 0, max: 1000 },
-  // With nine tenths of its permits in hand a worker does no more than replace what ends.
+  // With nine tenths of its permits in use, a worker only replaces tasks that end.
   utilisation: { min: 0.1, max: 0.9 },
   handlerConnections: { min: 1, max: 10_000 },
   maxConnections: { min: 1, max: 100_000 },

@@ -6,14 +6,14 @@ import type { Plan } from "./plan.js";
 import type { Simulation } from "./simulate/simulate.js";
 import { count, number, percent, time } from "./words.js";
 
-/** How words are set off; without a terminal they are not. */
+/** How text is highlighted; without a terminal it is not. */
 interface Ink {
   title(text: string): string;
   good(text: string): string;
   bad(text: string): string;
 }
 
-/** A plan for people: what was asked, how it adds up, what to set, and what came of it when tried. */
+/** A plan in readable form: the request, the arithmetic, the recommended settings, and the result of the simulation. */
 export function linesOf(input: PlanInput, plan: Plan, simulation: Simulation, ink: Ink): string[] {
   return [
     ink.title(`Plan for ${workload(input)}`),
@@ -109,7 +109,7 @@ function presetWords(name: PresetName): string {
   return `${name} is for ${presetPurposes[name]}`;
 }
 
-/** Cells under each other; the last of a row takes what it needs. */
+/** Aligns cells in columns; the last cell of a row takes the width it needs. */
 function columns(rows: readonly (readonly string[])[]): string[] {
   const widths = rows[0]!.map((_, at) => Math.max(...rows.map((row) => row[at]!.length)));
   return rows.map((row) => row.map((cell, at) => (at === row.length - 1 ? cell : cell.padEnd(widths[at]!))).join("  "));

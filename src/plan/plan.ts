@@ -7,18 +7,18 @@ import { connectionsFor, recommend } from "./recommend.js";
 import type { SimulationInput } from "./simulate/simulate.js";
 import { warningsOf, type Warning } from "./warnings.js";
 
-/** What is recommended for a workload and why, and what is to be said about the setting that is looked at. */
+/** The recommendation for a workload and its reasons, and an assessment of the setting in question. */
 export interface Plan {
   readonly recommendation: Setting;
   readonly arithmetic: readonly Sum[];
   readonly nearestPreset: Likeness;
-  /** What was given, by number or by preset; the rest as recommended. */
+  /** The given values, by number or by preset; the rest as recommended. */
   readonly setting: Setting;
   readonly capacity: Capacity;
   readonly warnings: readonly Warning[];
 }
 
-/** Plans for a workload. Simulates nothing yet. */
+/** Plans for a workload, without simulating it. */
 export function planFor(input: PlanInput): Plan {
   const recommendation = recommend(input);
   const setting = settingOf(input, recommendation);
@@ -33,7 +33,7 @@ export function planFor(input: PlanInput): Plan {
   };
 }
 
-/** A number before a preset before the recommendation. */
+/** A given number takes precedence over the preset, and the preset over the recommendation. */
 function settingOf(input: PlanInput, recommendation: Setting): Setting {
   const preset = input.preset === null ? {} : eachOf(input.preset, input.cores);
   const chosen = { ...recommendation, ...preset, ...input.given };
@@ -41,16 +41,16 @@ function settingOf(input: PlanInput, recommendation: Setting): Setting {
   return open ? { ...chosen, connections: connectionsFor(input, chosen.claimLoops) } : chosen;
 }
 
-// So many durations show more than how a worker fills.
+// After this many durations, a simulation shows more than how a worker fills.
 const DURATIONS_SIMULATED = 20;
 const SECONDS_MIN = 60;
 
-/** How long to simulate where nothing is said: long tasks need longer. */
+/** The default time to simulate: long tasks need longer. */
 export function secondsFor({ durations }: PlanInput): number {
   return Math.max(SECONDS_MIN, Math.ceil((DURATIONS_SIMULATED * durations.meanMs) / 1000));
 }
 
-/** The workload on the setting, for the simulation. */
+/** The simulation input for a workload and a setting. */
 export function simulationOf(
   input: PlanInput,
   { processes, permits, claimLoops }: Setting,
@@ -70,18 +70,18 @@ export function simulationOf(
   };
 }
 
-/** What a preset gives each process. */
+/** The values that a preset gives each process. */
 type Each = Omit<Setting, "processes">;
 
-/** A preset beside a setting: where they differ. */
+/** A preset compared to a setting, with their differences. */
 interface Likeness extends Each {
   readonly name: PresetName;
-  /** What it is for, in words. */
+  /** The purpose of the preset, in words. */
   readonly purpose: string;
   readonly differences: readonly string[];
 }
 
-/** The numbers of a preset; what it leaves open is at its default. */
+/** The numbers of a preset; values that it leaves open have their defaults. */
 export function eachOf(name: PresetName, cores: number): Each {
   const numbers = presetOf(name, cores);
   const { maxConcurrentTasks, claimLoops, dbConnections } = table.worker;
@@ -92,10 +92,10 @@ export function eachOf(name: PresetName, cores: number): Each {
   };
 }
 
-// Permits decide what a setting carries.
+// Permits weigh more, because they decide the throughput of a setting.
 const PERMITS_WEIGHT = 3;
 
-/** The preset that is least far away, by the factors between the numbers. */
+/** The nearest preset, by the factors between the numbers. */
 export function nearestPreset(setting: Setting, cores: number): Likeness {
   const all = presetNames.map((name) => likenessOf(name, setting, cores));
   return all.reduce((best, one) => (far(one, setting) < far(best, setting) ? one : best));

@@ -22,7 +22,9 @@ export function parseRate(option: string, text: string): number {
   return checkNumber(option, Number(number) / SECONDS[unit as keyof typeof SECONDS], RATE_RANGE);
 }
 
-/** Milliseconds, from "80ms", "1.5s", "12m" (minutes) or "1h". The unit must be said: a guess would be off by a thousand. */
+/**
+ * Milliseconds, from "80ms", "1.5s", "12m" (minutes) or "1h". The unit is required: a guess would be off by a thousand.
+ */
 export function parseDuration(option: string, text: string): number {
   const [, number, unit = "ms"] = DURATION.exec(text) ?? [];
   if (number === undefined)
@@ -57,7 +59,7 @@ function durationIn(line: string, file: string, number: number): number {
   throw sampleRefusal(file, number, `must be ${wanted}, not ${quote(line)}`);
 }
 
-/** `Number` would take "", "0x10" and "Infinity" as well. */
+/** `Number` would also accept "", "0x10" and "Infinity". */
 function numberOf(line: string): number | undefined {
   return /^\d+(\.\d+)?(e[+-]?\d+)?$/i.test(line) ? Number(line) : undefined;
 }

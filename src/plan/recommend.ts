@@ -3,14 +3,14 @@ import { table } from "../config/table.js";
 import { demandOf, loopWaitMs, permitHeldMs } from "./capacity.js";
 import { planDefaults, planRanges, type PlanInput, type Setting } from "./input.js";
 
-// One runs while the next is claimed.
+// One task runs while the next is claimed.
 const PERMITS_MIN = 2;
-// Where each claim takes one task, a loop for every second or third permit: the third, unless it is not enough.
+// If each claim takes one task, use one loop for every second or third permit: every third, unless that is not enough.
 const PERMITS_PER_LOOP = 3;
-/** What one process can have. */
+/** The maximum for one process. */
 export const PERMITS_MAX = table.worker.maxConcurrentTasks.max;
 
-/** What would carry the workload at the utilisation that is wanted. Processes are taken as given, if they are. */
+/** A setting that handles the workload at the target utilisation. Uses the given number of processes, if any. */
 export function recommend(input: PlanInput): Setting {
   const processes = input.given.processes ?? processesFor(input);
   const permits = Math.ceil(round(permitsInAll(input, processes) / processes));
@@ -24,25 +24,28 @@ export function recommend(input: PlanInput): Setting {
   };
 }
 
-/** As many as the processor or the permits ask for, whichever is more. */
+/** As many processes as the processor or the permits require, whichever is more. */
 function processesFor(input: PlanInput): number {
   const byCpu = processesByCpu(input);
   const byPermits = processesByPermits(input, byCpu);
   return Math.min(Math.max(byCpu, byPermits), planRanges.processes.max);
 }
 
-/** One Node process uses one core for JavaScript, so more of them than cores gain nothing. */
+/** One Node process uses one core for JavaScript, so more processes than cores gain nothing. */
 export function processesByCpu(input: PlanInput): number {
   const wanted = Math.ceil(round(demandOf(input).cores / input.utilisation));
   return Math.min(Math.max(1, wanted), input.cores);
 }
 
-/** So that none needs more permits than it can have. With more processes tasks wait less, and need no more. */
+/**
+ * The number of processes at which none needs more permits than the maximum. With more processes, tasks wait less and
+ * need no more permits.
+ */
 export function processesByPermits(input: PlanInput, processes: number): number {
   return Math.ceil(round(permitsInAll(input, processes) / PERMITS_MAX));
 }
 
-/** Permits of all processes together. */
+/** The permits of all processes together. */
 export function permitsInAll(input: PlanInput, processes: number): number {
   const heldMs = permitHeldMs(input, loopWaitMs(input, processes));
   return (input.ratePerSecond * heldMs) / 1000 / input.utilisation;
@@ -56,14 +59,14 @@ function loopsFor(input: PlanInput, processes: number, permits: number): number 
   return Math.min(Math.max(1, ruled, needed), table.worker.claimLoops.max);
 }
 
-/** What a process with so many claim loops opens. */
+/** The connections that a process with this many claim loops opens. */
 export function connectionsFor(input: PlanInput, claimLoops: number): number {
   const { apiConnections } = input;
   const handlerConnections = input.handlerConnections ?? planDefaults.handlerConnections;
   return connectionsOf({ claimLoops, dbConnections: 0, apiConnections, handlerConnections }).needed;
 }
 
-/** 14.000000000000002 is 14, of which the ceiling is not 15. */
+/** Removes rounding errors: 14.000000000000002 is 14, and its ceiling is not 15. */
 function round(n: number): number {
   return Number(n.toPrecision(12));
 }

@@ -3,21 +3,21 @@ import { planDefaults, type PlanInput, type Setting } from "./input.js";
 import { connectionsFor, permitsInAll, PERMITS_MAX, processesByPermits } from "./recommend.js";
 import { count, number, percent } from "./words.js";
 
-/** Something that will not work, or only just. */
+/** Something that will not work, or only barely. */
 export interface Warning {
   readonly code: "too_slow" | "tight" | "cores" | "connections" | "transactions" | "server_connections";
   readonly message: string;
 }
 
-// PostgreSQL keeps some of max_connections for superusers.
+// PostgreSQL reserves some of max_connections for superusers.
 const RESERVED_CONNECTIONS = 3;
 
-/** What is wrong with a setting for a workload, and by how much. */
+/** The problems of a setting for a workload, and their extent. */
 export function warningsOf(input: PlanInput, setting: Setting, capacity: Capacity): Warning[] {
   const slow = tooSlow(input, setting, capacity);
   return [
     slow,
-    // Told already, if the processor is what makes it too slow.
+    // Already reported if the processor is what makes it too slow.
     slow !== null && capacity.bottleneck === "cpu" ? null : coresOf(input),
     connectionsEach(input, setting) ?? transactionsOf(input, setting),
     connectionsInAll(input, setting),
@@ -34,7 +34,7 @@ function tooSlow(input: PlanInput, setting: Setting, capacity: Capacity): Warnin
     const message = `cannot keep up: ${holder} ${number(capacity.perSecond)} of ${rate} tasks/s, ${missing} too few; the backlog grows by ${number(ratePerSecond - capacity.perSecond)} tasks/s${remedy(input, setting, capacity)}`;
     return { code: "too_slow", message };
   }
-  // A setting that was recommended is at its target up to rounding.
+  // A recommended setting meets its target up to rounding.
   if (busy <= Math.max(utilisation, 0.9)) return null;
   const message = `${holder} ${number(capacity.perSecond)} tasks/s at most: ${rate} is ${percent(busy)} of that, and waits will be long`;
   return { code: "tight", message };
@@ -56,7 +56,7 @@ function remedy(input: PlanInput, setting: Setting, { bottleneck }: Capacity): s
     const needed = processesByPermits(input, processes);
     return `; a process has ${number(PERMITS_MAX)} permits at most, so it takes ${number(needed)} processes`;
   }
-  // A process has two lines at least: with one claim loop a second would change nothing.
+  // A process has at least two lines: with one claim loop, a second would change nothing.
   if (bottleneck === "claims") return `; raise the batch, or the claim loops above ${linesOf(claimLoops)}`;
   const needed = Math.ceil(demandOf(input).cores / input.utilisation);
   return `; ${count(needed, "process", "processes")} on as many cores would do`;
@@ -76,7 +76,7 @@ function connectionsEach(input: PlanInput, setting: Setting): Warning | null {
   return problem === null ? null : { code: "connections", message: problem };
 }
 
-/** Who said how many there are to be knows; else fewer than by default are worth a word. */
+/** Warns if there are fewer connections than by default, unless their number was given explicitly. */
 function transactionsOf(input: PlanInput, setting: Setting): Warning | null {
   const { handlers } = sharesOf(input, setting);
   const [carried, usual] = [transactionsPerSecond(input, setting), planDefaults.handlerConnections];

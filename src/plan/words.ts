@@ -1,10 +1,10 @@
-/** A number for people: three digits that count, thousands apart. */
+/** A number for humans: three significant digits, with thousands separators. */
 export function number(n: number): string {
   if (n >= 1000) return Math.round(n).toLocaleString("en-US");
   return String(Number(n.toPrecision(3)));
 }
 
-/** A share as percent, with a digit more where it is small or almost all. */
+/** A share as percent, with one more digit if it is small or almost 100 %. */
 export function percent(share: number): string {
   const digits = share < 0.0995 || (share > 0.99 && share < 1) ? 1 : 0;
   return `${Number((share * 100).toFixed(digits))} %`;
@@ -16,7 +16,7 @@ export function time(ms: number): string {
   return ms < 120_000 ? `${number(ms / 1000)} s` : `${number(ms / 60_000)} min`;
 }
 
-/** So many of them, in the right number. */
+/** A count with its noun in singular or plural. */
 export function count(n: number, one: string, many = `${one}s`): string {
   return `${number(n)} ${n === 1 ? one : many}`;
 }

@@ -1,8 +1,8 @@
 type Act = () => void;
 
 /**
- * What happens when: a heap of moments. What is due at one moment happens in the order in which it was put
- * in, so that a run depends on its seed only.
+ * The event queue: a heap ordered by time. Events due at the same moment run in the order in which they were added, so
+ * that a run depends only on its seed.
  */
 export class Agenda {
   nowMs = 0;
@@ -11,7 +11,7 @@ export class Agenda {
   readonly #acts: Act[] = [];
   #turn = 0;
 
-  /** After so many milliseconds from now. */
+  /** Schedules an event in `ms` milliseconds. */
   after(ms: number, act: Act): void {
     const [times, turns, acts] = [this.#times, this.#turns, this.#acts];
     const time = this.nowMs + ms;
@@ -19,7 +19,7 @@ export class Agenda {
     let at = times.length;
     while (at > 0) {
       const parent = (at - 1) >> 1;
-      // The newest comes after all others of its moment: their turns need no comparing.
+      // The newest event comes after all others of its moment, so their turns need no comparison.
       if (times[parent]! <= time) break;
       times[at] = times[parent]!;
       turns[at] = turns[parent]!;
@@ -31,7 +31,7 @@ export class Agenda {
     acts[at] = act;
   }
 
-  /** Does what is next, if it is due by then; false if nothing is. */
+  /** Runs the next event if it is due by `untilMs`; returns false if none is. */
   step(untilMs: number): boolean {
     const time = this.#times[0];
     if (time === undefined || time > untilMs) return false;
@@ -42,7 +42,7 @@ export class Agenda {
     return true;
   }
 
-  /** The last one goes to the top and sinks to its place. */
+  /** Moves the last event to the top, from where it sinks to its place. */
   #removeFirst(): void {
     const [times, turns, acts] = [this.#times, this.#turns, this.#acts];
     const [time, turn, act] = [times.pop()!, turns.pop()!, acts.pop()!];

@@ -1,6 +1,6 @@
 const HOLE_MIN = 1024;
 
-/** First in, first out, without moving all that wait each time one leaves. */
+/** First in, first out, without moving all waiting items each time one leaves. */
 export class Fifo<T> {
   #items: T[] = [];
   #first = 0;

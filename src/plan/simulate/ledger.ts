@@ -1,7 +1,7 @@
 import type { Agenda } from "./agenda.js";
 import { Spread } from "./spread.js";
 
-/** A number that goes up and down: its mean over time, and its maximum. */
+/** A value that goes up and down: its mean over time, and its maximum. */
 class Level {
   readonly #agenda: Agenda;
   now = 0;
@@ -20,7 +20,7 @@ class Level {
     if (this.now > this.max) this.max = this.now;
   }
 
-  /** Forgets what was before. */
+  /** Forgets earlier values. */
   restart(): void {
     this.#area = 0;
     this.max = this.now;
@@ -39,13 +39,13 @@ class Level {
   }
 }
 
-/** Writes down what happens. */
+/** Records the results of the simulation. */
 export class Ledger {
-  /** Handlers that run. */
+  /** Running handlers. */
   readonly inFlight: Level;
   readonly permitsInUse: Level;
   wait = new Spread();
-  /** Claimed and not recorded. */
+  /** Tasks claimed and not recorded. */
   held = 0;
   done = 0;
 
@@ -58,7 +58,7 @@ export class Ledger {
     this.permitsInUse.add(n);
   }
 
-  /** The database has recorded so many and given out so many. */
+  /** The database has recorded `settled` tasks and handed out `claimed` tasks. */
   exchanged(settled: number, claimed: number): void {
     this.done += settled;
     this.held += claimed - settled;
@@ -73,7 +73,7 @@ export class Ledger {
     this.inFlight.add(-1);
   }
 
-  /** The beginning, when everything was empty, is over. */
+  /** The warm-up, which begins with everything empty, is over. */
   restart(): void {
     this.inFlight.restart();
     this.permitsInUse.restart();

@@ -1,18 +1,18 @@
 import { Fifo } from "./fifo.js";
 import type { Random } from "./random.js";
 
-/** A worker as the database knows it. */
+/** A worker from the database's view. */
 export interface Seat {
-  /** So many tasks were enqueued for it. */
+  /** Notifies the worker that `tasks` tasks were enqueued for it. */
   ring(tasks: number): void;
 }
 
-/** The database: who waits, in order of arrival, and which sleeper is called for them. */
+/** The database: the waiting tasks in order of arrival, and which sleeping worker is notified of them. */
 export class Market {
   readonly #random: Random;
-  /** When each of those that wait arrived. */
+  /** The arrival time of each waiting task. */
   readonly #arrivals = new Fifo<number>();
-  /** By number, so that one can be chosen without looking at all. */
+  /** An array, so that one can be chosen without a scan. */
   readonly #asleep: Seat[] = [];
   readonly #places = new Map<Seat, number>();
   arrived = 0;
@@ -31,7 +31,7 @@ export class Market {
     this.#ring(1);
   }
 
-  /** Hands out as many as are asked for, as far as there are any; notes who sleeps, if the claim tells it. */
+  /** Hands out up to `most` waiting tasks. Records whether the worker sleeps, if the claim reports it. */
   claim(seat: Seat, most: number, tells: boolean): number[] {
     const claimed: number[] = [];
     while (claimed.length < most && this.#arrivals.size > 0) claimed.push(this.#arrivals.shift()!);
@@ -49,7 +49,7 @@ export class Market {
       this.#places.set(seat, this.#asleep.push(seat) - 1);
       return;
     }
-    // The last one takes the place of the one that leaves.
+    // The last entry takes the place of the one that is removed.
     const last = this.#asleep.pop()!;
     this.#places.delete(seat);
     if (last === seat) return;

@@ -8,19 +8,19 @@ import type { Thread } from "./thread.js";
 const SETTLE_MAX = 500;
 const TOGETHER = 20;
 const NOT_PRESSED: Pressed = { memory: false, taskDuration: false, eventLoopDelay: false };
-// A batch size is given, so the load does not change it.
+// The batch size is given, so the load does not change it.
 const NO_LOAD = { inHand: 0, completed: 0, nowMs: 0 };
 
-/** What a process is made of. */
+/** The numbers that describe a process. */
 export interface ProcessNumbers {
   readonly permits: number;
-  /** Statements that may be under way at once. */
+  /** Statements that may be in flight at the same time. */
   readonly lines: number;
   readonly batch: number;
   readonly claimMs: number;
   readonly engineMs: number;
   readonly pollIntervalMs: number;
-  /** The share of a task's duration in which it waits for something else than the processor. */
+  /** The share of a task's duration in which it waits for something other than the processor. */
   readonly ioShare: number;
   readonly durationMs: (random: Random) => number;
 }
@@ -41,7 +41,7 @@ export class Process {
   readonly #seat: Seat;
   #free: number;
   #idleLines: number;
-  /** Those that have ended and are not on their way to the database yet. */
+  /** Tasks that have ended and are not yet on their way to the database. */
   #ended = 0;
   #scheduled = false;
 
@@ -64,7 +64,7 @@ export class Process {
     });
   }
 
-  /** The bell takes as long as half a round trip. */
+  /** A notification takes half a round trip. */
   #ring(tasks: number): void {
     this.#s.agenda.after(this.#n.claimMs / 2, () =>
       this.#s.thread.push(0, () => {
@@ -74,7 +74,7 @@ export class Process {
     );
   }
 
-  /** One pump for all that ends at the same moment. */
+  /** Pumps once for all tasks that end at the same moment. */
   #schedule(): void {
     if (this.#scheduled) return;
     this.#scheduled = true;
@@ -106,14 +106,14 @@ export class Process {
     return true;
   }
 
-  /** What has ended is spread over the free lines; tasks that end in the turn they began in stay together. */
+  /** Ended tasks are spread over the free lines; tasks that end in the turn in which they began stay together. */
   #share(): number {
     const share = Math.ceil(this.#ended / this.#idleLines);
     const most = this.#n.ioShare === 0 ? Math.max(share, TOGETHER) : share;
     return Math.min(most, this.#ended, SETTLE_MAX);
   }
 
-  /** The database does its part halfway through the round trip. */
+  /** The database does its work halfway through the round trip. */
   #send(settling: number, claim: ClaimPlan): void {
     const { agenda, market, ledger, thread } = this.#s;
     const { extra } = claim;
@@ -139,7 +139,9 @@ export class Process {
     this.#schedule();
   }
 
-  /** Half of the JavaScript runs before what it waits for, half after; all at once if it waits for nothing. */
+  /**
+   * Half of a task's JavaScript runs before its wait and half after; all of it in one piece if the task does not wait.
+   */
   #start(arrivedMs: number): void {
     const { agenda, thread, ledger, random } = this.#s;
     const { ioShare, engineMs } = this.#n;

@@ -1,10 +1,10 @@
-/** Numbers that look random and are the same for the same seed, from 0 (included) to 1 (not). */
+/** Pseudo-random numbers from 0 (inclusive) to 1 (exclusive), the same for the same seed. */
 export type Random = () => number;
 
 const INCREMENT = 0x9e3779b9;
 const TWO_POW_32 = 2 ** 32;
 
-/** Three words of state that stir each other: its period is far beyond what a simulation draws. */
+/** A generator with three words of state that mix each other. Its period is far longer than any simulation. */
 export function randomOf(seed: number): Random {
   let [a, b, c] = [seed >>> 0, Math.floor(seed / TWO_POW_32) >>> 0, INCREMENT];
   const next = (): number => {
@@ -13,12 +13,12 @@ export function randomOf(seed: number): Random {
     b = (Math.imul(b ^ (b >>> 13), 0x297a2d39) + a) >>> 0;
     return ((a ^ (b << 7) ^ (b >>> 11)) >>> 0) / TWO_POW_32;
   };
-  // Seeds that differ in one bit begin alike; after some turns they do not.
+  // Seeds that differ in one bit start with similar numbers; after some turns they do not.
   for (let turn = 0; turn < 16; turn++) next();
   return next;
 }
 
-/** How long until the next, if they come independently of each other and so far apart on average. */
+/** The time until the next event, if events are independent of each other and `mean` apart on average. */
 export function exponential(random: Random, mean: number): number {
   return -mean * Math.log(1 - random());
 }

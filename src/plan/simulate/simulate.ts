@@ -5,10 +5,10 @@ import { Process, type ProcessNumbers } from "./process.js";
 import { exponential, randomOf } from "./random.js";
 import { Cores, Thread } from "./thread.js";
 
-/** A workload and what is to carry it. Numbers are taken as they are: whoever asks has checked them. */
+/** A workload and the setting that runs it. Numbers are used as given: the caller has validated them. */
 export interface SimulationInput extends Omit<ProcessNumbers, "pollIntervalMs"> {
   readonly ratePerSecond: number;
-  /** Whether tasks arrive in even steps instead of independently of each other. */
+  /** Whether tasks arrive at even intervals instead of independently of each other. */
   readonly steady: boolean;
   readonly meanMs: number;
   readonly processes: number;
@@ -18,7 +18,7 @@ export interface SimulationInput extends Omit<ProcessNumbers, "pollIntervalMs"> 
   readonly seed: number;
 }
 
-/** What came of it. Counts are of the whole run; the rest is measured after a warm-up. */
+/** The result. Counts cover the whole run; the rest is measured after a warm-up. */
 export interface Simulation {
   readonly seconds: number;
   readonly warmupSeconds: number;
@@ -26,7 +26,7 @@ export interface Simulation {
   readonly arrived: number;
   readonly done: number;
   readonly waiting: number;
-  /** Claimed and not recorded yet. */
+  /** Tasks claimed and not recorded yet. */
   readonly held: number;
   readonly throughputPerSecond: number;
   readonly permitUtilisation: number;
@@ -40,7 +40,7 @@ export interface Simulation {
   readonly stable: boolean;
 }
 
-/** Is told from time to time which share of the run is over. */
+/** Called from time to time with the share of the run that is over. */
 type Progress = (share: number) => void;
 
 const POLL_INTERVAL_MS = 100;
@@ -48,14 +48,14 @@ const TASKS_MAX = 2_000_000;
 const POLLS_MAX = 2_000_000;
 const WARMUP_SHARE = 0.1;
 const WARMUP_SHARE_MAX = 0.5;
-// So many durations fill a worker that began empty.
+// This many durations fill a worker that began empty.
 const WARMUP_DURATIONS = 3;
 const STEPS_PER_PROGRESS = 50_000;
-// A backlog grows if more is added than chance does in a stable run: both in relation and in number.
+// A backlog is growing if it increases by more than random variation in a stable run: both as a share and in number.
 const GROWTH_SHARE = 0.02;
 const GROWTH_DEVIATIONS = 4;
 
-/** Runs the workload, event by event, in time and memory that are bounded whatever is asked for. */
+/** Runs the workload, event by event, in bounded time and memory, whatever the input. */
 export function simulate(input: SimulationInput, progress?: Progress): Simulation {
   const world = new World(input);
   const seconds = boundedSeconds(input);
@@ -145,7 +145,7 @@ function outcomeOf(input: SimulationInput, { world, before, ...run }: Run): Simu
     waiting: market.waiting,
     held: ledger.held,
     throughputPerSecond: (after.done - before.done) / overSeconds,
-    // A sum over millions of moments is not quite 1 where all are in use all the time.
+    // A sum over millions of moments is not exactly 1 when all permits are in use all the time.
     permitUtilisation: Math.min(1, ledger.permitsInUse.mean / (input.processes * input.permits)),
     loopUtilisation: busySeconds / (overSeconds * input.processes),
     coreUtilisation: busySeconds / (overSeconds * input.cores),

@@ -1,9 +1,9 @@
-// Each bucket is a hundredth wider than the one before: that is the error of a quantile.
+// Each bucket is 1 % wider than the one before, which is the error of a quantile.
 const GROWTH = Math.log(1.01);
 const SMALLEST = 0.001;
 const BUCKETS = 2600;
 
-/** How durations are spread: any number of them in bounded memory, quantiles within a percent. */
+/** The distribution of durations: any number of them in bounded memory, with quantiles within 1 %. */
 export class Spread {
   readonly #counts = new Uint32Array(BUCKETS);
   #count = 0;
@@ -22,7 +22,7 @@ export class Spread {
     return this.#count === 0 ? 0 : this.#sum / this.#count;
   }
 
-  /** What this share of them stays below; 0 if there are none. */
+  /** The value below which this share of durations lies; 0 if there are none. */
   quantile(share: number): number {
     let left = Math.ceil(share * this.#count);
     for (let at = 0; at < BUCKETS && this.#count > 0; at++) {

@@ -7,7 +7,7 @@ interface Job {
   readonly began: ((atMs: number) => void) | undefined;
 }
 
-/** The cores of the machine. A thread that finds none free stands in line. */
+/** The cores of the machine. A thread that finds no free core queues. */
 export class Cores {
   #free: number;
   readonly #line = new Fifo<() => void>();
@@ -35,7 +35,7 @@ export class Thread {
   readonly #cores: Cores;
   readonly #jobs = new Fifo<Job>();
   #running = false;
-  /** For how long it has had a core. */
+  /** How long the thread has occupied a core. */
   busyMs = 0;
 
   constructor(agenda: Agenda, cores: Cores) {
