@@ -56,7 +56,9 @@ export interface Parts {
   readonly suspects: Suspects;
   /** Connections for handler transactions. */
   readonly pool: pg.Pool;
-  /** Throws if the server has no room for the worker's connections; warns about settings that may hinder the worker. */
+  /**
+   * Throws if the server has no room for the worker's connections; warns about conditions that may hinder the worker.
+   */
   checkRoom(): Promise<void>;
   close(): Promise<void>;
 }

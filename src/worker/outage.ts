@@ -4,7 +4,8 @@ import type { Execution } from "./execution.js";
 const DELAY_MS_MIN = 250;
 // Work resumes within 10 s of the database's return.
 const DELAY_MS_MAX = 8_000;
-// This worker counts the outages of each task it handed back without using an attempt. Another worker starts from zero.
+// How many tasks are tracked. The worker that hands a task back without using an attempt counts the outages of the
+// task; another worker starts from zero.
 const TASKS_MAX = 10_000;
 // About five minutes. A task that meets more in a row may be their cause: a statement that always breaks its
 // connection.

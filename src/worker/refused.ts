@@ -89,7 +89,7 @@ export function piecesOf<T>(parcel: Parcel<T> | Piece<T>, terms: Terms<T>): Piec
   return [{ ...fresh, items, tries, mended: already, dueMs: nowMs + delayMs }];
 }
 
-/** Replaces the result. The task has still succeeded. */
+/** Replaces the result by a note, if the result may be the cause. The task has still succeeded. */
 export function mendedSuccess(success: Completion, e: unknown): Completion | null {
   if (success.result === "" || isInnocent(success.result, e)) return null;
   return { ...success, result: noteOf(success.result, wordsOf(e)) };

@@ -22,7 +22,7 @@ interface SettlerOptions {
   readonly onRefused: (tasks: number) => void;
   /** These outcomes were recorded. */
   readonly onSettled?: ((items: readonly Settlement[]) => void) | undefined;
-  /** A statement ended. A failed task may have passed its slots to a task that waits for this worker. */
+  /** A statement ended. A failed task may have passed its slots to a waiting task that this worker can claim. */
   readonly onOver: () => void;
 }
 
