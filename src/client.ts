@@ -1,4 +1,4 @@
-// The door for producers: nothing behind it loads a worker, a keeper or an embedded server.
+// The entry point for producers: nothing behind it loads a worker, a keeper or an embedded server.
 export { Client } from "./client/client.js";
 export type { ClientOptions, HistoryOptions, PoolLike } from "./client/settings.js";
 export type { Declared } from "./client/declared.js";

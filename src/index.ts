@@ -1,4 +1,4 @@
-// Everything: what producers have, and what works.
+// The full API: everything in client.js, plus workers.
 export * from "./client.js";
 export { Sluice } from "./sluice.js";
 export type { ConnectOptions } from "./client/settings.js";

@@ -4,7 +4,7 @@ import { apiShare } from "./config/connections.js";
 import type { ConnectOptions } from "./client/settings.js";
 import { Worker, type WorkerOptions } from "./worker/worker.js";
 
-/** Everything: a client that can also work. */
+/** A client that can also run workers. */
 export class Sluice extends Client {
   static override async connect(options: ConnectOptions = {}): Promise<Sluice> {
     return new Sluice(await open(options, startServer));
@@ -12,7 +12,7 @@ export class Sluice extends Client {
 
   readonly #workers = new Set<Worker>();
 
-  /** A worker for these handlers. It begins with start(). */
+  /** Creates a worker for these handlers. It starts claiming after start(). */
   worker(options: WorkerOptions): Worker {
     this.checkOpen();
     const { listener, logger, log, settings } = this.connection;
@@ -28,8 +28,8 @@ export class Sluice extends Client {
   }
 
   /**
-   * Stops the workers that are still running, each with so much grace (20 s), then closes every
-   * connection. A handler that ignores its signal keeps the process alive: exit when this has resolved.
+   * Stops all running workers, each with a grace period of `graceMs` (default 20 s), then closes every connection. A
+   * handler that ignores its signal keeps the process alive: exit once this promise resolves.
    */
   override async close(options: { readonly graceMs?: number } = {}): Promise<void> {
     await Promise.all([...this.#workers].map((worker) => worker.stop(options)));
@@ -37,7 +37,7 @@ export class Sluice extends Client {
   }
 }
 
-/** Loaded only when asked for: nobody pays for it in production. */
+/** Imported on demand, so production processes do not load it. */
 async function startServer() {
   const { startEmbedded } = await import("./embedded/index.js");
   return startEmbedded();

@@ -1,19 +1,19 @@
-/** A worker that gets this many tasks at once works off a backlog and needs no notifications. */
+/** A worker that claims this many tasks at once has a backlog and needs no notifications. */
 export const BACKLOG_MIN = 8;
 
-/** Claims start at this size if none is set. */
+/** Initial claim size if none is set. */
 export const BATCH_START = 50;
-// And grow to this.
+// Upper bound for the growing claim size.
 const BATCH_MAX = 500;
 
-// A claim that returns less than this share of what it asked for has reached the end of the backlog. One that returns
-// more may have met a counter that another claim had locked.
+// A claim that returns less than this share of the requested tasks has reached the end of the backlog. A claim that
+// returns more may have skipped a counter that another claim had locked.
 const SHORT_SHARE = 0.25;
-// Tasks that stay longer than this in a worker might have started sooner in another one.
+// A task that stays in a worker longer than this might have started sooner in another one.
 const IN_HAND_MS_MAX = 50;
-// A full claim lets the next one ask for this many times as much.
+// A full claim lets the next one request this many times as many tasks.
 const GROWTH = 4;
-// With fewer permits than this a tenth of them is less than one: only none at all stops claims.
+// Below this many permits, a tenth is less than one permit: claims stop only when no permit is free.
 const TENTH_FROM = 10;
 
 /** Signals that make claims smaller. */
@@ -23,31 +23,33 @@ export interface Pressed {
   readonly eventLoopDelay: boolean;
 }
 
-/** All that the size of a claim depends on. */
+/** Inputs that determine the size of a claim. */
 export interface ClaimTerms {
   readonly permitsFree: number;
   readonly permitsMax: number;
   /** Outcomes that the same statement records. */
   readonly settling: number;
   readonly batchMax: number;
-  /** How many more tasks fit by their bytes. */
+  /** How many more tasks fit into the payload byte budget. */
   readonly payloadRoom: number;
-  /** Whether few permits were free at the last claim: then it takes more than a tenth to go on. */
+  /** Whether few permits were free at the last claim. If so, claims resume only when more than a tenth is free. */
   readonly wasFew: boolean;
-  /** Whether the worker fills up: then it takes the last tenth too. */
+  /** Whether the worker is filling up. If so, it also uses the last tenth of its permits. */
   readonly filling: boolean;
   readonly pressed: Pressed;
 }
 
-/** With how many free permits a worker claims on them; with fewer it only replaces what it settles. */
+/**
+ * The number of free permits from which a worker claims new tasks; below it, the worker only replaces tasks it settles.
+ */
 export function enoughFree(max: number): number {
   return max < TENTH_FROM ? 1 : Math.ceil(max / 10);
 }
 
 /**
- * Whether fewer than a tenth of the permits are free; where the maximum is below 10, whether none is.
- * Once it is so, it takes an eighth to be over, so that single permits that come and go do not start and
- * stop claims. A maximum so small that an eighth is not a whole permit more has no such gap.
+ * Returns whether fewer than a tenth of the permits are free; with a maximum below 10, whether none is free. Once true,
+ * it stays true until an eighth is free, so that single permits that come and go do not start and stop claims. If the
+ * maximum is so small that an eighth is not a whole permit more, there is no such gap.
  */
 export function fewFree(was: boolean, free: number, max: number): boolean {
   const enough = enoughFree(max);
@@ -55,14 +57,14 @@ export function fewFree(was: boolean, free: number, max: number): boolean {
 }
 
 /**
- * How many tasks to ask for: as many as there are free permits, at most a batch, and what is left of that
- * under pressure, at least one. Permits of what the same statement settles count as free.
+ * Returns how many tasks to request: as many as there are free permits, at most a batch, reduced under pressure, but at
+ * least one. Permits of tasks that the same statement settles count as free.
  *
- * While few permits are free, nothing is claimed on those, unless the worker fills up: a backlog takes all permits. But
- * a task that is settled may still be replaced by the next, in the same statement: its permit was never free. So a
- * worker at full load keeps more than nine tenths of its maximum busy, with a steady exchange. If it had to let a tenth
- * of its tasks end before it may claim again, it would go up and down at full load, and lose the tenth. Under pressure
- * the exchange is reduced like any claim, and what is in hand shrinks.
+ * While few permits are free, the worker does not claim on them, unless it is filling up: a backlog uses all permits. A
+ * settled task can still be replaced by the next one in the same statement, because its permit was never free. So a
+ * worker at full load keeps more than nine tenths of its permits busy, with a steady exchange. If it had to let a tenth
+ * of its tasks end before claiming again, its load would oscillate and it would lose that tenth. Under pressure the
+ * exchange is reduced like any claim, and the number of claimed tasks shrinks.
  */
 export function claimSize(terms: ClaimTerms): number {
   const { permitsFree, permitsMax, settling, batchMax, payloadRoom, wasFew, filling, pressed } = terms;
@@ -72,24 +74,25 @@ export function claimSize(terms: ClaimTerms): number {
   return size <= 0 ? 0 : Math.max(1, reduced(size, pressed));
 }
 
-/** In whole tenths, because 0.7 * 0.7 is not quite 0.49. */
+/** Computed in whole tenths, because 0.7 * 0.7 is not quite 0.49. */
 function reduced(size: number, { memory, taskDuration, eventLoopDelay }: Pressed): number {
   const tenths = (memory ? 5 : 10) * (taskDuration ? 7 : 10) * (eventLoopDelay ? 7 : 10);
   return Math.floor((size * tenths) / 1000);
 }
 
-/** How busy the worker is when a claim is answered. */
+/** The worker's load when the reply to a claim arrives. */
 interface Load {
-  /** Tasks in this worker, and how many it has completed so far. */
+  /** Tasks claimed by this worker and not yet ended, and the number it has completed so far. */
   readonly inHand: number;
   readonly completed: number;
   readonly nowMs: number;
 }
 
 /**
- * The most tasks of one claim. A size that is set is a hard cap. Without one, claims double while they come back full
- * and tasks are brief: a statement costs more than the tasks in it, so a backlog of brief tasks drains twice as fast in
- * large claims. A claim that comes back with little, or tasks that stay long, end that: then even shares matter more.
+ * The maximum size of one claim. A configured size is a hard cap. Without one, the maximum doubles while claims come
+ * back full and tasks are short: a statement costs more than the tasks in it, so large claims drain a backlog of short
+ * tasks twice as fast. Growth ends when a claim returns little or tasks stay long: then even shares among workers
+ * matter more.
  */
 export class BatchSize {
   readonly #fixed: number | undefined;
@@ -114,35 +117,35 @@ export class BatchSize {
     this.#sinceMs = nowMs;
     this.#completed = completed;
     if (done === 0) return;
-    // How long a task stays, by Little's law.
+    // Time a task stays in the worker, by Little's law.
     const inHandMs = (inHand * ms) / done;
     this.#max = inHandMs > IN_HAND_MS_MAX ? BATCH_START : Math.min(BATCH_MAX, 2 * this.#max);
   }
 }
 
-/** What a worker has when its next statement is sent. */
+/** The worker's state when its next statement is sent. */
 export interface ClaimConditions {
   readonly permitsFree: number;
   /** Outcomes that the same statement records. */
   readonly settling: number;
-  /** Slots that these outcomes release; only asked for while `fetchesAnnounced`. */
+  /** Slots that these outcomes release; only evaluated while `fetchesAnnounced`. */
   readonly slotsReleased: number;
-  /** How many more tasks fit by their bytes. */
+  /** How many more tasks fit into the payload byte budget. */
   readonly payloadRoom: number;
-  /** The most that a statement may claim without running into the server's statement_timeout. */
+  /** The most tasks a statement may claim without running into the server's statement_timeout. */
   readonly sizeMax: number;
   readonly pressed: Pressed;
 }
 
-/** A claim: what to ask for, and what its answer will mean. */
+/** A planned claim: how much to request, and how to interpret the reply. */
 export interface ClaimPlan {
-  /** Tasks to ask for; 0: claim nothing. */
+  /** Number of tasks to request; 0: claim nothing. */
   readonly want: number;
-  /** Those of them that need a permit beyond the permits of what the same statement settles. */
+  /** How many of them need a permit beyond those of the tasks that the same statement settles. */
   readonly extra: number;
-  /** Whether the database notes by the answer if the worker sleeps: it does if the claim comes back short. */
+  /** Whether the database records from the reply that the worker is asleep: it does if the claim comes back short. */
   readonly reports: boolean;
-  /** Whether it fetches only what was announced: then a full answer says nothing about a backlog. */
+  /** Whether the claim fetches only announced tasks. If so, a full reply does not indicate a backlog. */
   readonly announced: boolean;
 }
 
@@ -151,9 +154,9 @@ export const NO_CLAIM: ClaimPlan = Object.freeze({ want: 0, extra: 0, reports: f
 
 interface ClaimPolicyOptions {
   readonly permitsMax: number;
-  /** Not set: see BatchSize. */
+  /** If unset: see BatchSize. */
   readonly batchSize: number | undefined;
-  /** Whether notifications can wake the worker, so that it is worth reporting that it sleeps. */
+  /** Whether notifications can wake the worker, so that reporting it as asleep is worthwhile. */
   readonly notified: boolean;
 }
 
@@ -176,23 +179,23 @@ export class ClaimPolicy {
   readonly #permitsMax: number;
   readonly #notified: boolean;
   readonly #batch: BatchSize;
-  /** The last claim came back full: there is more. */
+  /** The last claim came back full: there are more tasks. */
   #backlog = false;
   /** Something may be claimable: one claim is due. */
   #claimDue = true;
-  /** Tasks that notifications announced and that were not asked for yet. */
+  /** Tasks that notifications announced and that have not been requested yet. */
   #announced = 0;
-  // What the worker's row says. Only one statement at a time changes it, or the replies could come in another order
-  // than the changes.
+  // State of the worker's row in the database. Only one statement at a time changes it; otherwise the replies could
+  // arrive in another order than the changes.
   #asleep = false;
   #reportDue = false;
   #reporting = false;
   #inFlight = 0;
-  // Claims begin with one task: what arrives a few at a time is shared among all workers that are awake, and a backlog
+  // Claims begin with one task: tasks that arrive a few at a time are shared among all awake workers, and a backlog
   // gets full batches after three claims.
   #extraMax = 1;
   #few = false;
-  /** A backlog came when more than few permits were free, and lasts, and the last permit is not yet taken. */
+  /** A backlog appeared while more than few permits were free, it lasts, and at least one permit is still free. */
   #filling = false;
 
   constructor({ permitsMax, batchSize, notified }: ClaimPolicyOptions) {
@@ -201,17 +204,17 @@ export class ClaimPolicy {
     this.#batch = new BatchSize(batchSize);
   }
 
-  /** Whether the database notes this worker as asleep. */
+  /** Whether the database records this worker as asleep. */
   get asleep(): boolean {
     return this.#asleep;
   }
 
-  /** Whether the next claim is only for what was announced: anything else is for workers that are notified of it. */
+  /** Whether the next claim fetches only announced tasks: all others are for the workers notified of them. */
   get fetchesAnnounced(): boolean {
     return this.#asleep && !this.#backlog && !this.#claimDue && this.#announced < BACKLOG_MIN;
   }
 
-  /** Whether nothing is claimed on so many free permits. */
+  /** Whether the worker claims nothing with this many free permits. */
   stopsWith(permitsFree: number): boolean {
     return permitsFree <= 0 || (!this.#filling && fewFree(this.#few, permitsFree, this.#permitsMax));
   }
@@ -221,7 +224,10 @@ export class ClaimPolicy {
     this.#claimDue = true;
   }
 
-  /** So many tasks were enqueued for this worker. One full claim shows whether there are more than a batch. */
+  /**
+   * Records that this many tasks were enqueued for this worker. One full claim shows whether there are more than a
+   * batch.
+   */
   announce(tasks: number): void {
     this.#announced = Math.min(this.#announced + tasks, this.#batch.max);
   }
@@ -232,7 +238,7 @@ export class ClaimPolicy {
     this.#claimDue = true;
   }
 
-  /** The claim that goes with the next statement. Call `sent` when it is sent. */
+  /** Plans the claim that goes with the next statement. Call `sent` when it is sent. */
   next(at: ClaimConditions): ClaimPlan {
     const announced = this.fetchesAnnounced;
     const most = this.#most(at, announced);
@@ -250,19 +256,19 @@ export class ClaimPolicy {
     if (claim.reports) this.#reporting = true;
   }
 
-  /** It is not known what the database noted: report again. */
+  /** The recorded state in the database is uncertain after a lost reply: report again. */
   reportLost(): void {
     this.#asleep = false;
     this.#reportDue = true;
   }
 
-  /** The claim was answered, or failed. */
+  /** The claim was answered or has failed. */
   ended(claim: ClaimPlan): void {
     if (claim.want > 0) this.#inFlight--;
     if (claim.reports) this.#reporting = false;
   }
 
-  /** What the size of the answer says about the next claim. */
+  /** Updates the policy from the size of the reply. */
   learn(claim: ClaimPlan, claimed: number, load: Load): void {
     const short = claimed < claim.want;
     this.#batch.learn(claim, claimed, load);
@@ -273,8 +279,8 @@ export class ClaimPolicy {
         : Math.min(this.#batch.max, GROWTH * Math.max(claimed, this.#extraMax));
     }
     if (claim.reports) {
-      // Claim once more: an enqueue that committed in between did not see the worker asleep and did not notify it.
-      // Awake, nobody notifies it: a permit that came back meanwhile must not stay unused.
+      // Claim once more: an enqueue that committed in between did not see the worker asleep and did not notify it. An
+      // awake worker gets no notifications, so a permit released in the meantime must not stay unused.
       if (!short || !this.#asleep) this.#claimDue = true;
       this.#asleep = short;
       this.#reportDue = false;
@@ -283,16 +289,16 @@ export class ClaimPolicy {
     }
   }
 
-  /** The most to ask for: in place of what is settled, and more. */
+  /** The most tasks to request: replacements for settled tasks, plus extra ones. */
   #most({ settling, slotsReleased }: ClaimConditions, announced: boolean): number {
     const mayClaim = this.#backlog || (this.#inFlight === 0 && (this.#claimDue || this.#announced > 0));
     if (settling === 0 && !mayClaim) return 0;
     if (announced) return slotsReleased + this.#announced;
-    // More than is settled, so that the answer shows whether there is more.
+    // Request more than is settled, so that the reply shows whether there is more.
     return settling + Math.max(this.#extraMax, this.#announced);
   }
 
-  /** How many the worker can take, by permits, bytes and pressure. */
+  /** How many tasks the worker can take, given its permits, bytes and pressure. */
   #capacity({ permitsFree, settling, payloadRoom, pressed }: ClaimConditions): number {
     const permitsMax = this.#permitsMax;
     const wasFew = this.#few;

@@ -2,19 +2,22 @@ import { quote } from "./quote.js";
 import { storable } from "./storable.js";
 import { clip } from "./text.js";
 
-/** What is kept of something thrown: bounded, storable text. */
+/** A stored description of a thrown value: bounded text that PostgreSQL accepts. */
 export interface ErrorDescription {
   name: string;
   message: string;
   code?: string;
-  /** The frames only; the name and the message are not repeated. */
+  /** Only the stack frames; the name and the message are not repeated. */
   stack?: string;
   cause?: string;
 }
 
 const THROWN_BYTES_MAX = 1024;
 
-/** Describes anything thrown, without throwing, so that its JSON takes at most `bytesMax` (512 or more). */
+/**
+ * Describes any thrown value without throwing. The JSON of the description takes at most `bytesMax` bytes (at least
+ * 512).
+ */
 export function describeError(e: unknown, bytesMax = 8192): ErrorDescription {
   const part = (text: string, sixteenths: number) => clip(text, Math.floor((bytesMax * sixteenths) / 16));
   const code = codeOf(e);
@@ -52,7 +55,7 @@ function codeOf(e: unknown): string | null {
 function framesOf(e: unknown): string | null {
   const stack = read(e, "stack");
   if (typeof stack !== "string") return null;
-  // V8 repeats the message in front, which may be megabytes.
+  // V8 repeats the message at the start of the stack, and it may be megabytes long.
   const message = read(e, "message");
   const repeated = typeof message === "string" ? stack.indexOf(message) : -1;
   const from = repeated === -1 ? 0 : repeated + String(message).length;
@@ -71,7 +74,7 @@ function isErrorLike(e: unknown): boolean {
   return typeof e === "object" && typeof read(e, "message") === "string";
 }
 
-/** A property of anything, or undefined: getters and proxies may throw. */
+/** Reads a property of any value; undefined if a getter or proxy throws. */
 function read(from: unknown, key: string): unknown {
   if (typeof from !== "object" || from === null) return undefined;
   try {

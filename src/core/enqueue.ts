@@ -1,26 +1,26 @@
 import type { Queryable } from "./ports.js";
 
-/** What may be said about one task when it is enqueued. */
+/** Options for one enqueued task. */
 export interface EnqueueOptions {
-  /** Not before this time. */
+  /** The earliest time at which the task may run. */
   readonly runAt?: Date;
-  /** Not before so many ms from now. */
+  /** The minimum delay before the task runs, in ms from now. */
   readonly delayMs?: number;
-  /** Instead of the contract's. Higher runs first. */
+  /** Overrides the contract's priority. Higher runs first. */
   readonly priority?: number;
-  /** A second enqueue under the same key finds the first task instead of making another. */
+  /** A second enqueue with the same key returns the first task instead of creating another. */
   readonly idempotencyKey?: string;
-  /** One more limit for this task, by name. */
+  /** The name of an additional limit for this task. */
   readonly group?: string;
-  /** The total of that limit, used only if it has none yet. */
+  /** The total of the group's limit, used only if it has none yet. */
   readonly groupLimit?: number;
   /** The caller's transaction: the task exists if and only if it commits. */
   readonly tx?: Queryable;
 }
 
 /**
- * The arguments after the contract: the input may be left out where undefined is one. The type
- * of the input comes from the contract alone, never from what is passed.
+ * The arguments after the contract. The input can be omitted if its type allows undefined. The input type is inferred
+ * from the contract alone, never from the argument.
  */
 export type EnqueueArgs<Input, Options = EnqueueOptions> = undefined extends Input
   ? [input?: NoInfer<Input>, options?: Options]

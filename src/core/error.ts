@@ -1,4 +1,4 @@
-/** Every way in which Sluice refuses or fails, as a stable string. */
+/** Stable codes for every refusal and failure in Sluice. */
 export type ErrorCode =
   | "missing_url"
   | "invalid_option"
@@ -60,13 +60,13 @@ export type ErrorCode =
   | "not_drained"
   | "embedded_failed";
 
-/** What may accompany an error besides its code and message. */
+/** Optional data of an error, besides its code and message. */
 interface SluiceErrorOptions {
   readonly cause?: unknown;
   readonly details?: Record<string, unknown>;
 }
 
-/** The one error class of Sluice: decide by `code`, read `message`, look into `details`. */
+/** The only error class of Sluice. Branch on `code`, read `message`, and find the data in `details`. */
 export class SluiceError extends Error {
   override readonly name = "SluiceError";
   readonly code: ErrorCode;
@@ -79,12 +79,12 @@ export class SluiceError extends Error {
   }
 }
 
-/** Whether something caught is a SluiceError, and of this code if one is given. */
+/** Returns whether a caught value is a SluiceError, and has this code if one is given. */
 export function isSluiceError(e: unknown, code?: ErrorCode): e is SluiceError {
   try {
     return e instanceof SluiceError && (code === undefined || e.code === code);
   } catch {
-    // A proxy may throw from `instanceof`; whatever it is, it is not ours.
+    // A proxy may throw from `instanceof`; in any case it is not a SluiceError.
     return false;
   }
 }

@@ -5,25 +5,25 @@ export interface Holder {
   readonly task: string;
   readonly type: string;
   readonly queue: string;
-  /** `running`, or what keeps its slot without running; `failed` blocks its order key. */
+  /** `running`, or another state in which the task keeps its slot without running; `failed` blocks its order key. */
   readonly state: TaskState;
-  /** Since when it runs, or has failed; null if it does neither. */
+  /** When it started running or failed; null if neither. */
   readonly since: Date | null;
-  /** The name of its worker. */
+  /** The name of the worker that runs it. */
   readonly worker: string | null;
-  /** Why it does not run itself, told of the first of them. */
+  /** Why the holder itself does not run; set only for the first holder. */
   readonly reason: Reason | null;
 }
 
-/** How many stand in line before the task, counted up to 10,000; null where it does not stand yet. */
+/** The number of tasks ahead of the task in line, counted up to 10,000; null if it is not in line yet. */
 type Before = number | null;
 
-/** Slots that are all in use. */
+/** A limit whose slots are all in use. */
 interface Full {
   readonly slots: number;
   readonly used: number;
   readonly before: Before;
-  /** At most ten, those first that have run the longest. */
+  /** At most ten, longest-running first. */
   readonly holders: readonly Holder[];
 }
 
@@ -34,10 +34,10 @@ interface Key {
   readonly before: Before;
 }
 
-/** One thing between a task and its run. */
+/** One obstacle that keeps a task from running. */
 export type Reason = { readonly message: string } & (
   | { readonly kind: "scheduled"; readonly until: Date }
-  /** holder: null if the slot has just come back, and those before it in line have it next. */
+  /** holder: null if the slot has just been released and goes to a task ahead in line. */
   | ({ readonly kind: "order"; readonly holder: Holder | null } & Key)
   | ({ readonly kind: "blocked"; readonly holder: Holder } & Key)
   /** key: null for a total. */
@@ -47,16 +47,16 @@ export type Reason = { readonly message: string } & (
   | { readonly kind: "suspect"; readonly crashes: number; readonly worker: string | null }
   | { readonly kind: "stopping"; readonly run: string }
   | { readonly kind: "paused"; readonly what: "queue" | "run"; readonly name: string }
-  /** elsewhere: other queues in which live workers serve its type. */
+  /** elsewhere: other queues in which live workers serve this type. */
   | {
       readonly kind: "noWorker";
       readonly leaving: number;
       readonly elsewhere: readonly string[];
     }
-  /** heardAt: of the one that was heard last. */
+  /** heardAt: the latest heartbeat of any of these workers. */
   | { readonly kind: "silent"; readonly workers: number; readonly heardAt: Date }
   | { readonly kind: "pressure"; readonly workers: number; readonly reasons: readonly string[] }
-  /** capacity: how many tasks they can have in hand. */
+  /** capacity: how many tasks these workers can execute at once. */
   | {
       readonly kind: "busy";
       readonly workers: number;
@@ -68,103 +68,105 @@ export type Reason = { readonly message: string } & (
 
 export type ReasonKind = Reason["kind"];
 
-/** Why a task does not run. */
+/** Explains why a task does not run. */
 export interface Explanation {
   readonly task: string;
   readonly type: string;
   readonly queue: string;
   readonly state: TaskState;
-  /** The first reason in words, or how it runs or has ended. */
+  /** The first reason in words, or how the task is running or has ended. */
   readonly message: string;
-  /** In the order in which it meets them: the first is what holds it now. None if it runs or is over. */
+  /**
+   * In the order in which the task meets them: the first one holds it now. Empty if the task is running or has ended.
+   */
   readonly reasons: readonly Reason[];
-  /** Attempts used, the one under way included. */
+  /** Attempts used, including the current one. */
   readonly attempt: number;
   readonly attemptsMax: number;
   readonly createdAt: Date;
   readonly finishedAt: Date | null;
-  /** The message of the error, if it has failed. */
+  /** The error message, if the task has failed. */
   readonly error: string | null;
-  /** The order key that it blocks by its failure, and how many stand behind it. */
+  /** The order key that this task's failure blocks, and the number of tasks behind it. */
   readonly blocks: {
     readonly key: string;
     readonly scope: string | null;
     readonly behind: number;
   } | null;
-  /** If it runs. */
+  /** Set while the task is running. */
   readonly run: RunExplained | null;
-  /** If it belongs to a run of a workflow, or of `ctx.map`. */
+  /** Set if the task belongs to a workflow run or to `ctx.map`. */
   readonly workflow: {
     readonly run: string;
     readonly node: string;
-    /** Of a fan-out, from 0. */
+    /** The index in the fan-out, from 0. */
     readonly item: number | null;
   } | null;
-  /** When all of this was so, by the database's clock. */
+  /** The time of this snapshot, by the database's clock. */
   readonly at: Date;
 }
 
 export interface RunExplained {
-  /** null once its worker is gone. */
+  /** null once the worker is gone. */
   readonly worker: string | null;
   readonly since: Date;
   /** The worker's last heartbeat. */
   readonly heardAt: Date | null;
   readonly leaseUntil: Date | null;
-  /** Its worker has missed a heartbeat. */
+  /** The worker has missed a heartbeat. */
   readonly silent: boolean;
-  /** Its worker's lease is over: the task comes back. */
+  /** The worker's lease has expired: the task will be released. */
   readonly lost: boolean;
-  /** Somebody has cancelled it; its handler hears of that with the next heartbeat. */
+  /** Cancellation was requested; the handler's signal is aborted with the worker's next heartbeat. */
   readonly stopping: boolean;
 }
 
-/** What holds the tasks of a queue. */
+/** Explains why the tasks of a queue do not run. */
 export interface QueueExplanation {
   readonly queue: string;
   readonly paused: boolean;
-  /** Those that serve any of its types, as of their last heartbeats. */
+  /** Workers that serve any type of this queue, as of their last heartbeats. */
   readonly workers: {
     readonly live: number;
     readonly leaving: number;
-    /** Those that have missed a heartbeat. */
+    /** Workers that have missed a heartbeat. */
     readonly silent: number;
-    /** Those that claim nothing because of memory or load. */
+    /** Workers that claim nothing because of memory or load. */
     readonly stopped: number;
-    /** How many tasks the others can have in hand, and how many more they would take. */
+    /** How many tasks the other workers can execute at once, and how many more they would claim. */
     readonly capacity: number;
     readonly available: number;
   };
   readonly running: readonly { readonly type: string; readonly count: number }[];
-  /** By type and reason, those that hold the most first; at most 100. */
+  /** Grouped by type and reason, largest count first; at most 100. */
   readonly reasons: readonly QueueReason[];
-  /** How many more there are. */
+  /** The number of reasons left out. */
   readonly reasonsLeft: number;
-  /** When all of this was so, by the database's clock. */
+  /** The time of this snapshot, by the database's clock. */
   readonly at: Date;
 }
 
 export interface QueueReason {
   readonly kind: ReasonKind;
   readonly type: string;
-  /** If the kind is `limit`. */
+  /** Set if the kind is `limit`. */
   readonly limit: string | null;
-  /** Of a total. */
+  /** Set for a total. */
   readonly slots: number | null;
   readonly used: number | null;
-  /** At how many different keys or windows they stand. */
+  /** The number of different keys or windows that hold these tasks. */
   readonly keys: number | null;
-  /** When the first of those that are scheduled is due. */
+  /** When the first scheduled task is due. */
   readonly until: Date | null;
   readonly count: number;
-  /** It was counted up to here, and there may be more. */
+  /** Counting stopped here; there may be more. */
   readonly more: boolean;
-  /** One of them, to ask more about. */
+  /** One of these tasks, as an argument for `explain`. */
   readonly task: string;
   readonly message: string;
 }
 
-/** Leaves out the words, of each kind apart. */
+/** Omits `message` from each member of a union separately. */
 export type Untold<T> = T extends unknown ? Omit<T, "message"> : never;
-/** A reason without its words. */
+/** A reason without its message. */
 export type BareReason = Untold<Reason>;

@@ -3,18 +3,18 @@ import { pathStep } from "./jsonpath.js";
 
 interface Loss {
   readonly what: string;
-  /** From the value up to the root: written only once something was found. */
+  /** The path from the value up to the root; filled in only once a loss is found. */
   readonly steps: string[];
 }
 
-// Their contents are not in properties, so JSON makes an empty or a strange object of them.
+// Their contents are not stored in properties, so JSON turns them into an empty or unexpected object.
 const CLOSED = [Map, Set, WeakMap, WeakSet, Promise, RegExp, Error, ArrayBuffer, SharedArrayBuffer] as const;
 
 /**
- * Finds what JSON would store as something else in silence: NaN as null, a Map as {}, a function not
- * at all. What has a toJSON says itself what it becomes (a Date: ISO text), and a property that is
- * undefined is as good as absent. An invalid Date says null and a Buffer a list of numbers, which nobody
- * means. For values that JSON.stringify has been through: no circles.
+ * Finds values that JSON would silently store as something else: NaN as null, a Map as {}, a function not at all. A
+ * value with a toJSON method defines its own JSON form (a Date: ISO text), and an undefined property counts as absent.
+ * Two toJSON forms still count as losses, because they are never intended: null for an invalid Date, and a list of
+ * numbers for a Buffer. Only for values that JSON.stringify has already accepted: they contain no circular references.
  */
 export function lossIn(root: unknown): JsonTrouble | null {
   const loss = visit(root);
@@ -52,7 +52,7 @@ function visitObject(value: object): Loss | null {
   return null;
 }
 
-/** Who says what it becomes is believed, but for two whose own words nobody means. */
+/** Accepts the JSON form of any value with a toJSON method, except for two types whose form is never intended. */
 function visitSpeaker(value: object): Loss | null {
   const toJSON: unknown = Reflect.get(value, "toJSON");
   if (toJSON === Buffer.prototype.toJSON) return found("binary data");

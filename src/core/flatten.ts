@@ -2,11 +2,14 @@ import { NESTING_MAX } from "./jsontext.js";
 
 interface Walk {
   readonly ancestors: Set<object>;
-  /** Every value takes at least a byte, so more values than bytes need not be looked at. */
+  /** Every value takes at least one byte, so visiting more values than bytes is unnecessary. */
   valuesLeft: number;
 }
 
-/** A copy that JSON.stringify cannot fail on: bigints as text, circles and whatever throws as a short note. */
+/**
+ * Returns a copy that JSON.stringify accepts: bigints become text; circular references and values that throw become a
+ * short note.
+ */
 export function flatten(value: unknown, valuesMax: number): unknown {
   const walk = { ancestors: new Set<object>(), valuesLeft: valuesMax };
   const flat = visit(value, "", walk);
@@ -23,7 +26,7 @@ function visit(value: unknown, key: string, walk: Walk): unknown {
   }
 }
 
-/** As JSON has it, functions and symbols are left out. */
+/** Omits functions and symbols, as JSON does. */
 function leaf(value: unknown): unknown {
   if (typeof value === "bigint") return String(value);
   return typeof value === "function" || typeof value === "symbol" ? undefined : value;
@@ -40,7 +43,7 @@ function enter(value: object, walk: Walk): unknown {
   }
 }
 
-/** What JSON.stringify would look at instead of this value. */
+/** Returns the value that JSON.stringify would use in place of this one. */
 function standIn(value: unknown, key: string): unknown {
   if (typeof value !== "object" || value === null) return value;
   const toJSON: unknown = Reflect.get(value, "toJSON");
@@ -56,7 +59,7 @@ function visitArray(items: readonly unknown[], walk: Walk): unknown[] {
 }
 
 function visitFields(fields: object, walk: Walk): object {
-  // Without a prototype "__proto__" is a key like any other.
+  // Without a prototype, "__proto__" is an ordinary key.
   const flat = Object.create(null) as Record<string, unknown>;
   for (const key of Object.keys(fields)) {
     if (walk.valuesLeft <= 0) break;

@@ -6,7 +6,7 @@ import { pathOfTrouble, type JsonTrouble } from "./jsonpath.js";
 export { describeError, type ErrorDescription } from "./describe.js";
 export { noteOf, storable } from "./storable.js";
 
-/** The JSON text of an input, checked for everything that could make PostgreSQL refuse it later. */
+/** Returns the JSON text of an input, checked for everything that PostgreSQL could refuse later. */
 export function encodeInput(value: unknown, bytesMax: number): string {
   const text = stringify(value, bytesMax);
   checkBytes(text, bytesMax);
@@ -38,7 +38,7 @@ function stringify(value: unknown, bytesMax: number): string {
   );
 }
 
-/** Last, when the value is known to be bounded: what is stored must be what was given. */
+/** Runs last, when the value is known to be bounded: the stored value must equal the given one. */
 function checkFaithful(value: unknown): void {
   let loss: JsonTrouble | null;
   try {
@@ -57,7 +57,7 @@ function notJson({ what, path }: JsonTrouble, cause?: unknown): SluiceError {
 }
 
 function checkBytes(text: string, bytesMax: number): void {
-  // A UTF-16 unit is at most 3 bytes of UTF-8, so small inputs need no counting.
+  // A UTF-16 unit takes at most 3 bytes in UTF-8, so small inputs need no counting.
   if (text.length * 3 <= bytesMax) return;
   const bytes = Buffer.byteLength(text);
   if (bytes > bytesMax) throw tooLarge(bytesMax, bytes);

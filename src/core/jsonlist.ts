@@ -1,6 +1,6 @@
 /**
- * The texts of the members of a JSON list, as they are written. Parsing and writing them again would change
- * numbers that JavaScript cannot hold. The text must be valid JSON.
+ * Returns the texts of a JSON list's members, unchanged. Parsing and serializing them again would change numbers that
+ * JavaScript cannot represent. The text must be valid JSON.
  */
 export function listTexts(text: string): string[] {
   const texts: string[] = [];
@@ -21,7 +21,7 @@ export function listTexts(text: string): string[] {
   return last === "" ? texts : [...texts, last];
 }
 
-/** Where the string that begins here ends. */
+/** Returns the end of the string that begins here. */
 function stringEnd(text: string, from: number): number {
   let at = from + 1;
   while (text[at] !== '"') at += text[at] === "\\" ? 2 : 1;

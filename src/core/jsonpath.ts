@@ -1,6 +1,6 @@
 import { quote } from "./quote.js";
 
-/** What stands in the way of JSON, and where. */
+/** A value that JSON cannot represent, and its path. */
 export interface JsonTrouble {
   readonly what: string;
   readonly path: string;
@@ -11,7 +11,7 @@ interface Step {
   readonly path: string;
 }
 
-/** Finds the BigInt or the circle that made JSON.stringify throw; null if it was something else. */
+/** Finds the BigInt or the circular reference that made JSON.stringify throw; null if the cause was something else. */
 export function pathOfTrouble(root: unknown): JsonTrouble | null {
   let trouble: JsonTrouble | null = null;
   const trail: Step[] = [];
@@ -41,7 +41,7 @@ function join(parent: Step, key: string): string {
   return (parent.path + pathStep(parent.value, key)).slice(0, 400);
 }
 
-/** One step down from a list or an object, as it stands in a path. */
+/** Formats one step from a list or an object to a member, as part of a path. */
 export function pathStep(parent: unknown, key: string): string {
   return Array.isArray(parent) ? `[${key}]` : `.${quote(key).slice(1, -1)}`;
 }

@@ -1,13 +1,16 @@
-/** How deep JSON may be nested. PostgreSQL's parser recurses and gives up near 6,000. */
+/** The maximum nesting depth of JSON. PostgreSQL's parser recurses and fails near a depth of 6,000. */
 export const NESTING_MAX = 1000;
 
 const BACKSLASH = 0x5c;
 const QUOTE = 0x22;
 const BAD_ESCAPE = /^(?:0000|d[89a-f][0-9a-f]{2})/i;
-// One escape at a time, so that the second half of an escaped backslash is never taken for the start of another.
+// Matches one escape at a time, so that the second half of an escaped backslash never counts as the start of another.
 const EACH_ESCAPE = /\\(?:u([0-9a-f]{4})|[^])/gi;
 
-/** Where JSON text has the first escaped NUL or lone surrogate, or -1. JSON.stringify writes whole pairs unescaped. */
+/**
+ * Returns the position of the first escaped NUL or lone surrogate in JSON text, or -1. JSON.stringify writes complete
+ * pairs unescaped.
+ */
 export function unstorableAt(text: string): number {
   let at = text.indexOf("\\u");
   while (at !== -1) {
@@ -17,7 +20,7 @@ export function unstorableAt(text: string): number {
   return -1;
 }
 
-/** The same JSON text with every escaped NUL and lone surrogate as U+FFFD. */
+/** Returns the JSON text with every escaped NUL and lone surrogate replaced by U+FFFD. */
 export function mend(text: string): string {
   if (unstorableAt(text) === -1) return text;
   return text.replace(EACH_ESCAPE, (escape, hex?: string) =>
@@ -46,7 +49,7 @@ function endOfString(text: string, start: number): number {
   return end === -1 ? text.length : end;
 }
 
-/** Whether the character at this place is taken by a backslash before it. */
+/** Returns whether a preceding backslash escapes the character at this position. */
 function escapedAt(text: string, at: number): boolean {
   let i = at;
   while (i > 0 && text.charCodeAt(i - 1) === BACKSLASH) i--;

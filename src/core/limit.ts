@@ -3,51 +3,51 @@ import { checkKey, checkName, type Key } from "./name.js";
 import { checkInteger } from "./number.js";
 import { checkOptions } from "./option.js";
 
-/** Slots that a limit may have; 0 pauses, null stands for "no number for now". */
+/** The number of slots of a limit; 0 pauses, null means "unlimited for now". */
 export type Slots = number | null;
 
 interface LimitWords {
   readonly name: string;
-  /** The declared number for all keys together; undefined if the limit has no total. */
+  /** The declared number of slots for all keys together; undefined if the limit has no total. */
   readonly total: Slots | undefined;
-  /** The declared number for each key; undefined if the limit has no keys. */
+  /** The declared number of slots for each key; undefined if the limit has no keys. */
   readonly perKey: Slots | undefined;
 }
 
-/** A limit without keys. It can stand in a task's `limits` as it is. */
+/** A limit without keys. A task's `limits` can list it directly. */
 export interface TotalLimit extends LimitWords {
   readonly total: Slots;
   readonly perKey: undefined;
 }
 
-/** A limit per key, with or without a total. In a task's `limits` it stands as `tenant.for(key)`. */
+/** A limit per key, with or without a total. A task's `limits` lists it as `tenant.for(key)`. */
 export interface KeyedLimit extends LimitWords {
   readonly perKey: Slots;
-  /** This limit for one key. */
+  /** Applies this limit under one fixed key. */
   for(key: Key): LimitUse<unknown>;
   /**
-   * This limit for the key that the function reads from a task's parsed input. TypeScript cannot
-   * look outward for the input's type: annotate it, `tenant.for((mail: Mail) => mail.tenantId)`, or
-   * write `{ limit: tenant, key: (mail) => mail.tenantId }`, where it need not look outward.
+   * Applies this limit under the key that the function reads from a task's parsed input. TypeScript cannot infer the
+   * input type from the surrounding task: annotate it, `tenant.for((mail: Mail) => mail.tenantId)`, or write `{ limit:
+   * tenant, key: (mail) => mail.tenantId }`, where TypeScript infers it.
    */
   for<Parsed>(key: (input: Parsed) => Key): LimitUse<Parsed>;
 }
 
-/** A named capacity. The numbers here are what the code declares; the database has those in force. */
+/** A named capacity. These numbers are the ones declared in code; the database holds the ones in force. */
 export type Limit = TotalLimit | KeyedLimit;
 
-/** One limit that a task has to pass, and under which key. */
+/** One limit that a task has to pass, and its key. */
 export interface LimitUse<in Parsed = never> {
   readonly limit: Limit;
   readonly key: string | null | ((input: Parsed) => Key);
 }
 
-/** What a task's list of limits may hold. */
+/** An entry in a task's `limits`. */
 export type LimitEntry<Parsed> = TotalLimit | LimitUse<Parsed>;
 
 const SLOTS_RANGE = { min: 0, max: 2_000_000_000 };
 
-/** Declares a limit: `total` for everyone together, `perKey` for each key, or both. */
+/** Declares a limit: `total` for all keys together, `perKey` for each key, or both. */
 export function limit(name: string, shape: { readonly perKey: Slots; readonly total?: Slots }): KeyedLimit;
 export function limit(name: string, shape: { readonly total: Slots; readonly perKey?: undefined }): TotalLimit;
 export function limit(name: string, shape: { readonly total?: Slots; readonly perKey?: Slots | undefined }): Limit {
@@ -62,12 +62,12 @@ export function limit(name: string, shape: { readonly total?: Slots; readonly pe
   return new DeclaredLimit(checkName("limit", name), total, perKey) as Limit;
 }
 
-/** Whether something was made by `limit`. */
+/** Returns whether a value was created by `limit`. */
 export function isLimit(value: unknown): value is Limit {
   return value instanceof DeclaredLimit;
 }
 
-/** Normalises an entry of a task's `limits`; a keyed limit without a key is `key_missing`. */
+/** Normalizes an entry of a task's `limits`; a keyed limit without a key throws `key_missing`. */
 export function toUse(entry: unknown): LimitUse {
   if (entry instanceof DeclaredUse) return entry;
   const written = writtenUse(entry);
@@ -81,7 +81,7 @@ export function toUse(entry: unknown): LimitUse {
   return new DeclaredUse(entry as Limit, null);
 }
 
-/** `{ limit, key }` written out by hand, or null. */
+/** Returns a handwritten `{ limit, key }`, or null for anything else. */
 function writtenUse(entry: unknown): LimitUse | null {
   if (typeof entry !== "object" || entry === null || !("limit" in entry)) return null;
   const key = "key" in entry ? entry.key : null;
@@ -89,13 +89,13 @@ function writtenUse(entry: unknown): LimitUse | null {
   return key === null ? toUse(entry.limit) : entry.limit.for(key);
 }
 
-/** Checks the key of a limit, with an error of its own for the likeliest mistake. */
+/** Checks the key of a limit, with a separate error for the most likely mistake. */
 export function checkLimitKey(name: string, key: unknown): string {
   if (key === undefined || key === null) throw keyMissing(name);
   return checkKey("limit", key);
 }
 
-// Classes, so that an entry is known for what it is and not by its looks.
+// Classes, so that entries are identified by `instanceof` and not by their properties.
 class DeclaredLimit implements LimitWords {
   constructor(
     readonly name: string,

@@ -1,40 +1,39 @@
 import type { TaskTerms } from "./terms.js";
 
-/** What becomes of the others when an item of a map has failed for good. */
+/** Decides what happens to the other items when an item of a map has finally failed. */
 export type MapPolicy = "failFast" | "finish" | "collect";
 
-/** How a map is done. */
+/** Options of `ctx.map`. */
 export interface MapOptions {
-  /** At most so many of its items run at once; without it as many as their own limits let through. */
+  /** The maximum number of items that run at once; by default only the items' own limits apply. */
   readonly window?: number;
   /**
-   * failFast (default): the others are cancelled and the call throws `task_failed`. finish: the others run,
-   * then it throws. collect: all run, and the call returns results and errors.
+   * failFast (default): the other items are cancelled and the call throws `task_failed`. finish: the other items run,
+   * then the call throws. collect: all items run, and the call returns results and errors.
    */
   readonly onError?: MapPolicy;
-  /** Wait in place: the handler keeps its slots, its place in this worker and its timeout. Default false. */
+  /** Wait in place: the handler keeps its slots, its permit in this worker and its timeout. Default false. */
   readonly hold?: boolean;
 }
 
 /**
- * The inputs of the items: a list, or a function that finds them. A function is asked once: when the handler
- * runs again, what was found first counts. A list must be the same in every run, else the call throws
- * `map_changed`.
+ * The inputs of the items: a list, or a function that returns them. A function is called once: when the handler runs
+ * again, its first result is used. A list must be the same in every execution; otherwise the call throws `map_changed`.
  */
 export type MapItems<Input> = readonly Input[] | (() => readonly Input[] | Promise<readonly Input[]>);
 
 /** One item that did not succeed. */
 export interface MapError {
-  /** From 0, in the order of the items. */
+  /** The item's index, from 0. */
   readonly index: number;
   readonly state: "failed" | "cancelled";
-  /** What is kept of its error, or the reason of its cancel. */
+  /** The stored error, or the reason of the cancellation. */
   readonly error: unknown;
 }
 
-/** What a map under `collect` came to. */
+/** The outcome of a map with `onError: "collect"`. */
 export interface MapCollected<Output> {
-  /** In the order of the items; null for one that did not succeed. */
+  /** In the order of the items; null for an item that did not succeed. */
   readonly results: readonly (Output | null)[];
   readonly errors: readonly MapError[];
   readonly counts: {
@@ -45,7 +44,7 @@ export interface MapCollected<Output> {
   };
 }
 
-/** ctx.map: the name tells the maps of one task from each other. */
+/** The type of `ctx.map`. The name distinguishes the maps of one task. */
 export interface MapFunction {
   <Input, Output>(
     this: void,

@@ -1,16 +1,16 @@
 import { SluiceError, type ErrorCode } from "./error.js";
 import { quote } from "./quote.js";
 
-/** What a name is the name of. */
+/** The kind of thing that a name identifies. */
 type NameKind =
   "task" | "queue" | "limit" | "scope" | "worker" | "schema" | "schedule" | "workflow" | "node" | "event" | "map";
-/** What a key is the key of. */
+/** The kind of thing that a key identifies. */
 type KeyKind = "order" | "limit" | "idempotency";
-/** What callers may hand in as a key. */
+/** The types that callers may pass as a key. */
 export type Key = string | number | bigint;
 
-// Lengths are counted in UTF-16 units, at most 3 bytes each in UTF-8: a scope
-// and a key together stay below the 2,704 bytes a btree entry may have.
+// Lengths are counted in UTF-16 units, at most 3 bytes each in UTF-8: a scope and a key together stay below the 2,704
+// bytes that a btree entry may have.
 const NAME_LENGTH_MAX = 128;
 const KEY_LENGTH_MAX = 512;
 
@@ -18,13 +18,13 @@ const KEY_LENGTH_MAX = 512;
 const FORBIDDEN = /[\p{Cc}\p{Cs}]/u;
 const SCHEMA_NAME = /^(?!pg_)[a-z_][a-z0-9_]{0,47}$/;
 
-/** Returns a name that is fit for use, or throws `invalid_name`. Any word goes, "__proto__" included. */
+/** Returns a valid name unchanged, or throws `invalid_name`. Any word is allowed, including "__proto__". */
 export function checkName(kind: NameKind, value: unknown): string {
   if (typeof value === "string" && fits(value, NAME_LENGTH_MAX)) return value;
   throw refusal("invalid_name", `${kind} name`, value, NAME_LENGTH_MAX);
 }
 
-/** Returns a key as text, or throws `invalid_key`. Safe integers and bigints are keys too. */
+/** Returns a key as text, or throws `invalid_key`. Safe integers and bigints are also keys. */
 export function checkKey(kind: KeyKind, value: unknown): string {
   const text = keyText(value);
   if (text !== null && fits(text, KEY_LENGTH_MAX)) return text;

@@ -1,7 +1,7 @@
 const DISTANCE_MAX = 3;
 const LETTERS_MAX = 100;
 
-/** `; did you mean lease_ms?` if one of the words is near, else nothing. */
+/** Returns `; did you mean lease_ms?` if one of the words is similar, else an empty text. */
 export function didYouMean(word: string, words: readonly string[]): string {
   const [best] = words
     .map((known) => ({ known, far: distance(word.toLowerCase(), known.toLowerCase()) }))
@@ -10,7 +10,7 @@ export function didYouMean(word: string, words: readonly string[]): string {
   return best === undefined ? "" : `; did you mean ${best.known}?`;
 }
 
-/** How many letters must be added, dropped or changed. */
+/** Returns how many letters must be added, dropped or changed. */
 function distance(a: string, b: string): number {
   let row = Array.from({ length: b.length + 1 }, (_, i) => i);
   for (let i = 0; i < Math.min(a.length, LETTERS_MAX); i++) {

@@ -5,7 +5,7 @@ import { clip } from "./text.js";
 
 const STRAY_BYTES_MAX = 512;
 
-/** Refuses anything but an object with known keys: a misspelt option must not be ignored in silence. */
+/** Refuses anything but an object with known keys: a misspelled option must not be silently ignored. */
 export function checkOptions(what: string, options: unknown, known: readonly string[]): void {
   if (typeof options !== "object" || options === null || Array.isArray(options))
     throw refusal(what, `${what} options must be an object, not ${quote(options)}`);

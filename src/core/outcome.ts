@@ -5,7 +5,7 @@ import { clip } from "./text.js";
 const REASON_BYTES_MAX = 1024;
 const SNOOZE_MS_MAX = 365 * 24 * 3_600_000;
 
-/** Thrown (or returned) by a handler to end its task as cancelled. Made by `cancel`. */
+/** Thrown (or returned) by a handler to end its task as cancelled. Created by `cancel`. */
 export class CancelOutcome extends Error {
   override readonly name = "CancelOutcome";
   readonly reason: string | null;
@@ -16,7 +16,7 @@ export class CancelOutcome extends Error {
   }
 }
 
-/** Thrown (or returned) by a handler to run again later without using up an attempt. Made by `snooze`. */
+/** Thrown (or returned) by a handler to run again later without using up an attempt. Created by `snooze`. */
 export class SnoozeOutcome extends Error {
   override readonly name = "SnoozeOutcome";
   readonly delayMs: number;
@@ -28,8 +28,8 @@ export class SnoozeOutcome extends Error {
 }
 
 /**
- * Thrown by ctx.map into a handler whose items are not over: its run ends here, and it runs again when they
- * are. Whatever the handler makes of it, its run waits.
+ * Thrown by ctx.map into a handler whose items have not all ended: the execution ends here, and the handler runs again
+ * when they have. The execution waits even if the handler catches this error.
  */
 class WaitOutcome extends Error {
   override readonly name = "WaitOutcome";
@@ -39,12 +39,12 @@ class WaitOutcome extends Error {
   }
 }
 
-/** Made without a stack: every run that fans out ends with one. */
+/** Creates the outcome without a stack: every execution that fans out ends with one. */
 export function waits(map: string): WaitOutcome {
   return withoutStack(() => new WaitOutcome(map));
 }
 
-/** What a handler meant by throwing. */
+/** The intended outcome behind a thrown value. */
 type Thrown =
   | { readonly kind: "cancel"; readonly reason: string | null }
   | { readonly kind: "snooze"; readonly delayMs: number }
@@ -56,29 +56,29 @@ export function cancel(reason?: string): CancelOutcome {
   return withoutStack(() => new CancelOutcome(text));
 }
 
-/** A reason as it can be stored: a reason is never lost, and never a reason to fail. */
+/** Returns a reason as storable text: it is never lost and never causes a failure. */
 export function reasonText(reason: unknown): string {
   return typeof reason === "string" ? clip(reason, REASON_BYTES_MAX) : quote(reason);
 }
 
-/** `throw snooze(5_000)` runs the task again in 5 s; it keeps its place and its attempts. */
+/** `throw snooze(5_000)` runs the task again in 5 s; the task keeps its place in line and its attempts. */
 export function snooze(ms: number): SnoozeOutcome {
   const delayMs = checkInteger("snooze", ms, { min: 0, max: SNOOZE_MS_MAX });
   return withoutStack(() => new SnoozeOutcome(delayMs));
 }
 
-/** Tells a deliberate outcome from a failure. */
+/** Distinguishes a deliberate outcome from a failure. */
 export function classify(thrown: unknown): Thrown {
   try {
     if (thrown instanceof SnoozeOutcome) return { kind: "snooze", delayMs: thrown.delayMs };
     if (thrown instanceof CancelOutcome) return { kind: "cancel", reason: thrown.reason };
   } catch {
-    // A proxy may throw from `instanceof`; then it is a failure like any other.
+    // A proxy may throw from `instanceof`; then it is an ordinary failure.
   }
   return { kind: "fail", error: thrown };
 }
 
-/** Whether a handler has returned what it should have thrown: it meant the same. */
+/** Returns whether a handler has returned an outcome that it should have thrown: both mean the same. */
 export function isOutcome(value: unknown): value is CancelOutcome | SnoozeOutcome {
   if (typeof value !== "object" || value === null) return false;
   try {
@@ -88,7 +88,7 @@ export function isOutcome(value: unknown): value is CancelOutcome | SnoozeOutcom
   }
 }
 
-/** Walking the stack is most of what an Error costs, and nobody reads it here. */
+/** Capturing the stack is most of the cost of an Error, and this stack is never read. */
 function withoutStack<T>(make: () => T): T {
   const { stackTraceLimit } = Error;
   Error.stackTraceLimit = 0;

@@ -4,29 +4,29 @@ import { checkLimitKey, toUse, type Limit, type LimitUse } from "./limit.js";
 import { checkKey } from "./name.js";
 import { quote } from "./quote.js";
 
-/** One limit a task has to pass, with its key decided; null if the limit has no keys. */
+/** One limit that a task has to pass, with its resolved key; null if the limit has no keys. */
 export interface PlacedLimit {
   readonly limit: Limit;
   readonly key: string | null;
 }
 
-/** Where one task stands in line: its order key and its limits. */
+/** A task's order key and limits, which determine its place in line. */
 export interface Placement {
   readonly order: string | null;
   readonly limits: readonly PlacedLimit[];
 }
 
-/** How a task's order key is found and what a final failure does to those behind it. */
+/** How to find a task's order key, and what a final failure does to the tasks behind it. */
 export interface OrderRule {
   readonly keyOf: (input: never) => unknown;
   readonly scope: string | null;
   readonly blocks: boolean;
 }
 
-/** How a task's limits are found: a fixed list, or a function that decides them for each input. */
+/** How to find a task's limits: a fixed list, or a function of the input. */
 export interface LimitRule {
   readonly uses: readonly LimitUse[] | ((input: never) => unknown);
-  /** The limit that the task has through `concurrency`, which it must not use a second time. */
+  /** The limit that the task has through `concurrency`. The task must not use it a second time. */
   readonly ownName: string | null;
 }
 
@@ -34,7 +34,7 @@ const LIMITS_MAX = 8;
 // A control character, which neither a scope nor a key can contain.
 const SCOPE_END = "\u001f";
 
-/** The order key of an input, in its scope, or null if the rule gives it none. */
+/** Returns the order key of an input, with its scope, or null if the rule returns none. */
 export function placeOrder(rule: OrderRule, input: unknown): string | null {
   const key = ask("order", rule.keyOf, input);
   if (key === undefined || key === null) return null;
@@ -42,7 +42,7 @@ export function placeOrder(rule: OrderRule, input: unknown): string | null {
   return rule.scope === null ? text : rule.scope + SCOPE_END + text;
 }
 
-/** The limits of an input, each with its key. */
+/** Returns the limits of an input, each with its key. */
 export function placeLimits(rule: LimitRule, input: unknown): readonly PlacedLimit[] {
   const { uses, ownName } = rule;
   const list = typeof uses === "function" ? usesOf(ask("limits", uses, input)) : uses;
@@ -60,7 +60,7 @@ export function placeLimits(rule: LimitRule, input: unknown): readonly PlacedLim
 export function usesOf(list: unknown): readonly LimitUse[] {
   if (!Array.isArray(list)) throw refusal("limits must be a list of limits");
   if (list.length > LIMITS_MAX) throw refusal(`a task can have at most ${LIMITS_MAX} limits`);
-  // Not map, which would step over a hole in the list.
+  // Array.from, because map would skip a hole in the list.
   return Array.from(list, toUse);
 }
 
@@ -78,7 +78,7 @@ function refuseTwice(placed: readonly PlacedLimit[], next: PlacedLimit): void {
       details: { limit: name },
     });
   }
-  // Two keys of one limit are two lanes, but a total of theirs would be passed twice.
+  // Two keys of one limit are two lanes, but the task would pass their common total twice.
   if (next.limit.total === undefined && !placed.some((p) => isSame(p, next))) return;
   throw usedTwice(next);
 }
@@ -89,7 +89,7 @@ function usedTwice({ limit: { name }, key }: PlacedLimit): SluiceError {
   });
 }
 
-/** Said at length: nobody who writes `concurrency` has written the name of a limit. */
+/** A detailed message, because code that sets `concurrency` never names a limit. */
 function ownLimitTwice({ limit: { name }, key }: PlacedLimit): SluiceError {
   return new SluiceError(
     "duplicate_limit",
@@ -108,7 +108,7 @@ function sameShape(a: Limit, b: Limit): boolean {
 
 const REASON_BYTES_MAX = 2_048;
 
-/** Calls a function of the user's. What it throws is the input's fault, unless it is an error of ours. */
+/** Calls a user's function. Any error that it throws is blamed on the input, unless it is a SluiceError. */
 export function ask(what: string, fn: (input: never) => unknown, input: unknown): unknown {
   try {
     return fn(input as never);

@@ -1,7 +1,7 @@
-/** Fields beside a log line. */
+/** Structured fields of a log line. */
 type LogFields = Record<string, unknown>;
 
-/** Where log lines go. Any structured logger can be fitted to it. */
+/** Receives log lines. Any structured logger can be adapted to it. */
 export interface Logger {
   debug(message: string, fields?: LogFields): void;
   info(message: string, fields?: LogFields): void;
@@ -34,7 +34,7 @@ export const silentLogger: Logger = {
   error: nothing,
 };
 
-/** Where lines go if nobody says otherwise: warnings and errors to standard error, as JSON. */
+/** The default logger: writes warnings and errors to standard error, as JSON. */
 export const standardErrorLogger: Logger = {
   debug: nothing,
   info: nothing,
@@ -43,7 +43,7 @@ export const standardErrorLogger: Logger = {
 };
 
 const PERIOD_MS = 1000;
-// Messages are meant to be constant; should somebody put ids into them, memory stays bounded.
+// Messages are meant to be constant; if one contains ids, memory stays bounded.
 const TROUBLES_MAX = 1000;
 
 type Level = keyof Logger;
@@ -51,22 +51,21 @@ type Level = keyof Logger;
 interface Trouble {
   readonly key: string;
   loggedAtMs: number;
-  /** How many lines are held back, and the last of them. */
+  /** The number of suppressed lines, and a function that logs the last of them. */
   suppressed: number;
   last: (suppressed: number) => void;
   timer: NodeJS.Timeout | null;
 }
 
-/** A logger that holds lines back. */
+/** A logger that suppresses repeated lines. */
 export interface ThrottledLogger extends Logger {
-  /** Tells what is held back, for whoever closes. */
+  /** Logs the suppressed lines; call it before closing. */
   flush(): void;
 }
 
 /**
- * Lets one line a second through per level, message and type of task. Of those held back, the last one
- * comes when the second is over, with the number of the others in `suppressed`. A logger that throws is
- * not allowed to hurt who logs.
+ * Lets one line per second through for each level, message and task type. When the second is over, the last suppressed
+ * line is logged, with the number of the others in `suppressed`. Errors thrown by the logger do not reach the caller.
  */
 export function oncePerSecond(logger: Logger, clock: Clock = monotonicClock): ThrottledLogger {
   const throttle = new Throttle(clock);
@@ -76,7 +75,7 @@ export function oncePerSecond(logger: Logger, clock: Clock = monotonicClock): Th
       try {
         logger[level](message, suppressed === 0 ? fields : { ...fields, suppressed });
       } catch {
-        // There is nowhere left to report this to.
+        // There is no other place to report this error.
       }
     });
   };
@@ -98,12 +97,12 @@ class Throttle {
     if (known === undefined || restMs <= 0) return this.#log(key, log, known);
     known.suppressed++;
     known.last = log;
-    // A timer may come a little early by our clock.
+    // A timer may fire slightly early by this clock.
     known.timer ??= setTimeout(() => this.#tell(known), Math.ceil(restMs) + 1).unref();
   }
 
   flush(): void {
-    // One that is told is put in again at the end, with nothing left to tell.
+    // A logged entry is inserted again at the end, with nothing left to log.
     for (const trouble of this.#troubles.values()) this.#tell(trouble);
   }
 
@@ -111,7 +110,7 @@ class Throttle {
     if (known !== undefined) this.#forget(known);
     const oldest = this.#troubles.size < TROUBLES_MAX ? null : this.#troubles.values().next().value;
     if (oldest) this.#forget(oldest);
-    // New, so that the map stays sorted by age and the oldest is the one forgotten.
+    // A new entry, so that the map stays sorted by age and the oldest entry is evicted.
     const loggedAtMs = this.#clock.now();
     this.#troubles.set(key, { key, loggedAtMs, suppressed: 0, last: log, timer: null });
     log(known?.suppressed ?? 0);

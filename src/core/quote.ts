@@ -1,9 +1,9 @@
 const SHOWN_MAX = 40;
 
-// JSON.stringify leaves DEL and the C1 controls as they are; a terminal does not.
+// JSON.stringify does not escape DEL and the C1 controls, but terminals interpret them.
 const CONTROLS = /[\u007f-\u009f]/g;
 
-/** A value as it may stand in an error message: short, on one line, and never throwing. */
+/** Formats a value for an error message: short, on one line, and without throwing. */
 export function quote(value: unknown): string {
   if (typeof value === "string") return quoteText(value);
   if (typeof value === "function") return "a function";

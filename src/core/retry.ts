@@ -1,12 +1,12 @@
 import { checkInteger, checkNumber } from "./number.js";
 import { checkFunction, checkOptions } from "./option.js";
 
-/** How long to wait, in ms, after the given attempt (1, 2, ...) has failed. */
+/** Returns the delay in ms after the given attempt (1, 2, ...) has failed. */
 export type Backoff = (attempt: number) => number;
 
-/** How often and how patiently a task is tried. */
+/** How many times a task is attempted, and the delays between attempts. */
 export interface RetryPolicy {
-  /** Attempts in all, the first included: 1 to 32,000. */
+  /** The total number of attempts, including the first: 1 to 32,000. */
   readonly attempts: number;
   readonly backoff: Backoff;
 }
@@ -16,17 +16,19 @@ export interface ExponentialOptions {
   readonly minMs: number;
   readonly maxMs: number;
   readonly factor?: number;
-  /** The share of each delay, 0 to 1, that is taken off at random so that failures do not return together. */
+  /**
+   * The share of each delay, 0 to 1, that is randomly subtracted so that failed tasks do not retry at the same time.
+   */
   readonly jitter?: number;
 }
 
-/** No delay is longer than 30 days. */
+/** The maximum delay: 30 days. */
 export const DELAY_MS_MAX = 30 * 24 * 3_600_000;
 
 const DELAY_RANGE = { min: 0, max: DELAY_MS_MAX };
 const ATTEMPTS_RANGE = { min: 1, max: 32_000 };
 
-/** Delays that grow by a factor from `minMs` up to `maxMs`. */
+/** Returns delays that grow by a factor from `minMs` up to `maxMs`. */
 export function exponential(options: ExponentialOptions): Backoff {
   checkOptions("exponential", options, ["minMs", "maxMs", "factor", "jitter"]);
   const { factor = 2, jitter = 0.1 } = options;
@@ -35,13 +37,13 @@ export function exponential(options: ExponentialOptions): Backoff {
   checkNumber("factor", factor, { min: 1, max: 1000 });
   checkNumber("jitter", jitter, { min: 0, max: 1 });
   return (attempt) => {
-    // Zero times an infinite power would be NaN.
+    // Zero times an infinite power is NaN.
     const fullMs = minMs === 0 ? 0 : Math.min(maxMs, minMs * factor ** (attempt - 1));
     return fullMs * (1 - jitter * Math.random());
   };
 }
 
-/** The same delay every time. */
+/** Returns the same delay after every attempt. */
 export function fixed(ms: number): Backoff {
   const delayMs = checkInteger("ms", ms, DELAY_RANGE);
   return () => delayMs;
@@ -49,7 +51,10 @@ export function fixed(ms: number): Backoff {
 
 const defaultBackoff = exponential({ minMs: 1_000, maxMs: 60_000 });
 
-/** The delay to use after an attempt: whole ms, 0 to 30 days, whatever a user's function returns or throws. */
+/**
+ * Returns the delay to use after an attempt: whole ms, 0 to 30 days, regardless of what a user's function returns or
+ * throws.
+ */
 export function delayFor(backoff: Backoff, attempt: number): number {
   const delayMs = answerOf(backoff, attempt) ?? defaultBackoff(attempt);
   return Math.round(Math.min(DELAY_MS_MAX, Math.max(0, delayMs)));
@@ -64,7 +69,7 @@ function answerOf(backoff: Backoff, attempt: number): number | null {
   }
 }
 
-/** Fills in what a policy leaves open: 5 attempts, exponential from 1 s to 60 s. */
+/** Fills in the defaults of a policy: 5 attempts, exponential backoff from 1 s to 60 s. */
 export function resolveRetry(policy: Partial<RetryPolicy> = {}): RetryPolicy {
   checkOptions("retry", policy, ["attempts", "backoff"]);
   const { attempts = 5, backoff = defaultBackoff } = policy;

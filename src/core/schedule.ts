@@ -1,26 +1,26 @@
-/** What becomes of ticks whose time has passed while nobody was there to enqueue them. */
+/** What happens to ticks that were due while no process was running to enqueue them. */
 export type Missed = "skip" | "once" | "all";
 
 /**
- * Stands for the time of the tick in a schedule's input: wherever this text is a value of its own, the
- * task gets the time at which its tick was due, as ISO 8601 text in UTC.
+ * A placeholder for the time of the tick in a schedule's input. Wherever this text is a complete value, the task
+ * receives the time at which its tick was due, as ISO 8601 text in UTC.
  */
 export const tickTime: string = "sluice:tick-time:5b1c0f7e";
 
 /** When a schedule ticks. Times are ms since 1970. */
 export interface Timetable {
-  /** The first tick after this time. Throws if none ever comes. */
+  /** Returns the first tick after this time. Throws if there is none. */
   readonly next: (afterMs: number) => number;
-  /** The last ticks up to and at this time, at most so many, ascending. */
+  /** Returns the last ticks up to and including this time, at most `max`, ascending. */
   readonly last: (untilMs: number, max: number) => readonly number[];
 }
 
-/** A tick that is enqueued no later than this is not a missed one. */
+/** A tick enqueued with at most this delay does not count as missed. */
 export const LATE_MS_MAX = 60_000;
-/** With "all", only so many of the newest missed ticks are made up for. */
+/** With "all", only this many of the newest missed ticks are enqueued. */
 export const MISSED_MAX = 1_000;
 
-/** Ticks at every multiple of so many ms since 1970, so that every process means the same ones. */
+/** Ticks at every multiple of `everyMs` since 1970, so that all processes compute the same ticks. */
 export function everyTimetable(everyMs: number): Timetable {
   const at = (ms: number): number => Math.floor(ms / everyMs) * everyMs;
   return {
@@ -29,31 +29,31 @@ export function everyTimetable(everyMs: number): Timetable {
   };
 }
 
-/** A schedule whose time has come. */
+/** A schedule that is due. */
 interface Owed {
   readonly missed: Missed;
   /** The oldest tick that was not enqueued. */
   readonly nextAtMs: number;
   readonly nowMs: number;
-  /** At most so many ticks at once; the rest stays owed. */
+  /** The maximum number of ticks to enqueue at once; the rest stays due. */
   readonly ticksMax: number;
 }
 
-/** What to do about it. */
+/** The ticks to enqueue now, and the next one. */
 export interface TickPlan {
   /** The ticks to enqueue, ascending. */
   readonly ticks: readonly number[];
   /** The tick after those. */
   readonly nextAtMs: number;
-  /** Some ticks before those are given up: there were more than MISSED_MAX. */
+  /** Whether older ticks are dropped because there were more than MISSED_MAX. */
   readonly dropped: boolean;
 }
 
-/** Decides which of the ticks that are due are enqueued, and which comes next. */
+/** Decides which of the due ticks are enqueued, and which tick comes next. */
 export function planTicks(timetable: Timetable, owed: Owed): TickPlan {
   const { missed, nextAtMs, nowMs, ticksMax } = owed;
   const found = owedTicks(timetable, owed);
-  // Whoever computed it had other rules for its time zone: it is owed all the same.
+  // The process that computed this tick had other rules for its time zone; the tick is still due.
   const due = found.length === 0 ? [nextAtMs] : found;
   const wanted = missed === "skip" ? due.filter((tick) => nowMs - tick <= LATE_MS_MAX) : due;
   const ticks = wanted.slice(0, ticksMax);
@@ -64,7 +64,9 @@ export function planTicks(timetable: Timetable, owed: Owed): TickPlan {
   };
 }
 
-/** Ticks are costly to compute, and mostly one is owed: further back only while all found are. */
+/**
+ * Ticks are expensive to compute, and usually only one is due: search further back only while all ticks found are due.
+ */
 function owedTicks(timetable: Timetable, { missed, nextAtMs, nowMs }: Owed): number[] {
   const most = missed === "all" ? MISSED_MAX : 1;
   for (let max = Math.min(2, most); ; max = Math.min(4 * max, most)) {
@@ -74,7 +76,7 @@ function owedTicks(timetable: Timetable, { missed, nextAtMs, nowMs }: Owed): num
   }
 }
 
-/** The input of a tick: the JSON text with the tick's time in the place of the mark. */
+/** Returns the input of a tick: the JSON text with the placeholder replaced by the tick's time. */
 export function renderInput(text: string, tickMs: number): string {
   const time = JSON.stringify(new Date(tickMs).toISOString());
   return text.replaceAll(JSON.stringify(tickTime), time);

@@ -4,12 +4,12 @@ import { clip } from "./text.js";
 
 /** Any Standard Schema: zod, valibot, arktype, or `type<T>()`. */
 export type Schema<Input = unknown, Output = Input> = StandardSchemaV1<Input, Output>;
-/** What a schema takes. */
+/** The type that a schema accepts. */
 export type InputOf<S extends Schema> = StandardSchemaV1.InferInput<S>;
-/** What a schema gives. */
+/** The type that a schema returns. */
 export type OutputOf<S extends Schema> = StandardSchemaV1.InferOutput<S>;
 
-/** One thing that a schema had against an input. */
+/** One issue that a schema reports about an input. */
 interface InputIssue {
   readonly path: string;
   readonly message: string;
@@ -18,32 +18,32 @@ interface InputIssue {
 const ISSUES_MAX = 20;
 const ISSUE_BYTES_MAX = 512;
 
-// One object for all of them, so that it can be told from schemas that look at what they are given.
+// One shared object, so that it can be distinguished from schemas that inspect their input.
 const anything: Schema = schemaOf((value) => ({ value }));
 
-/** A schema that has only a type: it accepts whatever it is given. */
+/** A schema that has only a type: it accepts every value without checking it. */
 export function type<T>(): Schema<T> {
   return anything as Schema<T>;
 }
 
-/** Whether a schema accepts whatever it is given, so that asking it is a waste. */
+/** Returns whether a schema accepts every value, so that calling it is unnecessary. */
 export function acceptsAnything(schema: Schema): boolean {
   return schema === anything;
 }
 
-/** The schema of a task that takes no input. What is stored for it is JSON's null. */
+/** The schema of a task without input. Its stored input is JSON null. */
 export const noInput: Schema<undefined> = schemaOf((value) =>
   value === undefined || value === null ? { value: undefined } : { issues: [{ message: "this task takes no input" }] },
 );
 
-/** Whether something follows the Standard Schema. */
+/** Returns whether a value implements Standard Schema. */
 export function isSchema(value: unknown): value is Schema {
   if ((typeof value !== "object" && typeof value !== "function") || value === null) return false;
   const standard: unknown = Reflect.get(value, "~standard");
   return typeof standard === "object" && standard !== null && typeof Reflect.get(standard, "validate") === "function";
 }
 
-/** What the schema makes of a value, at once if the schema is synchronous; throws `input_invalid`. */
+/** Returns a value as parsed by the schema, synchronously if the schema is synchronous; throws `input_invalid`. */
 export function validate<S extends Schema>(schema: S, value: unknown): OutputOf<S> | Promise<OutputOf<S>> {
   let result;
   try {
@@ -55,9 +55,8 @@ export function validate<S extends Schema>(schema: S, value: unknown): OutputOf<
 }
 
 /**
- * What the schema makes of a stored value. JSON has no undefined: null is stored for it, so where a
- * schema refuses null it is asked about undefined. The door and the worker both ask here, so what
- * passes the one passes the other.
+ * Returns a stored value as parsed by the schema. JSON has no undefined, so it is stored as null: if a schema refuses
+ * null, undefined is tried. Enqueue and the worker both call this function, so they accept the same values.
  */
 export function validateStored<S extends Schema>(schema: S, stored: unknown): OutputOf<S> | Promise<OutputOf<S>> {
   if (stored !== null) return validate(schema, stored);
@@ -71,7 +70,7 @@ export function validateStored<S extends Schema>(schema: S, stored: unknown): Ou
   return result.catch((refusal: unknown) => orUndefined(schema, refusal));
 }
 
-/** The schema's answer to undefined; if it refuses that too, what it had against null. */
+/** Tries undefined; if the schema refuses that too, throws its refusal of null. */
 function orUndefined<S extends Schema>(schema: S, refusal: unknown): OutputOf<S> | Promise<OutputOf<S>> {
   const refuse = (): never => {
     throw refusal;

@@ -2,15 +2,15 @@ import { mend, tooDeep } from "./jsontext.js";
 import { flatten } from "./flatten.js";
 import { clip } from "./text.js";
 
-// The keys, the count and the quotes around a preview.
+// Bytes for the keys, the count and the quotes around a preview.
 const NOTE_BYTES = 64;
 const PREVIEW_BYTES_MAX = 1024;
 
 /**
- * JSON text for a handler's result or error that json and jsonb both accept. It never throws and
- * nothing is lost in silence: what cannot be stored becomes a description of itself, and what is
- * too large becomes `{ truncated, bytes, preview }`. Its text begins with `{ "truncated"`, with a blank, which
- * is how the database knows it (sluice.workflow_cut): a handler may have a result of the same fields.
+ * Returns JSON text for a handler's result or error that both json and jsonb accept. It never throws and never loses
+ * data silently: a value that cannot be stored becomes a description of itself, and one that is too large becomes `{
+ * truncated, bytes, preview }`. That text begins with `{ "truncated"`, with a space, by which the database recognizes
+ * it (sluice.workflow_cut): a handler may return a result with the same fields.
  */
 export function storable(value: unknown, bytesMax: number, onTruncated?: (bytes: number) => void): string {
   const text = mend(plain(value) ?? flattened(value, bytesMax));
@@ -21,7 +21,7 @@ export function storable(value: unknown, bytesMax: number, onTruncated?: (bytes:
   return truncated(text, bytes, bytesMax);
 }
 
-/** The ordinary case: what JSON.stringify makes of it, if that can be stored. */
+/** The common case: the text that JSON.stringify returns, if it can be stored. */
 function plain(value: unknown): string | null {
   if (value === undefined) return "null";
   try {
@@ -40,7 +40,7 @@ function flattened(value: unknown, bytesMax: number): string {
   }
 }
 
-/** In the place of a result that the database refused, with its reason: the same note, without a preview. */
+/** Replaces a result that the database refused, with its reason: the same note, without a preview. */
 export function noteOf(text: string, refused: string): string {
   const note = { truncated: true, bytes: Buffer.byteLength(text), preview: "", refused };
   return `{ ${JSON.stringify(note).slice(1)}`;
@@ -48,6 +48,6 @@ export function noteOf(text: string, refused: string): string {
 
 function truncated(text: string, bytes: number, bytesMax: number): string {
   const room = Math.min(PREVIEW_BYTES_MAX, Math.max(0, bytesMax - NOTE_BYTES));
-  // The blank tells this note from every value of a handler: JSON.stringify never writes one there.
+  // The space distinguishes this note from every handler's value: JSON.stringify never writes one there.
   return `{ ${JSON.stringify({ truncated: true, bytes, preview: clip(text, room) }).slice(1)}`;
 }

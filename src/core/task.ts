@@ -16,47 +16,47 @@ type OrderKeyOf<Parsed> = (input: Parsed) => Key | null | undefined;
 /** An order key with its scope, and what a final failure does to the tasks behind it. */
 export interface OrderOptions<Parsed> {
   readonly key: OrderKeyOf<Parsed>;
-  /** Keys of different scopes have nothing to do with each other. Without one a key is global. */
+  /** Keys of different scopes are independent. Without a scope, a key is global. */
   readonly scope?: string;
   readonly onFailure?: "continue" | "block";
 }
 
-/** What can be said about a type of task. */
+/** Options of a task type. */
 export interface TaskOptions<In extends Schema, Out extends Schema> {
-  /** The schema of the input; without one the task takes none. */
+  /** The schema of the input; without one, the task takes no input. */
   readonly input?: In;
-  /** Gives `result()` its type. */
+  /** The schema that gives `result()` its type. Results are not checked against it. */
   readonly output?: Out;
-  /** At most so many of this type running anywhere; 0 pauses. */
+  /** The maximum number of tasks of this type that run at once, across all workers; 0 pauses. */
   readonly concurrency?: number;
-  /** A list, or a function of the parsed input that returns one. */
+  /** A list of limits, or a function of the parsed input that returns one. */
   readonly limits?:
     readonly LimitEntry<OutputOf<In>>[] | ((input: OutputOf<In>) => readonly LimitEntry<OutputOf<In>>[]);
   readonly order?: OrderKeyOf<OutputOf<In>> | OrderOptions<OutputOf<In>>;
   readonly retry?: Partial<RetryPolicy>;
-  /** Default 300,000; null = none. */
+  /** Default 300,000; null: no timeout. */
   readonly timeoutMs?: number | null;
   readonly queue?: string;
   /** -32,000 to 32,000, default 0. Higher runs first. */
   readonly priority?: number;
 }
 
-/** Does the work of a task. It returns a result, throws to fail, or throws `cancel()` or `snooze()`. */
+/** Executes a task. It returns a result, throws to fail, or throws `cancel()` or `snooze()`. */
 export type HandlerFunction<Parsed, Output> = (input: Parsed, ctx: TaskContext) => Output | Promise<Output>;
 
-/** A contract together with the function that fulfils it. */
+/** A contract together with the function that implements it. */
 export interface TaskHandler<Input = unknown, Parsed = unknown, Output = unknown> {
   readonly contract: TaskContract<Input, Parsed, Output>;
   run(input: Parsed, ctx: TaskContext): Output | Promise<Output>;
 }
 
-/** The terms of a task, which producers can import without its handler. */
+/** The declaration of a task, which producers can import without its handler. */
 export interface TaskContract<Input = unknown, Parsed = unknown, Output = unknown> extends TaskTerms<
   Input,
   Parsed,
   Output
 > {
-  /** Binds the function that does the work. */
+  /** Binds the function that executes the task. */
   handle(fn: HandlerFunction<Parsed, Output>): TaskHandler<Input, Parsed, Output>;
 }
 
@@ -66,10 +66,10 @@ const TIMEOUT_MS = 300_000;
 const TIMEOUT_RANGE = { min: 1, max: 2_147_483_647 };
 const PRIORITY_RANGE = { min: -32_000, max: 32_000 };
 
-// What a task is inside: its types matter only to whoever declares and uses it.
+// The internal view of a task: its types matter only to the code that declares and uses it.
 type AnyOptions = TaskOptions<Schema, Schema>;
 
-/** Declares a type of task. */
+/** Declares a task type. */
 export function task<
   In extends Schema<unknown, unknown> = Schema<undefined>,
   Out extends Schema<unknown, unknown> = Schema,
@@ -115,7 +115,7 @@ function placeWith(order: OrderRule | null, rule: LimitRule): TaskTerms["place"]
   return (input) => ({ order: placeOrder(order, input), limits: limitsOf(input) });
 }
 
-/** Limits that do not depend on the input are checked when the task is declared, and only then. */
+/** Limits that do not depend on the input are checked once, when the task is declared. */
 function limitsWith(rule: LimitRule): (input: unknown) => Placement["limits"] {
   const { uses } = rule;
   if (typeof uses === "function" || uses.some((use) => typeof use.key === "function")) {

@@ -1,19 +1,19 @@
-// With the u flag Cs matches only surrogates without their other half.
+// With the u flag, Cs matches only lone surrogates.
 const UNSTORABLE = /[\0\p{Cs}]/gu;
 
-/** The same text with NUL and lone surrogates as U+FFFD: what PostgreSQL's text, json and jsonb all take. */
+/** Replaces NUL and lone surrogates with U+FFFD, so that PostgreSQL's text, json and jsonb all accept the text. */
 function storableText(text: string): string {
   return text.replace(UNSTORABLE, "\ufffd");
 }
 
-/** The beginning of a text, storable, such that it needs at most so many bytes inside JSON quotes. */
+/** Returns the beginning of a text, storable, and cut to at most `bytesMax` bytes inside JSON quotes. */
 export function clip(text: string, bytesMax: number): string {
   const start = storableText(text.slice(0, bytesMax));
   if (text.length <= bytesMax && jsonBytes(start) <= bytesMax) return start;
   const room = bytesMax - Buffer.byteLength("…");
   if (room < 0) return "";
   let cut = start;
-  // Each round keeps the share that fits, so a handful of rounds is enough.
+  // Each round keeps the share that fits, so a few rounds suffice.
   while (cut.length > 0 && jsonBytes(cut) > room) {
     cut = cut.slice(0, Math.min(cut.length - 1, shareThatFits(cut, room)));
   }

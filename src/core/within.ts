@@ -1,4 +1,4 @@
-/** Waits for work, but not longer than ms. Whether it came to its end. */
+/** Waits for work, but at most `ms`. Resolves to whether the work has ended. */
 export async function within(work: Promise<unknown>, ms: number): Promise<boolean> {
   let timer: NodeJS.Timeout | undefined;
   const late = new Promise<false>((resolve) => (timer = setTimeout(() => resolve(false), ms)));
