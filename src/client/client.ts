@@ -28,7 +28,7 @@ import { open, type Connection } from "./connect.js";
 import { sortDeclared, type Declared } from "./declared.js";
 import type { ClientOptions } from "./settings.js";
 
-/** Enqueues tasks and looks after them. Has no worker in it, so a producer need not load one. */
+/** Enqueues tasks, inspects them and controls them. Contains no worker, so a producer does not load one. */
 export class Client {
   readonly limits: Limits;
   readonly schedules: Schedules;
@@ -42,7 +42,7 @@ export class Client {
   readonly #runServices: RunServices;
   readonly #batcher: Batcher;
 
-  /** Use `connect`. */
+  /** Call `connect` instead. */
   protected constructor(connection: unknown) {
     this.connection = checkConnection(connection);
     const { db, settings } = this.connection;
@@ -66,8 +66,8 @@ export class Client {
   }
 
   /**
-   * Enqueues one task. With `tx` it exists if and only if the caller's transaction commits, and that
-   * transaction may stay open for minutes without blocking a worker.
+   * Enqueues one task. With `tx`, the task exists if and only if the caller's transaction commits; that transaction may
+   * stay open for minutes without blocking a worker.
    */
   async enqueue<Input, Output>(
     task: TaskTerms<Input, unknown, Output>,
@@ -79,7 +79,7 @@ export class Client {
     return new TaskHandle<Output>(this.#taskServices, id, existed);
   }
 
-  /** Enqueues a list or stream of any length in bounded memory: atomic within `tx`, else per chunk of 1,000. */
+  /** Enqueues a list or stream of any length in bounded memory: atomic with `tx`, otherwise per chunk of 1,000. */
   async enqueueMany<Input>(
     task: TaskTerms<Input>,
     inputs: Iterable<NoInfer<Input>> | AsyncIterable<NoInfer<Input>>,
@@ -89,20 +89,20 @@ export class Client {
     return this.#ask(() => enqueueMany(this.services, terms, inputs, options));
   }
 
-  /** A handle on a task that was enqueued elsewhere. */
+  /** Returns a handle on a task that was enqueued elsewhere. */
   task<Output = unknown>(id: string): TaskHandle<Output> {
     return new TaskHandle<Output>(this.#taskServices, checkId(id));
   }
 
   /**
-   * Starts a run of a workflow, or by name of the graph that was declared last under it. With `tx` it exists if
-   * and only if the caller's transaction commits.
+   * Starts a run of a workflow, given as a definition or by name. A name stands for the latest graph declared under it.
+   * With `tx`, the run exists if and only if the caller's transaction commits.
    */
   async start<Input = unknown, Output = unknown>(
     given: Workflow<Input, Output> | string,
     ...args: EnqueueArgs<Input, StartOptions>
   ): Promise<Run<Output>> {
-    // Not overloaded: of a wrong input or option the compiler would tell that a workflow is no name.
+    // No overloads: for a wrong input or option, the compiler would report that a workflow is not a name.
     const [input, options = {}] = args as [unknown, StartOptions?];
     if (typeof given === "string") {
       const { id, existed } = await this.#ask(() => startNamed(this.services, given, input, options));
@@ -113,42 +113,47 @@ export class Client {
     return new Run(this.#runServices, id, { existed, workflow });
   }
 
-  /** A handle on a run that was started elsewhere. With its definition the result is typed, and events are checked. */
+  /**
+   * Returns a handle on a run that was started elsewhere. With its definition, the result is typed and events are
+   * checked.
+   */
   run<Output = unknown>(id: string, workflow?: Workflow<unknown, Output>): Run<Output> {
     if (workflow !== undefined) checkWorkflow(workflow);
     return new Run<Output>(this.#runServices, checkRunId(id), { workflow });
   }
 
-  /** A page of runs, the newest first. */
+  /** Returns a page of runs, newest first. */
   async runs(search: RunSearch = {}): Promise<RunPage> {
     return this.#ask(({ db }) => searchRuns(db, search));
   }
 
-  /** Every workflow that was declared, by name. */
+  /** Returns every declared workflow, by name. */
   async workflows(): Promise<WorkflowSummary[]> {
     return this.#ask(({ db }) => listWorkflows(db));
   }
 
-  /** The graph that was declared last under this name, or null. */
+  /** Returns the latest graph declared under this name, or null. */
   async workflowGraph(name: string): Promise<Graph | null> {
     checkName("workflow", name);
     const stored = await this.#ask(({ db }) => newestGraph(db, name));
     return stored === null ? null : (stored.graph as Graph);
   }
 
-  /** Runs a failed or cancelled task again, from its first attempt and in its old place. False if it is neither. */
+  /**
+   * Runs a failed or cancelled task again, from its first attempt and in its old place. Returns false if it is neither.
+   */
   async retry(id: string): Promise<boolean> {
     checkId(id);
     return this.#ask(({ db }) => retry(db, id));
   }
 
-  /** Lets an order key that a failed task blocks go on without it. */
+  /** Lets an order key that is blocked by a failed task continue without that task. */
   async unblock(id: string): Promise<boolean> {
     checkId(id);
     return this.#ask(({ db }) => unblock(db, id));
   }
 
-  /** Nothing is claimed from the queue any more, by any worker; what runs may finish. Throws `unknown_queue`. */
+  /** Stops all workers from claiming tasks of the queue; running tasks may finish. Throws `unknown_queue`. */
   async pause(queue: string): Promise<void> {
     checkName("queue", queue);
     return this.#ask(({ db }) => pauseQueue(db, queue, true));
@@ -160,9 +165,10 @@ export class Client {
   }
 
   /**
-   * At a deploy: makes the numbers in these limits and tasks the declared ones (overrides by limits.set stay), and
-   * these workflows, or graphs as plain data, those that a start by name takes. A workflow's tasks are declared with
-   * it; the types that a graph names must be in the list too, or have been declared before: else `unknown_task`.
+   * Declares limits, tasks and workflows at a deploy. The numbers in these limits and tasks become the declared ones
+   * (overrides by limits.set stay). These workflows, or graphs as plain data, become the ones that a start by name
+   * uses. A workflow's tasks are declared with it. The types that a graph names must also be in the list, or have been
+   * declared before; otherwise this throws `unknown_task`.
    */
   async sync(declared: readonly Declared[]): Promise<void> {
     const { numbers, workflows } = sortDeclared(declared);
@@ -175,24 +181,24 @@ export class Client {
     });
   }
 
-  /** Why a task does not run; null if there is none, or its history is not kept. */
+  /** Explains why a task does not run; null if it does not exist or its history is not kept. */
   async explain(id: string): Promise<Explanation | null> {
     checkId(id);
     return this.#ask(({ db }) => explainTask(db, id));
   }
 
-  /** What holds the tasks of a queue, by reason. Throws `unknown_queue`. */
+  /** Explains why the tasks of a queue do not run, by reason. Throws `unknown_queue`. */
   async explainQueue(queue: string): Promise<QueueExplanation> {
     checkName("queue", queue);
     return this.#ask(({ db }) => explainQueue(db, queue));
   }
 
-  /** How many tasks are in each state. */
+  /** Returns the number of tasks in each state. */
   counts(): Promise<Record<TaskState, number>> {
     return this.#ask(({ db }) => counts(db));
   }
 
-  /** Closes every connection; whatever is asked afterwards is refused as `closed`. Calling it again waits for the first call. */
+  /** Closes every connection; later calls are refused as `closed`. Calling it again waits for the first call. */
   close(): Promise<void> {
     this.#closing ??= this.#close();
     return this.#closing;
@@ -214,7 +220,7 @@ export class Client {
     /* guard:closed */ if (this.#closing !== null) throw closed(); /* end */
   }
 
-  /** Asks the database. Who is still waiting for it while we close hears of that, not of a lost connection. */
+  /** Queries the database. Calls still in flight during close fail as `closed`, not with a lost connection. */
   async #ask<T>(question: (connection: Connection) => Promise<T>): Promise<T> {
     this.checkOpen();
     try {
@@ -237,7 +243,7 @@ function closed(cause?: unknown): SluiceError {
   return new SluiceError("closed", "this client was closed: connect again", options);
 }
 
-/** What `connect` opened. Whoever writes `new Sluice({ url })` gets here with their options instead. */
+/** Checks that `connect` opened this connection. `new Sluice({ url })` passes its options here instead. */
 function checkConnection(connection: unknown): Connection {
   if ((connection as Partial<Connection> | undefined)?.db instanceof Database) return connection as Connection;
   throw new SluiceError("invalid_option", "use `await Sluice.connect(options)` (or Client.connect) instead of `new`");

@@ -12,21 +12,21 @@ import { checkVersion, migrate } from "../postgres/migrate.js";
 import { loadApi } from "../trace/api.js";
 import { settingsOf, type ConnectOptions, type Settings } from "./settings.js";
 
-/** An open connection's parts, as `open` makes them. */
+/** The parts of an open connection, as created by `open`. */
 export interface Connection {
   readonly db: Database;
   readonly listener: Listener | null;
   readonly logger: Logger;
-  /** The same logger, for what may repeat itself: at most a line a second about the same trouble. */
+  /** The same logger for messages that may repeat: at most one line per second about the same problem. */
   readonly log: ThrottledLogger;
   readonly settings: Settings;
   readonly stopEmbedded: (() => Promise<void>) | null;
 }
 
-/** Starts a PostgreSQL for `embedded: true`. Handed in, so that a client alone does not carry one. */
+/** Starts a PostgreSQL server for `embedded: true`. Injected, so that a client alone does not include one. */
 type StartServer = () => Promise<{ readonly url: string; stop(): Promise<void> }>;
 
-/** Connects, brings the schema up to date and begins to listen. */
+/** Connects, brings the schema up to date and starts listening. */
 export async function open(options: ConnectOptions, startServer: StartServer = refuseEmbedded): Promise<Connection> {
   const layers = { env: process.env, file: await readConfigFile(options.config, process.env) };
   const settings = settingsOf(options, layers);

@@ -6,18 +6,20 @@ import type { Graph } from "../workflow/graph.js";
 import { readGraph } from "../workflow/read.js";
 import type { Workflow } from "../workflow/workflow.js";
 
-/** What can be declared at a deploy: what limit(), task() and workflow() make, and graphs as plain data. */
+/**
+ * Anything that can be declared at a deploy: the results of limit(), task() and workflow(), and graphs as plain data.
+ */
 export type Declared = Limit | TaskTerms | Pick<Workflow, "name" | "graph" | "digest" | "contracts"> | Graph;
 
 type Flow = Pick<Workflow, "graph" | "contracts">;
 
-/** Numbers first, then what refers to their types: the order of the list does not matter. */
+/** Numbers first, then the workflows that refer to their types: the order of the list does not matter. */
 interface Sorted {
   readonly numbers: readonly (Limit | TaskTerms)[];
   readonly workflows: readonly Flow[];
 }
 
-/** Tells the kinds apart, and checks all of them before anything is written. */
+/** Separates the kinds, and checks all of them before anything is written. */
 export function sortDeclared(declared: unknown): Sorted {
   if (!Array.isArray(declared))
     throw new SluiceError("invalid_option", "sync takes a list of limits, tasks, workflows and graphs");
@@ -39,7 +41,7 @@ function flowOf(one: unknown): Flow {
   const said = (one ?? {}) as Partial<Workflow> & { readonly nodes?: unknown };
   const { graph, digest, contracts, nodes } = said;
   if (graph !== undefined && typeof digest === "string" && Array.isArray(contracts)) return { graph, contracts };
-  // Whatever came from JSON, whether or not it was read already.
+  // Plain data from JSON, whether or not readGraph has already processed it.
   if (nodes !== undefined) return { graph: readGraph(one), contracts: [] };
   throw new SluiceError(
     "unknown_task",

@@ -6,74 +6,74 @@ import type { Logger, Queryable } from "../core/ports.js";
 import { quote } from "../core/quote.js";
 
 /**
- * How long history is kept, per outcome. With 0 a success is not kept at all; what somebody awaits, what belongs to a
- * workflow, and what failed or was cancelled is kept for a minute at least.
+ * How long history is kept, per outcome. With 0, a success is not kept at all. Awaited tasks, tasks of a workflow, and
+ * failed or cancelled tasks are kept for at least a minute.
  */
 export interface HistoryOptions {
-  /** Default one day. */
+  /** Default: one day. */
   readonly succeededMs?: number;
-  /** Default seven days. */
+  /** Default: seven days. */
   readonly failedMs?: number;
-  /** Default seven days. */
+  /** Default: seven days. */
   readonly cancelledMs?: number;
 }
 
-/** A pool of the `pg` package, by what is needed of it: nobody has to install its types. */
+/** A pool of the `pg` package, reduced to the members in use: its types need not be installed. */
 export interface PoolLike extends Queryable {
-  /** How the pool connects; workers and the listener do the same. */
+  /** The pool's connection options; workers and the listener connect with the same ones. */
   readonly options: object;
 }
 
 /**
- * How a client connects. One of url, pool or the environment's DATABASE_URL is needed. What is left out
- * comes from the environment, then from sluice.toml, then from the default.
+ * How a client connects. Requires `url`, `pool` or the environment's DATABASE_URL. Omitted options come from the
+ * environment, then from sluice.toml, then from the defaults.
  */
 export interface ClientOptions {
-  /** The config file; default: SLUICE_CONFIG, else sluice.toml in the working directory. false: none. */
+  /** Path of the config file; false: none. Default: SLUICE_CONFIG, else sluice.toml in the working directory. */
   readonly config?: string | false;
   readonly url?: string;
-  /** A pool of yours for enqueue and queries; it is left open by close(). Workers open their own connections. */
+  /** Your own pool for enqueue and queries; close() leaves it open. Workers open their own connections. */
   readonly pool?: PoolLike;
   readonly schema?: string;
-  /** Runs missing migrations; default true. */
+  /** Runs missing migrations. Default true. */
   readonly migrate?: boolean;
-  /** Listens for wake-ups on a connection of its own; default true. Without it polling does all. */
+  /** Listens for wake-ups on a separate connection. Default true. Without it, workers and waits only poll. */
   readonly listen?: boolean;
-  /** Where to listen, if url leads to a pooler that cannot. */
+  /** The address to listen on, if `url` leads to a pooler that does not support LISTEN. */
   readonly listenUrl?: string;
   /** false: no named statements, for a pooler in transaction mode. */
   readonly prepare?: boolean;
-  /** Default: warnings and errors to standard error, at most one line a second about the same trouble. */
+  /** Default: warnings and errors to standard error, at most one line per second about the same problem. */
   readonly logger?: Logger;
   readonly history?: HistoryOptions;
-  /** The largest input, default 1 MiB. */
+  /** The maximum input size. Default 1 MiB. */
   readonly payloadBytesMax?: number;
-  /** The largest result; a larger one is stored truncated. Default 1 MiB. */
+  /** The maximum result size; a larger result is stored truncated. Default 1 MiB. */
   readonly resultBytesMax?: number;
-  /** How long an idempotency key is remembered, default one day. */
+  /** How long an idempotency key is remembered. Default: one day. */
   readonly idempotencyMs?: number;
-  /** Connections for enqueue and queries, one of them to listen; default 7. */
+  /** Connections for enqueue and queries, including one for listening. Default 7. */
   readonly apiConnections?: number;
-  /** false: no spans and no stored trace context, also where an OpenTelemetry SDK is registered; default true. */
+  /** false: no spans and no stored trace context, even if an OpenTelemetry SDK is registered. Default true. */
   readonly tracing?: boolean;
 }
 
-/** How to connect. One of url, pool, embedded or the environment's DATABASE_URL is needed. */
+/** How to connect. Requires `url`, `pool`, `embedded` or the environment's DATABASE_URL. */
 export interface ConnectOptions extends ClientOptions {
-  /** Starts a PostgreSQL of its own, for development and tests. */
+  /** Starts a PostgreSQL server of its own, for development and tests. */
   readonly embedded?: boolean;
 }
 
-/** What connect's options come to: checked, and with what was left out filled in. */
+/** The options of connect, checked and with defaults filled in. */
 export interface Settings extends Values<"client"> {
   readonly history: Values<"history">;
-  /** Where it came from, for a worker's settings. */
+  /** The configuration layers, also used for a worker's settings. */
   readonly layers: Layers;
 }
 
 const OPTIONS = [...namesOf("client"), "config", "pool", "embedded", "logger", "history"];
 
-/** Checks every option before anything is opened that would have to be closed again. */
+/** Checks every option before opening anything that would have to be closed again. */
 export function settingsOf(options: ConnectOptions, layers: Layers): Settings {
   checkOptions("connect", options, OPTIONS);
   checkPool(options.pool);
@@ -83,7 +83,7 @@ export function settingsOf(options: ConnectOptions, layers: Layers): Settings {
   return { ...values, url: urlOf(options, values.url), history, layers };
 }
 
-/** Who brings a database of his own has no use for an address that stands elsewhere, nor for its faults. */
+/** With `pool` or `embedded`, an address configured elsewhere is unused, and so are its errors. */
 function foreign({ pool, embedded }: ConnectOptions, layers: Layers): Layers {
   if (pool === undefined && embedded !== true) return layers;
   const values = new Map(layers.file?.values);
@@ -99,7 +99,7 @@ function urlOf({ url, pool, embedded }: ConnectOptions, found: string | undefine
     if (url === undefined && pool === undefined) return undefined;
     throw new SluiceError("invalid_option", "embedded is a database of its own: no url or pool");
   }
-  // The driver would take an empty text for localhost.
+  // The driver would interpret an empty text as localhost.
   if (found !== undefined && found !== "") return found;
   if (pool !== undefined) return undefined;
   throw new SluiceError(
@@ -108,7 +108,7 @@ function urlOf({ url, pool, embedded }: ConnectOptions, found: string | undefine
   );
 }
 
-/** Anything else would look like a database that is gone, or fail later and far from here. */
+/** Any other value would look like an unavailable database, or fail later and far from here. */
 function checkPool(pool: unknown): void {
   if (pool === undefined) return;
   const { query, options } = (pool ?? {}) as Partial<PoolLike>;
@@ -120,7 +120,7 @@ function checkPool(pool: unknown): void {
   );
 }
 
-/** Or it would break at the first line that somebody needs. */
+/** Otherwise an invalid logger would fail at the first important log line. */
 function checkLogger(logger: unknown): void {
   if (logger === undefined) return;
   const levels = ["debug", "info", "warn", "error"] as const;

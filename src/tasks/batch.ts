@@ -3,7 +3,7 @@ import type { TaskBatch } from "../postgres/enqueue.js";
 import type { Declarations } from "./declarations.js";
 import type { Prepared } from "./prepare.js";
 
-/** Tasks that all pass the same limits, as one statement takes them. */
+/** Builds one statement's batch from tasks that all pass the same limits. */
 export async function batchOf(
   declarations: Declarations,
   terms: TaskTerms<never>,

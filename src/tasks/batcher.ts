@@ -21,10 +21,10 @@ export type SendBatch = (
 
 /** Calls of one shape: one statement. */
 interface Batch {
-  /** Ascends with each new batch. A batch only ever waits for older ones, so none wait in a circle. */
+  /** Increases with each new batch. A batch waits only for older ones, so there is no circular wait. */
   readonly age: number;
   readonly shape: string;
-  /** Where calls find it while it is open. */
+  /** The key under which calls find the batch while it is open. */
   readonly slot: string;
   readonly terms: TaskTerms<never>;
   readonly common: Shared;
@@ -41,9 +41,9 @@ interface Batch {
 
 const BATCH_TASKS_MAX = 1_000;
 const BATCH_BYTES_MAX = 1024 * 1024;
-// A statement that has been under way for so long no longer holds up the next of its shape.
+// A statement in flight for longer than this no longer delays the next one of its shape.
 const STALLED_MS = 1_000;
-/** Errors that every call of the statement would get. Any other one may be the fault of a single call. */
+/** Errors that apply to every call of the statement. Any other error may be caused by a single call. */
 const FAULT_OF_NO_CALL: readonly ErrorCode[] = [
   "closed",
   "database_busy",
@@ -55,34 +55,34 @@ const FAULT_OF_NO_CALL: readonly ErrorCode[] = [
 ];
 
 /**
- * Group commit of concurrent enqueues. A call is sent at once unless a statement of its shape is under way; the calls
- * that come meanwhile share the next one. No call waits for a timer.
+ * Group commit of concurrent enqueues. A call is sent immediately unless a statement of its shape is in flight; calls
+ * that arrive meanwhile share the next statement. No call waits for a timer.
  *
- * - Each call keeps its own outcome. A statement that is refused is sent again in halves, down to the call at fault.
- *   After a lost reply nobody knows whether the statement committed, so all of its calls reject, as they would alone.
+ * - Each call keeps its own outcome. A refused statement is sent again in halves, down to the call at fault. After a
+ *   lost reply it is unknown whether the statement committed, so all of its calls reject, as they would alone.
  * - Calls of one shape get ascending ids in the order in which they were made.
- * - Tasks of one order key are sent in the order of their calls, whatever their shapes: a batch is sent only when the
- *   batches that hold earlier tasks of its order keys have ended.
+ * - Tasks of one order key are sent in the order of their calls, even if their shapes differ: a batch is sent only
+ *   after the batches that hold earlier tasks of its order keys have ended.
  */
 export class Batcher {
   readonly #send: SendBatch;
   readonly #statementsMax: number;
   readonly #shapes = new Shapes();
-  /** Batches that still take calls. */
+  /** Batches that still accept calls. */
   readonly #open = new Map<string, Batch>();
   readonly #unsent = new Set<Batch>();
-  /** The unsent batches that wait for no batch of another shape, the oldest first. */
+  /** Unsent batches that do not wait for a batch of another shape, oldest first. */
   readonly #ready = new Set<Batch>();
-  /** Shapes of which a statement is under way that has not stalled. */
+  /** Shapes with a statement in flight that has not stalled. */
   readonly #busy = new Set<string>();
-  /** The youngest batch that holds a task of an order key and has not ended. */
+  /** For each order key, the youngest batch that holds one of its tasks and has not ended. */
   readonly #latest = new Map<string, Batch>();
   #age = 0;
   #underWay = 0;
   #pumping = false;
   #closed: SluiceError | null = null;
 
-  /** statementsMax: how many statements may be under way at once. */
+  /** statementsMax: the maximum number of statements in flight. */
   constructor(send: SendBatch, statementsMax: number) {
     this.#send = send;
     this.#statementsMax = statementsMax;
@@ -100,14 +100,14 @@ export class Batcher {
     });
   }
 
-  /** Rejects what has not been sent. */
+  /** Rejects all calls that have not been sent. */
   close(reason: SluiceError): void {
     this.#closed = reason;
     for (const { calls } of this.#unsent) for (const call of calls) call.reject(reason);
     for (const list of [this.#unsent, this.#ready, this.#open, this.#latest]) list.clear();
   }
 
-  /** The open batch that takes this task, or a new one. */
+  /** Returns the open batch that takes this task, or a new one. */
   #batchFor(terms: TaskTerms<never>, common: Shared, item: Prepared): Batch {
     const shape = this.#shapes.of(terms, common, item);
     const of = { shape, terms, common };
@@ -115,7 +115,7 @@ export class Batcher {
     if (behind === undefined) return this.#batchIn(shape, of, item);
     const isOpen = behind.shape === shape && this.#open.get(behind.slot) === behind;
     if (isOpen && hasRoom(behind, item)) return behind;
-    // Tasks that wait for another shape share no batch with tasks that do not.
+    // Tasks that wait for another shape never share a batch with tasks that do not.
     const slot = isNextAnyway(behind, shape) ? shape : `${shape} behind`;
     const batch = this.#batchIn(slot, of, item, behind);
     // guard: order keys keep the order of calls -> test/tasks/batcher.test.ts: "concurrent enqueues of one order key keep the order of the calls although their priorities differ"
@@ -145,7 +145,7 @@ export class Batcher {
     return batch;
   }
 
-  /** After the calls of this tick, so that they share a statement. */
+  /** Runs after the calls of this tick, so that they share a statement. */
   async #pumpSoon(): Promise<void> {
     if (this.#pumping) return;
     this.#pumping = true;
@@ -179,7 +179,7 @@ export class Batcher {
     this.#pump();
   }
 
-  /** Lets the next batch of its shape pass. What has to come after it still does, and takes no others along. */
+  /** Lets the next batch of its shape pass. Batches that must follow this one still wait, and accept no other calls. */
   #stall(batch: Batch): void {
     batch.stalled = true;
     this.#busy.delete(batch.shape);
@@ -197,7 +197,7 @@ export class Batcher {
     }
   }
 
-  /** It takes no more calls. */
+  /** Closes the batch to further calls. */
   #shut(batch: Batch): void {
     if (this.#open.get(batch.slot) === batch) this.#open.delete(batch.slot);
   }
@@ -225,7 +225,7 @@ export class Batcher {
   }
 }
 
-/** Whether a batch of this shape would have to wait for that one even without a common order key. */
+/** Returns whether a batch of this shape would have to wait for `behind` even without a common order key. */
 function isNextAnyway(behind: Batch, shape: string): boolean {
   if (behind.shape !== shape || behind.stalled) return false;
   return behind.sent || behind.awaits.size === 0;
@@ -240,13 +240,13 @@ function hasRoom(batch: Batch, item: Prepared): boolean {
   return batch.calls.length < BATCH_TASKS_MAX && batch.bytes + bytesOf(item) <= BATCH_BYTES_MAX;
 }
 
-/** Its share of the statement's text, roughly. */
+/** Estimates the task's share of the statement's text. */
 function bytesOf({ input, order, limits }: Prepared): number {
   const keys = limits.reduce((sum, { key }) => sum + (key?.length ?? 0), 0);
   return input.length + (order?.length ?? 0) + keys;
 }
 
-/** Whether a statement that failed may have failed because of one of its calls. */
+/** Returns whether one of its calls may have caused the statement to fail. */
 function mayBeOfOneCall(e: unknown): boolean {
   return !FAULT_OF_NO_CALL.some((code) => isSluiceError(e, code));
 }

@@ -13,14 +13,14 @@ import type { Graph } from "../workflow/graph.js";
 import type { Workflow } from "../workflow/workflow.js";
 
 /**
- * What this process has made known to the database: each limit and each type once, outside every
- * transaction of the caller's, so that an open transaction holds no lock that a worker may want.
+ * Limits and types that this process has declared in the database: each one once, outside the caller's transactions, so
+ * that an open transaction holds no lock that a worker may need.
  */
 export class Declarations {
   readonly #db: Database;
   readonly #streams = new Map<TaskTerms<never>, Promise<number>>();
   readonly #limits = new Map<string, Promise<number>>();
-  /** Limits that an enqueue decides, by shape: the database forgets them when they are unused for long. */
+  /** Limits decided at enqueue, by shape: the database removes them after a long time without use. */
   readonly #transient = new Map<string, Promise<number>>();
   #transientSinceMs = performance.now();
   readonly #pairs = new Map<string, Promise<void>>();
@@ -31,35 +31,35 @@ export class Declarations {
     this.#db = db;
   }
 
-  /** What the database has forgotten is declared again when it is next needed. */
+  /** Clears the cache: limits and types that the database has removed are declared again when next needed. */
   forget(): void {
     for (const known of [this.#streams, this.#limits, this.#pairs, this.#graphs]) known.clear();
     this.#forgetTransient();
   }
 
-  /** The stream of a type. */
+  /** Returns the stream of a type. */
   stream(terms: TaskTerms<never>): Promise<number> {
     return once(this.#streams, terms, () => this.#declare(terms, false));
   }
 
-  /** The id of a limit. */
+  /** Returns the id of a limit. */
   limit(limit: Pick<Limit, "name" | "total" | "perKey">): Promise<number> {
     return once(this.#limits, shapeOf(limit), () => this.#declareLimit(limit, {}));
   }
 
-  /** The ids of a task's limits. */
+  /** Returns the ids of a task's limits. */
   async limits(stream: number, placed: readonly PlacedLimit[]): Promise<readonly number[]> {
     return Promise.all(placed.map(({ limit }) => this.limitOf(stream, limit)));
   }
 
-  /** The id of a limit that tasks of this stream pass. */
+  /** Returns the id of a limit that tasks of this stream pass. */
   async limitOf(stream: number, limit: Pick<Limit, "name" | "total" | "perKey">): Promise<number> {
     const id = await (this.#limits.get(shapeOf(limit)) ?? this.#transientLimit(limit));
     await once(this.#pairs, `${id} ${stream}`, () => declareUse(this.#db, stream, id));
     return id;
   }
 
-  /** Declared again from time to time, so that what we use is not forgotten. */
+  /** Declares the limit again from time to time, so that the database does not remove limits in use. */
   #transientLimit(limit: Pick<Limit, "name" | "total" | "perKey">): Promise<number> {
     // guard: groups in use are declared again -> test/tasks/groups.test.ts: "a client declares a group again before the database may forget it"
     if (performance.now() - this.#transientSinceMs /* guard:redeclare */ > TRANSIENT_MS_MAX /* end */)
@@ -73,7 +73,7 @@ export class Declarations {
     this.#transientSinceMs = performance.now();
   }
 
-  /** The id of a limit named at enqueue; its number counts where nobody has set one. */
+  /** Returns the id of a limit named at enqueue; its number applies only if none has been set. */
   async group(stream: number, limit: TotalLimit): Promise<number> {
     const id = await this.limitOf(stream, limit);
     const { total } = limit;
@@ -81,7 +81,7 @@ export class Declarations {
     return id;
   }
 
-  /** The graph of a workflow, by which runs are started. Its types are declared with it. */
+  /** Returns the graph of a workflow, by which runs are started. Declares its types as well. */
   workflow({ name, digest, graph, contracts }: Workflow): Promise<number> {
     return once(this.#graphs, `${digest} ${name}`, async () => {
       for (const terms of contracts) await this.stream(terms as TaskTerms<never>);
@@ -90,15 +90,15 @@ export class Declarations {
   }
 
   /**
-   * Stores a graph as the last one of its name, whatever was stored before. The types that it names must have been
-   * declared: else `unknown_task`.
+   * Stores a graph as the latest one of its name, regardless of earlier ones. The types that it names must already be
+   * declared; otherwise throws `unknown_task`.
    */
   async graph(graph: Graph): Promise<void> {
     const id = await declareWorkflow(this.#db, compileGraph(graph), this.#db.aside);
     this.#graphs.set(`${digestOf(graph)} ${graph.name}`, Promise.resolve(id));
   }
 
-  /** Makes the numbers of the code the declared ones; overrides stay. For a deploy. */
+  /** Makes the numbers in the code the declared ones; overrides stay. Called at a deploy. */
   async sync(all: readonly (Limit | TaskTerms)[]): Promise<void> {
     for (const one of all) {
       if (isLimit(one)) await this.#declareLimit(one, { sync: true });
@@ -121,12 +121,15 @@ export class Declarations {
   }
 }
 
-/** By shape too: the database refuses a second shape of the same name, and it must be asked. */
+/** Includes the shape: the database refuses a second shape of the same name, so each one must be sent to it. */
 function shapeOf({ name, total, perKey }: Pick<Limit, "name" | "total" | "perKey">): string {
   return `${total === undefined} ${perKey === undefined} ${name}`;
 }
 
-/** Two may want one name in different shapes without knowing: a type's `concurrency` has the type's name. */
+/**
+ * Explains a name conflict: a type's `concurrency` uses the type's name, so code may unknowingly declare one name in
+ * two shapes.
+ */
 function explained(name: string): (e: unknown) => never {
   return (e) => {
     if (!isSluiceError(e, "limit_shape")) throw e;
@@ -138,12 +141,12 @@ function explained(name: string): (e: unknown) => never {
   };
 }
 
-// Names may come from inputs; what is forgotten is asked again.
+// Bounds the cache, because names may come from inputs. An evicted entry is requested again.
 const KNOWN_MAX = 10_000;
-// Well below the time after which the database forgets a group that is unused: see GROUP_UNUSED_MS of the keeper.
+// Well below the time after which the database removes an unused group: see GROUP_UNUSED_MS of the keeper.
 const TRANSIENT_MS_MAX = 15 * 60_000;
 
-/** Asks once per key; a failure is forgotten, so that the next one asks again. */
+/** Calls `ask` once per key; a failure is not cached, so the next call tries again. */
 function once<K, V>(known: Map<K, Promise<V>>, key: K, ask: () => Promise<V>): Promise<V> {
   let answer = known.get(key);
   if (answer === undefined) {

@@ -4,15 +4,15 @@ import { awaitTask, inspect, type TaskStatus } from "../postgres/inspect.js";
 import type { Listener } from "../postgres/listen.js";
 import { Wait, type Patience, type Post } from "./wait.js";
 
-/** How long a wait lasts before it looks again for the first time. */
+/** The delay before the first poll of a wait. */
 export const POLL_MS_MIN = 50;
 const POLL_MS_MAX = 1_000;
 const ANNOUNCE_MS = 60_000;
 
-/** Waits until a task has ended. Null if it is not there. */
+/** Waits until a task has ended. Null if it does not exist. */
 export async function ended(post: Post, id: string, patience: Patience): Promise<TaskStatus | null> {
   const look = (): Promise<TaskStatus | null> => inspect(post.db, id);
-  // A task that is over already needs no announcement.
+  // A task that has already ended needs no announcement.
   const found = await new Wait(post.db, patience, `task ${id}`).ask(look);
   if (found === null || terminal(found.state)) return found;
   return new AnnouncedWait(post, { id, what: `task ${id}` }, patience).end({
@@ -23,25 +23,25 @@ export async function ended(post: Post, id: string, patience: Patience): Promise
   });
 }
 
-/** What is waited for. */
+/** The thing a wait is for. */
 interface Subject {
-  /** Under which its end is announced. */
+  /** The id under which its end is announced. */
   readonly id: string;
-  /** For messages. */
+  /** Its description in messages. */
   readonly what: string;
 }
 
-/** How to see an end. */
+/** How to detect the end. */
 interface EndLook<T> {
   readonly look: () => Promise<T>;
   readonly isOver: (seen: T) => boolean;
-  /** What to throw when the time is over and this is not. */
+  /** Creates the error to throw when the timeout expires before the end. */
   readonly late: (seen: T) => SluiceError;
 }
 
 /**
- * A wait that announces itself, so that the end is told and the outcome kept for a moment. It wakes at that hint, but a
- * hint may be lost: the truth is what it sees when it looks again, at a growing interval.
+ * A wait that registers itself in the database, so that the end is announced and the outcome is kept for a short time.
+ * The announcement wakes the wait, but it may get lost: only polling, at a growing interval, is authoritative.
  */
 export class AnnouncedWait {
   readonly #post: Post;
@@ -59,7 +59,7 @@ export class AnnouncedWait {
     this.#hint = new Hint(post.listener, subject.id);
   }
 
-  /** Looks until it is over, then closes. */
+  /** Polls until the subject has ended, then closes. */
   async end<T>({ look, isOver, late }: EndLook<T>): Promise<T> {
     try {
       for (let pollMs = POLL_MS_MIN; ; pollMs = nextPollMs(pollMs, this.#post.listener)) {
@@ -74,7 +74,7 @@ export class AnnouncedWait {
     }
   }
 
-  /** Looks, and announces itself before: what ends after the look is told then. */
+  /** Polls, and registers the wait first: an end after the poll is then announced. */
   async look<T>(question: () => Promise<T>): Promise<T> {
     if (performance.now() - this.#announcedMs > ANNOUNCE_MS / 2) {
       await this.#wait.ask(() => awaitTask(this.#post.db, this.#id, ANNOUNCE_MS));
@@ -83,7 +83,7 @@ export class AnnouncedWait {
     return this.#wait.ask(question);
   }
 
-  /** Until a hint, or so long. Throws the signal's reason if it is aborted. */
+  /** Waits for an announcement, at most `ms`. Throws the signal's reason if it is aborted. */
   pause(ms: number): Promise<void> {
     return this.#hint.wait(ms, this.#signal);
   }
@@ -94,14 +94,15 @@ export class AnnouncedWait {
 }
 
 /**
- * How long to wait for a hint before the next look. A statement that began before the announcement tells nobody of an
- * end; the first look after that finds it, and where hints arrive the others need not come soon.
+ * Returns how long to wait for an announcement before the next poll. A statement that began before the registration
+ * does not announce an end; the first poll after it finds that end. Where announcements arrive, later polls can be
+ * infrequent.
  */
 export function nextPollMs(pollMs: number, listener: Pick<Listener, "hears"> | null): number {
   return listener?.hears === true ? POLL_MS_MAX : Math.min(pollMs * 1.5, POLL_MS_MAX);
 }
 
-/** Wakes early when the listener hears of the end of what has this id. */
+/** Wakes a wait early when the listener receives the announcement for this id. */
 class Hint {
   readonly #stop: () => void;
   #heard = false;
@@ -113,7 +114,7 @@ class Hint {
     this.#stop = (): void => stops.forEach((stop) => stop());
   }
 
-  /** Ends the wait that is under way, or else the next. */
+  /** Wakes the current wait, or else the next one. */
   wake(): void {
     this.#heard = true;
     this.#wake();
@@ -140,7 +141,7 @@ class Hint {
     return new Promise((resolve) => {
       const done = (): void => {
         clearTimeout(timer);
-        // What is heard between two waits belongs to the next.
+        // An announcement between two waits counts for the next one.
         this.#heard = false;
         this.#wake = (): void => {};
         resolve();

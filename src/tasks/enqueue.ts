@@ -12,32 +12,33 @@ import type { Declarations } from "./declarations.js";
 import { idempotencyKeyOf, prepare, shared, type Prepared, type Shared } from "./prepare.js";
 import { checkTx } from "./tx.js";
 
-/** What enqueue needs to know besides its arguments. */
+/** The dependencies of enqueue. */
 export interface EnqueueServices {
   readonly db: Database;
   readonly declarations: Declarations;
   readonly payloadBytesMax: number;
   readonly idempotencyMs: number;
-  /** Whether spans are made, where an SDK is registered. */
+  /** Whether to create spans if an OpenTelemetry SDK is registered. */
   readonly tracing: boolean;
 }
 
-/** Tasks that share stream, limits and options: one statement. */
+/** Tasks that share stream, limits and options: one statement inserts them. */
 interface Batch {
   readonly items: readonly Prepared[];
   readonly idempotency: readonly string[];
-  /** The span that enqueues them: one for all, or one for each. */
+  /** The trace contexts of the enqueuing spans: one for all tasks, or one for each. */
   readonly traces: readonly (string | null)[];
 }
 
-// A larger input costs more than its statement, and would hold up those that it is sent with.
+// A larger input costs more than its statement, and would delay the calls that share it.
 const SHARED_INPUT_LENGTH_MAX = 64 * 1024;
 
 /**
- * Enqueues one task: checked here, and inserted in one statement, which concurrent calls share. Not shared are
- * - a caller's transaction;
- * - idempotency keys: each is a lock, for which the other calls would wait, and which could deadlock with a transaction
- *   that takes the same keys in another order.
+ * Enqueues one task: checks it, then inserts it in a statement that concurrent calls share. These calls use a statement
+ * of their own:
+ * - calls with a caller's transaction;
+ * - calls with an idempotency key: each key is a lock that the other calls would wait for, and it could deadlock with a
+ *   transaction that takes the same keys in another order.
  */
 export async function enqueueOne(
   services: EnqueueServices,
@@ -65,7 +66,7 @@ function oneOf({ ids, existed }: Enqueued): { readonly id: string; readonly exis
   return { id: ids[0]!, existed: existed?.[0] ?? false };
 }
 
-/** Sends what concurrent calls share. */
+/** Creates the batcher for concurrent calls. */
 export function batcherOf(services: EnqueueServices): Batcher {
   const sendBatch: SendBatch = async (terms, common, { items, traces }) => {
     const { ids } = await send(services, terms, common, { items, idempotency: [], traces });
@@ -74,7 +75,7 @@ export function batcherOf(services: EnqueueServices): Batcher {
   return new Batcher(sendBatch, services.db.apiConnections);
 }
 
-/** Sends one task, in a span. */
+/** Sends one task in a span. */
 export function sendOne(
   services: EnqueueServices,
   terms: TaskTerms<never>,
@@ -102,7 +103,7 @@ function traced(
   });
 }
 
-/** Sends a batch whose items all have the same limits. */
+/** Sends a batch of items that all have the same limits. */
 export async function send(
   services: EnqueueServices,
   terms: TaskTerms<never>,
@@ -118,7 +119,7 @@ export async function send(
     return await attempt();
   } catch (e) {
     if (!isSluiceError(e, "unknown_limit")) throw e;
-    // Somebody has removed a limit that we had declared. A transaction that failed cannot go on.
+    // A limit declared by this process has been removed. A failed transaction cannot continue.
     services.declarations.forget();
     if (tx !== undefined) throw e;
     return attempt();
@@ -145,7 +146,7 @@ async function enqueueBatch(
   };
 }
 
-/** A group that the task passes anyway adds nothing: passed twice it would take two slots. */
+/** Adds the group unless the task already passes it: passing it twice would take two slots. */
 async function withGroup(
   services: EnqueueServices,
   stream: number,

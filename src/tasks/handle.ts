@@ -8,19 +8,19 @@ import type { TaskStatus } from "../postgres/inspect.js";
 import { checkTx } from "./tx.js";
 import { patienceOf, type Patience, type PatienceOptions } from "./wait.js";
 
-/** What a handle can ask. */
+/** The operations behind a handle. */
 export interface TaskServices {
   inspect(id: string): Promise<TaskStatus | null>;
   explain(id: string): Promise<Explanation | null>;
   cancel(id: string, reason: string | null, tx?: Queryable): Promise<CancelAnswer>;
-  /** Resolves when the task has ended, or with null when it is not kept. */
+  /** Resolves when the task has ended, or with null if its history is not kept. */
   ended(id: string, patience: Patience): Promise<TaskStatus | null>;
 }
 
-/** One enqueued task. */
+/** A handle on one enqueued task. */
 export class TaskHandle<Output = unknown> {
   readonly id: string;
-  /** It was found under its idempotency key instead of made. */
+  /** Whether the task was found under its idempotency key instead of created. */
   readonly existed: boolean;
   readonly #services: TaskServices;
 
@@ -31,20 +31,20 @@ export class TaskHandle<Output = unknown> {
     this.existed = existed;
   }
 
-  /** The task as it stands; null if its history is not kept. */
+  /** Returns the current status of the task; null if its history is not kept. */
   status(): Promise<TaskStatus | null> {
     return this.#services.inspect(this.id);
   }
 
-  /** Why it does not run; null if its history is not kept. */
+  /** Explains why the task does not run; null if its history is not kept. */
   explain(): Promise<Explanation | null> {
     return this.#services.explain(this.id);
   }
 
   /**
-   * Waits for the end and returns the result. Throws `task_failed`, `task_cancelled`,
-   * `wait_timeout`, the reason of the signal, or `result_not_kept` when the task ended unwatched and left no
-   * history. It goes on waiting while the database is away.
+   * Waits for the task to end and returns its result. Throws `task_failed`, `task_cancelled`, `wait_timeout`, the
+   * signal's reason, or `result_not_kept` if the task ended while no one was waiting and left no history. Keeps waiting
+   * while the database is unavailable.
    */
   async result(options: PatienceOptions = {}): Promise<Output> {
     checkOptions("result", options, ["timeoutMs", "signal"]);
@@ -60,8 +60,8 @@ export class TaskHandle<Output = unknown> {
   }
 
   /**
-   * Cancels the task in any state. `asked` means that it runs: it hears of it with its worker's next
-   * heartbeat. In a transaction the cancel counts if and only if it commits.
+   * Cancels the task in any state. `asked` means that it is running: its signal is aborted with its worker's next
+   * heartbeat. With `tx`, the cancellation takes effect if and only if the transaction commits.
    */
   async cancel(options: { readonly reason?: string; readonly tx?: Queryable } = {}): Promise<CancelAnswer> {
     checkOptions("cancel", options, ["reason", "tx"]);

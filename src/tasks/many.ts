@@ -10,24 +10,24 @@ import { send, type EnqueueServices } from "./enqueue.js";
 import { ENQUEUE_OPTIONS, idempotencyKeyOf, prepare, sameLimits, shared, type Prepared } from "./prepare.js";
 import { checkTx } from "./tx.js";
 
-/** Options of a bulk enqueue; an idempotency key is read from each input. */
+/** Options of a bulk enqueue; the idempotency key is a function of each input. */
 export interface EnqueueManyOptions<Input> extends Omit<EnqueueOptions, "idempotencyKey"> {
   readonly idempotencyKey?: (input: Input) => string | undefined;
 }
 
-/** What a bulk enqueue made, in the order of the inputs. */
+/** The result of a bulk enqueue, in the order of the inputs. */
 export class EnqueuedMany implements Iterable<string> {
-  // Numbers, not strings: a million ids are 8 MB.
+  // Stored as numbers, not strings: a million ids take 8 MB.
   readonly #chunks: Float64Array[] = [];
   #count = 0;
   #existed = 0;
 
-  /** Tasks made or, under an idempotency key, found. */
+  /** The number of tasks created or, under an idempotency key, found. */
   get count(): number {
     return this.#count;
   }
 
-  /** How many of them were found under their idempotency key. */
+  /** The number of tasks found under their idempotency key. */
   get existed(): number {
     return this.#existed;
   }
@@ -36,12 +36,12 @@ export class EnqueuedMany implements Iterable<string> {
     for (const chunk of this.#chunks) for (const id of chunk) yield String(id);
   }
 
-  /** The ids as a list. */
+  /** Returns the ids as a list. */
   ids(): string[] {
     return [...this];
   }
 
-  /** For console.log, which would show nothing of this. */
+  /** Used by console.log, which would otherwise show none of the private fields. */
   [Symbol.for("nodejs.util.inspect.custom")](_: number, options: object, inspect: Inspect): string {
     const { count, existed } = this;
     const [first] = this;
@@ -68,10 +68,10 @@ interface Chunk {
 }
 
 /**
- * Enqueues a stream of inputs in bounded memory. Chunks go one after the other, so ids follow the
- * order of the inputs and an order key keeps it; the next chunk is encoded while the last is sent.
- * An error tells in its details which input was refused (`index`, from 0) and how many of those
- * before it are enqueued (`enqueued`); within a transaction they go with it.
+ * Enqueues a stream of inputs in bounded memory. Chunks are sent one after the other, so ids follow the order of the
+ * inputs, and so do tasks of one order key. The next chunk is encoded while the previous one is sent. The details of an
+ * error contain the index of the refused input (`index`, from 0) and the number of earlier inputs that are enqueued
+ * (`enqueued`); within a transaction, those roll back with it.
  */
 export async function enqueueMany<Input>(
   services: EnqueueServices,
@@ -95,7 +95,7 @@ export async function enqueueMany<Input>(
   });
 }
 
-/** Sends chunk after chunk; while one is on its way, the next is made. */
+/** Sends the chunks one after the other; while one is in flight, the next is encoded. */
 async function sendAll(
   chunks: AsyncIterable<Chunk>,
   sendChunk: (chunk: Chunk) => Promise<Enqueued>,
@@ -108,11 +108,11 @@ async function sendAll(
       for await (const chunk of chunks) {
         await sending;
         sending = sendOnto(chunk);
-        // It is awaited in the next turn or below; until then a failure must not count as unhandled.
+        // Awaited in the next iteration or below; until then a failure must not count as unhandled.
         sending.catch(() => {});
       }
     } finally {
-      // Also when an input was refused: whoever hears of it may count on nothing being under way.
+      // Also if an input was refused: once the caller gets the error, nothing is in flight.
       await sending;
     }
   } catch (e) {
@@ -121,7 +121,7 @@ async function sendAll(
   return many;
 }
 
-/** The same error with more to say. What is not ours, such as the stream's own, stays as it is. */
+/** Returns the same error with more details. Other errors, such as the stream's own, stay unchanged. */
 function told(e: unknown, text: string, details: Record<string, unknown>): unknown {
   if (!isSluiceError(e)) return e;
   return new SluiceError(e.code, e.message + text, {
@@ -164,7 +164,7 @@ async function* chunks<Input>(
   };
   try {
     if (Symbol.iterator in inputs) {
-      // No await per input where nothing has to be waited for: half of the time of a bulk enqueue.
+      // Awaits only promises: an await per input takes half of the time of a bulk enqueue.
       for (const input of inputs) {
         const prepared = prepare(terms, input, services.payloadBytesMax);
         const full = add(prepared instanceof Promise ? await prepared : prepared, input);
@@ -186,7 +186,7 @@ function isFull(chunk: Chunk): boolean {
   return chunk.items.length >= CHUNK_TASKS_MAX || chunk.bytes >= CHUNK_BYTES_MAX;
 }
 
-/** Tasks with other limits than the first need a statement of their own; splitting keeps the order. */
+/** Tasks whose limits differ from the first one's need a statement of their own; splitting keeps the order. */
 function differs(chunk: Chunk, item: Prepared): boolean {
   const first = chunk.items[0];
   return first !== undefined && !sameLimits(first, item);

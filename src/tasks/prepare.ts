@@ -10,40 +10,40 @@ import { DELAY_MS_MAX } from "../core/retry.js";
 import { acceptsAnything } from "../core/schema.js";
 import type { TaskTerms } from "../core/terms.js";
 
-/** One task that passed the door: checked, encoded and placed. */
+/** One task that is ready to be inserted: checked, encoded and placed. */
 export interface Prepared {
   readonly input: string;
   readonly order: string | null;
   readonly limits: readonly PlacedLimit[];
 }
 
-/** Whether two tasks pass the same limits, whatever their keys: one statement inserts both. */
+/** Returns whether two tasks pass the same limits, even with different keys: one statement can insert both. */
 export function sameLimits(a: Prepared, b: Prepared): boolean {
   if (a.limits === b.limits) return true;
   return a.limits.length === b.limits.length && a.limits.every((l, i) => l.limit.name === b.limits[i]!.limit.name);
 }
 
-/** What every task of one call shares. */
+/** Values shared by every task of one call. */
 export interface Shared {
   readonly priority: number;
   readonly runAt: Date | null;
   readonly delayMs: number | null;
-  /** One more limit, by name. */
+  /** The name and total of an additional limit. */
   readonly group: TotalLimit | null;
 }
 
-/** What may be said about one task. */
+/** Options of one enqueued task. */
 export const ENQUEUE_OPTIONS = ["runAt", "delayMs", "priority", "idempotencyKey", "group", "groupLimit", "tx"];
 const YEAR_MS = 365 * 24 * 3_600_000;
 
-/** Checks one input and decides its place in line. Whatever passes can be claimed. */
+/** Checks one input and decides its place in line. Every input that passes can be claimed. */
 export function prepare(
   terms: TaskTerms<never>,
   input: unknown,
   payloadBytesMax: number,
 ): Prepared | Promise<Prepared> {
   const text = encodeInput(input, payloadBytesMax);
-  // A schema that looks must see what the worker will see; decoding for one that does not is a waste.
+  // A schema that inspects its input must see what the worker will see; for one that does not, decoding is unnecessary.
   // guard: the schema judges what is stored -> test/tasks/input.test.ts: "a Date for z.date() is refused at the door: it would be text in the worker"
   const stored: unknown = /* guard:stored-form */ acceptsAnything(terms.input) ? input : JSON.parse(text); /* end */
   const parsed: unknown = terms.parse(stored);
@@ -64,7 +64,7 @@ export function shared(terms: TaskTerms<never>, options: EnqueueOptions): Shared
   return { priority, ...timeOf(options), group: groupOf(options) };
 }
 
-/** '' for none. */
+/** '' for no key. */
 export function idempotencyKeyOf(key: unknown): string {
   return key === undefined ? "" : checkKey("idempotency", key);
 }

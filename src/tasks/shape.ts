@@ -1,7 +1,10 @@
 import type { TaskTerms } from "../core/terms.js";
 import type { Prepared, Shared } from "./prepare.js";
 
-/** Names what enqueue_many takes once for all tasks of a statement: tasks of one shape can share one. */
+/**
+ * Names the arguments that enqueue_many takes once for all tasks of a statement: tasks of one shape can share a
+ * statement.
+ */
 export class Shapes {
   readonly #numbers = new WeakMap<TaskTerms<never>, number>();
   #last = 0;
@@ -10,7 +13,7 @@ export class Shapes {
     const { priority, runAt, delayMs, group } = common;
     const plain = `${this.#numberOf(terms)} ${priority}`;
     if (runAt === null && delayMs === null && group === null && limits.length === 0) return plain;
-    // A function may decide the limits, so one name can come in two forms: the database refuses one of them.
+    // A function may decide the limits, so one name can occur in two forms: the database refuses one of them.
     const passed = limits.map(({ limit: { name, total, perKey } }) => [
       name,
       total === undefined,

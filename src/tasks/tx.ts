@@ -3,15 +3,15 @@ import type { Queryable } from "../core/ports.js";
 import { quote } from "../core/quote.js";
 
 /**
- * A caller's transaction, known to be able to run SQL. Anything that only looks like one would fail
- * later, and look like a database that is gone.
+ * Returns the caller's transaction, checked to be able to run SQL. An object that only resembles one would fail later,
+ * with an error that looks like an unavailable database.
  */
 export function checkTx(tx: Queryable | undefined): Queryable | undefined {
   if (tx === undefined) return undefined;
   if (typeof (tx as Partial<Queryable> | null)?.query !== "function") {
     throw refusal(`tx must have a query(text, params) function, and ${quote(tx)} has none`);
   }
-  // pg's Pool has the same query(), on whatever connection is free: that is nobody's transaction.
+  // pg's Pool has the same query(), but runs it on any free connection, outside of a transaction.
   if (typeof (tx as { totalCount?: unknown }).totalCount === "number") {
     throw refusal("tx must be a client in a transaction, and this is a pool");
   }
@@ -22,7 +22,7 @@ async function ask(tx: Queryable, text: string, params?: unknown[]): Promise<unk
   try {
     return await tx.query(text, params);
   } catch (e) {
-    // No database throws these: it is a query function that was not made for a text and parameters.
+    // No database throws these errors: the query function does not accept a text and parameters.
     if (e instanceof TypeError || e instanceof ReferenceError)
       throw refusal(`tx.query(text, params) threw: ${e.message}`, e);
     throw e;

@@ -5,34 +5,34 @@ import { quote } from "../core/quote.js";
 import type { Database } from "../postgres/database.js";
 import type { Listener } from "../postgres/listen.js";
 
-/** Where to look, and where hints come from. */
+/** The database to poll, and the source of announcements. */
 export interface Post {
   readonly db: Database;
   readonly listener: Listener | null;
 }
 
-/** How long to wait. */
+/** The limits of a wait. */
 export interface Patience {
   readonly timeoutMs: number | null;
-  /** When it is over, by performance.now(), for several waits that share it; else each counts from its beginning. */
+  /** A common deadline for several waits, by performance.now(); without it each wait counts from its own beginning. */
   readonly untilMs?: number | undefined;
   readonly signal: AbortSignal | null;
 }
 
-/** What a caller may say about it. */
+/** The options of a wait that callers can set. */
 export interface PatienceOptions {
   readonly timeoutMs?: number;
   readonly signal?: AbortSignal;
 }
 
-// A question that is asked in the last moment has this long to be answered: else a late look would be taken for a silent
+// A query sent at the last moment gets this long to be answered: otherwise a late poll would look like an unresponsive
 // database.
 const LAST_MS = 250;
 const TIMEOUT_RANGE = { min: 1, max: 2_147_483_647 };
 const PAUSE_MS_MIN = 100;
 const PAUSE_MS_MAX = 2_000;
 
-/** From now on. */
+/** The timeout counts from now. */
 export function patienceOf(options: PatienceOptions): Patience {
   const signal = checkSignal(options.signal);
   if (options.timeoutMs === undefined) return { timeoutMs: null, signal };
@@ -49,9 +49,9 @@ export function checkSignal(signal: unknown): AbortSignal | null {
 }
 
 /**
- * A wait for the end of something that outlives a lost connection: its questions are asked again, with growing
- * pauses, until the database answers, the time is over, the signal is aborted or the client is closed. What the
- * server refuses, such as a wrong password, ends it at once. Only for questions that may be asked twice.
+ * A wait that survives lost connections. It retries its queries with growing pauses until the database replies, the
+ * timeout expires, the signal is aborted or the client is closed. A refusal by the server, such as a wrong password,
+ * ends it immediately. Only for queries that are safe to repeat.
  */
 export class Wait {
   readonly #db: Database;
@@ -87,7 +87,7 @@ export class Wait {
     }
   }
 
-  /** A question without an answer, as on a dead network, does not outlast our patience. */
+  /** Bounds a query that gets no reply, as on a dead network, by the timeout of the wait. */
   #inTime<T>(answer: Promise<T>): Promise<T> {
     const { timeoutMs, signal } = this.#patience;
     if (timeoutMs === null && signal === null) return answer;
