@@ -9,7 +9,7 @@ import {
 } from "../postgres/explain.js";
 import { queueReasonText, reasonText, stateText, type About } from "./reason.js";
 
-/** Why the task does not run; null if there is none, or its history is not kept. */
+/** Explains why the task does not run; null if it does not exist or its history is not kept. */
 export async function explainTask(db: Database, id: string): Promise<Explanation | null> {
   const sent = await readExplanation(db, id);
   if (sent === null) return null;
@@ -24,7 +24,7 @@ export async function explainTask(db: Database, id: string): Promise<Explanation
   return { ...explained, message: explained.reasons[0]?.message ?? stateText(explained) };
 }
 
-/** What holds the tasks of the queue. */
+/** Explains why the tasks of the queue do not run. */
 export async function explainQueue(db: Database, queue: string): Promise<QueueExplanation> {
   const sent = await readQueueExplanation(db, queue);
   const at = new Date(sent.at);

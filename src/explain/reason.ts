@@ -2,10 +2,10 @@ import type { BareReason, Explanation, Holder, QueueReason, Reason, ReasonKind, 
 import { quote } from "../core/quote.js";
 
 type Of<Kind extends ReasonKind> = Untold<Extract<Reason, { kind: Kind }>>;
-/** Of which task, and when. */
+/** The task that a reason is about, and the time. */
 export type About = Pick<Explanation, "type" | "queue" | "at" | "attempt" | "attemptsMax">;
 
-/** Each reason in words, about "it". */
+/** The text of each reason; "it" stands for the task. */
 const WORDS: { readonly [Kind in ReasonKind]: (reason: Of<Kind>, about: About) => string } = {
   scheduled: ({ until }, { at, attempt, attemptsMax }) =>
     `it is to run at ${moment(until, at)}${attempt === 0 ? "" : `, after ${attempt} of ${times(attemptsMax, "attempt")}`}`,
@@ -45,7 +45,7 @@ export function reasonText(reason: BareReason, about: About): string {
   return tell(reason, about);
 }
 
-/** How a task runs, or how it has ended. */
+/** Describes how a task is running, or how it has ended. */
 export function stateText(explained: Omit<Explanation, "message">): string {
   const { state, at, run, finishedAt, attempt, attemptsMax, error, blocks } = explained;
   if (run === null) {
@@ -116,7 +116,7 @@ function fullText(slots: number, used: number): string {
   return `full: ${used} of ${slots} in use`;
 }
 
-/** Lines are counted up to here. */
+/** Tasks ahead in line are counted up to this number. */
 const COUNTED_MAX = 10_000;
 
 function beforeText(before: number | null): string {
@@ -140,7 +140,7 @@ const UNITS = [
   [1, "s"],
 ] as const;
 
-/** A time, and how far it is from now. */
+/** Formats a time and its distance from now. */
 function moment(time: Date, now: Date): string {
   const seconds = Math.round(Math.abs(time.getTime() - now.getTime()) / 1_000);
   const [size, unit] = UNITS.find(([of]) => seconds >= of) ?? UNITS[3];

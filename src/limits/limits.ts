@@ -13,23 +13,23 @@ import {
   type LimitStatus,
 } from "../postgres/limits.js";
 
-/** Asks the database, or refuses because it was closed. */
+/** Queries the database, or throws `closed`. */
 type Ask = <T>(use: (db: Database) => Promise<T>) => Promise<T>;
 
-/** Which limits to list. There may be as many groups as there are customers, so a list comes in pages. */
+/** Which limits to list. There may be as many groups as there are customers, so the list is paged. */
 export interface LimitListOptions {
-  /** At most so many, up to 1,000; default 100. */
+  /** The page size, up to 1,000. Default 100. */
   readonly limit?: number;
-  /** Only names after this one, by their bytes. */
+  /** Only names after this one, in byte order. */
   readonly after?: string;
-  /** Only names that begin with this. */
+  /** Only names with this prefix. */
   readonly prefix?: string;
 }
 
 const LIST_DEFAULT = 100;
 const LIST_RANGE = { min: 1, max: 1_000 };
 
-/** The numbers in force, and the operator's hand on them. */
+/** Reads the numbers in force and lets operators override them. */
 export class Limits {
   readonly #ask: Ask;
   readonly #declare: (limit: Limit) => Promise<number>;
@@ -41,9 +41,9 @@ export class Limits {
   }
 
   /**
-   * Overrides a limit's numbers: now, for everyone, through every deploy. When this returns nothing
-   * is admitted above the new number; what runs may finish. 0 pauses, null lifts the limit, and
-   * "declared" goes back to the number in the code.
+   * Overrides a limit's numbers: immediately, for all processes, and across deploys. Once this returns, no task is
+   * admitted above the new number; running tasks may finish. 0 pauses, null lifts the limit, and "declared" restores
+   * the number in the code.
    */
   async set(limit: string | Limit, change: LimitChange): Promise<void> {
     checkOptions("limits.set", change, ["total", "perKey"]);
@@ -59,7 +59,7 @@ export class Limits {
     });
   }
 
-  /** The limit as it is in force; throws `unknown_limit`. */
+  /** Returns the limit as it is in force; throws `unknown_limit`. */
   async get(limit: string | Limit): Promise<LimitStatus> {
     const name = checkName("limit", nameOf(limit));
     const found = await this.#ask((db) => readLimit(db, name));
@@ -68,15 +68,17 @@ export class Limits {
   }
 
   /**
-   * Removes a limit that no code uses any more; tasks that still carry it pass freely. Code that does
-   * use it declares it again when it next starts. False if there is none of this name.
+   * Removes a limit that no code uses any more; tasks that still carry it pass freely. Code that still uses it declares
+   * it again at its next start. Returns false if there is no limit with this name.
    */
   async remove(limit: string | Limit): Promise<boolean> {
     const name = checkName("limit", nameOf(limit));
     return this.#ask((db) => removeLimit(db, name));
   }
 
-  /** A page of limits, by name: at most `limit`. The next page comes after the last name of this one. */
+  /**
+   * Returns a page of limits, by name: at most `limit`. For the next page, pass the last name of this one as `after`.
+   */
   async list(options: LimitListOptions = {}): Promise<LimitStatus[]> {
     checkOptions("limits.list", options, ["limit", "after", "prefix"]);
     const page = {

@@ -5,18 +5,18 @@ import type { Database } from "../postgres/database.js";
 import { listItems } from "../postgres/workflow/items.js";
 import { errorOf, type RunError } from "./status.js";
 
-/** Which items of an each to list, in the order of the list. */
+/** Which items of an `each` to list, in the order of its list. */
 export interface ItemSearch {
   readonly state?: TaskState;
-  /** The index after which to begin, as the page before has it. */
+  /** The index after which the page begins: `after` of the previous page. */
   readonly after?: number;
-  /** Default 100, at most 1,000. */
+  /** The page size, at most 1,000. Default 100. */
   readonly limit?: number;
 }
 
-/** One item of an each. */
+/** One item of an `each`. */
 export interface RunItem {
-  /** Its place in the list, from 0. */
+  /** The item's index in the list, from 0. */
   readonly index: number;
   /** The id of its task. */
   readonly task: string;
@@ -28,7 +28,7 @@ export interface RunItem {
 /** A page of items. */
 export interface ItemPage {
   readonly items: readonly RunItem[];
-  /** For the next page; null if this was the last. */
+  /** Pass as `after` for the next page; null if this was the last one. */
   readonly after: number | null;
 }
 

@@ -7,25 +7,25 @@ import type { Database } from "../postgres/database.js";
 import { listMaps, listRuns, type RunState } from "../postgres/workflow/inspect.js";
 import { summaryOf, type RunSummary } from "./status.js";
 
-/** Which runs to list, the newest first. */
+/** Which runs to list, newest first. */
 export interface RunSearch {
-  /** By the name of their workflow. */
+  /** The name of the workflow. */
   readonly workflow?: string;
   readonly state?: RunState;
-  /** Instead of runs of workflows: what the handler of this task has fanned out by `ctx.map`. */
+  /** Lists the fan-outs by `ctx.map` of this task's handler instead of workflow runs. */
   readonly task?: string;
-  /** Started at this time or later. */
+  /** Only runs started at this time or later. */
   readonly since?: Date;
-  /** Default 100, at most 1,000. */
+  /** The page size, at most 1,000. Default 100. */
   readonly limit?: number;
-  /** Of the page before: goes on after it. */
+  /** The `cursor` of the previous page: continues after it. */
   readonly cursor?: string;
 }
 
 /** A page of runs. */
 export interface RunPage {
   readonly runs: readonly RunSummary[];
-  /** For the next page; null if this was the last. */
+  /** Pass as `cursor` for the next page; null if this was the last one. */
   readonly cursor: string | null;
 }
 

@@ -6,7 +6,7 @@ import { checkOneOf, checkOptions } from "../core/option.js";
 import { quote } from "../core/quote.js";
 import type { TaskTerms } from "../core/terms.js";
 
-/** A call of ctx.map that passed the door. */
+/** The checked arguments of a ctx.map call. */
 export interface MapCall {
   readonly name: string;
   readonly items: MapItems<unknown>;
@@ -19,7 +19,7 @@ export interface MapCall {
 const POLICIES = ["failFast", "finish", "collect"] as const;
 const WINDOW_RANGE = { min: 1, max: 2_000_000_000 };
 
-/** The arguments of ctx.map, checked. */
+/** Checks the arguments of ctx.map. */
 export function mapCallOf(name: unknown, items: unknown, terms: unknown, options: MapOptions = {}): MapCall {
   checkOptions("map", options, ["window", "onError", "hold"]);
   const { window, onError = "failFast", hold = false } = options;
@@ -38,7 +38,7 @@ export function mapCallOf(name: unknown, items: unknown, terms: unknown, options
   };
 }
 
-/** Items that are none. */
+/** Creates the error for items that are not a list. */
 export function noList(items: unknown): SluiceError {
   return new SluiceError(
     "invalid_option",

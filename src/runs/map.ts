@@ -17,7 +17,7 @@ import { noList, type MapCall } from "./map-call.js";
 import { batchesOf } from "./place.js";
 import { runOver } from "./wait.js";
 
-/** What a map knows of the execution whose handler calls it, and notes there. */
+/** The execution whose handler calls a map. The map reads it and records its own state there. */
 interface MapCaller {
   readonly claim: Claim;
   readonly session: { readonly id: string };
@@ -28,11 +28,11 @@ interface MapCaller {
   final: unknown;
 }
 
-/** What a map needs from the worker, for one execution. */
+/** The services of the worker that a map uses for one execution. */
 export interface MapServices {
   readonly services: EnqueueServices;
   readonly listener: Listener | null;
-  /** Waits for an answer of the database. That the database is away is no failure of the handler. */
+  /** Waits for a reply of the database. An unavailable database does not count as a failure of the handler. */
   excusing<T>(asked: Promise<T>): Promise<T>;
   inTransaction<T>(work: (tx: Queryable) => Promise<T>): Promise<T>;
 }
@@ -40,17 +40,17 @@ export interface MapServices {
 const ITEMS_MAX = 1_000_000;
 const PIECE_ITEMS_MAX = 1_000;
 const PIECE_LENGTH_MAX = 4 * 1024 * 1024;
-// Checking may wait for what the user's own code waits for; the server ends a transaction that stands still for long.
+// Checking may wait for the user's own asynchronous code; the server ends a transaction that is idle for long.
 const PIECE_MS_MAX = 5_000;
-/** What all items came to must fit into this process. */
+/** The results of all items must fit into the memory of this process. */
 const RESULTS_BYTES_MAX = 64 * 1024 * 1024;
 const ERRORS_TOLD_MAX = 20;
-/** Why an item was cancelled for the sake of another, as sluice.workflow_blame says it. */
+/** The reason of an item that was cancelled because of another one, as worded by sluice.workflow_blame. */
 const FOR_ANOTHER = "another item failed or was cancelled";
 
 /**
- * What the items of a map came to. Made under its task and name the first time, found again ever after. While
- * they are not over the execution waits: its handler ends here by a WaitOutcome, or holds.
+ * Returns the outcome of a map's items. The first call creates the items under the task and the map's name; later calls
+ * find them. Until all items have ended, the execution waits: its handler ends here with a WaitOutcome, or holds.
  */
 export async function mapItems(o: MapServices, caller: MapCaller, call: MapCall): Promise<unknown> {
   let found = await open(o, caller, call);
@@ -69,8 +69,8 @@ export async function mapItems(o: MapServices, caller: MapCaller, call: MapCall)
 }
 
 /**
- * The fan-out of this name, which an execution asks for once: a second call under its name would get what the first came to.
- * Where nothing came of the first, because its items were refused, the name is free again.
+ * Returns the fan-out of this name. An execution may request it once: a second call under the same name would get the
+ * first one's outcome. If the first call created nothing, because its items were refused, the name is free again.
  */
 async function open(o: MapServices, caller: MapCaller, call: MapCall): Promise<FoundMap> {
   const { name } = call;
@@ -90,7 +90,9 @@ async function open(o: MapServices, caller: MapCaller, call: MapCall): Promise<F
   }
 }
 
-/** The fan-out of an earlier execution of this task, if there is one: of the same task and of the same items. */
+/**
+ * Returns the fan-out of an earlier execution of this task, if it exists; it must be of the same task type and items.
+ */
 async function known(o: MapServices, caller: MapCaller, call: MapCall): Promise<FoundMap | null> {
   const { services } = o;
   const found = await o.excusing(findMap(services.db, caller.claim.id, call.name));
@@ -107,8 +109,8 @@ async function known(o: MapServices, caller: MapCaller, call: MapCall): Promise<
 }
 
 /**
- * All tasks of a fan-out in one transaction, piece by piece. Null if another execution has made it meanwhile: one that
- * was about to commit when it lost its claim on this task.
+ * Creates all tasks of a fan-out in one transaction, piece by piece. Returns null if another execution has created it
+ * meanwhile: one that was about to commit when it lost its claim on this task.
  */
 async function make(o: MapServices, caller: MapCaller, call: MapCall): Promise<FoundMap | null> {
   const { services } = o;
@@ -132,13 +134,13 @@ async function make(o: MapServices, caller: MapCaller, call: MapCall): Promise<F
     const node = { run: made.run, node: 1, stream };
     const digest = await place(o, node, call.terms, items, tx);
     await markMap(services.db, made.run, digest, tx);
-    // Last: it locks the run that this task belongs to.
+    // Last, because it locks the run that this task belongs to.
     if (items.length > 0) await placed(services.db, node, tx);
     return { run: made.run, stream, digest, state: items.length === 0 ? "succeeded" : "running" };
   });
 }
 
-/** Inserts the items' tasks. Returns the digest of their inputs. */
+/** Inserts the items' tasks and returns the digest of their inputs. */
 async function place(
   o: MapServices,
   node: { readonly run: string; readonly node: number; readonly stream: number },
@@ -196,7 +198,7 @@ async function itemsOf({ items }: MapCall): Promise<readonly unknown[]> {
   throw new SluiceError("invalid_option", `a map has at most ${ITEMS_MAX} items`);
 }
 
-/** Texts of JSON have no control character in them, so none runs into the next. */
+/** JSON texts contain no control characters, so a control character separates them unambiguously. */
 function add(hash: Hash, text: string): void {
   hash.update(text);
   hash.update("\u001e");
@@ -235,7 +237,7 @@ function failure(
   });
 }
 
-/** What failed comes first, and last what was cancelled only for the sake of another. */
+/** Sorts failures first, and items that were cancelled only because of another one last. */
 function blameOf({ state, error }: MapError): number {
   if (state === "failed") return 0;
   return (error as { reason?: unknown } | null)?.reason === FOR_ANOTHER ? 2 : 1;

@@ -7,7 +7,7 @@ import type { Prepared } from "../tasks/prepare.js";
 import { batchesOf, faultOf, prepareText, type PlaceCrew } from "./place.js";
 import { trying } from "./try.js";
 
-/** How many were placed or failed, and whether there are others that are to be placed one by one. */
+/** How many nodes were placed or failed, and whether others remain to be placed one by one. */
 interface PlacedSmall {
   readonly count: number;
   readonly others: boolean;
@@ -29,7 +29,7 @@ interface Late {
   readonly error: SluiceError;
 }
 
-/** Nodes of a batch that are not placed with it: their inputs are wrong, or were not checked in time. */
+/** Nodes of a batch that are not placed with it: their inputs are invalid, or were not checked in time. */
 interface Left {
   readonly faults: Fault[];
   readonly late: Late[];
@@ -39,13 +39,13 @@ export const SMALL_MAX = 100;
 const SMALL_BYTES = 4 * 1024 * 1024;
 
 /**
- * Places nodes of one task each, many in one transaction: a chain advances by one node after the other, and each in a
- * transaction of its own would cost more than its task. Those whose fault it is fail, those that were not checked in
- * time are put off; if anything else goes wrong, none is placed.
+ * Places nodes of one task each, many in one transaction: a chain advances one node at a time, and a separate
+ * transaction for each would cost more than its task. Nodes with invalid inputs fail, and nodes that were not checked
+ * in time are put off. If anything else goes wrong, no node is placed.
  */
 export async function placeSmall(o: PlaceCrew): Promise<PlacedSmall> {
   const left: Left = { faults: [], late: [] };
-  // What we have in hand we cannot let fail: whoever does that may have to wait for its run.
+  // Nodes locked by the transaction are failed only after it: failing a node may have to wait for a lock on its run.
   try {
     const placed = await inTransaction(o.db, (tx) => work(o, left, tx), o.pool);
     for (const { node, error } of left.faults) await misplaced(o.db, node, error);
@@ -68,7 +68,7 @@ async function work(o: PlaceCrew, left: Left, tx: Queryable): Promise<PlacedSmal
 async function placeAll(o: PlaceCrew, nodes: readonly SmallNode[], left: Left, tx: Queryable): Promise<void> {
   const items = await prepareAll(o, nodes, left);
   const batches = await batchesOfAll(o, items);
-  // From the first of these on runs are locked: nothing but statements comes between.
+  // The first of these statements locks the runs: nothing but statements may follow.
   let lock = items.map(({ node }) => node.run);
   for (const { theirs, batch } of batches) {
     await placeSmallTasks(o.db, theirs, lock, batch, tx);
@@ -81,7 +81,7 @@ interface SmallBatch {
   readonly batch: PlacedBatch;
 }
 
-/** What is to be inserted, by statement. Limits that are new are declared here, on another connection. */
+/** Returns the batches to insert, one per statement. Declares new limits, on another connection. */
 async function batchesOfAll(o: PlaceCrew, items: readonly Item[]): Promise<SmallBatch[]> {
   const all: SmallBatch[] = [];
   for (const group of alike(items)) {
@@ -95,7 +95,10 @@ async function batchesOfAll(o: PlaceCrew, items: readonly Item[]): Promise<Small
   return all;
 }
 
-/** Checked and given their keys, but for those that cannot be, or not in time. All at once: none waits for a slow one. */
+/**
+ * Checks the nodes and resolves their keys, except for nodes that are invalid or not checked in time. All run
+ * concurrently: none waits for a slow one.
+ */
 async function prepareAll({ terms }: PlaceCrew, nodes: readonly SmallNode[], { faults, late }: Left): Promise<Item[]> {
   const prepare = async (node: SmallNode): Promise<Item | null> => {
     try {
@@ -113,7 +116,7 @@ async function prepareAll({ terms }: PlaceCrew, nodes: readonly SmallNode[], { f
   return items.filter((item) => item !== null);
 }
 
-/** Those of one type, priority and number of attempts together. */
+/** Groups items of the same type, priority and number of attempts. */
 function alike(items: readonly Item[]): Item[][] {
   const groups = new Map<string, Item[]>();
   for (const item of items) {

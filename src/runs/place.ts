@@ -10,20 +10,20 @@ import { batchOf } from "../tasks/batch.js";
 import type { Declarations } from "../tasks/declarations.js";
 import { sameLimits, type Prepared } from "../tasks/prepare.js";
 
-/** What placing needs besides its arguments. */
+/** The dependencies of placing. */
 interface PlaceServices {
   readonly db: Database;
   readonly declarations: Declarations;
 }
 
-/** What the Placer needs besides: the types that this process knows, and connections that no claim uses. */
+/** The additional dependencies of the Placer: the types that this process knows, and connections that no claim uses. */
 export interface PlaceCrew extends PlaceServices {
   readonly pool: Lender;
   /** By stream. */
   readonly terms: ReadonlyMap<number, TaskTerms<never>>;
-  /** The worker in whose process the user's code runs, if there is one: what it has in hand is not to blame. */
+  /** The worker in whose process the user's code runs, if any: its claimed tasks are not blamed for a crash. */
   readonly worker?: () => string | null;
-  /** A node was put off because of this. */
+  /** Called when a node is put off because of this error. */
   readonly onPutOff?: (e: unknown) => void;
 }
 
@@ -35,16 +35,16 @@ interface Piece {
 const PIECE_ITEMS_MIN = 100;
 const PIECE_ITEMS_MAX = 5_000;
 const PIECE_BYTES = 8 * 1024 * 1024;
-// Checking may wait for what the user's own code waits for; the server ends a transaction that stands still for long.
+// Checking may wait for the user's own asynchronous code; the server ends a transaction that is idle for long.
 const PIECE_MS = 5_000;
-// How long one input may take: meanwhile its node and a connection are held.
+// The maximum time to check one input: meanwhile its node is locked and a connection is in use.
 const CHECK_MS_MAX = 3_000;
 
 /**
- * Creates all tasks of a node that only code can place: inputs are rendered by the database, checked and given
- * their keys here, and inserted piece by piece. The caller has locked the node's row in this transaction and
- * commits it, or rolls back if this throws: because nobody wants them any more (`notWanted`), because of something
- * that is the node's own fault (`faultOf`, then tell it to `misplaced`), or of what may be better at the next try.
+ * Creates all tasks of a node that only code can place: the database renders the inputs, and this process checks them,
+ * resolves their keys and inserts them piece by piece. The caller has locked the node's row in this transaction and
+ * commits it, or rolls back if this throws. There are three kinds of errors: the tasks are no longer wanted
+ * (`notWanted`), the node itself is at fault (`faultOf`; then call `misplaced`), or the next try may succeed.
  */
 export async function placeNode(
   services: PlaceServices,
@@ -64,22 +64,22 @@ export async function placeNode(
   if (!(await placed(services.db, node, tx))) throw new NotWanted();
 }
 
-/** What is rendered must fit into memory and be checked in time, and every piece costs a look at the whole list. */
+/** Rendered inputs must fit into memory and be checked in time, but every piece costs a scan of the whole list. */
 function nextMax(texts: readonly string[], ms: number): number {
   const bytes = texts.reduce((sum, text) => sum + text.length, 0) / texts.length;
   const fit = Math.min(PIECE_BYTES / bytes, (PIECE_MS * texts.length) / Math.max(ms, 1));
   return Math.max(1, Math.min(PIECE_ITEMS_MAX, Math.floor(fit)));
 }
 
-/** The run was cancelled or paused meanwhile: what was placed is rolled back. */
+/** The run was cancelled or paused meanwhile: the placed tasks are rolled back. */
 export class NotWanted extends Error {}
 
-/** Whether a placing failed because the run was cancelled or paused meanwhile. */
+/** Returns whether placing failed because the run was cancelled or paused meanwhile. */
 export function notWanted(e: unknown): boolean {
   return e instanceof NotWanted || isSluiceError(e, "workflow_over");
 }
 
-/** The rendered inputs of some of a node's tasks, as JSON texts. */
+/** Returns the rendered inputs of some of a node's tasks, as JSON texts. */
 export async function renderPiece(
   { db }: PlaceServices,
   node: Unplaced,
@@ -89,7 +89,10 @@ export async function renderPiece(
   return listTexts(await renderInputs(db, node, piece, tx));
 }
 
-/** Tasks with these inputs, from an item on, checked and ready to be inserted. Limits are declared outside of every transaction. */
+/**
+ * Returns checked tasks with these inputs, from item `from` on, ready to be inserted. Declares limits outside of every
+ * transaction.
+ */
 export async function preparePiece(
   services: PlaceServices,
   node: Unplaced,
@@ -103,7 +106,7 @@ export async function preparePiece(
   return batchesOf(services, node, terms, items, from);
 }
 
-/** What was prepared, as statements: in the order of the items, which begin with number `from`. */
+/** Groups prepared tasks into statements, in the order of the items, whose first index is `from`. */
 export async function batchesOf(
   services: PlaceServices,
   node: Pick<Unplaced, "stream" | "priority" | "attempts">,
@@ -121,7 +124,7 @@ export async function batchesOf(
   return batches;
 }
 
-/** Neighbours with the same limits together. */
+/** Groups adjacent items with the same limits. */
 function neighbours(items: readonly Prepared[]): Prepared[][] {
   const groups: Prepared[][] = [];
   for (const item of items) {
@@ -132,7 +135,7 @@ function neighbours(items: readonly Prepared[]): Prepared[][] {
   return groups;
 }
 
-/** As `prepare` does for enqueue, but the text stays as it was rendered. */
+/** Like `prepare` for enqueue, but keeps the text as it was rendered. */
 export async function prepareText(
   terms: TaskTerms<never>,
   text: string,
@@ -151,13 +154,13 @@ export async function prepareText(
   }
 }
 
-/** What an asynchronous schema answers, if it does in time. */
+/** Returns the result of an asynchronous schema, or throws if it takes too long. */
 async function inTime<T>(answer: T | Promise<T>): Promise<T> {
   if (!(answer instanceof Promise)) return answer;
   let timer: NodeJS.Timeout | undefined;
   // guard: a schema that never answers is given up -> test/runs/placer.test.ts: "a schema that never answers is put off and counted, and other nodes are placed meanwhile"
   const late = new Promise<never>((_, reject) => {
-    // An answer that arrived while the event loop was busy is read first.
+    // Reads a result that arrived while the event loop was busy first.
     timer = setTimeout(() => setImmediate(() => reject(noAnswer())), CHECK_MS_MAX);
   });
   try {
@@ -189,8 +192,8 @@ const FAULTS: readonly ErrorCode[] = [
 ];
 
 /**
- * What a node is told that cannot be placed, as JSON text, if that will be so at every try; else null. Data
- * exceptions and limits of the server are the node's fault too.
+ * Returns the error of a node that cannot be placed, as JSON text, if every try would fail; otherwise null. Data
+ * exceptions and server limits count as the node's fault too.
  */
 export function faultOf(e: unknown): string | null {
   const state = (e as { code?: unknown } | null)?.code;

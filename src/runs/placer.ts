@@ -11,21 +11,21 @@ import { trying } from "./try.js";
 interface PlacerOptions extends PlaceCrew {
   readonly log: Logger;
   readonly clock: Clock;
-  /** Tasks were placed. */
+  /** Called when tasks were placed. */
   readonly onMoved: () => void;
 }
 
-// What another has in hand is told of by every step until it is done.
+// Every step reports a node that another process has locked, until that node is placed.
 const REST_MS = 50;
 const REST_MS_MAX = 5_000;
-// As long as the server lets a transaction stand still, see workflow_impatient.
+// As long as the server allows a transaction to be idle, see workflow_impatient.
 const HELD_MS_MAX = 30_000;
-// What nobody here can place is there for as long as its type is not deployed.
+// Nodes that no process here can place remain for as long as their type is not deployed.
 const GLANCE_MS = 1_000;
 
 /**
- * Creates tasks of runs that only code can place, or that are many: each node in a transaction of its own,
- * whose row it holds. If we die meanwhile the row is free again, and another places it.
+ * Creates the tasks of runs that only code can place, or that are many: each node in a transaction of its own, which
+ * locks the node's row. If this process dies meanwhile, the lock is released and another process places the node.
  */
 export class Placer {
   readonly #o: PlacerOptions;
@@ -38,7 +38,7 @@ export class Placer {
     this.#o = { ...options, onPutOff: tellPutOff(options.log) };
   }
 
-  /** Something is to be placed somewhere, perhaps here. */
+  /** There may be a node to place, possibly by this process; checks at most once per GLANCE_MS. */
   glance(): void {
     const now = this.#o.clock.now();
     if (now - this.#glancedMs < GLANCE_MS) return;
@@ -46,7 +46,7 @@ export class Placer {
     this.look();
   }
 
-  /** There is something to place, unless another has it in hand. */
+  /** There is a node to place, unless another process has locked it. */
   look(): void {
     this.#again = true;
     if (!this.#busy && !this.#stopped) void this.#work();
@@ -66,7 +66,7 @@ export class Placer {
       } catch (e) {
         if (this.#stopped) break;
         this.#o.onPutOff?.(e);
-        // Others may be placed, unless it was the connection; then the keeper looks again before long.
+        // Other nodes may still be placed, unless the connection was lost; in that case the keeper polls again shortly.
         this.#again ||= !isReplyLost(e);
         restMs = Math.min(REST_MS_MAX, 2 * restMs);
       }
@@ -81,12 +81,14 @@ const tellPutOff =
   (e: unknown): void =>
     tellTrouble(log, "tasks of a run could not be placed", e);
 
-/** Places the tasks of one node, or of many small ones. False if there is none that nobody has in hand. */
+/** Places the tasks of one node, or of many small ones. Returns false if there is no unlocked node. */
 export async function placeNext(o: PlaceCrew): Promise<boolean> {
   return (await placeKnown(o)) || placeLong(o);
 }
 
-/** Nodes of our types, which need code: many small ones at once, the others one by one. */
+/**
+ * Places nodes of the types that this process knows, which need code: many small ones at once, the others one by one.
+ */
 async function placeKnown(o: PlaceCrew): Promise<boolean> {
   const began = performance.now();
   const { count, others } = await placeSmall(o).catch(async (e: unknown) => {
@@ -99,7 +101,7 @@ async function placeKnown(o: PlaceCrew): Promise<boolean> {
   return (others && (await placeOne(o))) || count > 0;
 }
 
-/** A node of one of our types, of whatever size. */
+/** Places one node of a type that this process knows, of any size. */
 async function placeOne(o: PlaceCrew): Promise<boolean> {
   const { db, pool, terms } = o;
   let taken: Unplaced | "again" | null = null;
@@ -120,24 +122,24 @@ async function placeOne(o: PlaceCrew): Promise<boolean> {
   return taken !== null;
 }
 
-/** What was placed is rolled back. Throws what is nobody's fault. */
+/** Handles a failed placing, which was rolled back. Throws errors that are not the node's fault. */
 async function failed({ db, declarations }: PlaceCrew, node: Unplaced, e: unknown, heldMs: number): Promise<void> {
   if (notWanted(e)) return;
   // guard: what cannot be placed fails its node -> test/runs/placer.test.ts: "an item that cannot be given its keys fails its fan-out, once, and the worker goes on without a poll"
   const fault = /* guard:fault */ faultOf(e); /* end */
   if (fault !== null) return void (await misplaced(db, node, fault));
-  // Unless the server ended what took too long.
+  // Rethrow a lost reply, unless the transaction took so long that the server may have ended it.
   // guard: a lost connection is no try -> test/runs/placer.test.ts: "a connection that is lost while a node is placed counts as no try"
   /* guard:lost-reply */ if (isReplyLost(e) && heldMs < HELD_MS_MAX) throw e; /* end */
   // guard: what fails lets others go first -> test/runs/placer.test.ts: "a node that cannot be placed does not stop the others, and fails after ten tries"
   const { name, code = name, message } = describeError(e);
   /* guard:put-off */ await putOff(db, node, { code, message }); /* end */
-  // Somebody has removed a limit that we had declared: the next try declares it again.
+  // A limit declared by this process has been removed: the next try declares it again.
   if (isSluiceError(e, "unknown_limit")) declarations.forget();
   else throw e;
 }
 
-/** A node of any type that needs no code but has many items. */
+/** Places a node of any type that needs no code but has many items. */
 function placeLong({ db, pool }: PlaceCrew): Promise<boolean> {
   return inTransaction(db, (tx) => placeMany({ run: (s, values) => db.run(s, values, tx) }), pool);
 }

@@ -17,14 +17,14 @@ import type { Workflow } from "../workflow/workflow.js";
 import type { ItemPage, ItemSearch } from "./items.js";
 import type { RunStatus } from "./status.js";
 
-/** What a handle on a run can ask. */
+/** The operations behind a run handle. */
 export interface RunServices {
   readonly payloadBytesMax: number;
   status(id: string): Promise<RunStatus | null>;
   watch(id: string, signal: AbortSignal | null): AsyncGenerator<RunStatus, void, undefined>;
   items(id: string, node: string, search: ItemSearch): Promise<ItemPage>;
   graph(id: string): Promise<Graph | null>;
-  /** Resolves when the run is over. */
+  /** Resolves when the run has ended. */
   over(id: string, patience: Patience): Promise<RunRow>;
   /** JSON text. */
   result(id: string, patience: Patience): Promise<string>;
@@ -36,7 +36,7 @@ export interface RunServices {
   send(event: SentEvent, tx?: Queryable): Promise<boolean>;
 }
 
-/** What is known of a run beforehand. */
+/** Facts that are known when the handle is created. */
 interface RunFacts {
   readonly existed?: boolean;
   readonly workflow?: Pick<Workflow, "name" | "events"> | undefined;
@@ -44,10 +44,10 @@ interface RunFacts {
 
 const WINDOW_RANGE = { min: 1, max: 1_000_000 };
 
-/** One run of a workflow. */
+/** A handle on one run of a workflow. */
 export class Run<Output = unknown> {
   readonly id: string;
-  /** It was found under its idempotency key instead of started. */
+  /** Whether the run was found under its idempotency key instead of started. */
   readonly existed: boolean;
   readonly #services: RunServices;
   readonly #workflow: RunFacts["workflow"];
@@ -60,29 +60,32 @@ export class Run<Output = unknown> {
     this.#workflow = workflow;
   }
 
-  /** The run and its nodes as they stand; null if it is not there. Costs the same however many items there are. */
+  /**
+   * Returns the current status of the run and its nodes; null if it does not exist. The cost does not depend on the
+   * number of items.
+   */
   status(): Promise<RunStatus | null> {
     return this.#services.status(this.id);
   }
 
   /**
-   * A page of the items of an each, by their index. A page costs what is on it; one of those in a state looks at the
-   * next 10,000 items, so it may have none although `after` says that there is more to look at. Throws
-   * `unknown_node`, `invalid_option` if the node is no each, or `run_not_found`.
+   * Returns a page of the items of an `each`, by index. The cost is proportional to the page. With `state`, a page
+   * covers the next 10,000 items, so it may be empty although `after` indicates that there are more. Throws
+   * `unknown_node`, `invalid_option` if the node is not an `each`, or `run_not_found`.
    */
   async items(node: string, search: ItemSearch = {}): Promise<ItemPage> {
     return this.#services.items(this.id, checkName("node", node), search);
   }
 
-  /** The graph that it was started with; null if it is not there. */
+  /** Returns the graph that the run was started with; null if the run does not exist. */
   graph(): Promise<Graph | null> {
     return this.#services.graph(this.id);
   }
 
   /**
-   * Waits for the end and returns the result. Throws `workflow_failed` or `workflow_cancelled` with the nodes
-   * and their errors in `details`, `wait_timeout`, `run_not_found`, or the reason of the signal. It goes on
-   * waiting while the database is away.
+   * Waits for the run to end and returns its result. Throws `workflow_failed` or `workflow_cancelled` with the nodes
+   * and their errors in `details`, `wait_timeout`, `run_not_found`, or the signal's reason. Keeps waiting while the
+   * database is unavailable.
    */
   async result(options: { readonly timeoutMs?: number; readonly signal?: AbortSignal } = {}): Promise<Output> {
     checkOptions("result", options, ["timeoutMs", "signal"]);
@@ -95,29 +98,36 @@ export class Run<Output = unknown> {
   }
 
   /**
-   * The status now and whenever it has changed, until the run is over: `for await (const status of run.watch())`.
-   * Whoever is slow misses steps in between.
+   * Yields the current status, then each new status after a change, until the run has ended: `for await (const status
+   * of run.watch())`. A slow consumer misses intermediate states.
    */
   watch(options: { readonly signal?: AbortSignal } = {}): AsyncGenerator<RunStatus, void> {
     checkOptions("watch", options, ["signal"]);
     return this.#services.watch(this.id, checkSignal(options.signal));
   }
 
-  /** Cancels what is not over: what waits never begins, what runs hears of it (then the answer is `asked`). */
+  /**
+   * Cancels all unfinished nodes: waiting tasks never start, and running tasks get their signal aborted (the answer is
+   * then `asked`).
+   */
   async cancel(reason?: string): Promise<RunCancelAnswer> {
     return this.#services.cancel(this.id, reason === undefined ? null : reasonText(reason));
   }
 
   /**
-   * Runs again from the nodes that failed or were cancelled; of an each only those items. What succeeded is
-   * kept. Returns how many nodes, 0 if none had failed. While a cancel is under way it throws `workflow_stopping`,
-   * while the run is paused `workflow_paused`, while a branch that the failure started runs `workflow_running`.
+   * Resumes the run from the nodes that failed or were cancelled; for an `each`, only the failed or cancelled items run
+   * again. Successful results are kept. Returns the number of nodes, 0 if none had failed. Throws `workflow_stopping`
+   * while a cancellation is in progress, `workflow_paused` while the run is paused, and `workflow_running` while a
+   * branch started by the failure is running.
    */
   async retry(): Promise<number> {
     return this.#services.retry(this.id);
   }
 
-  /** No node begins any more and nothing passes a window; what runs may finish. False if it is over or not there. */
+  /**
+   * Pauses the run: no node starts and no item passes a window; running tasks may finish. Returns false if the run has
+   * ended or does not exist.
+   */
   async pause(): Promise<boolean> {
     return this.#services.pause(this.id, true);
   }
@@ -126,16 +136,19 @@ export class Run<Output = unknown> {
     return this.#services.pause(this.id, false);
   }
 
-  /** Another window for an each that runs. Lowered, it lets those that run finish. False if there is none. */
+  /**
+   * Changes the window of a running `each`. If lowered, running items still finish. Returns false if there is no such
+   * node.
+   */
   async window(node: string, window: number): Promise<boolean> {
     checkName("node", node);
     return this.#services.window(this.id, node, checkInteger("window", window, WINDOW_RANGE));
   }
 
   /**
-   * Sends an event, which a node that waits for it takes, now or later; each is taken by one. With `tx` it is
-   * sent if and only if that commits. False if the run is over or not there. Throws `unknown_event` if no node of the
-   * run's graph waits for it.
+   * Sends an event to a node that waits for it, now or later; each event is received by one node. With `tx`, the event
+   * is sent if and only if the transaction commits. Returns false if the run has ended or does not exist. Throws
+   * `unknown_event` if no node of the run's graph waits for it.
    */
   async send(event: string, payload?: unknown, options: { readonly tx?: Queryable } = {}): Promise<boolean> {
     checkOptions("send", options, ["tx"]);
@@ -146,7 +159,7 @@ export class Run<Output = unknown> {
     const workflow = this.#workflow?.name;
     return this.#services.send({ run: this.id, name: event, payload: text, workflow }, tx);
   }
-  /** Whoever gave a definition has the type of its result. */
+  /** Checks that the run belongs to the given definition, because that definition types the result. */
   #checkDefinition({ name, parent }: RunRow): void {
     if (this.#workflow === undefined || (parent === null && name === this.#workflow.name)) return;
     const whose = parent === null ? `workflow ${quote(name)}` : "a handler's map";

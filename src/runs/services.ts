@@ -9,16 +9,16 @@ import type { RunServices } from "./run.js";
 import { statusOf } from "./status.js";
 import { runOver, watchRun } from "./wait.js";
 
-// Of as many nodes errors are told; the rest is in their status.
+// Errors are reported for this many nodes; the others are in the nodes' status.
 const FAILURES_MAX = 20;
 const RESULT_BYTES_MAX = 64 * 1024 * 1024;
 
 type Ask = <T>(question: (post: Post) => Promise<T>) => Promise<T>;
 
-/** What handles on runs ask, all of it through one door. */
+/** Creates the operations behind run handles; all of them go through `ask`. */
 export function runServicesOf(ask: Ask, payloadBytesMax: number): RunServices {
   const askDb = <T>(question: (db: Database) => Promise<T>): Promise<T> => ask(({ db }) => question(db));
-  /** A question that may be asked again if its answer is lost. */
+  /** Sends a query that may be repeated if its reply is lost. */
   const askPatiently = <T>(id: string, patience: Patience, question: (db: Database) => Promise<T>): Promise<T> =>
     askDb((db) => new Wait(db, patience, `run ${id}`).ask(() => question(db)));
   return {
@@ -38,7 +38,7 @@ export function runServicesOf(ask: Ask, payloadBytesMax: number): RunServices {
   };
 }
 
-/** Every look goes through the door, so that a client that closes ends it as `closed`. */
+/** Every poll goes through `ask`, so that closing the client ends the watch as `closed`. */
 async function* watchThrough(ask: Ask, id: string, signal: AbortSignal | null): ReturnType<RunServices["watch"]> {
   const statuses = await ask(async (post) => watchRun(post, id, signal));
   try {

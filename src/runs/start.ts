@@ -17,12 +17,12 @@ import { encodeRunInput } from "../workflow/input.js";
 import type { Workflow } from "../workflow/workflow.js";
 import { faultOf, NotWanted, notWanted, preparePiece, renderPiece } from "./place.js";
 
-// More are placed by a worker: a start must not take long.
+// A worker places larger nodes: a start must not take long.
 const ROOT_ITEMS_MAX = 1_000;
 
-/** What may be said about one run when it is started. */
+/** Options for starting one run. */
 export interface StartOptions {
-  /** A second start under the same key finds the first run instead of making another. */
+  /** A second start with the same key returns the first run instead of creating another. */
   readonly idempotencyKey?: string;
   /** The caller's transaction: the run exists if and only if it commits. */
   readonly tx?: Queryable;
@@ -34,7 +34,7 @@ interface Started {
   readonly existed: boolean;
 }
 
-/** Starts a run of a definition. Its graph is declared first, outside of every transaction of the caller's. */
+/** Starts a run of a definition. Declares its graph first, outside of the caller's transaction. */
 export async function startRun(
   services: EnqueueServices,
   workflow: Workflow,
@@ -47,7 +47,7 @@ export async function startRun(
     insert(services, await services.declarations.workflow(workflow), text, key, tx);
   const started = await attempt().catch((e: unknown) => {
     if (!isSluiceError(e, "unknown_workflow")) throw e;
-    // The database has forgotten it. A transaction that failed cannot go on.
+    // The database no longer has the graph. A failed transaction cannot continue.
     services.declarations.forget();
     if (tx !== undefined) throw e;
     return attempt();
@@ -56,7 +56,7 @@ export async function startRun(
   return started;
 }
 
-/** Starts a run of the graph that was declared last under a name. What needs code is placed by a worker. */
+/** Starts a run of the latest graph declared under a name. A worker places the nodes that need code. */
 export async function startNamed(
   services: EnqueueServices,
   name: string,
@@ -92,9 +92,10 @@ async function insert(
 }
 
 /**
- * Places what a fresh run begins with and only code can place. With the caller's transaction in that one; else
- * in transactions of their own after the start, so that no connection is held while limits are declared. The
- * run is there by then: what cannot be placed now is placed by a worker, and is no reason to fail the start.
+ * Places the root nodes of a new run that only code can place. This happens in the caller's transaction, if there is
+ * one. Otherwise it happens in separate transactions after the start, so that no connection is held while limits are
+ * declared. The run exists by then: a worker places the nodes that cannot be placed now, and the start does not fail
+ * because of them.
  */
 async function placeRoots(
   services: EnqueueServices,
@@ -106,7 +107,7 @@ async function placeRoots(
   if (inCode.length === 0) return;
   if (tx !== undefined) return placeAll(services, run, inCode, tx);
   await placeAll(services, run, inCode).catch(async () => {
-    // Somebody may have removed a limit that we had declared.
+    // A limit declared by this process may have been removed.
     services.declarations.forget();
     await placeAll(services, run, inCode).catch(() => {});
   });
@@ -126,7 +127,7 @@ async function placeAll(
   }
 }
 
-/** Whether only code can tell where a task of this type stands in line. */
+/** Returns whether only code can decide the order key and limits of a task of this type. */
 function needsCode({ ordered, limitList }: TaskTerms): boolean {
   return ordered || limitList === null || limitList.some(({ limit }) => limit.perKey !== undefined);
 }
@@ -137,7 +138,7 @@ async function placeRoot(
   terms: TaskTerms<never>,
   tx: Queryable | undefined,
 ): Promise<void> {
-  // What the database refuses to render has ended the caller's transaction: that is the caller's to hear.
+  // If the database refuses to render an input, the caller's transaction is aborted, so the caller gets the error.
   const texts = await renderPiece(services, node, { from: 0, max: ROOT_ITEMS_MAX }, tx);
   let batches: PlacedBatch[];
   try {

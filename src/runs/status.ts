@@ -11,9 +11,9 @@ import type { NodeState } from "../workflow/picture.js";
 /** Why a node or an item failed or was cancelled. */
 export interface RunError {
   readonly name: string;
-  /** Of what was cancelled: the reason that was given. */
+  /** For a cancelled node or item: the given reason. */
   readonly message: string;
-  /** Of what was cancelled: `task_cancelled`. */
+  /** For a cancelled node or item: `task_cancelled`. */
   readonly code: string | null;
 }
 
@@ -21,30 +21,33 @@ export interface RunError {
 export interface RunNode {
   readonly name: string;
   readonly kind: "task" | "each" | "when" | "sleep" | "waitFor";
-  /** Of its tasks. */
+  /** The type of its tasks. */
   readonly type: string | null;
   readonly state: NodeState;
-  /** How many tasks it has, items of an each or one, and how many of them have ended how. */
+  /** The number of its tasks (the items of an `each`, or one), and how many of them have ended in each state. */
   readonly counts: Readonly<Record<"total" | "succeeded" | "failed" | "cancelled", number>>;
   /**
-   * Tasks that its window has let through and that are not over, also while a total of their own is full; of a node of
-   * one task whether that runs. Null if it has several and no window.
+   * The number of unfinished tasks that its window has admitted, even while a total of their own is full. For a node
+   * with one task: whether that task is running. Null if the node has several tasks and no window.
    */
   readonly started: number | null;
-  /** All others that are not over. Null as above. */
+  /** The number of all other unfinished tasks. Null in the same case. */
   readonly waiting: number | null;
   readonly window: number | null;
-  /** Of a node of one task: its id. */
+  /** The id of its task, for a node with one task. */
   readonly task: string | null;
   readonly startedAt: Date | null;
   readonly finishedAt: Date | null;
-  /** Why it failed or was cancelled, also if a branch has caught that; of an each `items` tells of every item. */
+  /**
+   * Why the node failed or was cancelled, even if a branch has handled that. For an `each`, `items` returns the error
+   * of every item.
+   */
   readonly error: RunError | null;
-  /** Of a waitFor: the name of its event. */
+  /** The name of the event that a waitFor waits for. */
   readonly event: string | null;
-  /** While it sleeps, or waits for its event with a timeout: until when. */
+  /** The end of a sleep, or of the timeout of a waitFor, while it lasts. */
   readonly until: Date | null;
-  /** It has tasks, or they are to be placed, and no live worker serves their type. */
+  /** The node has tasks, or tasks to be placed, and no live worker serves their type. */
   readonly unserved: boolean;
 }
 
@@ -55,13 +58,13 @@ export interface RunSummary {
   readonly state: RunState;
   readonly createdAt: Date;
   readonly finishedAt: Date | null;
-  /** Why it was cancelled, if that was said. */
+  /** The reason of the cancellation, if one was given. */
   readonly reason: string | null;
 }
 
-/** A run as it stands. */
+/** The current status of a run. */
 export interface RunStatus extends RunSummary {
-  /** From 0 to 1: the part of its nodes that is over, with the items of an each counted in. */
+  /** From 0 to 1: the share of its nodes that have ended, with the items of an `each` included. */
   readonly progress: number;
   readonly nodes: readonly RunNode[];
 }
@@ -69,7 +72,10 @@ export interface RunStatus extends RunSummary {
 const OPEN: readonly NodeState[] = ["running", "placing", "held"];
 const OVER: readonly NodeState[] = ["succeeded", "failed", "cancelled", "skipped"];
 
-/** The run and its nodes, or null if there is none. The run first: a run that is over has no open node then. */
+/**
+ * Returns the run and its nodes, or null if it does not exist. Reads the run first: a run that has ended has no open
+ * node.
+ */
 export async function statusOf(db: Database, id: string): Promise<RunStatus | null> {
   const run = await inspectRun(db, id);
   if (run === null) return null;
@@ -93,7 +99,7 @@ function nodeOf(node: NodeStatus): RunNode {
   return { name, kind, type, state, ...tasks, startedAt, finishedAt, error, event, until };
 }
 
-/** What is told of the error that was kept with a node or an item. */
+/** Returns the public form of the error that is stored with a node or an item. */
 export function errorOf(state: string, kept: unknown): RunError | null {
   const said = (kept ?? {}) as Partial<Record<"name" | "message" | "code" | "reason", unknown>>;
   if (state === "cancelled") {
@@ -114,7 +120,7 @@ function progressOf(nodes: readonly RunNode[]): number {
   return nodes.reduce((sum, node) => sum + partOver(node), 0) / nodes.length;
 }
 
-/** How much of a node is over, from 0 to 1. */
+/** Returns the share of a node that has ended, from 0 to 1. */
 export function partOver({ state, counts }: RunNode): number {
   if (OVER.includes(state)) return 1;
   const { total, succeeded, failed, cancelled } = counts;

@@ -4,9 +4,9 @@ import { beginTry, endTry } from "../postgres/workflow/try.js";
 import type { PlaceCrew } from "./place.js";
 
 /**
- * Runs the user's code for nodes that this transaction holds. The try is noted and committed before, on another
- * connection: a schema or a key function that kills the process is counted too, and in the end it fails its node. The
- * note goes with the transaction that places the nodes.
+ * Runs the user's code for nodes that this transaction has locked. The try is recorded and committed beforehand, on
+ * another connection: a schema or a key function that kills the process is counted too, and finally fails its node. The
+ * transaction that places the nodes deletes the record.
  */
 export async function trying<T>(
   o: PlaceCrew,
@@ -21,7 +21,8 @@ export async function trying<T>(
     await endTry(o.db, id, tx);
     return result;
   } catch (e) {
-    // Before the rows are free again, so that nobody takes it for the note of a dead process. If that fails, it counts.
+    // Before the rows are unlocked, so that no process takes it for the record of a dead one. If this fails, the try
+    // counts.
     await endTry(o.db, id).catch(() => {});
     throw e;
   }

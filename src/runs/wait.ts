@@ -7,7 +7,7 @@ import { statusOf, type RunStatus } from "./status.js";
 const POLL_MS_MIN = 100;
 const POLL_MS_MAX = 1_000;
 
-/** Waits until a run is over. */
+/** Waits until a run has ended. */
 export async function runOver(post: Post, id: string, patience: Patience): Promise<RunRow> {
   return waitForRun(post, id, patience).end({
     look: async () => found(id, await inspectRun(post.db, id)),
@@ -17,8 +17,8 @@ export async function runOver(post: Post, id: string, patience: Patience): Promi
 }
 
 /**
- * The run as it stands now, then whenever it has changed, until it is over. It looks only when the next one is
- * asked for: whoever is slow misses steps in between, and nothing piles up.
+ * Yields the current status of the run, then each changed one, until the run has ended. It polls only when the consumer
+ * requests the next status: a slow consumer misses intermediate states, and nothing accumulates.
  */
 export async function* watchRun(
   post: Post,
@@ -46,12 +46,12 @@ export async function* watchRun(
   }
 }
 
-/** A wait for the end of a run. The database announces it under the negative of its id: no task has one. */
+/** Waits for the end of a run. The database announces it under the negative id of the run, which no task has. */
 export function waitForRun(post: Post, id: string, patience: Patience): AnnouncedWait {
   return new AnnouncedWait(post, { id: `-${id}`, what: `run ${id}` }, patience);
 }
 
-/** Whether a run in this state is over, until somebody retries it. */
+/** Returns whether a run in this state has ended, until it is retried. */
 function isOver(state: RunState): boolean {
   return state === "succeeded" || state === "failed" || state === "cancelled";
 }

@@ -14,15 +14,16 @@ const NICKNAMES = new Map([
   ["@hourly", "0 * * * *"],
 ]);
 const LENGTH_MAX = 256;
-// Not "?": it would stand for the time at which this process happened to parse it.
+// Excludes "?": it would stand for the time at which this process parsed the expression.
 const FIELD = /^[\dA-Za-z*,/#-]+$/;
 
 /**
- * When a cron expression ticks in a time zone. Clocks that are set forward or back are met in one of two
- * ways, as in the crons people know. If the hour field begins with `*` the ticks follow time as it
- * passes: every quarter of an hour stays that, also in the hour that comes twice. Else each wall time
- * that the expression names ticks once a day: one that comes twice ticks the first time, and one that is
- * left out ticks at the moment of the step.
+ * Returns the ticks of a cron expression in a time zone. Changes of the clock are handled in one of two ways, as in
+ * common cron implementations:
+ * - If the hour field begins with `*`, the ticks follow elapsed time: a tick every 15 minutes stays that, also in the
+ *   repeated hour.
+ * - Otherwise each wall time that the expression names ticks once a day: a repeated time ticks the first time, and a
+ *   skipped time ticks at the moment of the change.
  */
 export function cronTimetable(expression: unknown, timeZone: unknown): Timetable {
   const pattern = patternOf(expression);
@@ -39,7 +40,7 @@ function ofPassingTime(cron: Cron): Timetable {
   };
 }
 
-/** The calendar knows nothing of zones; the zone says when its clock first shows what the calendar names. */
+/** The calendar ignores time zones; the zone returns when its clock first shows the calendar's wall time. */
 function ofTheWall(calendar: Cron, zone: Zone): Timetable {
   return {
     next: (afterMs) => zone.firstShown(next(calendar, zone.shownUntil(afterMs))),
@@ -58,7 +59,7 @@ function next(cron: Cron, afterMs: number): number {
   });
 }
 
-/** The parser looks for what is before a second; a tick at this very second counts. */
+/** The parser searches before a given second, so one second is added: a tick at exactly this second counts. */
 function last(cron: Cron, untilMs: number, max: number): number[] {
   const before = new Date(untilMs + 1000);
   return cron

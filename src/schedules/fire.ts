@@ -5,15 +5,15 @@ import { timetableOf } from "./timing.js";
 const TICKS_MAX = 100;
 const BYTES_MAX = 4 * 1024 * 1024;
 
-/** What was done about a schedule whose time had come. */
+/** The result of processing a due schedule. */
 interface Fired extends FireAnswer {
   readonly ticks: number;
   readonly dropped: boolean;
 }
 
 /**
- * Enqueues the ticks that a schedule owes and moves it on. Any number of processes may do so at once:
- * what each of them computes rests on the same row and the same clock, and one of them gets to write.
+ * Enqueues the due ticks of a schedule and advances it. Any number of processes may do so at once: each computes from
+ * the same row and the same clock, and only one of them writes.
  */
 export async function fire(
   runner: Runner,
@@ -25,7 +25,7 @@ export async function fire(
   return { ...reply, ticks: ticks.length, dropped: plan.dropped };
 }
 
-/** So many at once that no statement is large. Throws where this process cannot tell its time zone. */
+/** Plans few enough ticks at once to keep the statement small. Throws if this process cannot resolve the time zone. */
 export function planOf(seen: DueSchedule, nowMs: number): TickPlan {
   const fitting = Math.floor(BYTES_MAX / Math.max(1, seen.inputBytes));
   const ticksMax = Math.max(1, Math.min(TICKS_MAX, fitting));

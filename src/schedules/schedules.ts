@@ -22,15 +22,15 @@ export type ScheduleTiming =
   | { readonly cron: string; readonly timeZone?: string; readonly everyMs?: undefined }
   | { readonly everyMs: number; readonly cron?: undefined; readonly timeZone?: undefined };
 
-/** What can be said about a schedule. */
+/** Options of a schedule. */
 export type ScheduleOptions<Input> = ScheduleTiming & {
   readonly task: TaskTerms<Input>;
   /**
-   * Ticks that passed while no worker ran. skip: they are forgotten. once, the default: the latest of
-   * them is made up for. all: every one of them, up to the newest 1,000.
+   * What happens to ticks that were due while no worker was running. skip: they are dropped. once (default): only the
+   * latest one is enqueued. all: every one is enqueued, up to the newest 1,000.
    */
   readonly missed?: Missed;
-  /** Instead of the task's. Higher runs first. */
+  /** Overrides the task's priority. Higher runs first. */
   readonly priority?: number;
   /** Default true. */
   readonly enabled?: boolean;
@@ -40,17 +40,17 @@ export type ScheduleOptions<Input> = ScheduleTiming & {
 export interface ScheduleListOptions {
   /** Only names after this one. */
   readonly after?: string;
-  /** Default 1,000, at most 10,000. */
+  /** The page size, at most 10,000. Default 1,000. */
   readonly max?: number;
 }
 
-/** Asks the database, or refuses because it was closed. */
+/** Queries the database, or throws `closed`. */
 type Ask = <T>(use: (services: EnqueueServices) => Promise<T>) => Promise<T>;
 
 const OPTIONS = ["cron", "timeZone", "everyMs", "task", "input", "missed", "priority", "enabled"];
 const LIST_RANGE = { min: 1, max: 10_000 };
 
-/** Tasks that are enqueued again and again, by whichever worker looks first. */
+/** Tasks that are enqueued periodically, by whichever worker polls first. */
 export class Schedules {
   readonly #ask: Ask;
   readonly #handleOf: (id: string) => TaskHandle;
@@ -62,10 +62,10 @@ export class Schedules {
   }
 
   /**
-   * Makes a schedule what is said here, for everyone. Saying the same again changes nothing, so every
-   * process may do it whenever it starts. The input is checked, and its order key and limits are
-   * decided, now, as enqueue would. A changed timing counts from now on; ticks that were already due
-   * under the old one are enqueued first. What an operator has paused stays paused.
+   * Creates or changes a schedule, for all processes. Setting the same options again changes nothing, so every process
+   * may call this at startup. The input is checked now, and its order key and limits are decided now, as in enqueue. A
+   * changed timing applies from now on; ticks that were already due under the old timing are enqueued first. A schedule
+   * paused by an operator stays paused.
    */
   async set<Input>(name: string, options: ScheduleOptions<Input>): Promise<ScheduleStatus> {
     checkName("schedule", name);
@@ -85,20 +85,20 @@ export class Schedules {
         return await write();
       } catch (e) {
         if (!isSluiceError(e, "unknown_limit")) throw e;
-        // Somebody has removed a limit that we had declared.
+        // A limit declared by this process has been removed.
         services.declarations.forget();
         return write();
       }
     });
   }
 
-  /** The schedule as it stands; throws `unknown_schedule`. */
+  /** Returns the current status of the schedule; throws `unknown_schedule`. */
   async get(name: string): Promise<ScheduleStatus> {
     checkName("schedule", name);
     return this.#ask(async ({ db }) => (await seenSchedule(db, name)).status);
   }
 
-  /** Schedules by name. */
+  /** Returns a page of schedules, by name. */
   async list(options: ScheduleListOptions = {}): Promise<ScheduleStatus[]> {
     checkOptions("schedules.list", options, ["after", "max"]);
     const max = checkInteger("max", options.max ?? 1_000, LIST_RANGE);
@@ -106,25 +106,28 @@ export class Schedules {
     return this.#ask(({ db }) => listSchedules(db, after, max));
   }
 
-  /** False if there is none of this name. What it has enqueued stays. */
+  /** Removes the schedule; tasks that it has enqueued stay. Returns false if there is no schedule with this name. */
   async remove(name: string): Promise<boolean> {
     checkName("schedule", name);
     return this.#ask(({ db }) => removeSchedule(db, name));
   }
 
-  /** When this returns it enqueues nothing more, through every deploy, until it is resumed. Throws `unknown_schedule`. */
+  /**
+   * Pauses the schedule. Once this returns, it enqueues nothing, even across deploys, until it is resumed. Throws
+   * `unknown_schedule`.
+   */
   async pause(name: string): Promise<void> {
     checkName("schedule", name);
     if (!(await this.#ask(({ db }) => pauseSchedule(db, name)))) throw unknownSchedule(name);
   }
 
-  /** It goes on with the first tick from now; those that fell into the pause were not missed. */
+  /** Resumes the schedule with the first tick from now; ticks during the pause do not count as missed. */
   async resume(name: string): Promise<void> {
     checkName("schedule", name);
     return this.#ask(({ db }) => resume(db, name));
   }
 
-  /** Enqueues now what a tick would, also while it is paused. Its ticks stay as they are. */
+  /** Enqueues now what a tick would enqueue, even while the schedule is paused. Its regular ticks are not affected. */
   async trigger(name: string): Promise<TaskHandle> {
     checkName("schedule", name);
     const id = await this.#ask(({ db }) => triggerSchedule(db, name));

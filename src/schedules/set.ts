@@ -12,10 +12,10 @@ import {
 import { fire, planOf } from "./fire.js";
 import { timetableOf, type Timing } from "./timing.js";
 
-// Each try finds that somebody else has just changed the schedule, so somebody gets on.
+// Each try fails only because another process has just changed the schedule, so some process always makes progress.
 const TRIES_MAX = 100;
 
-/** Makes a schedule what the terms say, for everyone. Terms that it has already change nothing. */
+/** Makes the terms the schedule's terms, for all processes. Unchanged terms have no effect. */
 export async function writeSchedule(db: Database, name: string, terms: ScheduleTerms): Promise<ScheduleStatus> {
   return until(name, async () => {
     const seen = await lookAtSchedule(db, name);
@@ -36,7 +36,7 @@ export async function resume(db: Database, name: string): Promise<void> {
   });
 }
 
-/** The schedule of this name, or `unknown_schedule`. */
+/** Returns the schedule of this name, or throws `unknown_schedule`. */
 export async function seenSchedule(db: Database, name: string): Promise<SeenSchedule> {
   const seen = await lookAtSchedule(db, name);
   if (seen === null) throw unknownSchedule(name);
@@ -47,7 +47,7 @@ export function unknownSchedule(name: string): SluiceError {
   return new SluiceError("unknown_schedule", `there is no schedule named ${name}`);
 }
 
-/** Acts on what it sees until it sees what it wants. */
+/** Reads and acts repeatedly until `look` returns a result. */
 async function until(name: string, look: () => Promise<ScheduleStatus | null>): Promise<ScheduleStatus> {
   for (let tries = 0; tries < TRIES_MAX; tries++) {
     const found = await look();
@@ -56,12 +56,12 @@ async function until(name: string, look: () => Promise<ScheduleStatus | null>): 
   throw new SluiceError("database_busy", `schedule ${name} kept changing, try again`);
 }
 
-/** The tick with which a changed schedule goes on; null when it has to be looked at again. */
+/** Returns the tick with which a changed schedule continues; null if the schedule must be read again. */
 async function nextOf(db: Database, seen: SeenSchedule | null, terms: ScheduleTerms): Promise<Date | null> {
   if (seen === null) return nextAfterNow(db, terms, null);
   const { nextAt, lastAt, trouble } = seen.status;
   if (nextAt === null) return nextAfterNow(db, terms, lastAt);
-  // A tick that is owed stays owed.
+  // A tick that is due stays due.
   // guard: a tick that is owed stays owed -> test/schedules/set.test.ts: "keeps a tick that is owed when its timing stays, and enqueues it with the new input"
   /* guard:owed-tick */ if (sameTiming(seen.status, terms)) return nextAt; /* end */
   // guard: what was due under the old timing is enqueued first -> test/schedules/set.test.ts: "enqueues what was due under the old timing before it goes on with the new one"
@@ -69,7 +69,7 @@ async function nextOf(db: Database, seen: SeenSchedule | null, terms: ScheduleTe
   return nextAfterNow(db, terms, lastAt);
 }
 
-/** Whether ticks of the old timing were due, so that they are enqueued now, by us or by somebody else. */
+/** Returns whether ticks of the old timing were due, so that this or another process enqueues them now. */
 async function fireIfDue(db: Database, seen: SeenSchedule, nextAt: Date): Promise<boolean> {
   const nowMs = await clockMs(db);
   if (nextAt.getTime() > nowMs) return false;
@@ -78,7 +78,9 @@ async function fireIfDue(db: Database, seen: SeenSchedule, nextAt: Date): Promis
   return true;
 }
 
-/** The first tick from now by the database's clock, and none that was enqueued before: a clock may be set back. */
+/**
+ * Returns the first tick from now by the database's clock, and after the last enqueued one: the clock may be set back.
+ */
 async function nextAfterNow(db: Database, timing: Timing, lastAt: Date | null): Promise<Date> {
   const nowMs = Math.max(await clockMs(db), lastAt?.getTime() ?? 0);
   return new Date(timetableOf(timing).next(nowMs));

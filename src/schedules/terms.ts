@@ -8,19 +8,19 @@ import type { EnqueueServices } from "../tasks/enqueue.js";
 import { prepare, shared, type Prepared } from "../tasks/prepare.js";
 import type { Timing } from "./timing.js";
 
-/** What is said about a schedule besides its task and input. */
+/** The options of a schedule besides its task and input. */
 interface Said extends Timing {
   readonly missed: Missed;
   readonly enabled: boolean;
   readonly priority: number | undefined;
 }
 
-// Another year, month, day, hour, minute, second and millisecond.
+// A shift that changes the year, month, day, hour, minute, second and millisecond.
 const ANOTHER_TIME_MS = 400 * 24 * 3_600_000 + 3_661_001;
 
 /**
- * Everything about an enqueue that code decides, decided once for all ticks: whoever enqueues a tick
- * later need not know the task.
+ * Decides, once for all ticks, everything about an enqueue that requires code: the process that enqueues a tick later
+ * does not need the task's code.
  */
 export async function termsOf(
   services: EnqueueServices,
@@ -51,7 +51,10 @@ export async function termsOf(
   return { ...terms, stream, digest: digestOf([task.type, task.queue, terms]) };
 }
 
-/** Checks the input as two ticks will have it. Both must stand in the same line, for that is decided only now. */
+/**
+ * Checks the input as rendered for two different ticks. Both must have the same order key and limits, because these are
+ * decided only now.
+ */
 async function placed(services: EnqueueServices, task: TaskTerms<never>, text: string): Promise<Prepared> {
   const at = (ms: number): Prepared | Promise<Prepared> =>
     prepare(task, JSON.parse(renderInput(text, ms)), services.payloadBytesMax);

@@ -4,18 +4,18 @@ import { dueSchedules, type DueSchedule, type Runner } from "../postgres/schedul
 import { fire, planOf } from "./fire.js";
 
 const DUE_MAX = 500;
-/** A schedule that was set elsewhere is seen no later than this. */
+/** The longest time until a schedule set by another process is noticed. */
 const LOOK_INTERVAL_MS = 1_000;
 
-/** What a look at the schedules came to. */
+/** The result of one poll of the schedules. */
 interface Ticked {
-  /** Ticks that were enqueued here. */
+  /** The number of ticks enqueued by this process. */
   readonly ticks: number;
-  /** When to look again. */
+  /** The delay before the next poll. */
   readonly nextMs: number;
 }
 
-/** Enqueues the ticks that have come due. Every process does this; each tick is enqueued by one of them. */
+/** Enqueues the ticks that are due. Every process does this; each tick is enqueued by exactly one of them. */
 export async function tick(runner: Runner, log: Logger): Promise<Ticked> {
   const { due, nowMs, waitMs } = await dueSchedules(runner, DUE_MAX);
   let ticks = 0;
@@ -25,12 +25,12 @@ export async function tick(runner: Runner, log: Logger): Promise<Ticked> {
     ticks += fired ?? 0;
     moved ||= fired !== null;
   }
-  // One that we cannot move must not make us look all the time.
+  // A schedule that this process cannot advance must not cause a busy loop.
   if (moved) return { ticks, nextMs: 0 };
   return { ticks, nextMs: Math.min(waitMs ?? LOOK_INTERVAL_MS, LOOK_INTERVAL_MS) };
 }
 
-/** How many ticks were enqueued, or null if it was not us who moved the schedule on. */
+/** Returns how many ticks were enqueued, or null if this process did not advance the schedule. */
 async function attempt(runner: Runner, log: Logger, seen: DueSchedule, nowMs: number): Promise<number | null> {
   const schedule = seen.name;
   const refused = (error: unknown): null => {
@@ -45,7 +45,7 @@ async function attempt(runner: Runner, log: Logger, seen: DueSchedule, nowMs: nu
     return ticks;
   } catch (e) {
     if (isSluiceError(e, "database_unavailable") || isSluiceError(e, "stopped")) throw e;
-    // One that cannot be enqueued, or whose time zone is not known here, must not keep the others waiting.
+    // A schedule that cannot be enqueued, or whose time zone is unknown here, must not delay the others.
     return refused(e);
   }
 }

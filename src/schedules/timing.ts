@@ -3,7 +3,7 @@ import { checkInteger } from "../core/number.js";
 import { everyTimetable, type Timetable } from "../core/schedule.js";
 import { cronTimetable } from "./cron.js";
 
-/** When a schedule ticks, as it is stored: a cron expression in a time zone, or an interval. */
+/** When a schedule ticks, in its stored form: a cron expression in a time zone, or an interval. */
 export interface Timing {
   readonly cron: string | null;
   readonly timeZone: string | null;
@@ -12,12 +12,12 @@ export interface Timing {
 
 const EVERY_RANGE = { min: 1_000, max: 366 * 24 * 3_600_000 };
 
-/** The ticks of a timing. Throws what is wrong with it. */
+/** Returns the ticks of a timing. Throws if the timing is invalid. */
 export function timetableOf({ cron, timeZone, everyMs }: Timing): Timetable {
   return everyMs === null ? cronTimetable(cron, timeZone) : everyTimetable(everyMs);
 }
 
-/** Checks what a user says about time. */
+/** Checks the timing options of a user. */
 export function checkTiming(said: {
   readonly cron?: unknown;
   readonly timeZone?: unknown;
@@ -34,7 +34,7 @@ export function checkTiming(said: {
 }
 
 function checkCron(cron: unknown, timeZone: unknown): Timing {
-  // One like 30 February is understood, and never comes.
+  // An expression such as 30 February parses, but never ticks.
   cronTimetable(cron, timeZone).next(Date.now());
   return { cron: cron as string, timeZone: timeZone as string, everyMs: null };
 }

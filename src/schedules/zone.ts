@@ -3,13 +3,13 @@ import { quote } from "../core/quote.js";
 
 const DAY_MS = 24 * 3_600_000;
 const NAME = /^[A-Za-z][A-Za-z0-9_+\-/]{0,63}$/;
-// There are fewer than 600 names; their spellings are what must be bounded.
+// There are fewer than 600 names, but many spellings of them, so the cache needs a bound.
 const KNOWN_MAX = 1_000;
 const known = new Map<string, Zone>();
 
 /**
- * A time zone as a clock on its wall shows it. Wall times are ms too, as if the wall were in UTC. When
- * clocks are set forward some wall times are never shown; when they are set back some are shown twice.
+ * A time zone, seen through its wall clock. Wall times are also in ms, as if the wall clock ran in UTC. When clocks are
+ * set forward, some wall times are never shown; when clocks are set back, some are shown twice.
  */
 export class Zone {
   readonly #format: Intl.DateTimeFormat;
@@ -28,7 +28,7 @@ export class Zone {
     });
   }
 
-  /** The zone of this name, or `invalid_time_zone`. */
+  /** Returns the zone of this name, or throws `invalid_time_zone`. */
   static of(name: unknown): Zone {
     const found = known.get(name as string);
     if (found !== undefined) return found;
@@ -47,7 +47,10 @@ export class Zone {
     }
   }
 
-  /** The latest time that the clock has shown up to this instant: after a step back that is not what it shows now. */
+  /**
+   * Returns the latest time that the clock has shown up to this instant: after a step back, that differs from the time
+   * it shows now.
+   */
   shownUntil(ms: number): number {
     const now = this.#offset(ms);
     const before = this.#offset(ms - DAY_MS);
@@ -55,7 +58,10 @@ export class Zone {
     return Math.max(ms + now, this.#change(ms - DAY_MS, ms) + before - 1);
   }
 
-  /** The instant at which the clock first shows this time, or for a time it never shows the step that leaves it out. */
+  /**
+   * Returns the instant at which the clock first shows this time; for a time it never shows, the instant of the step
+   * that skips it.
+   */
   firstShown(wall: number): number {
     const before = this.#offset(wall - DAY_MS);
     const after = this.#offset(wall + DAY_MS);
@@ -69,7 +75,7 @@ export class Zone {
     return ms + this.#offset(ms) === wall;
   }
 
-  /** The instant of the one change of offset between these two. */
+  /** Returns the instant of the one change of offset between these two. */
   #change(fromMs: number, toMs: number): number {
     const after = this.#offset(toMs);
     let [low, high] = [Math.floor(fromMs / 1000), Math.floor(toMs / 1000)];
