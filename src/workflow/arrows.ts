@@ -2,9 +2,10 @@ import { edgeOf, type GraphNode, type On } from "./graph.js";
 import { levelsOf } from "./order.js";
 
 /*
- * Which arrows of a picture may be left out. What comes after a node has certainly run: an arrow from what that node
- * comes after would say nothing new. But a node that a condition skips holds nobody up, so of it nothing is certain: what
- * comes after a condition and after its branch begins without the branch too, and needs both arrows.
+ * Decides which arrows of a picture can be omitted. When a node runs, its predecessors and their predecessors have
+ * certainly run, so an arrow from an indirect predecessor adds nothing. But a node that a condition skips does not
+ * block its successors, so nothing about it is certain: a node that depends on a condition and on its branch also
+ * starts without the branch, and needs both arrows.
  */
 
 /** An edge that is drawn. */
@@ -14,14 +15,14 @@ export interface DrawnEdge {
   readonly on: On;
 }
 
-/** The edges of a picture: all but those on a success that a longer way says already. */
+/** Returns the edges to draw: all except success edges that a longer path already implies. */
 export function drawnEdges(nodes: readonly GraphNode[]): DrawnEdge[] {
   const levels = levelsOf(nodes);
   const levelOf = (name: string): number => levels.get(name)!;
   const known = new Map<string, Known>();
   const drawn: DrawnEdge[] = [];
   for (const { name: to, after } of nodes.toSorted((a, b) => levelOf(a.name) - levelOf(b.name))) {
-    // The nearest first: what they have behind them needs no arrow of its own.
+    // Nearest first: the predecessors of a nearer node need no arrow of their own.
     const edges = after.map(edgeOf).toSorted((a, b) => levelOf(b.node) - levelOf(a.node));
     const learnt = learn(edges, known);
     known.set(to, learnt.known);
@@ -35,24 +36,27 @@ interface EdgeSaid {
   readonly on: On;
 }
 
-/** What is known of a node that runs. */
+/** Facts that hold whenever a node runs. */
 interface Known {
   /** Nodes that have succeeded. */
   readonly done: ReadonlySet<string>;
   /** Conditions that hold: a branch was taken, a node has failed. */
   readonly met: ReadonlySet<string>;
-  /** While these hold no condition skips it. */
+  /** While these hold, no condition skips the node. */
   readonly asked: ReadonlySet<string>;
 }
 
-/** What is known by these edges to a node, the nearest first, and those of them that say something new. */
+/**
+ * Returns the facts that these edges to a node imply, and the edges that add a new fact. Edges are sorted nearest
+ * first.
+ */
 function learn(edges: readonly EdgeSaid[], known: ReadonlyMap<string, Known>): { known: Known; news: EdgeSaid[] } {
   const [conditional, plain] = [edges.filter(isCondition), edges.filter((e) => !isCondition(e))];
   const own = conditional.map(({ node, on }) => `${on} ${node}`);
   const met = new Set([...own, ...conditional.flatMap(({ node }) => [...known.get(node)!.met])]);
   const done = new Set<string>();
   const news: EdgeSaid[] = [];
-  // Beside one that has ended, one that was skipped does not matter.
+  // If one predecessor has certainly ended, a skipped one does not matter.
   let certain = false;
   for (const edge of edges) {
     const said = done.has(edge.node);

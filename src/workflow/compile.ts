@@ -12,7 +12,7 @@ import { invalidWorkflow } from "./fault.js";
 import { edgeOf, type Graph, type GraphNode, type TemplateData } from "./graph.js";
 import { partsOf } from "./parts.js";
 
-/** What the database is told of a graph: nodes by number, templates as text with holes. */
+/** Returns the form of a graph that the database stores: nodes by number, templates as text with holes. */
 export function compileGraph(graph: Graph): CompiledWorkflow {
   const numbers = new Map([
     ["input", INPUT],

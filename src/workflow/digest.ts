@@ -1,12 +1,12 @@
 import { createHash } from "node:crypto";
 import type { Graph } from "./graph.js";
 
-/** The same for graphs that say the same, whatever the order of their keys. */
+/** Returns the same digest for equal graphs, regardless of the order of their keys. */
 export function digestOf(graph: Graph): string {
   return createHash("sha256").update(canonical(graph)).digest("hex");
 }
 
-/** JSON text with the keys of every object in one order. */
+/** Returns JSON text with the keys of every object sorted. */
 function canonical(value: unknown): string {
   if (typeof value !== "object" || value === null) return JSON.stringify(value);
   if (Array.isArray(value)) return `[${value.map(canonical).join(",")}]`;

@@ -14,31 +14,31 @@ export interface DraftEdge {
   readonly recover?: boolean;
 }
 
-/** A node while its workflow is written. */
+/** A node while its workflow is being written. */
 interface DraftNode {
   readonly name: string;
   readonly kind: GraphNode["kind"];
-  /** What its kind has besides. */
+  /** The fields specific to its kind. */
   readonly said: object;
   readonly part: readonly string[];
-  /** The branches that it is in, outermost first. */
+  /** The branches that contain it, outermost first. */
   readonly branch: readonly string[];
   readonly after: readonly DraftEdge[];
   readonly uses: Uses;
 }
 
-/** Who reads: in which branch, and of which each an item. */
+/** The context of a template: its node, its branch, and the `each` whose item it may use. */
 interface Reader {
   readonly node?: string;
   readonly branch?: readonly string[];
   readonly item?: Home;
 }
 
-/** A template of code. */
+/** A template written in code, as data. */
 interface Written {
   readonly data: TemplateData;
   readonly uses: Uses;
-  /** Whether it refers to nothing at all. */
+  /** Whether it contains no references. */
   readonly literal: boolean;
 }
 
@@ -46,20 +46,20 @@ interface Written {
 interface Handle {
   readonly home: Home;
   readonly names: readonly string[];
-  /** Whether it is one node, whose failure can be watched. */
+  /** Whether the handle is a single node, whose failure can be handled. */
   readonly single: boolean;
 }
 
 const handles = new WeakMap<object, Handle>();
 
-/** One workflow while it is written: its nodes, whom they call, and who may write just now. */
+/** One workflow while it is being written: its nodes, the tasks they call, and the scope that may currently write. */
 export class Draft {
   readonly home: Home;
   readonly nodes: DraftNode[] = [];
   readonly #byName = new Map<string, DraftNode>();
   readonly contracts = new Set<TaskTerms>();
   readonly events = new Map<string, Schema>();
-  /** The scope whose callback runs; null when none may write. */
+  /** The scope whose callback is running; null if no scope may write. */
   writer: object | null = null;
 
   constructor(workflow: string) {
@@ -74,7 +74,7 @@ export class Draft {
     return invalidWorkflow(message, { workflow: this.workflow, node });
   }
 
-  /** Lets a callback write, and nobody else meanwhile. */
+  /** Lets only the scope of this callback write while the callback runs. */
   writing<R>(writer: object | null, write: () => R, node?: string): R {
     const before = this.writer;
     this.writer = writer;
@@ -103,12 +103,12 @@ export class Draft {
     return makeRef({ home, root, path });
   }
 
-  /** A reference to what a node came to, whatever that was. */
+  /** Returns a reference to the outcome of a node, whether or not it succeeded. */
   endedRef(root: string, path: readonly string[] = []): object {
     return makeRef({ home: this.home, root, path, as: "ended" });
   }
 
-  /** A template as data, and what it refers to. */
+  /** Returns a template as data, and the nodes that it refers to. */
   template(value: unknown, { node, item, branch = [] }: Reader = {}): Written {
     const uses: Parameters<typeof use>[0] = new Map();
     let literal = true;
@@ -125,19 +125,19 @@ export class Draft {
     return { data, uses, literal };
   }
 
-  /** Whether this branch is taken only where that of a node is. */
+  /** Returns whether this branch is taken only if the node's branch is taken. */
   #isIn(name: string, branch: readonly string[]): boolean {
     const { branch: made = [] } = this.#byName.get(name) ?? {};
     return made.every((one, i) => branch[i] === one);
   }
 
-  /** A thing that others can come after. */
+  /** Registers an object that other nodes can depend on. */
   handle<T extends object>(thing: T, names: readonly string[], single = false): T {
     handles.set(thing, { home: this.home, names, single });
     return thing;
   }
 
-  /** A copy of a thing stands for the same nodes. */
+  /** Makes a copy of an object stand for the same nodes. */
   alike<T extends object>(thing: object, copy: T): T {
     const handle = handles.get(thing);
     if (handle !== undefined) handles.set(copy, handle);

@@ -2,10 +2,10 @@ import { isSluiceError, SluiceError } from "../core/error.js";
 import { quote } from "../core/quote.js";
 import { clip } from "../core/text.js";
 
-// A good name is shorter; a bad one may be megabytes.
+// A valid name is shorter; an invalid one may be megabytes long.
 const NAME_BYTES_MAX = 512;
 
-/** What is wrong, and where. */
+/** The location of an error, and its cause. */
 interface Place {
   readonly workflow: unknown;
   readonly node?: unknown;
@@ -21,7 +21,7 @@ export function invalidWorkflow(message: string, { workflow, node, cause }: Plac
   });
 }
 
-/** Whatever core has against a value, said as an `invalid_workflow`. Other errors go through. */
+/** Rethrows a SluiceError of a core check as `invalid_workflow`. Other errors pass through. */
 export function inPlace<T>(place: Place, check: () => T): T {
   try {
     return check();

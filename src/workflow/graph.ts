@@ -1,56 +1,58 @@
 /*
- * A workflow as plain data: what is stored, drawn, and written by tools and other languages. `readGraph`
- * makes one of anything that was parsed from JSON; `workflow()` makes one of code. Both end here, in one
- * form: every dependency is written down, and no name has a second spelling.
+ * A workflow as plain data: the form that is stored, drawn, and written by tools and other languages. `readGraph`
+ * creates it from parsed JSON, `workflow()` from code. Both produce this one form: every dependency is explicit, and no
+ * field has a second spelling.
  */
 
-/** The version of the form; a reader refuses others. */
+/** The version of the graph format; readers refuse other versions. */
 export const GRAPH_VERSION = 1;
-/** Enough for what people draw; work that comes in numbers belongs into an each. */
+/** Enough for graphs that people draw; put large numbers of tasks into an `each`. */
 export const NODES_MAX = 500;
-/** How large the text of a graph may be. */
+/** The maximum size of a graph's JSON text. */
 export const GRAPH_BYTES_MAX = 1_048_576;
-/** Where a reference may begin besides a node; no node has such a name. */
+/** Roots of references besides node names; no node can have these names. */
 export const ROOTS = ["input", "item", "index"] as const;
 
-/** Anything that JSON can say. */
+/** Any JSON value. */
 export type Json = string | number | boolean | null | readonly Json[] | { readonly [key: string]: Json };
 
 /**
- * JSON in which `{"$ref": [root, ...path]}` stands for a value of the run: of its input, of a node's output
- * (of one that failed there is only `error`), and in the input of an each of the item and its index. `{"$literal": value}` stands for the value itself,
- * whatever is in it.
+ * JSON in which `{"$ref": [root, ...path]}` stands for a value of the run: from its input, from a node's output (a
+ * failed node has only `error`), and, in the input of an `each`, from the item and its index. `{"$literal": value}`
+ * stands for the value itself, regardless of its contents.
  */
 export type TemplateData = Json;
 
-/** On what a node waits for another: see `Edge`. */
+/** The event of another node that a dependency waits for: see `Edge`. */
 export type On = "success" | "failure" | "end" | "then" | "else";
 
 /**
  * A dependency on another node; a plain name means success.
  *
- * success: it must succeed; if it was left out because a branch was not taken, its values are null, and
- * at least one other must succeed. end: it must be over, whatever it came to. The others are guards,
- * without which the node is skipped: failure (it has failed), then and else (the condition of a when).
+ * - success: the node must succeed. If it was skipped because a branch was not taken, its values are null, and at least
+ *   one other dependency must succeed.
+ * - end: the node must have ended, in any state.
+ * - failure (the node has failed), then and else (the condition of a `when`) are guards: if one does not hold, the
+ *   dependent node is skipped.
  */
 export type Edge = string | GuardedEdge;
 
 interface GuardedEdge {
   readonly node: string;
   readonly on: On;
-  /** Of a failure: once this node succeeds, that failure does not fail the run. */
+  /** For `failure`: once this node succeeds, that failure does not fail the run. */
   readonly recover?: boolean;
 }
 
-/** What becomes of an each when an item has failed for good. */
+/** What happens to an `each` when an item has finally failed. */
 export type OnError = "failFast" | "finish" | "collect";
-/** What a when asks of a value. */
+/** The test that a `when` applies to a value. */
 type Is = "truthy" | "equals" | "differs" | "above" | "below" | "exists";
 
 interface NodeBase {
   readonly name: string;
   readonly after: readonly Edge[];
-  /** The sequences and branches that it was written in, outermost first; only for pictures. */
+  /** The sequences and branches that contain the node, outermost first; only used for pictures. */
   readonly part?: readonly string[];
 }
 
@@ -58,7 +60,7 @@ interface Work {
   readonly type: string;
   readonly queue: string;
   readonly input: TemplateData;
-  /** Instead of the type's own. */
+  /** Overrides the type's own value. */
   readonly priority?: number;
   readonly attempts?: number;
 }
@@ -83,7 +85,7 @@ export interface WhenData extends NodeBase {
 
 interface SleepData extends NodeBase {
   readonly kind: "sleep";
-  /** Either so long, or until a time: ISO text, UTC unless it names an offset, or ms since 1970. */
+  /** Either a duration in ms, or `until` a time: ISO text, in UTC unless it has an offset, or ms since 1970. */
   readonly ms?: number;
   readonly until?: TemplateData;
 }
@@ -101,16 +103,16 @@ export interface Graph {
   readonly version: typeof GRAPH_VERSION;
   readonly name: string;
   readonly nodes: readonly GraphNode[];
-  /** What a run results in; without it the outputs of the nodes that none comes after, by name. */
+  /** The result of a run; by default the outputs of the nodes that no other node depends on, by name. */
   readonly result?: TemplateData;
 }
 
-/** A dependency in full. */
+/** Returns a dependency in its full form. */
 export function edgeOf(edge: Edge): GuardedEdge {
   return typeof edge === "string" ? { node: edge, on: "success" } : edge;
 }
 
-/** The templates of a node: where it refers to others. */
+/** Returns the templates of a node, which contain its references. */
 export function templatesOf(node: GraphNode): readonly TemplateData[] {
   switch (node.kind) {
     case "task":

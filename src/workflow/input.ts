@@ -5,8 +5,8 @@ import { validateStored, type Schema } from "../core/schema.js";
 import type { Workflow } from "./workflow.js";
 
 /**
- * The JSON text of a run's input. References read what is stored, and no handler will parse it again: so
- * what is stored is what the schema makes of the input, defaults and coercions included.
+ * Returns the JSON text of a run's input. References read the stored input, and no handler parses it again, so the
+ * stored form is the schema's output, including defaults and coercions.
  */
 export function encodeRunInput(
   { input: schema }: Pick<Workflow, "input">,
@@ -20,7 +20,7 @@ export function encodeRunInput(
     : encodeInput(parsed, bytesMax);
 }
 
-/** The JSON text of an event's payload, as that of an input; what is wrong with it is told of the payload. */
+/** Returns the JSON text of an event's payload, encoded like an input; errors name the payload. */
 export async function encodePayload(
   event: string,
   schema: Schema<unknown, unknown>,

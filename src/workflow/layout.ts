@@ -3,13 +3,13 @@ import type { GraphNode } from "./graph.js";
 import { levelsOf } from "./order.js";
 
 /*
- * Where the nodes of a picture stand: in columns by their level, so that every arrow goes to the right. An
- * arrow that passes columns has a place of its own in each of them, so that it never crosses a node. The
- * order within a column follows the middle of what a place is joined to, swept to and fro a few times; then
- * heights are drawn to those middles as far as the neighbours allow.
+ * Positions the nodes of a picture in columns by their level, so that every arrow goes to the right. An arrow that
+ * passes columns has a spot of its own in each of them, so that it never crosses a node. Spots in a column are ordered
+ * by the mean height of the spots they are connected to, in a few sweeps back and forth; then heights are moved towards
+ * those means as far as the neighbors in the column allow.
  */
 
-/** A node, or where an arrow passes a column. */
+/** A node, or the place where an arrow passes a column. */
 interface Spot {
   readonly name: string | null;
   readonly level: number;
@@ -24,7 +24,7 @@ export interface Route extends DrawnEdge {
 }
 
 export interface Layout {
-  /** The level and the height of each node; heights are in rows and begin with 0. */
+  /** The level and the height of each node; heights are in rows, starting at 0. */
   readonly places: ReadonlyMap<string, { readonly level: number; readonly y: number }>;
   readonly routes: readonly Route[];
   readonly levels: number;
@@ -32,10 +32,10 @@ export interface Layout {
 }
 
 const SWEEPS = 8;
-// How much of a row an arrow needs that only passes.
+// The share of a row that a passing arrow needs.
 const PASS_ROWS = 0.4;
 
-/** Finds a place for every node and a way for every arrow. */
+/** Finds a position for every node and a route for every arrow. */
 export function layOut(nodes: readonly GraphNode[]): Layout {
   const levels = levelsOf(nodes);
   const spots = new Map<string, Spot>();
@@ -65,7 +65,7 @@ export function layOut(nodes: readonly GraphNode[]): Layout {
   };
 }
 
-/** The spots of an arrow, with one in each column that it passes. */
+/** Returns the spots of an arrow, with one in each column that it passes. */
 function wayOf(from: Spot, to: Spot, put: (name: null, level: number) => Spot): Spot[] {
   const way = [from];
   for (let level = from.level + 1; level < to.level; level++) way.push(put(null, level));
@@ -89,7 +89,7 @@ function arrange(columns: readonly Spot[][]): void {
   }
 }
 
-/** Puts a column, in its order, as near to the wanted heights as its members leave each other room. */
+/** Positions a column, in its order, as close to the wanted heights as the spacing allows. */
 function settle(column: readonly Spot[], wanted: ReadonlyMap<Spot, number>): void {
   let low = Number.NEGATIVE_INFINITY;
   let off = 0;
@@ -100,11 +100,11 @@ function settle(column: readonly Spot[], wanted: ReadonlyMap<Spot, number>): voi
     low = spot.y;
     off += spot.y - want;
   });
-  // What was pushed down is shared by all, so that a column stays in the middle of what it is joined to.
+  // Spreads the total displacement over all spots, so that the column stays centered on its neighbors.
   for (const spot of column) spot.y -= off / column.length;
 }
 
-/** Moves everything up to 0, and together where a whole row is empty. Returns how many rows there are. */
+/** Moves everything up to 0 and closes gaps of a whole row. Returns the number of rows. */
 function closeUp(spots: readonly Spot[]): number {
   let last = Number.POSITIVE_INFINITY;
   let up = 0;

@@ -8,7 +8,7 @@ import { partsOf, type Refer } from "./parts.js";
 const EACH_OUTPUTS = ["results", "errors", "counts", "error"];
 const SHOWN_MAX = 10;
 
-/** The nodes with a dependency for each reference: on its success, unless `after` says something else of it. */
+/** Adds a dependency for each reference: on the node's success, unless `after` already names that node. */
 export function linked(workflow: string, nodes: readonly GraphNode[]): GraphNode[] {
   return nodes.map((node) => {
     const named = new Set(node.after.map((edge) => edgeOf(edge).node));
@@ -20,7 +20,7 @@ export function linked(workflow: string, nodes: readonly GraphNode[]): GraphNode
   });
 }
 
-/** Refuses names that are taken twice or not at all, references that can have no value, and circles. */
+/** Refuses duplicate or unknown names, references that can never have a value, and circular dependencies. */
 export function checkLinks(graph: Graph): void {
   const { name: workflow, nodes } = graph;
   const byName = new Map<string, GraphNode>();
@@ -43,7 +43,7 @@ export function checkLinks(graph: Graph): void {
   checkResult(graph, byName);
 }
 
-/** The references of a template. */
+/** Returns the references of a template. */
 function refersIn(
   template: TemplateData,
   place: { readonly workflow: string; readonly node?: string },
@@ -94,7 +94,7 @@ function checkResult({ name: workflow, result }: Graph, byName: ByName): void {
   }
 }
 
-/** Why a reference can never have a value; null if it can. */
+/** Returns why a reference can never have a value; null if it can. */
 function troubleWith({ root, path }: Refer, byName: ByName, inEach: boolean): string | null {
   if (root === "input") return null;
   if (root === "item" || root === "index") {

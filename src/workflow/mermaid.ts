@@ -2,7 +2,9 @@ import { drawnEdges } from "./arrows.js";
 import type { Graph, GraphNode } from "./graph.js";
 import { COLOURS, detailOf, EDGE_WORDS, progressOf, type GraphStatus } from "./picture.js";
 
-/** The graph as Mermaid's text, which many tools draw; with a status each node in the colour of its state. */
+/**
+ * Returns the graph as Mermaid text, which many tools can draw. With a status, each node has the color of its state.
+ */
 export function graphToMermaid(graph: Graph, status: GraphStatus = {}): string {
   const ids = new Map(graph.nodes.map((node, i) => [node.name, `n${i + 1}`]));
   const edges = drawnEdges(graph.nodes).map(({ from, to, on }) => {
@@ -13,7 +15,7 @@ export function graphToMermaid(graph: Graph, status: GraphStatus = {}): string {
   return ["flowchart LR", ...nodeLines(graph, ids, status), ...edges, ...classLines(graph, ids, status), ""].join("\n");
 }
 
-/** Nodes of a sequence stand together in a frame of its name. */
+/** Groups the nodes of a sequence in a frame with its name. */
 function nodeLines(graph: Graph, ids: ReadonlyMap<string, string>, status: GraphStatus): string[] {
   const lines: string[] = [];
   let open: readonly string[] = [];
@@ -74,7 +76,7 @@ function statusOf(status: GraphStatus, { name }: GraphNode): GraphStatus[string]
   return Object.hasOwn(status, name) ? status[name] : undefined;
 }
 
-// Whatever means something to Mermaid or to HTML, by its number.
+// Escapes every character that is special in Mermaid or HTML by its code point.
 function escaped(text: string): string {
   return text.replaceAll(/["#&'<>\\`[\]{}|;%\p{Cc}]/gu, (c) => `#${c.codePointAt(0)};`);
 }

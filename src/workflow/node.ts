@@ -7,7 +7,7 @@ import { inPlace, invalidWorkflow } from "./fault.js";
 import { ROOTS } from "./graph.js";
 import type { Edge, GraphNode, Json, On, WhenData } from "./graph.js";
 
-/** An object of JSON. */
+/** A JSON object. */
 export type Data = Readonly<Record<string, Json | undefined>>;
 
 const BASE_KEYS = ["name", "kind", "after", "part"];
@@ -31,7 +31,7 @@ const TIMEOUT_RANGE = { min: 1, max: YEAR_MS };
 const ISO = /^\d{4}-\d{2}-\d{2}([t ]\d{2}:\d{2}(:\d{2}(\.\d+)?)?(z|[+-]\d{2}(:?\d{2})?)?)?$/i;
 const FINITE = { min: -Number.MAX_VALUE, max: Number.MAX_VALUE };
 
-/** Reads one node by its kind: names and numbers, not yet what it points at. */
+/** Reads one node by its kind. Checks names and numbers, but not yet references and dependencies. */
 export function readNode(workflow: string, data: Json): GraphNode {
   if (!isData(data)) throw invalidWorkflow("a node must be an object", { workflow });
   const place = { workflow, node: data["name"] };
@@ -83,7 +83,7 @@ function workOf(data: Data): object {
 }
 
 function eachOf(data: Data): object {
-  // Tools may say it; an each is no task, so there is nothing that it could hold.
+  // Tools may set it. An `each` is not a task, so it has no slots to hold.
   need((data["hold"] ?? false) === false, "an each holds no slots: hold can only be false");
   return {
     items: listIn(oneOfTwo(data, "items", "with_items")),
@@ -92,7 +92,7 @@ function eachOf(data: Data): object {
   };
 }
 
-/** A list, or what may turn out to be one. */
+/** Checks for a list, or a reference that may resolve to one. */
 function listIn(items: Json): Json {
   const refers = isData(items) && items["$ref"] !== undefined;
   const list = isData(items) ? items["$literal"] : items;
@@ -115,7 +115,7 @@ function sleepOf({ ms, until }: Data): object {
   return until === undefined ? { ms: checkInteger("ms", ms, SLEEP_RANGE) } : { until: timeIn(until) };
 }
 
-/** A time, or what may turn out to be one: as `sluice.workflow_time` reads it. */
+/** Checks for a time, or a reference that may resolve to one, in the format of `sluice.workflow_time`. */
 function timeIn(until: Json): Json {
   if (isData(until) && until["$ref"] !== undefined) return until;
   const time = isData(until) ? until["$literal"] : until;
@@ -164,7 +164,7 @@ function partOf({ part }: Data): { part?: string[] } {
   return { part: (part as readonly Json[]).map((name) => checkName("node", name)) };
 }
 
-/** A word of ours or its other spelling, not both. */
+/** Reads a field by its own name or its alternative spelling, but not both. */
 function oneOfTwo(data: Data, ours: string, other: string): Json {
   const found = data[ours] ?? data[other];
   need(data[ours] === undefined || data[other] === undefined, `${ours} and ${other} are the same`);
@@ -172,7 +172,7 @@ function oneOfTwo(data: Data, ours: string, other: string): Json {
   return found!;
 }
 
-/** Whoever asked says of which node; see `inPlace`. */
+/** The caller adds the node to the error; see `inPlace`. */
 function need(holds: boolean, message: string): void {
   if (!holds) throw new SluiceError("invalid_option", message);
 }

@@ -1,8 +1,8 @@
 import { edgeOf, type GraphNode } from "./graph.js";
 
 /**
- * How far each node is from the beginning: 0 for one without dependencies, else one more than the furthest
- * of them. Nodes that wait for themselves in a circle have no level.
+ * Returns the distance of each node from the start: 0 without dependencies, else one more than the most distant
+ * dependency. Nodes in or behind a circular dependency have no level.
  */
 export function levelsOf(nodes: readonly GraphNode[]): Map<string, number> {
   const levels = new Map<string, number>();
@@ -24,12 +24,12 @@ export function levelsOf(nodes: readonly GraphNode[]): Map<string, number> {
   return levels;
 }
 
-/** One circle of dependencies, from a node back to itself; null if there is none. */
+/** Returns one circle of dependencies, from a node back to itself; null if there is none. */
 export function cycleIn(nodes: readonly GraphNode[]): string[] | null {
   const levels = levelsOf(nodes);
   const stuck = new Map(nodes.filter((n) => !levels.has(n.name)).map((n) => [n.name, n]));
   const trail: string[] = [];
-  // Whoever is stuck waits for somebody who is: so the walk must meet itself.
+  // Every stuck node waits for another stuck node, so the walk must return to a node already visited.
   let at = [...stuck.keys()][0];
   while (at !== undefined && !trail.includes(at)) {
     trail.push(at);

@@ -5,8 +5,8 @@ import { makeRef, refData } from "./proxy.js";
 import { isPlain } from "./template.js";
 
 /**
- * What the callback of a branch returned, as it is read from outside: its references say so, because what they
- * stand for is null where the branch is not taken. Nodes stay nodes.
+ * Returns a branch callback's return value as seen from outside the branch. Its references are marked, because their
+ * values are null if the branch is not taken. Nodes stay nodes.
  */
 export function seenOutside(draft: Draft, out: unknown, node: string): unknown {
   try {

@@ -1,15 +1,15 @@
 import type { Json, TemplateData } from "./graph.js";
 
-/** A reference: where it begins and the way down from there. */
+/** A reference: its root and the path from there. */
 export interface Refer {
   readonly root: string;
   readonly path: readonly string[];
 }
 
 /**
- * A template as text with holes: parts[0], the first reference, parts[1], and so on to the last part. Joined
- * with the JSON text of the referred values it is the rendered JSON, which needs no recursion to render
- * and keeps numbers and text as they were stored.
+ * A template as text with holes: parts[0], the first reference, parts[1], and so on to the last part. Joined with the
+ * JSON text of the referenced values, it is the rendered JSON. Rendering needs no recursion and keeps numbers and text
+ * as they were stored.
  */
 interface Parts {
   readonly parts: readonly string[];
@@ -18,7 +18,7 @@ interface Parts {
 
 const PATH_STEPS_MAX = 64;
 
-/** Takes a template apart. `refuse` throws: it is told what is wrong with a reference. */
+/** Splits a template. `refuse` gets the error of an invalid reference, and must throw. */
 export function partsOf(template: TemplateData, refuse: (why: string) => never): Parts {
   const parts: string[] = [];
   const refs: Refer[] = [];
@@ -60,7 +60,7 @@ export function partsOf(template: TemplateData, refuse: (why: string) => never):
   return { parts, refs };
 }
 
-/** The value of a template without references. */
+/** Returns the value of a template without references. */
 export function literalOf(template: TemplateData): Json {
   const { parts } = partsOf(template, (why) => {
     throw new Error(why);

@@ -2,20 +2,20 @@ import type { GraphNode, On, TemplateData } from "./graph.js";
 import { partsOf } from "./parts.js";
 import { pathText } from "./proxy.js";
 
-/** How a node of a run stands. */
+/** The status of one node of a run. */
 export interface NodeStatus {
   readonly state: NodeState;
-  /** Of an each: how many items there are, and how many have ended how. */
+  /** For an `each`: the number of items, and how many of them have ended in each state. */
   readonly counts?: Readonly<Record<"total" | "succeeded" | "failed" | "cancelled", number>>;
 }
 
-/** The states of a node, as the database tells them. */
+/** The states of a node, as the database reports them. */
 export type NodeState = "pending" | "held" | "placing" | "running" | "succeeded" | "failed" | "cancelled" | "skipped";
 
-/** How a run stands, by the names of its nodes. */
+/** The status of a run's nodes, by name. */
 export type GraphStatus = Readonly<Record<string, NodeStatus>>;
 
-/** Fill, border and text of a node in each state; `none` where no run is shown. */
+/** Fill, border and text color of a node in each state; `none` if no run is shown. */
 export const COLOURS: Readonly<Record<NodeState | "none", readonly [string, string, string]>> = {
   none: ["#f6f8fa", "#57606a", "#1f2328"],
   pending: ["#ffffff", "#8c959f", "#57606a"],
@@ -28,7 +28,7 @@ export const COLOURS: Readonly<Record<NodeState | "none", readonly [string, stri
   skipped: ["#f6f8fa", "#afb8c1", "#8c959f"],
 };
 
-/** What stands on an edge. */
+/** The label of an edge. */
 export const EDGE_WORDS: ReadonlyMap<On, string> = new Map([
   ["end", "ended"],
   ["failure", "failed"],
@@ -36,7 +36,7 @@ export const EDGE_WORDS: ReadonlyMap<On, string> = new Map([
   ["else", "no"],
 ]);
 
-/** What a node does, in a few words. */
+/** Describes in a few words what a node does. */
 export function detailOf(node: GraphNode): string {
   switch (node.kind) {
     case "task":
@@ -52,7 +52,7 @@ export function detailOf(node: GraphNode): string {
   }
 }
 
-/** How far an each is: 12/20, and how many of them have failed. */
+/** The progress of an `each`: 12/20, and how many items have failed. */
 export function progressOf({ kind }: GraphNode, status: NodeStatus | undefined): string {
   const counts = status?.counts;
   if (kind !== "each" || counts === undefined) return "";

@@ -4,18 +4,18 @@ import { quote } from "../core/quote.js";
 import type { Draft, DraftEdge } from "./draft.js";
 
 const AFTER_ON = ["success", "failure", "end"] as const;
-/** What there is of an each that succeeded. */
+/** The outputs of an `each` that succeeded. */
 export const EACH_OUTPUTS = ["results", "errors", "counts"];
 const COMPARES = ["equals", "differs", "above", "below"];
 
-/** The nodes among these that none of them comes after. */
+/** Returns the nodes among these that no other of them depends on. */
 export function endsOf(draft: Draft, names: readonly string[]): string[] {
   const inside = draft.nodes.filter((node) => names.includes(node.name));
   const followed = new Set(inside.flatMap((node) => [...node.uses.keys(), ...node.after.map((edge) => edge.node)]));
   return names.filter((name) => !followed.has(name));
 }
 
-/** References to one node for whoever needs only its end. */
+/** Returns references to one node that require only its end. */
 export function endedOf(draft: Draft, thing: unknown): object {
   const { names, single } = draft.handleOf(thing);
   const [name] = names;
@@ -28,7 +28,7 @@ export function endedOf(draft: Draft, thing: unknown): object {
   return Object.freeze(Object.fromEntries(keys.map((key) => [key, draft.endedRef(name, [key])])));
 }
 
-/** The option `after` as dependencies. */
+/** Returns the option `after` as dependencies. */
 export function afterEdges(draft: Draft, after: unknown, node: string): DraftEdge[] {
   if (after === undefined) return [];
   if (!Array.isArray(after)) throw draft.fault("after must be a list of nodes", node);
@@ -58,7 +58,7 @@ function asOn(one: object): { thing: unknown; on: (typeof AFTER_ON)[number] } {
   };
 }
 
-/** A condition of code as the graph says it. */
+/** Returns a condition written in code in the form of the graph. */
 export function conditionData(condition: unknown): { is: unknown; value?: unknown } {
   if (typeof condition === "string") return { is: condition };
   checkOptions("condition", condition, COMPARES);

@@ -1,25 +1,25 @@
 import { SluiceError } from "../core/error.js";
 import { quote } from "../core/quote.js";
 
-/** Where references may be used: all of one definition, or one item of one each. */
+/** The scope in which references may be used: a whole definition, or one item of one `each`. */
 export interface Home {
   readonly workflow: string;
-  /** The each to whose items it belongs. */
+  /** The `each` whose item it refers to. */
   readonly each?: string;
 }
 
-/** What a reference stands for. */
+/** The value that a reference stands for. */
 export interface RefData {
   readonly home: Home;
   readonly root: string;
   readonly path: readonly string[];
-  /** Read as what its node came to, whatever that was; or from outside its branch, which may not be taken. */
+  /** ended: reads the node's outcome, in any state. outside: reads from outside its branch, which may not be taken. */
   readonly as?: "ended" | "outside";
 }
 
 const known = new WeakMap<object, RefData>();
 
-// What the language itself asks for when a value is wanted. None of them can be a step of a path.
+// Members that JavaScript itself reads when it needs a value. None of them can be a step of a path.
 const WANTS: ReadonlyMap<string, string> = new Map([
   ["then", "awaited"],
   ["toJSON", "turned into JSON"],
@@ -28,14 +28,16 @@ const WANTS: ReadonlyMap<string, string> = new Map([
   ["valueOf", "used as a value"],
 ]);
 
-/** A reference: every member is one too, and whatever wants its value hears that there is none yet. */
+/**
+ * Creates a reference. Every member is a reference too, and any use of its value throws, because there is no value yet.
+ */
 export function makeRef(data: RefData): object {
   const refuse =
     (used: string): (() => never) =>
     () => {
       throw misused(data, used);
     };
-  // A function, so that calling a member (`list.map(...)`) can be explained as well.
+  // The target is a function, so that calling a member (`list.map(...)`) can also throw an explanation.
   const proxy: object = new Proxy(() => undefined, {
     get: (_target, key) => (typeof key === "symbol" ? symbolOf(data, key) : step(data, key)),
     apply: refuse("called"),
@@ -51,13 +53,13 @@ export function makeRef(data: RefData): object {
   return proxy;
 }
 
-/** What a reference stands for; undefined for anything else. */
+/** Returns the data of a reference; undefined for any other value. */
 export function refData(value: unknown): RefData | undefined {
   const isObject = typeof value === "function" || (typeof value === "object" && value !== null);
   return isObject ? known.get(value) : undefined;
 }
 
-/** A reference as people write it. */
+/** Formats a reference as it is written in code. */
 export function pathText({ root, path }: Pick<RefData, "root" | "path">): string {
   return root + path.map((key) => (/^\d+$/.test(key) ? `[${key}]` : `.${key}`)).join("");
 }
@@ -68,7 +70,7 @@ function step(data: RefData, key: string): object {
   return makeRef({ ...data, path: [...data.path, key] });
 }
 
-/** Symbols are the language's: those that want a value are refused, the others are not there. */
+/** Symbols belong to JavaScript: those that need a value are refused, the others are undefined. */
 function symbolOf(data: RefData, key: symbol): undefined {
   if (key === Symbol.toPrimitive) throw misused(data, "used as text or as a number");
   if (key === Symbol.iterator || key === Symbol.asyncIterator) throw misused(data, "iterated");

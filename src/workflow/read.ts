@@ -10,9 +10,8 @@ import { readNode, type Data } from "./node.js";
 const KEYS = ["version", "name", "nodes", "result"];
 
 /**
- * Makes a graph of plain data, from a file or another language, or throws `invalid_workflow`. What may be
- * left out is filled in, `with_items` and `concurrency` become items and window, and every reference has
- * become a dependency.
+ * Converts plain data, from a file or another language, into a graph, or throws `invalid_workflow`. Fills in defaults,
+ * renames `with_items` and `concurrency` to items and window, and adds a dependency for every reference.
  */
 export function readGraph(data: unknown): Graph {
   const said = plain(data);
@@ -34,7 +33,7 @@ export function readGraph(data: unknown): Graph {
   return deepFreeze(graph);
 }
 
-/** Through JSON, so that what is checked is what will be stored, and nothing in it can change or answer back. */
+/** Copies the data through JSON, so that the checked value is the stored one, without getters or proxies in it. */
 function plain(data: unknown): Data {
   const workflow = nameIn(data);
   const text = inPlace({ workflow }, () => encodeInput(data, GRAPH_BYTES_MAX));

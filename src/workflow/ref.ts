@@ -2,15 +2,15 @@ import type { Present } from "./stored.js";
 
 declare const referred: unique symbol;
 
-/** Stands for a value that a run will have: what may be handed on, typed by what it will be. */
+/** Stands for a value that will exist in a run. It can be passed on, and is typed as that value. */
 export interface Reference<T> {
-  /** Only a type; nothing can be read here. */
+  /** Exists only as a type; there is nothing to read. */
   readonly [referred]: T;
 }
 
 /**
- * A reference whose members are references too: `list.accounts[0].id` records a path and reads nothing. What
- * may be missing will be null.
+ * A reference whose members are references too: `list.accounts[0].id` records a path and reads nothing. A missing value
+ * is null.
  */
 export type Ref<T> = Reference<T> & Steps<T>;
 
@@ -22,11 +22,11 @@ export type Steps<T> =
     : unknown extends T
       ? unknown
       : StepsDown<NonNullable<T>, null extends T ? null : never>;
-/** Gap is null where the value itself may be: then all below it may be, too. */
+/** Gap is null if the value itself may be null: then everything below it may be null, too. */
 type StepsDown<T, Gap> = [T] extends [string | number | boolean]
   ? unknown
   : [T] extends [readonly unknown[]]
     ? { readonly [index: number]: Ref<Present<T[number]> | null> }
     : { readonly [K in keyof T & (string | number)]: Ref<Present<T[K]> | Gap | Maybe<K>> };
-/** A key that is only known to be text may be absent. */
+/** A key known only as text or a number may be absent. */
 type Maybe<K> = string extends K ? null : number extends K ? null : never;

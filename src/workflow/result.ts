@@ -2,7 +2,7 @@ import { quote } from "../core/quote.js";
 import type { Draft } from "./draft.js";
 import type { TemplateData } from "./graph.js";
 
-/** What a run results in. Refuses what may be missing from a run that has succeeded, unless it is read so. */
+/** Returns the template of a run's result. Refuses to read nodes as succeeded that a successful run may lack. */
 export function resultData(draft: Draft, out: unknown): TemplateData {
   const { data, uses } = draft.template(out);
   const caught = caughtIn(draft);
@@ -23,7 +23,10 @@ function caughtIn({ nodes }: Draft): Set<string> {
   return new Set(guards.map(({ node }) => node));
 }
 
-/** These, and what needs them: it is skipped. A node comes after others only once they are written. */
+/**
+ * Returns these nodes and the nodes that need them, which are skipped. Each node is written after its dependencies, so
+ * one pass suffices.
+ */
 function missingWith({ nodes }: Draft, caught: ReadonlySet<string>): Set<string> {
   const missing = new Set(caught);
   for (const { name, after, uses } of nodes) {

@@ -8,41 +8,41 @@ import type { Template } from "./template.js";
 declare const node: unique symbol;
 declare const single: unique symbol;
 
-/** A part of a workflow that others can come after. */
+/** A part of a workflow that others can depend on. */
 export interface Node {
-  /** Only a type; nothing can be read here. */
+  /** Exists only as a type; there is nothing to read. */
   readonly [node]: true;
 }
 
-/** One node, whose failure can be watched. */
+/** A single node, whose failure can be handled. */
 interface SingleNode extends Node {
-  /** Only a type; nothing can be read here. */
+  /** Exists only as a type; there is nothing to read. */
   readonly [single]: true;
 }
 
-/** A dependency besides those that references make: a node whose success is waited for, or what of it. */
+/** An explicit dependency, in addition to those from references: on the success of a node, or on the given event. */
 type After = Node | { readonly node: Node; readonly on: "success" | "failure" | "end" };
 
-/** What can be said about every node. */
+/** Options of every node. */
 interface NodeOptions {
-  /** Comes after these, also if it refers to none of them. */
+  /** Starts after these nodes, even without a reference to them. */
   readonly after?: readonly After[];
 }
 
-/** What can be said about a task of a workflow, instead of what its type says. */
+/** Options of a task in a workflow; they override those of its type. */
 interface TaskNodeOptions extends NodeOptions {
   readonly priority?: number;
-  /** Attempts in all, the first included. */
+  /** The total number of attempts, including the first. */
   readonly attempts?: number;
 }
 
-/** What can be said about an each. */
+/** Options of an `each`. */
 export interface EachOptions<E extends OnError = OnError> extends TaskNodeOptions {
-  /** How many items run at once. */
+  /** The maximum number of items that run at once. */
   readonly window: number;
   /**
-   * When an item has failed for good. failFast, the default: the others are cancelled and the node fails.
-   * finish: the others run, then it fails. collect: it succeeds, with results and errors.
+   * What happens when an item has finally failed. failFast (default): the other items are cancelled and the node fails.
+   * finish: the other items run, then the node fails. collect: the node succeeds, with results and errors.
    */
   readonly onError?: E;
 }
@@ -54,7 +54,7 @@ interface ItemError {
   readonly error: Failure;
 }
 
-/** What is kept of a failure, which has a message, or of a cancellation, which may have a reason. */
+/** The stored description of a failure, which has a message, or of a cancellation, which may have a reason. */
 export interface Failure {
   readonly name?: string;
   readonly message?: string;
@@ -62,12 +62,12 @@ export interface Failure {
   readonly reason?: string;
 }
 
-/** What there is of a node that failed or was cancelled. */
+/** The outcome of a node that failed or was cancelled. */
 interface Failed {
   readonly error: Failure;
 }
 
-/** How the items of an each ended. */
+/** How many items of an `each` ended in each state. */
 interface ItemCounts {
   readonly total: number;
   readonly succeeded: number;
@@ -75,55 +75,55 @@ interface ItemCounts {
   readonly cancelled: number;
 }
 
-/** A task, or an event that is waited for: itself a reference to its output. */
+/** A task, or a waitFor: the node is itself a reference to its output. */
 type OutputNode<T> = Ref<T> & SingleNode;
 
 /** A fan-out. */
 interface EachNode<Result> extends SingleNode {
-  /** By the order of the items; with collect null for an item that failed. */
+  /** In the order of the items; with collect, null for an item that failed. */
   readonly results: Ref<Result[]>;
   readonly errors: Ref<ItemError[]>;
   readonly counts: Ref<ItemCounts>;
 }
 
 /**
- * A task or an event once it is over: null if it was skipped, only `error` if it failed. A field is null then;
- * `error` is null if it succeeded, unless its output has a field of that name.
+ * A task or a waitFor that has ended: null if it was skipped, only `error` if it failed. In both cases every other
+ * field is null. `error` is null if the node succeeded, unless its output has a field of that name.
  */
 type Ended<T> = Reference<T | Failed | null> &
   Omit<Steps<T | null>, "error"> & { readonly error: Ref<Failure | OwnError<T> | null> };
 type OwnError<T> = T extends { readonly error: infer E } ? Present<E> : never;
 
-/** Of a sleep there is only why it failed. */
+/** A sleep that has ended has only `error`. */
 interface EndedNode {
   readonly error: Ref<Failure | null>;
 }
 
-/** A fan-out once it is over: null for what never began. */
+/** A fan-out that has ended: its fields are null if it never started. */
 interface EndedEach<Result> extends EndedNode {
-  /** With null for every item that did not succeed. */
+  /** null for every item that did not succeed. */
   readonly results: Ref<(Result | null)[] | null>;
   readonly errors: Ref<ItemError[] | null>;
   readonly counts: Ref<ItemCounts | null>;
 }
 
-/** Nodes that were written in a callback: coming after it means after all that it ends with. */
+/** Nodes written in a callback: a dependency on the group means a dependency on all of its last nodes. */
 interface Group<R> extends Node {
-  /** What the callback returned. */
+  /** The return value of the callback. */
   readonly out: R;
 }
 
-/** Two branches. What they returned is null at a run if the other branch was taken. */
+/** Two branches. The values that a branch returned are null in a run that takes the other branch. */
 interface When<Yes, No> extends Node {
   readonly yes: Outside<Yes>;
   readonly no: Outside<No>;
 }
 
-/** References seen from outside the branch that they were made in. */
+/** References as seen from outside the branch that created them. */
 type Outside<R> =
   R extends Reference<infer T> ? Ref<T | null> : R extends object ? { readonly [K in keyof R]: Outside<R[K]> } : R;
 
-/** What a when asks of a value, if not whether it is truthy as in JavaScript. */
+/** The test that a `when` applies to a value. Default: truthy, as in JavaScript. */
 type Condition<T> =
   | "truthy"
   | "exists"
@@ -132,27 +132,27 @@ type Condition<T> =
   | { readonly above: number }
   | { readonly below: number };
 
-/** The input of a task may be left out where its contract takes none. */
+/** The input of a task can be omitted if its contract takes none. */
 type TaskArgs<Input> = undefined extends Input
   ? [input?: Template<NoInfer<Input>>, options?: TaskNodeOptions]
   : [input: Template<NoInfer<Input>>, options?: TaskNodeOptions];
 
-/** Makes the input of one item. Runs once, on references. */
+/** Returns the input of one item. Called once, with references. */
 type ItemInput<Item, Input> = (item: Ref<Item>, index: Ref<number>) => Template<NoInfer<Input>>;
 
-/** What an each has for one item. */
+/** The type of one item's result in an `each`. */
 type ItemResult<Output, E extends OnError> = E extends "collect" ? Output | null : Output;
 
-/** Writes nodes. Callbacks are called once, at once, and what they are given writes into their part. */
+/** Writes nodes. Callbacks are called once, immediately; the scope that they receive writes into their part. */
 export interface Scope {
-  /** One task. The node is a reference to its output. */
+  /** Adds one task. The node is a reference to its output. */
   task<Input, Output>(
     name: string,
     contract: TaskTerms<Input, unknown, Output>,
     ...args: TaskArgs<Input>
   ): OutputNode<Stored<Output>>;
 
-  /** One task per item of a list, so many at once, in the order of the list. */
+  /** Adds one task per item of a list. At most `window` of them run at once, in the order of the list. */
   each<Input, Output, Item, E extends OnError = "failFast">(
     name: string,
     contract: TaskTerms<Input, unknown, Output>,
@@ -161,10 +161,10 @@ export interface Scope {
     options: EachOptions<E>,
   ): EachNode<ItemResult<Stored<Output>, E>>;
 
-  /** Each node after the one before has succeeded. */
+  /** Adds nodes that run one after the other, each once the previous one has succeeded. */
   sequence<R>(name: string, write: (s: Scope) => R): Group<R>;
 
-  /** Nodes that run only if a condition holds, and nodes that run only if it does not. */
+  /** Adds nodes that run only if a condition holds, and nodes that run only if it does not. */
   when<T, Yes, No = undefined>(
     name: string,
     ref: Reference<T>,
@@ -179,7 +179,7 @@ export interface Scope {
     no?: (b: Scope) => No,
   ): When<Yes, No>;
 
-  /** Nodes that run only if a node fails. With recover the run does not fail for it. */
+  /** Adds nodes that run only if a node fails. With `recover`, that failure does not fail the run. */
   onFailure<R>(
     failed: SingleNode,
     write: (f: Scope, failure: Ref<Failure>) => R,
@@ -187,24 +187,24 @@ export interface Scope {
   ): Group<Outside<R>>;
 
   /**
-   * A node as it is read by what needs only its end: in a branch for its failure, and beside `on: "end"`. Whoever
-   * reads it comes after its end, whatever it came to.
+   * Returns a node for readers that need only its end: in a branch for its failure, and with `on: "end"`. A node that
+   * reads it starts after that end, in any state.
    */
   ended<T>(node: Reference<T> & SingleNode): Ended<T>;
   ended<Result>(node: EachNode<Result>): EndedEach<Result>;
   ended(node: SingleNode): EndedNode;
 
-  /** Waits so many ms, or until a time: ISO text, which means UTC unless it names an offset, or ms since 1970. */
+  /** Waits for a duration in ms, or until a time: ISO text, in UTC unless it has an offset, or ms since 1970. */
   sleep(name: string, time: number | { readonly until: Reference<string | number> }, options?: NodeOptions): SingleNode;
 
-  /** Waits for an event that is sent to the run, and refers to its payload. Fails when the time is over. */
+  /** Waits for an event sent to the run. The node is a reference to the event's payload, and fails on timeout. */
   waitFor<Payload = unknown>(name: string, event: string, options?: WaitOptions<Payload>): OutputNode<Stored<Payload>>;
 }
 
-/** What can be said about waiting for an event. */
+/** Options of a waitFor. */
 interface WaitOptions<Payload> extends NodeOptions {
-  /** Without it there is no end to the waiting. */
+  /** By default there is no timeout. */
   readonly timeoutMs?: number;
-  /** What the payload must be. */
+  /** The schema of the payload. */
   readonly schema?: Schema<unknown, Payload>;
 }

@@ -1,6 +1,6 @@
 type IsUnknown<T> = unknown extends T ? true : false;
 
-/** What a value is once it was stored as JSON and read again: a Date is text. */
+/** The type of a value after it was stored as JSON and read again: a Date is text. */
 export type JsonOf<T> =
   IsUnknown<T> extends true
     ? T
@@ -14,12 +14,12 @@ export type JsonOf<T> =
             ? { [K in keyof T]: JsonOf<T[K]> }
             : undefined;
 
-/** What is read where a value may be absent: JSON has no undefined, and a path that leads nowhere is null. */
+/** The type read where a value may be absent: JSON has no undefined, and a path to a missing value is null. */
 export type Present<T> = IsUnknown<T> extends true ? T : undefined extends T ? Exclude<T, undefined> | null : T;
 
-/** What a reference to a value sees once it was stored. */
+/** The type that a reference to a stored value has. */
 export type Stored<T> = Present<JsonOf<T>>;
 
-/** The same JSON, whether or not its lists and fields may be changed: what is handed on never is. */
+/** The same JSON type with readonly lists and fields: values that are passed on never change. */
 export type Unchanged<T> =
   IsUnknown<T> extends true ? T : T extends object ? { readonly [K in keyof T]: Unchanged<T[K]> } : T;

@@ -12,7 +12,10 @@ const DETAIL_LENGTH_MAX = 27;
 const LINE = "#8c959f";
 const FAILURE_LINE = "#cf222e";
 
-/** The graph as an SVG picture; with a status each node in the colour of its state, and an each with its progress. */
+/**
+ * Returns the graph as an SVG picture. With a status, each node has the color of its state, and an `each` shows its
+ * progress.
+ */
 export function graphToSvg(graph: Graph, status: GraphStatus = {}): string {
   const layout = layOut(graph.nodes);
   const width = 2 * MARGIN + layout.levels * COLUMN - (COLUMN - BOX.width);
@@ -43,12 +46,15 @@ interface Point {
   readonly y: number;
 }
 
-/** The left upper corner of a place. */
+/** Returns the upper left corner of a position. */
 function corner({ level, y }: { readonly level: number; readonly y: number }): Point {
   return { x: MARGIN + level * COLUMN, y: MARGIN + y * ROW };
 }
 
-/** From the right of the first box to the left of the last; straight through the columns that are passed. */
+/**
+ * Returns points from the right side of the first box to the left side of the last one, straight through passed
+ * columns.
+ */
 function pointsOf({ heights }: Route): Point[] {
   return heights.flatMap((height, i) => {
     const { x, y } = corner(height);
@@ -74,7 +80,7 @@ function drawRoute(route: Route): string {
   return `<path d="${path}" fill="none" stroke="${failure ? FAILURE_LINE : LINE}" stroke-width="1.5"${dashes} marker-end="url(#${failure ? "failure" : "arrow"})"/>`;
 }
 
-/** The words of the edges to a node, before it: there arrows are apart. */
+/** Draws the labels of the edges to a node just before it, where arrows are apart. */
 function drawWords(to: string, routes: readonly Route[]): string[] {
   const worded = routes.filter((route) => route.to === to && EDGE_WORDS.has(route.on));
   const [first] = worded;
@@ -107,7 +113,7 @@ function drawNode(node: GraphNode, layout: Layout, status: NodeStatus | undefine
   ].join("");
 }
 
-/** The shape tells the kind: a stack for an each, a hexagon for a condition, round ends for what only waits. */
+/** The shape shows the kind: a stack for an `each`, a hexagon for a condition, round ends for nodes that only wait. */
 function outline({ kind }: GraphNode, look: string): string {
   const { width, height } = BOX;
   const box = (radius: number, off = 0): string =>
@@ -131,7 +137,7 @@ function text(said: string, { y, max, more }: TextOptions): string[] {
   return [`<text x="${BOX.width / 2}" y="${y}" text-anchor="middle"${more}>${escaped(shown)}</text>`];
 }
 
-/** How much of an each is done. */
+/** Draws the progress of an `each`. */
 function bar({ kind }: GraphNode, status: NodeStatus | undefined, colour: string): string[] {
   const counts = status?.counts;
   if (kind !== "each" || counts === undefined || counts.total === 0) return [];
@@ -149,7 +155,7 @@ function round(y: number): number {
   return Math.round(y * 10) / 10;
 }
 
-/** Names may hold anything but controls; what a condition compares with may hold those, too. */
+/** Names cannot contain control characters, but the values that a condition compares with can. */
 function escaped(said: string): string {
   const visible = said.replaceAll(/\p{Cc}/gu, "\ufffd");
   return visible.replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll(">", "&gt;").replaceAll('"', "&quot;");

@@ -19,7 +19,7 @@ type Shape<T> = unknown extends T
       ? { readonly [K in keyof T]: Template<T[K]> }
       : T;
 
-/** What a template renders to. */
+/** The type that a template renders to. */
 export type Rendered<R> =
   R extends Reference<infer T>
     ? T
@@ -31,20 +31,20 @@ export type Rendered<R> =
           ? { [K in keyof R & (string | number)]: Rendered<R[K]> }
           : JsonOf<R>;
 
-/** Where a template stands, and what is done with each reference in it. */
+/** The location of a template, and the function called for each of its references. */
 interface TemplatePlace {
   readonly workflow: string;
   readonly node?: string;
   readonly use: (data: RefData) => void;
 }
 
-/** A template of code as plain data. What it holds is copied: changing it later changes nothing. */
+/** Returns a template written in code as plain data. The data is a copy: later changes to the value have no effect. */
 export function templateData(value: unknown, place: TemplatePlace): TemplateData {
   const written = guarded(place, () => write(value, place, []));
   return inPlace(place, () => JSON.parse(encodeInput(written, GRAPH_BYTES_MAX)) as TemplateData);
 }
 
-/** Getters and proxies may throw whatever they like. */
+/** Getters and proxies may throw anything. */
 function guarded<T>(place: TemplatePlace, look: () => T): T {
   try {
     return look();
@@ -57,7 +57,9 @@ function guarded<T>(place: TemplatePlace, look: () => T): T {
   }
 }
 
-/** With each reference as `$ref`. What is neither a list nor a plain object is left to be judged as a value. */
+/**
+ * Replaces each reference with `$ref`. Values that are neither lists nor plain objects are checked later, as values.
+ */
 function write(value: unknown, place: TemplatePlace, above: readonly object[]): unknown {
   const data = refData(value);
   if (data !== undefined) {
@@ -65,7 +67,7 @@ function write(value: unknown, place: TemplatePlace, above: readonly object[]): 
     return { $ref: [data.root, ...data.path] };
   }
   if (typeof value !== "object" || value === null || !isPlain(value)) return value;
-  // A circle, or what is nested too deep, is for the encoder to explain.
+  // The encoder reports circular references and values that are nested too deep.
   if (above.length > NESTING_MAX || above.includes(value)) return value;
   const below = [...above, value];
   if (Array.isArray(value)) return value.map((member) => write(member, place, below));
@@ -73,13 +75,13 @@ function write(value: unknown, place: TemplatePlace, above: readonly object[]): 
   return marked ? literal(value, place) : writeObject(value, place, below);
 }
 
-// From entries, so that a key "__proto__" stays a key.
+// Built from entries, so that a key "__proto__" stays a key.
 function writeObject(value: object, place: TemplatePlace, below: readonly object[]): object {
   const entries = Object.entries(value);
   return Object.fromEntries(entries.map(([key, of]) => [key, write(of, place, below)]));
 }
 
-/** An object that has our marks as keys of its own stands as it is. */
+/** Wraps an object that uses `$ref` or `$literal` as its own key, so that it is stored unchanged. */
 function literal(value: object, place: TemplatePlace): object {
   const refuse = (): never => {
     throw invalidWorkflow('an object with a key "$ref" or "$literal" cannot hold references', place);
@@ -88,7 +90,7 @@ function literal(value: object, place: TemplatePlace): object {
   return { $literal: value };
 }
 
-/** A list or an object of its own fields, of which JSON is made without asking it. */
+/** Returns whether a value is a list or plain object whose own fields alone determine its JSON. */
 export function isPlain(value: object): boolean {
   if (typeof Reflect.get(value, "toJSON") === "function") return false;
   const prototype: unknown = Object.getPrototypeOf(value);

@@ -1,25 +1,27 @@
-/** What is asked of a node that is referred to: to be over, to have a value unless its branch was not taken, to have one. */
+/**
+ * The requirement on a referenced node: it has ended; it has a value unless its branch was not taken; it has a value.
+ */
 type Asked = "ended" | "outside" | "value";
 
-/** The nodes that something refers to, each with the most that is asked of it. */
+/** The referenced nodes, each with its strongest requirement. */
 export type Uses = ReadonlyMap<string, Asked>;
 
 const ORDER: readonly Asked[] = ["ended", "outside", "value"];
 
-/** Notes that a node is referred to so. */
+/** Records a requirement on a node. */
 export function use(uses: Map<string, Asked>, name: string, asked: Asked): void {
   const before = uses.get(name);
   if (before === undefined || ORDER.indexOf(asked) > ORDER.indexOf(before)) uses.set(name, asked);
 }
 
-/** What two parts of one node refer to. */
+/** Merges the references of two parts of one node. */
 export function usesOf(one: Uses, other: Uses): Uses {
   const uses = new Map(one);
   for (const [name, asked] of other) use(uses, name, asked);
   return uses;
 }
 
-/** Whether a node is read as one that has succeeded. */
+/** Returns whether a node is read as one that has succeeded. */
 export function needs(uses: Uses, name: string): boolean {
   return (uses.get(name) ?? "ended") !== "ended";
 }

@@ -14,34 +14,38 @@ import type { Stored } from "./stored.js";
 import type { Rendered } from "./template.js";
 import { Writer } from "./writer.js";
 
-/** What can be said about a workflow besides its nodes. */
+/** Options of a workflow. */
 export interface WorkflowOptions<In extends Schema> {
-  /** The schema of the input; without one a run takes none. */
+  /** The schema of the input; without one, a run takes no input. */
   readonly input?: In;
 }
 
-/** A workflow: plain data, and what only code has. Input is what a run takes, Output what it results in. */
+/**
+ * A workflow: its graph as plain data, and the parts that exist only in code. Input is the type that a run accepts,
+ * Output the type of its result.
+ */
 export interface Workflow<Input = unknown, Output = unknown> {
   readonly name: string;
   readonly graph: Graph;
-  /** The same for graphs that say the same. */
+  /** The same for equal graphs. */
   readonly digest: string;
   readonly input: Schema<Input, unknown>;
-  /** For types only: a result is rendered from what was stored. */
+  /** For types only: a result is rendered from stored values. */
   readonly output: Schema<unknown, Output>;
   /** The tasks that it calls. */
   readonly contracts: readonly TaskTerms[];
-  /** The schemas of the events that it waits for, where it has said one. */
+  /** The schemas of the events that it waits for, if it declares any. */
   readonly events: ReadonlyMap<string, Schema>;
 }
 
-/** What a run results in, by what the definition returned: without anything the outputs of its last nodes, by name. */
+/**
+ * The type of a run's result, from the definition's return value; without one, the outputs of its last nodes, by name.
+ */
 type ResultOf<R> = [R] extends [void] ? { readonly [node: string]: unknown } : Rendered<R>;
 
 /**
- * Defines a workflow. The callback runs once, now, and writes nodes; what it handles are references to
- * values that a run will have. What it returns, a reference or a template of references, is what a run
- * results in.
+ * Defines a workflow. The callback runs once, immediately, and writes nodes; it works with references to values that
+ * will exist in a run. It returns the result of a run: a reference, or a template of references.
  */
 export function workflow<R, In extends Schema<unknown, unknown> = Schema<undefined>>(
   name: string,

@@ -11,17 +11,17 @@ import { afterEdges, conditionData, EACH_OUTPUTS, endedOf, endsOf } from "./piec
 import { refData, type Home } from "./proxy.js";
 import { needs, usesOf, type Uses } from "./uses.js";
 
-/** Where in a workflow a writer writes. */
+/** The part of a workflow that a writer writes. */
 interface Part {
-  /** Without which its nodes are skipped: a branch, or a failure. */
+  /** Guards without which its nodes are skipped: a branch, or a failure. */
   readonly guards: readonly DraftEdge[];
-  /** Nodes whose failure brought us here: they are referred to, but their success is not waited for. */
+  /** Nodes whose failure started this branch: they may be referenced, but their success is not awaited. */
   readonly failed: readonly string[];
-  /** The branches that led here, outermost first. */
+  /** The branches that contain this part, outermost first. */
   readonly branch: readonly string[];
-  /** Whether each node comes after the one before. */
+  /** Whether each node depends on the previous one. */
   readonly chained: boolean;
-  /** The sequences it is in. */
+  /** The sequences that contain this part. */
   readonly part: readonly string[];
 }
 
@@ -32,13 +32,13 @@ const WHOLE: Part = { guards: [], failed: [], branch: [], chained: false, part: 
 const WORK_OPTIONS = ["after", "priority", "attempts"];
 
 /**
- * Writes the nodes of one part of a workflow. The types of what it takes and gives are those of `Scope`;
- * everything is checked again, because a workflow may be written in JavaScript.
+ * Writes the nodes of one part of a workflow. `Scope` declares the types of its arguments and results; everything is
+ * checked again at run time, because a workflow may be written in JavaScript.
  */
 export class Writer {
   readonly #draft: Draft;
   readonly #part: Part;
-  /** Where the part ends so far: a chained one goes on from there. */
+  /** The current last nodes of the part: a chained part continues from there. */
   #ends: readonly string[];
   readonly #made: string[] = [];
 
@@ -111,7 +111,7 @@ export class Writer {
       on: "failure",
       ...(options["recover"] === undefined ? {} : { recover: options["recover"] as boolean }),
     };
-    // A node of this branch fails only where the branch is taken.
+    // A node of this branch fails only if the branch is taken.
     const ours = this.#made.includes(node);
     const child = new Writer(this.#draft, {
       ...this.#part,
@@ -181,10 +181,10 @@ export class Writer {
     return { type: terms.type, queue: terms.queue, priority, attempts };
   }
 
-  /** An input without references is the same at every run, so it can be judged now. */
+  /** An input without references is the same in every run, so it can be checked now. */
   #checkLiteral(name: string, terms: TaskTerms, input: TemplateData): void {
     const parsed = inPlace(this.#place(name), () => terms.parse(literalOf(input)));
-    // A schema that takes its time is asked again by whoever runs the task.
+    // The process that runs the task calls an asynchronous schema again.
     if (parsed instanceof Promise) parsed.catch(() => {});
   }
 
@@ -223,7 +223,10 @@ export class Writer {
     return this.#draft.writing(child, () => write(child, ...more), name);
   }
 
-  /** Of whom only the end is waited for: whose failure brought us here, and who is read as over. */
+  /**
+   * Returns the nodes of which only the end is awaited: those whose failure started this branch, and those read as
+   * ended.
+   */
   #endsOf(uses: Uses): string[] {
     const { failed } = this.#part;
     return [...uses.keys()].filter((one) => failed.includes(one) || !needs(uses, one));
@@ -238,11 +241,11 @@ export class Writer {
       ...(chained ? this.#ends : []).map((end) => ({ node: end, on: "success" as const })),
       ...this.#endsOf(uses).map((one) => ({ node: one, on: "end" as const })),
     ];
-    // Who was named first counts: a guard says more than a dependency.
+    // The first edge to a node counts: a guard is stronger than a dependency.
     const after = edges.filter((edge, i) => edges.findIndex((e) => e.node === edge.node) === i);
     const only = after.find(({ node: before, on }) => on !== "success" && needs(uses, before));
     if (only !== undefined) throw this.#fault(onlyOver(only.node), name);
-    // Now, so that what is wrong is told where it was written.
+    // Checked now, so that an error points to the code that wrote the node.
     readNode(this.#draft.workflow, { name, kind, ...said });
     this.#draft.add({ name, kind, said, part, branch, after, uses });
     this.#made.push(name);
