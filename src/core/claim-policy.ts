@@ -161,19 +161,19 @@ interface ClaimPolicyOptions {
 }
 
 /**
- * Decides when a worker claims and how many tasks it asks for. Used by the worker and by the simulator of `plan`.
+ * Decides when a worker claims and how many tasks it requests. Used by the worker and by the simulator of `plan`.
  *
- * | the worker | claims | asks for |
+ * | the worker | claims | requests |
  * |---|---|---|
- * | has a backlog: its last claim came back full | on every connection | four times as much as before, up to a batch |
- * | is awake: something may be claimable | once | at least one more than it settles |
- * | is asleep, and was notified of fewer than BACKLOG_MIN tasks | once | what was announced, and what its own outcomes release |
- * | is asleep, and was not notified | only in place of what it settles | what its own outcomes release |
+ * | has a backlog: its last claim came back full | on every connection | four times as many as before, up to a batch |
+ * | is awake: something may be claimable | once | at least one task more than it settles |
+ * | is asleep, notified of fewer than BACKLOG_MIN tasks | once | announced tasks, and those its outcomes release |
+ * | is asleep, not notified | only to replace settled tasks | tasks that its own outcomes release |
  *
- * A worker whose claim came back short reports with the next claim that it sleeps, so that an enqueue notifies it. It
- * stays asleep while it works off what notifications and its own outcomes bring, and fetches just that: otherwise the
- * quickest or busiest worker takes what others were notified of. It wakes for a backlog, or when it has no permit
- * left, so that notifications go to another worker.
+ * A worker whose claim came back short reports with the next claim that it is asleep, so that an enqueue notifies it.
+ * It stays asleep while it executes the tasks that notifications and its own outcomes bring, and fetches only those:
+ * otherwise the fastest or busiest worker would take tasks that others were notified of. It wakes for a backlog, or
+ * when it has no permit left, so that notifications go to another worker.
  */
 export class ClaimPolicy {
   readonly #permitsMax: number;

@@ -4,8 +4,8 @@ import type { MapFunction } from "./map.js";
 import type { TaskTerms } from "./terms.js";
 
 /**
- * Describes the current execution to its handler and acts on it. The functions can be destructured: `const { enqueue }
- * = ctx`.
+ * The handler's view of its current execution, and operations on it.
+ * Its functions can be destructured: `const { enqueue } = ctx`.
  */
 export interface TaskContext {
   /**

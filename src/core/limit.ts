@@ -27,8 +27,8 @@ export interface KeyedLimit extends LimitWords {
   for(key: Key): LimitUse<unknown>;
   /**
    * Applies this limit under the key that the function reads from a task's parsed input. TypeScript cannot infer the
-   * input type from the surrounding task: annotate it, `tenant.for((mail: Mail) => mail.tenantId)`, or write `{ limit:
-   * tenant, key: (mail) => mail.tenantId }`, where TypeScript infers it.
+   * input type from the surrounding task: annotate it, `tenant.for((mail: Mail) => mail.tenantId)`, or write
+   * `{ limit: tenant, key: (mail) => mail.tenantId }`, where TypeScript infers it.
    */
   for<Parsed>(key: (input: Parsed) => Key): LimitUse<Parsed>;
 }

@@ -56,7 +56,7 @@ export function placeLimits(rule: LimitRule, input: unknown): readonly PlacedLim
   return placed;
 }
 
-/** Normalises a list of limits. */
+/** Normalizes a list of limits. */
 export function usesOf(list: unknown): readonly LimitUse[] {
   if (!Array.isArray(list)) throw refusal("limits must be a list of limits");
   if (list.length > LIMITS_MAX) throw refusal(`a task can have at most ${LIMITS_MAX} limits`);

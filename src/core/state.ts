@@ -1,6 +1,7 @@
 /**
- * A task is in exactly one state. It is `scheduled` until its time, `waiting` for its order key, a limit or a window,
- * `ready` to be claimed, `running` under a claim, and finally in one of the three terminal states.
+ * A task is in exactly one state. It is `scheduled` until its time, `waiting` for its order key, a limit, a window or
+ * the items of its `ctx.map`, `ready` to be claimed, `running` under a claim, and finally in one of the three terminal
+ * states.
  */
 export const TASK_STATES = ["scheduled", "waiting", "ready", "running", "succeeded", "failed", "cancelled"] as const;
 

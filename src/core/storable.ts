@@ -8,9 +8,9 @@ const PREVIEW_BYTES_MAX = 1024;
 
 /**
  * Returns JSON text for a handler's result or error that both json and jsonb accept. It never throws and never loses
- * data silently: a value that cannot be stored becomes a description of itself, and one that is too large becomes `{
- * truncated, bytes, preview }`. That text begins with `{ "truncated"`, with a space, by which the database recognizes
- * it (sluice.workflow_cut): a handler may return a result with the same fields.
+ * data silently: a value that cannot be stored becomes a description of itself, and one that is too large becomes
+ * `{ truncated, bytes, preview }`. That text begins with `{ "truncated"`, with a space, by which the database
+ * recognizes it (sluice.workflow_cut): a handler may return a result with the same fields.
  */
 export function storable(value: unknown, bytesMax: number, onTruncated?: (bytes: number) => void): string {
   const text = mend(plain(value) ?? flattened(value, bytesMax));

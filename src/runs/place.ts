@@ -16,7 +16,10 @@ interface PlaceServices {
   readonly declarations: Declarations;
 }
 
-/** The additional dependencies of the Placer: the types that this process knows, and connections that no claim uses. */
+/**
+ * The additional dependencies of the Placer: the types that this process has code for, and connections that no claim
+ * uses.
+ */
 export interface PlaceCrew extends PlaceServices {
   readonly pool: Lender;
   /** By stream. */

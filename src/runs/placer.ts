@@ -86,9 +86,7 @@ export async function placeNext(o: PlaceCrew): Promise<boolean> {
   return (await placeKnown(o)) || placeLong(o);
 }
 
-/**
- * Places nodes of the types that this process knows, which need code: many small ones at once, the others one by one.
- */
+/** Places nodes of the types that this process has code for: many small ones at once, the others one by one. */
 async function placeKnown(o: PlaceCrew): Promise<boolean> {
   const began = performance.now();
   const { count, others } = await placeSmall(o).catch(async (e: unknown) => {
@@ -101,7 +99,7 @@ async function placeKnown(o: PlaceCrew): Promise<boolean> {
   return (others && (await placeOne(o))) || count > 0;
 }
 
-/** Places one node of a type that this process knows, of any size. */
+/** Places one node of a type that this process has code for, of any size. */
 async function placeOne(o: PlaceCrew): Promise<boolean> {
   const { db, pool, terms } = o;
   let taken: Unplaced | "again" | null = null;

@@ -98,8 +98,8 @@ export class Run<Output = unknown> {
   }
 
   /**
-   * Yields the current status, then each new status after a change, until the run has ended: `for await (const status
-   * of run.watch())`. A slow consumer misses intermediate states.
+   * Yields the current status, then each new status after a change, until the run has ended:
+   * `for await (const status of run.watch())`. A slow consumer misses intermediate states.
    */
   watch(options: { readonly signal?: AbortSignal } = {}): AsyncGenerator<RunStatus, void> {
     checkOptions("watch", options, ["signal"]);
