@@ -1,22 +1,25 @@
 import type { Connection } from "./connection.js";
 import { statement } from "./statement.js";
 
-/** A transaction on the server. Behind a pooler in transaction mode the next one of the same pid may be anybody's. */
+/**
+ * A transaction on the server. Behind a pooler in transaction mode, the next transaction with the same pid may belong
+ * to any client.
+ */
 export interface ServerTransaction {
   readonly pid: number;
-  /** When it began, in microseconds. */
+  /** Start time, in microseconds. */
   readonly began: string;
 }
 
-/** Asked inside a transaction, because a pooler tells a pid of its own at connect. */
+/** Must run inside a transaction: a pooler reports a pid of its own at connect. */
 export const OWN_TRANSACTION =
   "select pg_backend_pid() as pid, (extract(epoch from now()) * 1000000)::bigint::text as began";
 
-/** What the server says about one of our connections. */
+/** State of one of our connections, as the server reports it. */
 export interface Backend {
-  /** It waits for a statement, inside a transaction. */
+  /** Idle in a transaction: the server waits for the next statement. */
   readonly idle: boolean;
-  /** Since when it has been in its state: the same text as long as nothing happens there. */
+  /** Time of the last state change. The text stays the same as long as the state does. */
   readonly since: string;
 }
 
@@ -28,13 +31,13 @@ const backendStatement = statement<{ idle: boolean; since: string }>({
   columns: ["idle", "since"],
 });
 
-/** Asks over another connection. Null: the server has no such connection. */
+/** Queries the server over another connection. Null: the server has no such connection. */
 export async function backend(connection: Connection, pid: number): Promise<Backend | null> {
   const [row] = await connection.run(backendStatement, [pid]);
   return row ?? null;
 }
 
-// Ends the backend only in the same role and transaction, idle for longer than any reply takes.
+// Ends the backend only if role and transaction match and it has been idle for longer than any reply takes.
 const endBackendStatement = statement<{ ended: boolean }>({
   name: "end_backend",
   text: `select pg_terminate_backend(pid) as ended from pg_stat_activity
@@ -45,7 +48,7 @@ const endBackendStatement = statement<{ ended: boolean }>({
   columns: ["ended"],
 });
 
-/** Ends a transaction whose connection we have given up, so that its locks come back. False: it is over. */
+/** Ends a transaction whose connection we have given up, to release its locks. False: it has already ended. */
 export async function endBackend(connection: Connection, { pid, began }: ServerTransaction): Promise<boolean> {
   const [row] = await connection.run(endBackendStatement, [pid, began]);
   return row?.ended === true;

@@ -5,8 +5,11 @@ import { statement } from "./statement.js";
 import { cancelMaps } from "./workflow/cancel-maps.js";
 
 /**
- * cancelled: it will not run. asked: it runs; its worker is notified, or learns of it with its next heartbeat.
- * over: it had ended. unknown: there is no such task. moving: between two states just now.
+ * - cancelled: the task will not run.
+ * - asked: the task is running; its worker is notified, or sees the request with its next heartbeat.
+ * - over: the task had already ended.
+ * - unknown: there is no such task.
+ * - moving: the task is between two states right now.
  */
 export type CancelAnswer = "cancelled" | "asked" | "over" | "unknown" | "moving";
 
@@ -19,7 +22,7 @@ const cancelStatement = statement<{ id: string; answer: CancelAnswer }>({
 
 const MOVING_TRIES_MAX = 50;
 
-/** Cancels tasks in any state, and what they have fanned out; in a transaction of the caller's a keeper does the latter. */
+/** Cancels tasks in any state, and their fan-outs. In a transaction of the caller's, a keeper cancels the fan-outs. */
 export async function cancel(
   db: Database,
   ids: readonly string[],
@@ -34,7 +37,7 @@ export async function cancel(
     left = left.filter((id) => answers.get(id) === "moving");
   }
   const gone = ids.filter((id) => answers.get(id) === "cancelled");
-  // They are cancelled, whatever comes of this: a keeper does what is left.
+  // The tasks are cancelled even if this fails: a keeper does the rest.
   if (tx === undefined && gone.length > 0) await cancelMaps(db, null, gone).catch(() => {});
   return ids.map((id) => answers.get(id) ?? "unknown");
 }
@@ -59,7 +62,7 @@ const unblockStatement = statement<{ unblocked: boolean }>({
   columns: ["unblocked"],
 });
 
-/** Lets the order key that a failed task blocks go on without it. */
+/** Unblocks the order key that a failed task blocks, so that the tasks behind it run without it. */
 export async function unblock(db: Database, id: string): Promise<boolean> {
   return (await db.one(unblockStatement, [id])).unblocked;
 }

@@ -2,11 +2,11 @@ import type pg from "pg";
 import type { Database } from "./database.js";
 import { unavailable } from "./errors.js";
 
-/** Does something over a connection of its own, which is closed afterwards. */
+/** Runs `use` on a connection of its own, which is closed afterwards. */
 export async function connected<T>(db: Database, use: (client: pg.Client) => Promise<T>): Promise<T> {
   let client;
   try {
-    // An address that makes no sense is refused by the constructor.
+    // The constructor rejects a malformed address.
     client = db.client();
     client.on("error", () => {});
     await client.connect();

@@ -8,15 +8,15 @@ import type { AnyStatement, Statement } from "./statement.js";
 type Query = pg.QueryConfig & { readonly rowMode?: "array" };
 
 const text = (value: string): string => value;
-// JSON comes as its text: who reads it wants to know how long it is.
+// JSON is returned as text, because readers need its length.
 const types: pg.CustomTypesConfig = {
   getTypeParser: (oid, format) => (oid === pg.types.builtins.JSON ? text : pg.types.getTypeParser(oid, format)),
 };
 
 /**
- * A connection of a worker's own, opened when first needed and again after it broke. A statement that
- * gets no reply in time takes its connection down with it: a half-open connection looks like that.
- * Nothing is sent twice: whoever asked decides what a lost reply means.
+ * A worker's own connection, opened on first use and reopened after it broke. A statement that gets no reply in time
+ * closes its connection, because a half-open connection shows up like that. Nothing is sent twice: the caller decides
+ * what a lost reply means.
  */
 export class Connection {
   readonly #db: Database;
@@ -48,7 +48,7 @@ export class Connection {
     if (client != null) await part(client);
   }
 
-  /** One statement at a time: the keeper asks for several things at once, and the driver will not queue them for ever. */
+  /** Runs one statement at a time: the keeper issues several at once, and the driver will not always queue them. */
   #query(query: Query): Promise<unknown[]> {
     const turn = this.#last.then(() => this.#send(query));
     this.#last = turn.catch(() => {});

@@ -10,35 +10,38 @@ import { inSchema, type AnyStatement, type Statement } from "./statement.js";
 /** How to reach the database. */
 interface DatabaseOptions {
   readonly url?: string | undefined;
-  /** A pool of the caller's, used for enqueue and queries; it is left open on close. */
+  /** A pool of the caller's, used for enqueue and queries. close() leaves it open. */
   readonly pool?: pg.Pool | undefined;
   readonly schema?: string | undefined;
   /** Connections for enqueue and queries. */
   readonly apiConnections?: number | undefined;
-  /** false: no named statements, for a pooler in transaction mode. */
+  /** false: no named statements, as a pooler in transaction mode requires. */
   readonly prepare?: boolean | undefined;
 }
 
-// Work resumes within 10 s of the database's return: an attempt to connect that began before it,
-// and the pause after that, must be over by then.
+// Work must resume within 10 s of the database's return. A connection attempt that began before the return, and the
+// pause after it, must be over by then.
 const CONNECT_TIMEOUT_MS = 5_000;
 const KEEP_ALIVE_MS = 10_000;
-// Without this a caller would wait for ever on a connection whose other side has gone.
+// Without this, a caller would wait forever on a connection whose peer has gone.
 const API_PATIENCE = { query_timeout: 30_000 };
 
 /**
- * The way to one schema of one database. Enqueue, queries and the dashboard share `api`; workers
- * open connections of their own, so neither can take the other's connections.
+ * Access to one schema of one database. Enqueue, queries and the dashboard share `api`; workers open connections of
+ * their own. Neither side can use up the other's connections.
  */
 export class Database {
   readonly schema: string;
   /** @internal */
   readonly api: pg.Pool;
-  /** @internal For what must not wait for `api`: all connections of a caller's pool may be in transactions that wait for it. */
+  /**
+   * @internal For statements that must not wait for `api`: every connection of a caller's pool may be in a transaction
+   * that waits for them.
+   */
   readonly aside: pg.Pool;
   readonly #config: pg.ClientConfig;
   readonly #ownsPool: boolean;
-  /** Ends the calls that wait for a connection of the caller's pool. */
+  /** Each function rejects a call that waits for a connection of the caller's pool. */
   readonly #waiting = new Set<() => void>();
   /** @internal Whether statements are named; false behind a pooler in transaction mode. */
   readonly prepared: boolean;
@@ -58,7 +61,7 @@ export class Database {
     this.aside = this.#ownsPool ? this.api : openPool({ ...this.#config, max: 1, ...API_PATIENCE });
   }
 
-  /** Runs a statement on the pool for enqueue and queries, or on what is given. */
+  /** Runs a statement on `on`, or else on the pool for enqueue and queries. */
   async run<Row>(s: Statement<Row>, values: unknown[], on?: Queryable): Promise<Row[]> {
     try {
       const text = this.text(s);
@@ -69,12 +72,12 @@ export class Database {
     }
   }
 
-  /** @internal A connection for enqueue and queries. Rejects if we close before there is one. */
+  /** @internal A connection for enqueue and queries. Rejects if close() comes first. */
   lend(): Promise<pg.PoolClient> {
     // guard: nothing is asked after the close -> test/client/close.test.ts: "close() ends waits for a result on the caller's pool"
     if (/* guard:closed */ this.#closed /* end */) return Promise.reject(new Error("closed"));
     const lent = this.api.connect();
-    // The end of a pool of ours answers its waiters; the caller's stays open, and they would wait on.
+    // Ending our own pool rejects its waiters. The caller's pool stays open, and its waiters would keep waiting.
     if (this.#ownsPool) return lent;
     return new Promise((resolve, reject) => {
       const giveUp = (): void => {
@@ -87,12 +90,12 @@ export class Database {
     });
   }
 
-  /** What is still in line for a connection of the caller's pool when we close is never sent. */
+  /** A query that still waits for a connection of the caller's pool at close() is never sent. */
   async #query(query: pg.QueryConfig): Promise<pg.QueryResult> {
     if (this.#ownsPool) return this.api.query(query);
     const client = await this.lend();
     let broken: Error | undefined;
-    // A connection that breaks tells by an event too; unheard, it ends the process.
+    // A connection that breaks also emits an error event. Without a listener, that event ends the process.
     const hear = (e: Error): void => void (broken = e);
     client.on("error", hear);
     try {
@@ -106,7 +109,7 @@ export class Database {
     }
   }
 
-  /** The one row of a statement that always has one. */
+  /** Returns the only row of a statement that always returns one. */
   async one<Row>(s: Statement<Row>, values: unknown[], on?: Queryable): Promise<Row> {
     const [row] = await this.run(s, values, on);
     if (row === undefined) throw new SluiceError("task_not_found", `${s.name} found nothing`);
@@ -119,35 +122,35 @@ export class Database {
     return text;
   }
 
-  /** @internal A query with a name, so that the server plans it once per connection. */
+  /** @internal A named query, so that the server plans it once per connection. */
   named(s: AnyStatement, values: unknown[]): pg.QueryConfig {
     const text = this.text(s);
     return this.prepared ? { name: `${this.#prefix}.${s.name}`, text, values } : { text, values };
   }
 
-  /** @internal A connection outside every pool. Statements sent meanwhile do not wait for the one under way. */
+  /** @internal A connection outside every pool. Statements are pipelined: none waits for the one before it. */
   client(url?: string): pg.Client {
     const config = { ...this.#config, pipeline: true };
     return new pg.Client(url === undefined ? config : { ...config, connectionString: url });
   }
 
-  /** @internal A pool outside `api`, for what handlers do in transactions. */
+  /** @internal A pool outside `api`, for the transactions of handlers. */
   pool(max: number): pg.Pool {
     return openPool({ ...this.#config, max });
   }
 
-  /** @internal How many connections for enqueue and queries there may be. */
+  /** @internal Maximum number of connections for enqueue and queries. */
   get apiConnections(): number {
     return this.api.options.max;
   }
 
-  /** @internal How many connections for enqueue and queries are open. */
+  /** @internal Number of open connections for enqueue and queries. */
   get apiOpen(): number {
     const aside = this.#ownsPool ? 0 : this.aside.totalCount;
     return this.api.totalCount + aside;
   }
 
-  /** @internal Nothing that fails from now on is worth another try. */
+  /** @internal Once closed, no failure is worth a retry. */
   get closed(): boolean {
     return this.#closed;
   }
@@ -162,7 +165,7 @@ export class Database {
   }
 }
 
-/** PostgreSQL tells named statements apart by 63 bytes, of which a long schema name leaves too few. */
+/** PostgreSQL distinguishes named statements by their first 63 bytes, and a long schema name leaves too few of them. */
 function md5(text: string): string {
   return createHash("md5").update(text).digest("hex");
 }
@@ -171,14 +174,14 @@ function clientConfig(options: DatabaseOptions): pg.ClientConfig {
   const common = {
     connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
     keepAlive: true,
-    // A connection whose other side is gone is noticed some 20 s after its last word, instead of after two hours.
+    // Detects a dead peer about 20 s after its last packet, instead of after two hours.
     keepAliveInitialDelayMillis: KEEP_ALIVE_MS,
-    // Whose connections these are, for people who look at pg_stat_activity; unless the url or PGAPPNAME says it. Behind a
-    // pooler that lends connections by transaction the name would stay on what others use.
+    // Names the owner of these connections in pg_stat_activity, unless the url or PGAPPNAME does. Behind a pooler in
+    // transaction mode, the name would stick to connections that others use.
     ...(options.prepare === false ? {} : { fallback_application_name: "sluice" }),
   };
   if (options.url !== undefined) return { ...common, connectionString: options.url };
-  // The pool hides its password from copies, so it is taken by name.
+  // The pool makes its password non-enumerable, so copy it by name.
   if (options.pool !== undefined)
     return { ...options.pool.options, password: options.pool.options.password, ...common };
   throw new SluiceError(

@@ -27,15 +27,15 @@ const declareUseStatement = statement<{ declare_use: string }>({
   columns: ["declare_use"],
 });
 
-/** How a limit is declared. */
+/** Options of a limit's declaration. */
 export interface DeclareLimitOptions {
-  /** The declared numbers become the ones in force. */
+  /** Put the declared numbers into force. */
   readonly sync?: boolean;
-  /** An enqueue needs it, so it is forgotten when it has been unused for long. */
+  /** Declared for an enqueue, so it is removed after it has been unused for long. */
   readonly transient?: boolean;
 }
 
-/** Makes a limit known. Returns its id. */
+/** Declares a limit. Returns its id. */
 export async function declareLimit(
   db: Database,
   limit: Pick<Limit, "name" | "total" | "perKey">,
@@ -46,7 +46,7 @@ export async function declareLimit(
   return row.id;
 }
 
-/** Makes a type known; limitIds is null when its limits are decided in code. Returns its stream. */
+/** Declares a type; limitIds is null if code decides its limits. Returns its stream. */
 export async function declareContract(
   db: Database,
   terms: TaskTerms,
@@ -69,7 +69,7 @@ export async function declareContract(
   return row.stream;
 }
 
-/** Tells that tasks of a stream may pass a limit that was chosen in code. */
+/** Records that tasks of a stream may pass a limit chosen in code. */
 export async function declareUse(db: Database, stream: number, limitId: number): Promise<void> {
   await db.run(declareUseStatement, [stream, limitId], db.aside);
 }

@@ -10,7 +10,7 @@ const encodingStatement = statement<{ encoding: string }>({
   columns: ["encoding"],
 });
 
-/** Refuses a database that cannot store every text: a task's input, result or error may be any. */
+/** Rejects a database that cannot store every text: a task's input, result or error may contain any character. */
 export async function checkEncoding(db: Database, on: Queryable): Promise<void> {
   const { encoding } = await db.one(encodingStatement, [], on);
   if (encoding === "UTF8") return;

@@ -9,34 +9,34 @@ export interface TaskBatch {
   readonly attempts: number;
   /** JSON texts. */
   readonly inputs: readonly string[];
-  /** Ids of the limits that every task here passes, in order. */
+  /** Ids of the limits that every task of the batch passes, in order. */
   readonly limits: readonly number[];
-  /** Per task, its keys for those limits that have keys; null if none has. */
+  /** Per task, its keys for the limits that have keys; null if none has. */
   readonly keys: readonly (readonly string[])[] | null;
   /** Per task, its order key or ''; null if none has one. */
   readonly orders: readonly string[] | null;
   readonly orderBlocks: boolean;
 }
 
-/** The same, as they are enqueued. */
+/** A batch to enqueue. */
 export interface EnqueueBatch extends TaskBatch {
   readonly runAt: Date | null;
-  /** Counted by the database's clock; null if there is none. */
+  /** Measured by the database's clock; null for no delay. */
   readonly delayMs: number | null;
   /** Per task, its idempotency key or ''; null if none has one. */
   readonly idempotency: readonly string[] | null;
   readonly idempotencyMs: number;
-  /** Who enqueues, as W3C trace context: one for all tasks, or one for each, '' for none. Null if nobody traces. */
+  /** W3C trace context of the caller: one for all tasks, or one per task, '' for none. Null without tracing. */
   readonly traces: readonly string[] | null;
 }
 
-/** The ids in the order of the inputs; existed: found under its idempotency key instead of made. */
+/** Ids in the order of the inputs. existed: the task was found by its idempotency key, not created. */
 export interface Enqueued {
   readonly ids: readonly string[];
   readonly existed: readonly boolean[] | null;
 }
 
-// Arrays come back as text, so that a transaction of any driver gives us the same.
+// Arrays are returned as text, so that every driver's transaction gives the same value.
 const enqueueMany = statement<{ ids: string; existed: string | null }>({
   name: "enqueue_many",
   text: `select e.ids::text as ids, e.existed::text as existed
@@ -59,11 +59,11 @@ const enqueueMany = statement<{ ids: string; existed: string | null }>({
   columns: ["ids", "existed"],
 });
 
-// Neither JSON text nor a checked key can contain these.
+// Neither JSON text nor a checked key can contain these characters.
 const RECORD = "\u001e";
 const FIELD = "\u001f";
 
-/** Inserts a batch in one statement: in the caller's transaction, or in one of its own. */
+/** Inserts a batch in one statement: in the caller's transaction, or in its own. */
 export async function enqueue(db: Database, batch: EnqueueBatch, tx?: Queryable): Promise<Enqueued> {
   const row = await db.one(enqueueMany, valuesOf(batch), tx);
   return {
@@ -83,7 +83,7 @@ function valuesOf(batch: EnqueueBatch): unknown[] {
   ];
 }
 
-/** What a batch is to the functions that insert one, in the order in which they all take it. */
+/** A batch as the parameters of the functions that insert one, in the order they all share. */
 export function batchValues(batch: TaskBatch): unknown[] {
   return [
     batch.stream,
@@ -97,7 +97,7 @@ export function batchValues(batch: TaskBatch): unknown[] {
   ];
 }
 
-/** A PostgreSQL array of numbers or booleans as text. */
+/** Parses the text of a PostgreSQL array of numbers or booleans. */
 function parseArray(text: string): string[] {
   return text.length <= 2 ? [] : text.slice(1, -1).split(",");
 }

@@ -12,14 +12,14 @@ const REFUSED = "SLUIC";
 // Undefined schema, table or function: the migrations have not run.
 const MISSING = new Set(["3F000", "42P01", "42883"]);
 const NOT_PERMITTED = "42501";
-// A prepared statement that does not exist, or exists already: it was made on another connection.
+// A prepared statement that does not exist, or already exists: it was prepared on another connection.
 const NOT_PREPARED = new Set(["26000", "42P05"]);
 const READ_ONLY = "25006";
 // Disk full, out of memory.
 const SHORTAGE = new Set(["53100", "53200"]);
 // 53300: too many connections.
 const UNAVAILABLE = new Set(["53300", READ_ONLY, ...SHORTAGE]);
-// What node's sockets and resolver say of a connection that is gone, or never was.
+// Error codes of Node's sockets and resolver for a connection that was lost or never opened.
 const NETWORK = new Set([
   "EADDRNOTAVAIL",
   "EAI_AGAIN",
@@ -37,16 +37,16 @@ const NETWORK = new Set([
   "ERR_STREAM_DESTROYED",
   "ETIMEDOUT",
 ]);
-// The driver's own words for the same; they carry no code.
+// The driver's own messages for the same errors; they carry no code.
 const DRIVER =
   /^(connection terminated|client (was closed|has encountered)|timeout (expired|exceeded)|query read timeout)/i;
-// Cannot be serialised, deadlock, lock timeout, cancelled or statement timeout.
+// Serialization failure, deadlock, lock timeout, query cancelled or statement timeout.
 const BUSY = new Set(["40001", "40P01", "55P03", "57014"]);
 
 /**
- * Errors of the database in our words. What our functions refuse carries its code in the constraint
- * field; a lost connection or a server that cannot serve becomes `database_unavailable`. Anything else,
- * such as what a user's code threw, stays what it is.
+ * Converts errors of the database into ours. Refusals by our functions carry their code in the constraint field. A lost
+ * connection or a server that cannot serve becomes `database_unavailable`. Any other error, such as one thrown by user
+ * code, is returned unchanged.
  */
 export function toSluiceError(e: unknown): unknown {
   if (e instanceof SluiceError || typeof e !== "object" || e === null) return e;
@@ -62,8 +62,8 @@ export function toSluiceError(e: unknown): unknown {
 }
 
 /**
- * The same for what the driver itself rejected a statement with. Without a SQLSTATE the server did not answer, whatever
- * the driver calls that: the reply counts as lost.
+ * The same for an error with which the driver rejected a statement. Without a SQLSTATE the server did not answer,
+ * whatever the driver calls it: the reply counts as lost.
  */
 export function fromDriver(e: unknown): unknown {
   const told = toSluiceError(e);
@@ -71,7 +71,7 @@ export function fromDriver(e: unknown): unknown {
   return unavailable(`the database is not available: ${describeError(e).message}`, e);
 }
 
-/** With the server's own code, if it gave one: a wrong password (28P01) is no outage. */
+/** Includes the server's own code, if there is one: a wrong password (28P01) is not an outage. */
 export function unavailable(message: string, cause: unknown, more: object = {}): SluiceError {
   const state = sqlstate(cause);
   const details = { ...more, ...(state === null ? {} : { sqlstate: state }) };
@@ -79,13 +79,13 @@ export function unavailable(message: string, cause: unknown, more: object = {}):
   return new SluiceError("database_unavailable", message, { cause, ...told });
 }
 
-/** The message is what every library passes on, so it carries the id too. */
+/** The message also carries the id, because every library passes the message on. */
 function refusal(code: ErrorCode, text: string, cause: unknown): SluiceError {
   const [, id] = code === "idempotency_conflict" ? (/ by (?:task|run) (\d+)$/.exec(text) ?? []) : [];
   return new SluiceError(code, text, { cause, ...(id === undefined ? {} : { details: { id } }) });
 }
 
-/** Our code and words for what a server, or a pooler before it, tells by its own. */
+/** Our code and message for an error code of the server, or of a pooler in front of it. */
 function inOurWords(code: unknown): readonly [ErrorCode, string] | null {
   if (typeof code !== "string") return null;
   if (MISSING.has(code)) return ["schema_missing", "the schema is missing or incomplete"];
@@ -100,8 +100,8 @@ function inOurWords(code: unknown): readonly [ErrorCode, string] | null {
 }
 
 /**
- * Logs trouble with the database. One that cannot be reached shows itself in many places at once: all
- * of them use one message, and a logger that lets through one line a second per message tells it once.
+ * Logs trouble with the database. An unreachable database shows up in many places at once. All of them log the same
+ * message, so a logger that is limited to one line a second per message logs it once.
  */
 export function tellTrouble(log: Logger, trouble: string, e: unknown): void {
   const told = toSluiceError(e);
@@ -117,8 +117,8 @@ function isUnavailable(e: unknown): boolean {
 }
 
 /**
- * Whether the connection went away with a statement under way, so that nobody knows if it committed.
- * With any other error of the server it did not, and one of another origin says nothing about it.
+ * Whether the connection broke while a statement was running, so that its commit is unknown. After any other error of
+ * the server the statement has not committed, and an error of another origin says nothing about it.
  */
 export function isReplyLost(e: unknown): boolean {
   if (e instanceof SluiceError) {
@@ -132,8 +132,8 @@ export function isReplyLost(e: unknown): boolean {
 }
 
 /**
- * Whether nobody knows if a statement of ours committed: its reply was lost, or could not be read. For errors of our own
- * statements only: what the server refused has a SQLSTATE or a code of ours.
+ * Whether it is unknown if a statement of ours committed: its reply was lost or could not be read. Only for errors of
+ * our own statements: a refusal by the server has a SQLSTATE or a code of ours.
  */
 export function isUnanswered(e: unknown): boolean {
   // guard: a reply that cannot be read is a lost reply -> test/worker/claim.test.ts: "a claim whose reply cannot be read puts its session in doubt"
@@ -152,16 +152,16 @@ function isNetworkError(e: unknown): boolean {
 }
 
 /**
- * Whether the server takes no writes on this connection. After a failover another one may take them,
- * while a session that began like that can stay like that: it is not worth keeping.
+ * Whether the server accepts no writes on this connection. After a failover another connection may accept them, while a
+ * session that began read-only can stay so: it is not worth keeping.
  */
 export function isReadOnly(e: unknown): boolean {
   return sqlstate(e instanceof SluiceError ? e.cause : e) === READ_ONLY;
 }
 
 /**
- * Whether the database is away: it cannot be reached, or says that it serves nobody now. Not 53400, by which it
- * refuses one statement for what that needs (temp_file_limit).
+ * Whether the database is unavailable: it cannot be reached, or reports that it serves nobody now. Excludes 53400,
+ * which rejects a single statement for the resources it needs (temp_file_limit).
  */
 export function isOutage(e: unknown): boolean {
   if (isSluiceError(e)) return e.code === "database_unavailable";
@@ -170,8 +170,8 @@ export function isOutage(e: unknown): boolean {
 }
 
 /**
- * The same for an error on a connection that may have broken. What has no SQLSTATE may be a mistake of who sent the
- * statement; and a server that ended the connection for its transaction's sake (25P03, idle for too long) is there.
+ * The same for an error on a connection that may have broken. An error without a SQLSTATE may be the sender's mistake.
+ * A server that ended the connection because of its transaction (25P03, idle for too long) is available.
  */
 export function isOutageOf(e: unknown, broken: Error | undefined): boolean {
   if (isOutage(e)) return true;
@@ -180,16 +180,16 @@ export function isOutageOf(e: unknown, broken: Error | undefined): boolean {
 }
 
 /**
- * Whether the server had no disk or memory left for a statement. It may be that statement which needs too much: who sent
- * it is to blame, while a statement of ours needs little.
+ * Whether the server had no disk space or memory left for a statement. That statement may itself need too much, in
+ * which case its sender is to blame; statements of ours need little.
  */
 export function isShortage(e: unknown): boolean {
   return SHORTAGE.has(sqlstate(e) ?? "");
 }
 
-/** The server's code for an error, if it comes from the server. */
+/** The error's SQLSTATE, if the error comes from the server. */
 export function sqlstate(e: unknown): string | null {
   const code = (e as PgError | null)?.code;
-  // Not EPIPE and its like, which have five letters too: no class of SQLSTATE begins with an E.
+  // Excludes EPIPE and the like, which also have five letters: no SQLSTATE class begins with E.
   return typeof code === "string" && /^(?!E)[0-9A-Z]{5}$/.test(code) ? code : null;
 }

@@ -2,7 +2,7 @@ import type { BareReason, Explanation, Holder, QueueExplanation, QueueReason } f
 import type { Database } from "./database.js";
 import { statement } from "./statement.js";
 
-/** As it comes in JSON: a time is text, and nothing is in words. */
+/** The type after a round trip through JSON: times are text, and nothing is put into words yet. */
 export type Sent<T> = T extends Date
   ? string
   : T extends Holder
@@ -41,13 +41,13 @@ const queueStatement = statement<{ found: SentQueueExplanation }>({
   columns: ["found"],
 });
 
-/** What is between a task and its run; null if there is none, or its history is not kept. */
+/** What keeps a task from running; null if there is no such task, or its history is not kept. */
 export async function readExplanation(db: Database, id: string): Promise<SentExplanation | null> {
   const [row] = await db.run(taskStatement, [id]);
   return row?.found ?? null;
 }
 
-/** What holds the tasks of the queue; refused as `unknown_queue` if there is none. */
+/** What holds back the tasks of the queue; rejects with `unknown_queue` if there is no such queue. */
 export async function readQueueExplanation(db: Database, queue: string): Promise<SentQueueExplanation> {
   const [row] = await db.run(queueStatement, [queue]);
   return row!.found;

@@ -8,7 +8,7 @@ const fillLimitStatement = statement<{ fill_limit: string }>({
   columns: ["fill_limit"],
 });
 
-/** Gives a limit a total where neither the code nor an operator has set one. */
+/** Sets a limit's total if neither the code nor an operator has set one. */
 export async function fillLimit(db: Database, limitId: number, total: number): Promise<void> {
   await db.run(fillLimitStatement, [limitId, total], db.aside);
 }

@@ -10,9 +10,9 @@ export interface Registration {
   readonly streams: readonly number[];
   readonly leaseMs: number;
   readonly capacity: number;
-  /** The most that its process may open. */
+  /** Maximum number of connections that the worker's process may open. */
   readonly connections: number;
-  /** Whether it can be on call; true if it is not given. */
+  /** Whether the worker can be on call. Default true. */
   readonly listens?: boolean;
 }
 
@@ -24,7 +24,7 @@ const registerStatement = statement<{ id: string; on_call: boolean }>({
   columns: ["id", "on_call"],
 });
 
-/** A new worker with a lease of its own. */
+/** Registers a new worker with its own lease. */
 export async function register(
   connection: Connection,
   r: Registration,
@@ -40,7 +40,7 @@ export async function register(
   return { id: row!.id, onCall: row!.on_call };
 }
 
-/** Whether rings go to a worker, and how many of its kind sleep in reserve. */
+/** Whether wake-ups go to this worker, and how many workers of its kind sleep in reserve. */
 export interface Duty {
   readonly onCall: boolean;
   readonly reserve: number;
@@ -53,7 +53,7 @@ const goOnCallStatement = statement<{ on_call: boolean; reserve: number }>({
   columns: ["on_call", "reserve"],
 });
 
-/** Asks for a place on call, for an idle worker in reserve. */
+/** Requests a place on call for an idle worker in reserve. */
 export async function goOnCall(connection: Connection, worker: string): Promise<Duty> {
   const [row] = await connection.run(goOnCallStatement, [worker]);
   return { onCall: row?.on_call === true, reserve: row?.reserve ?? 0 };
@@ -63,17 +63,17 @@ interface Beat {
   readonly availableCapacity: number;
   readonly memoryUsage: number;
   readonly draining: boolean;
-  /** Whether tasks are in hand; false if it is not told. */
+  /** Whether the worker holds tasks. Default false. */
   readonly busy?: boolean;
-  /** Normal if it is not told. */
+  /** Default normal. */
   readonly pressure?: PressureState;
 }
 
-/** What comes back with a heartbeat. */
+/** The reply to a heartbeat. */
 export interface BeatReply extends Duty {
   readonly alive: boolean;
   readonly stops: readonly { readonly id: string; readonly reason: string | null }[];
-  /** A task that only a worker with nothing else in hand may claim; this one is asked to. */
+  /** A suspect that this worker is asked to claim. Only a worker that holds no other task may claim one. */
   readonly suspect: string | null;
 }
 
@@ -92,7 +92,7 @@ const beatStatement = statement<{
   columns: ["alive", "stops", "stop_reasons", "suspect", "on_call", "reserve"],
 });
 
-/** Renews the lease of all that the worker holds. */
+/** Renews the lease on everything the worker holds. */
 export async function beat(connection: Connection, worker: string, b: Beat): Promise<BeatReply> {
   const [row] = await connection.run(beatStatement, [
     worker,
@@ -120,7 +120,7 @@ const retireStatement = statement<{ released: number }>({
   columns: ["released"],
 });
 
-/** A worker leaves; what it still holds goes back without using up an attempt. */
+/** Unregisters a worker; tasks it still holds are released without using up an attempt. */
 export async function retire(connection: Connection, worker: string): Promise<number> {
   const [row] = await connection.run(retireStatement, [worker]);
   return row?.released ?? 0;
@@ -134,8 +134,8 @@ const survivedStatement = statement<{ left: string[] }>({
 });
 
 /**
- * These workers were cut off for longer than their lease, but did not die: nothing they held is to blame.
- * Returns those that are to be told again.
+ * Reports workers that were cut off for longer than their lease but did not crash: the tasks they held are not to
+ * blame. Returns the workers that must be reported again.
  */
 export async function survived(connection: Connection, workers: readonly string[]): Promise<string[]> {
   const [row] = await connection.run(survivedStatement, [`{${workers.join(",")}}`]);
@@ -149,7 +149,7 @@ const releaseUnknownStatement = statement<{ released: number }>({
   columns: ["released"],
 });
 
-/** Hands back what the worker holds under claims whose replies never reached it. */
+/** Releases tasks that the worker holds under claims whose replies never arrived. */
 export async function releaseUnknown(
   connection: Connection,
   worker: string,
@@ -159,7 +159,7 @@ export async function releaseUnknown(
   return row?.released ?? 0;
 }
 
-// Nobody counts those of a suspect: this is the most that a task can hold.
+// The slots of a suspect are not counted, so assume the most that a task can hold.
 const SLOTS_MAX = 17;
 
 const claimSuspectStatement = statement<{
@@ -177,7 +177,7 @@ const claimSuspectStatement = statement<{
   columns: ["id", "stream", "attempt", "input", "trace", "passed", "nonce"],
 });
 
-/** Claims a reserved suspect, alone. Null if it is gone or its limits are full just now. */
+/** Claims a reserved suspect, to run it alone. Null if it is gone or its limits are full right now. */
 export async function claimSuspect(
   connection: Connection,
   call: { readonly worker: string; readonly token: string; readonly id: string },
@@ -189,7 +189,7 @@ export async function claimSuspect(
     stream: row.stream,
     attempt: row.attempt,
     input: row.input,
-    // It runs alone, so nobody has to make room for it.
+    // It runs alone, so it needs no share of the input budget.
     inputLength: 0,
     holds: SLOTS_MAX,
     trace: row.trace,
@@ -206,7 +206,7 @@ const releaseSuspectStatement = statement<{ release_suspect: string }>({
   columns: ["release_suspect"],
 });
 
-/** Gives up the suspect that is reserved for the worker, so that another may claim it. */
+/** Releases the suspect that is reserved for the worker, so that another worker may claim it. */
 export async function releaseSuspect(connection: Connection, worker: string): Promise<void> {
   await connection.run(releaseSuspectStatement, [worker]);
 }

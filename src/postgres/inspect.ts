@@ -3,21 +3,21 @@ import type { Database } from "./database.js";
 import { statement } from "./statement.js";
 import { dateOf, type TimeText } from "./time.js";
 
-/** One task as it stands. */
+/** The current state of a task. */
 export interface TaskStatus {
   readonly id: string;
   readonly type: string;
   readonly queue: string;
   readonly priority: number;
   readonly state: TaskState;
-  /** Attempts used, the one under way included. */
+  /** Attempts used, including the current one. */
   readonly attempt: number;
   readonly attemptsMax: number;
   readonly createdAt: Date;
   readonly runAt: Date | null;
   readonly startedAt: Date | null;
   readonly finishedAt: Date | null;
-  /** The result of a success, the error of a failure, the reason of a cancel. */
+  /** The result of a success, the error of a failure, or the reason of a cancel. */
   readonly outcome: unknown;
 }
 
@@ -58,7 +58,7 @@ const stateStatement = statement<StateRow>({
   ],
 });
 
-/** The task, or null if there is none or its history is not kept. */
+/** The task, or null if it does not exist or its history is not kept. */
 export async function inspect(db: Database, id: string): Promise<TaskStatus | null> {
   const [row] = await db.run(stateStatement, [id]);
   if (row === undefined) return null;
@@ -87,7 +87,7 @@ const countsStatement = statement<{ state: TaskState; n: string }>({
   columns: ["state", "n"],
 });
 
-/** How many tasks are in each state. */
+/** The number of tasks in each state. */
 export async function counts(db: Database): Promise<Record<TaskState, number>> {
   const rows = await db.run(countsStatement, []);
   return Object.fromEntries(rows.map((r) => [r.state, Number(r.n)])) as Record<TaskState, number>;
@@ -100,7 +100,7 @@ const awaitStatement = statement<{ id: string }>({
   columns: ["id"],
 });
 
-/** Announces that somebody waits for a task, so that its outcome is kept and told. */
+/** Registers a wait for a task, so that its outcome is kept and notified. */
 export async function awaitTask(db: Database, id: string, forMs: number): Promise<void> {
   await db.run(awaitStatement, [id, forMs]);
 }

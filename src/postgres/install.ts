@@ -5,7 +5,7 @@ import { closeNew } from "./rights.js";
 import type { Routine } from "./schema-files.js";
 import { inSchema } from "./statement.js";
 
-/** The functions and views that are missing, or whose text differs from what the database has. */
+/** Functions and views that are missing or whose text differs from the database's. */
 export async function changedRoutines(
   client: pg.ClientBase,
   schema: string,
@@ -16,7 +16,7 @@ export async function changedRoutines(
   return routines.filter(({ name, digest }) => digests.get(name) !== digest);
 }
 
-/** Installs functions and views, in the transaction of the migrations. */
+/** Installs functions and views in the transaction of the migrations. */
 export async function installRoutines(
   client: pg.ClientBase,
   schema: string,
@@ -25,7 +25,7 @@ export async function installRoutines(
   if (changed.length === 0) return;
   const names = changed.map(({ name }) => name);
   const guarded = await client.query<{ restore: string }>(GUARDED, [schema, names]);
-  // A function may call one that comes after it.
+  // A function may call one that is created later.
   await client.query("set local check_function_bodies = off");
   await client.query(inSchema(changed.map(({ sql }) => sql).join("\n"), schema));
   // guard: replaced functions keep the rights of their callers -> test/postgres/migrate.test.ts: "functions that run as the owner still do after they were replaced"
@@ -40,7 +40,7 @@ export async function installRoutines(
   await refuseOverloads(client, schema, names);
 }
 
-/** A changed parameter makes a second function beside the old one, and calls would be ambiguous. */
+/** A changed parameter creates a second function beside the old one, which makes calls ambiguous. */
 async function refuseOverloads(client: pg.ClientBase, schema: string, names: readonly string[]) {
   const { rows } = await client.query<{ name: string }>(OVERLOADED, [schema, names]);
   if (rows.length === 0) return;
@@ -52,7 +52,7 @@ async function refuseOverloads(client: pg.ClientBase, schema: string, names: rea
   );
 }
 
-/** Refuses a schema that is not ours and has functions of our names, which would be replaced. */
+/** Rejects a schema that is not ours and has functions with our names, which would be replaced. */
 export async function refuseForeign(
   client: pg.ClientBase,
   schema: string,
@@ -76,7 +76,7 @@ export interface Retired {
   readonly isOver: boolean;
 }
 
-/** Those that are to be dropped, or that nobody has noted to be gone. */
+/** Retired functions and views that must be dropped, or whose removal is not recorded yet. */
 export async function retiredRoutines(
   client: pg.ClientBase,
   schema: string,
@@ -87,7 +87,7 @@ export async function retiredRoutines(
   return rows;
 }
 
-/** Notes what this version no longer has, and drops what no library that may work on the schema has. */
+/** Records what this version no longer has, and drops what no library that may work on the schema has. */
 export async function retireRoutines(
   client: pg.ClientBase,
   schema: string,
@@ -116,13 +116,13 @@ async function dropped(client: pg.ClientBase, text: string): Promise<boolean> {
   }
 }
 
-// What was installed and is still there: somebody may have dropped a function, or restored a part of the schema.
+// Routines that were installed and still exist: someone may have dropped a function, or restored a part of the schema.
 const INSTALLED = `
   select i.name, i.digest from sluice.installed i where i.gone_since is null
     and (exists (select from pg_proc p where p.proname = i.name and p.pronamespace = (select oid from pg_namespace where nspname = $1))
       or exists (select from pg_class c where c.relname = i.name and c.relnamespace = (select oid from pg_namespace where nspname = $1)))`;
 
-// roles.sql lets functions run as their owner with a fixed search path. To replace a function resets both.
+// roles.sql lets functions run as their owner with a fixed search path. Replacing a function resets both.
 const GUARDED = `
   select format('alter function %s security definer%s', p.oid::regprocedure,
     coalesce((select ' set search_path = ' || substr(c, length('search_path=') + 1)
@@ -143,7 +143,7 @@ const RECORD = `
   select * from unnest($1::text[], $2::text[], $3::text[])
   on conflict (name) do update set kind = excluded.kind, digest = excluded.digest, gone_since = null`;
 
-// A library before this version may still call what is gone, while compatible_from lets it work.
+// A library older than this version may still call what is gone, as long as compatible_from lets it work.
 const RETIRE = `
   update sluice.installed set gone_since = $2::int where gone_since is null and name <> all ($1::text[])`;
 

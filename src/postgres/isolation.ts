@@ -10,7 +10,7 @@ const isolationStatement = statement<{ level: string; role: string }>({
   columns: ["level", "role"],
 });
 
-/** Refuses a database or role whose transactions begin at a level at which our statements are refused. */
+/** Rejects a database or role whose default isolation level makes our statements fail. */
 export async function checkIsolation(db: Database, on: Queryable): Promise<void> {
   const { level, role } = await db.one(isolationStatement, [], on);
   if (level === "read committed") return;

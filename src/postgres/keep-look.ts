@@ -1,26 +1,26 @@
 import type { Connection } from "./connection.js";
 import { statement } from "./statement.js";
 
-/** What a look found to do, and when to look again. */
+/** The work that a keeper's poll found, and when to poll again. */
 export interface KeepLook {
-  /** We are the one of all workers that does what is shared. */
+  /** This keeper is the leader: of all workers, it alone does the shared work. */
   readonly leads: boolean;
-  /** Tasks stand somewhere, or run. */
+  /** Tasks are queued or running. */
   readonly live: boolean;
-  /** A lease has run out. */
+  /** A lease has expired. */
   readonly dead: boolean;
   /** Scheduled tasks are due. */
   readonly due: boolean;
   /** Schedules are due. */
   readonly ticks: boolean;
-  /** Workflow runs have something to do. */
+  /** Workflow runs have work to do. */
   readonly runs: boolean;
-  /** There are fan-outs of handlers. */
+  /** There are handlers' fan-outs. */
   readonly flows: boolean;
   /** There are runs that have ended. */
   readonly ended: boolean;
   readonly nextMs: number;
-  /** When the next scheduled task is due, null if there is none. */
+  /** Time until the next scheduled task is due; null if there is none. */
   readonly dueMs: number | null;
 }
 
@@ -37,17 +37,17 @@ const lookStatement = statement<LookRow>({
   columns: ["leads", "live", "dead", "due", "ticks", "runs", "flows", "ended", "next_ms", "due_ms"],
 });
 
-/** How long the next look may be put off. */
+/** How long the next poll may be delayed. */
 export interface LookIntervals {
-  /** If there is no work. */
+  /** While there is no work. */
   readonly quietMs: number;
-  /** If there is some. */
+  /** While there is work. */
   readonly liveMs: number;
-  /** If something waits for the next look. */
+  /** While something waits for the next poll. */
   readonly pollMs: number;
 }
 
-/** Looks at all that must happen without anyone asking. Who finds no leader becomes it. */
+/** Polls for everything that must happen without a request. A keeper that finds no leader becomes the leader. */
 export async function keepLook(
   connection: Connection,
   keeper: string,
@@ -65,7 +65,7 @@ const leaveStatement = statement<{ keep_leave: string }>({
   columns: ["keep_leave"],
 });
 
-/** If we are the leader, another takes over. */
+/** Resigns as the leader, if this keeper is it; another keeper takes over. */
 export async function keepLeave(connection: Connection, keeper: string): Promise<void> {
   await connection.run(leaveStatement, [keeper]);
 }

@@ -8,7 +8,7 @@ const dueStatement = statement<{ moved: number; next_ms: string | null }>({
   columns: ["moved", "next_ms"],
 });
 
-/** Lets scheduled tasks whose time has come go on. nextMs: until the next one, null if there is none. */
+/** Makes scheduled tasks runnable once they are due. nextMs: time until the next one, null if there is none. */
 export async function due(connection: Connection, max: number): Promise<{ moved: number; nextMs: number | null }> {
   const [row] = await connection.run(dueStatement, [max]);
   return { moved: row?.moved ?? 0, nextMs: row?.next_ms == null ? null : Number(row.next_ms) };
@@ -27,7 +27,7 @@ const reapStatement = statement<Reaped>({
   columns: ["workers", "tasks", "poisoned"],
 });
 
-/** Takes back what dead workers held. */
+/** Reclaims the tasks of dead workers. */
 export async function reap(connection: Connection): Promise<Reaped> {
   const [row] = await connection.run(reapStatement, []);
   return row ?? { workers: 0, tasks: 0, poisoned: 0 };
@@ -40,7 +40,7 @@ const pruneDoneStatement = statement<{ pruned: number; rested: boolean }>({
   columns: ["pruned", "rested"],
 });
 
-/** Deletes a bounded piece of the history that is older than its time. rested: enough for this turn. */
+/** Deletes a bounded part of the history that is past its retention. rested: enough for this round. */
 export async function pruneDone(
   connection: Connection,
   older: { readonly succeededMs: number; readonly failedMs: number; readonly cancelledMs: number },
@@ -57,7 +57,7 @@ const pruneNotesStatement = statement<{ pruned: number }>({
   columns: ["pruned"],
 });
 
-/** Deletes notes that have served: idempotency keys, at most max, waits and stops. */
+/** Deletes records that are no longer needed: idempotency keys (at most max), waits and stops. */
 export async function pruneNotes(connection: Connection, max: number): Promise<number> {
   const [row] = await connection.run(pruneNotesStatement, [max]);
   return row?.pruned ?? 0;
@@ -70,7 +70,7 @@ const keepLanesStatement = statement<{ looked: number }>({
   columns: ["looked"],
 });
 
-/** Looks at lanes that nobody who claims has looked at, and after limits that were lowered. */
+/** Checks lanes that no claim has checked, and lanes after limits were lowered. */
 export async function keepLanes(connection: Connection, max: number): Promise<number> {
   const [row] = await connection.run(keepLanesStatement, [max]);
   return row?.looked ?? 0;
@@ -83,7 +83,9 @@ const forgetLimitsStatement = statement<{ after: number; forgotten: number }>({
   columns: ["after", "forgotten"],
 });
 
-/** Forgets groups that were unused for so long, among the next `max` limits. after: where to go on, 0 at the end. */
+/**
+ * Removes groups that were unused for that long, among the next `max` limits. after: where to continue, 0 at the end.
+ */
 export async function forgetLimits(
   connection: Connection,
   o: { readonly after: number; readonly max: number; readonly unusedMs: number },

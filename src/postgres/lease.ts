@@ -1,16 +1,16 @@
 import type pg from "pg";
 import { inSchema } from "./statement.js";
 
-/** How long a migrator outside a transaction holds its lease, and how long the others pause between looks. */
+/** How long a migrator outside a transaction holds its lease, and how long the others pause between polls. */
 export interface LeaseTiming {
   readonly leaseMs: number;
   readonly pollMs: number;
 }
 
 /**
- * Who migrates outside transactions. It is a row with a term: a lock of a transaction would need one around the
- * migration, a lock of the session is lost in a pooler, and whoever waits for a lock has a snapshot, which CREATE INDEX
- * CONCURRENTLY waits for in turn.
+ * The lease of the migrator that works outside transactions. It is a row with an expiry time: a transaction lock would
+ * need a transaction around the migration, a session lock is lost in a pooler, and a session that waits for a lock has
+ * a snapshot, which CREATE INDEX CONCURRENTLY waits for in turn.
  */
 export class Lease {
   readonly #schema: string;
@@ -23,12 +23,12 @@ export class Lease {
     this.#leaseMs = leaseMs;
   }
 
-  /** False: somebody else has it, and the term is not over. */
+  /** False: another migrator holds the lease, and it has not expired. */
   async take(client: pg.ClientBase): Promise<boolean> {
     return this.#update(client, TAKE, [this.#holder, this.#leaseMs]);
   }
 
-  /** Starts the term anew. */
+  /** Restarts the term. */
   async renew(client: pg.ClientBase): Promise<boolean> {
     return this.#update(client, RENEW, [this.#holder, this.#leaseMs]);
   }
@@ -37,7 +37,10 @@ export class Lease {
     await this.#update(client, RELEASE, [this.#holder]);
   }
 
-  /** One that waited for the row must see what the other has written, whatever isolation the role has. */
+  /**
+   * After waiting for the row, the update must see what the other migrator wrote, whatever isolation level the role
+   * has.
+   */
   async #update(client: pg.ClientBase, text: string, values: unknown[]): Promise<boolean> {
     await client.query("begin isolation level read committed");
     try {

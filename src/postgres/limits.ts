@@ -10,7 +10,7 @@ const setLimitStatement = statement<{ set_limit: string }>({
   columns: ["set_limit"],
 });
 
-// Looks at 10,000 keys of a limit per key at most. The last Unicode character ends the range of a prefix.
+// Reads at most 10,000 keys of a limit per key. The last Unicode character ends the range of a prefix.
 const limitStatement = statement<LimitRow>({
   name: "limits",
   text: `select l.name, l.total_declared, l.total_override, l.per_key_declared, l.per_key_override,
@@ -46,33 +46,33 @@ interface LimitRow {
   readonly total_override: number | null;
   readonly per_key_declared: number | null;
   readonly per_key_override: number | null;
-  /** Of the total; null if there is none. */
+  /** Slots in use of the total; null without a total. */
   readonly used: number | null;
   readonly keys: number;
   readonly used_max: number;
   readonly used_in_all: number;
 }
 
-/** Changes of a limit: a number, null for no limit, "declared" to drop the override. */
+/** Changes to a limit: a number, null for no limit, "declared" to drop the override. */
 export interface LimitChange {
   readonly total?: Slots | "declared" | undefined;
   readonly perKey?: Slots | "declared" | undefined;
 }
 
-/** One limit as it is in force. undefined: it has no such part; null: no limit. */
+/** A limit in force. undefined: it has no such part; null: no limit. */
 export interface LimitStatus {
   readonly name: string;
   readonly total: Slots | undefined;
   readonly perKey: Slots | undefined;
   readonly overridden: boolean;
-  /** Slots that are out: of the total, or of all keys together where there is no total. Of keys, 10,000 are counted. */
+  /** Slots in use: of the total, or of all keys together if there is no total. At most 10,000 keys are counted. */
   readonly used: number;
   /**
-   * How many keys have slots out, counted up to 10,000; undefined without a perKey. A key's slots are taken before the
-   * task starts.
+   * Number of keys with slots in use, counted up to 10,000; undefined without a perKey. A key's slots are taken before
+   * the task starts.
    */
   readonly keysInUse: number | undefined;
-  /** The most that any one key has out, to hold against perKey; undefined without one. */
+  /** The most slots that a single key uses, to compare with perKey; undefined without a perKey. */
   readonly usedMax: number | undefined;
 }
 
@@ -83,21 +83,21 @@ const shedStatement = statement<{ shed: number }>({
   columns: ["shed"],
 });
 
-/** Writes the operator's number. When this returns, nothing is admitted above it any more. */
+/** Stores the operator's number. Once this returns, nothing is admitted above it. */
 export async function setLimit(db: Database, name: string, change: LimitChange): Promise<void> {
   await db.run(setLimitStatement, [name, changed(change.total), changed(change.perKey)]);
-  // Those who hold slots above a lowered number without running make room for those who may run.
+  // Tasks that hold slots above a lowered number without running make room for tasks that may run.
   await db.run(shedStatement, []);
 }
 
-/** Which limits to list: the first `max` by name after `after`, of those whose name begins with `prefix`. */
+/** Which limits to list: the first `max` by name after `after` whose name begins with `prefix`. */
 interface LimitPage {
   readonly after: string;
   readonly prefix: string;
   readonly max: number;
 }
 
-/** The limit of this name, if there is one. */
+/** The limit with this name, if it exists. */
 export async function readLimit(db: Database, name: string): Promise<LimitStatus | undefined> {
   return (await db.run(limitStatement, [name, "", "", 1])).map(statusOf)[0];
 }
@@ -136,7 +136,7 @@ const removeLimitStatement = statement<{ removed: boolean }>({
   columns: ["removed"],
 });
 
-/** Removes a limit and all that it left in the database. False if there is none of this name. */
+/** Removes a limit and all its data. False if there is no limit with this name. */
 export async function removeLimit(db: Database, name: string): Promise<boolean> {
   return (await db.one(removeLimitStatement, [name])).removed;
 }

@@ -10,13 +10,13 @@ const RETRY_MS_MIN = 100;
 const RETRY_MS_MAX = 5_000;
 const PING_MS = 30_000;
 const REPLY_MS_MAX = 10_000;
-// How long it goes on listening when nobody needs it any more.
+// How long to keep listening after the last need has ended.
 const LINGER_MS = 5_000;
 
 /**
- * Notifications as hints: nothing depends on one being heard. It listens only while somebody needs it, because NOTIFY
- * signals every backend that listens, whatever the channel. Whenever it begins to listen, and so after every reconnect,
- * all ears hear "again", because what was said before is lost; and "deaf" when the connection is lost.
+ * Notifications as hints: nothing depends on receiving one. It listens only while needed, because NOTIFY signals every
+ * listening backend, whatever the channel. Every time it begins to listen, and so after every reconnect, all listeners
+ * receive "again", because earlier notifications are lost; when the connection is lost, they receive "deaf".
  */
 export class Listener {
   readonly #db: Database;
@@ -24,7 +24,7 @@ export class Listener {
   readonly #log: Logger;
   readonly #ears = new Set<Hear>();
   #needs = 0;
-  /** By the one payload that they wait for: thousands of waits cost a notification no more than one. */
+  /** Keyed by the one payload they wait for: with thousands of waits a notification costs no more than with one. */
   readonly #earsOf = new Map<string, Set<() => void>>();
   #client: pg.Client | null = null;
   #connected = false;
@@ -61,25 +61,25 @@ export class Listener {
     if (this.#needs > 0) await this.#follow();
   }
 
-  /** Whether notifications arrive, as far as we know. */
+  /** Whether notifications arrive, as far as this process can tell. */
   get hears(): boolean {
     return this.#state === "listening";
   }
 
-  /** Whether it could listen: its connection is open. */
+  /** Whether the connection is open, so that it could listen. */
   get connected(): boolean {
     return this.#connected;
   }
 
-  /** Hears what is said while somebody needs it. Returns what stops the hearing. */
+  /** Calls `hear` with every notification while something needs the listener. Returns a function that unsubscribes. */
   on(hear: Hear): () => void {
     this.#ears.add(hear);
     return () => this.#ears.delete(hear);
   }
 
   /**
-   * Listens from now on, if it does not yet. Returns what ends the need; it may be called twice. lingers: the next need
-   * is likely to come soon.
+   * Starts to listen, if it does not yet. Returns a function that ends the need; calling it twice is safe. lingers: the
+   * next need is likely to come soon.
    */
   need({ lingers }: { readonly lingers: boolean }): () => void {
     this.#needs++;
@@ -94,7 +94,7 @@ export class Listener {
     };
   }
 
-  /** Hears only this payload, and "again". Returns what stops the hearing. */
+  /** Calls `hear` only for this payload and for "again". Returns a function that unsubscribes. */
   onPayload(payload: string, hear: () => void): () => void {
     const ears = this.#earsOf.get(payload) ?? new Set();
     this.#earsOf.set(payload, ears.add(hear));
@@ -127,7 +127,7 @@ export class Listener {
     }, ms).unref();
   }
 
-  /** Brings the connection in line with what is needed; one change at a time. */
+  /** Adjusts the connection to the current need, one change at a time. */
   async #follow(): Promise<void> {
     const client = this.#client;
     if (client === null || !this.#connected || this.#state === "changing") return;
@@ -135,7 +135,7 @@ export class Listener {
     const wanted = this.#needs > 0;
     if (listens === wanted) return;
     this.#state = "changing";
-    // Whoever connects may wait for this.
+    // A connecting caller may wait for this.
     const late = setTimeout(() => this.#lost(client, new Error("no answer")), REPLY_MS_MAX).unref();
     try {
       await client.query(wanted ? `listen "${this.#db.schema}"` : "unlisten *");
@@ -148,12 +148,12 @@ export class Listener {
     if (this.#client !== client || this.#closed) return;
     this.#state = wanted ? "listening" : "silent";
     if (wanted) this.#tell("again");
-    // What is needed may have changed meanwhile. To stop is not urgent.
+    // The need may have changed meanwhile. Stopping is not urgent.
     if (!wanted && this.#needs > 0) await this.#follow();
     else if (wanted && this.#needs === 0 && this.#linger === null) this.#lingerOn(0);
   }
 
-  /** A half-open connection says nothing: it is asked from time to time. */
+  /** A half-open connection sends nothing, so ping it from time to time. */
   #pingLater(client: pg.Client): void {
     this.#ping = setTimeout(() => {
       const late = (): void => this.#lost(client, new Error("no answer"));
@@ -162,7 +162,7 @@ export class Listener {
         if (this.#ping !== null) clearTimeout(this.#ping);
         if (this.#client === client && !this.#closed) this.#pingLater(client);
       };
-      // What fails here is told by the connection itself.
+      // The connection itself reports a failure of this query.
       client.query("select").then(answered, () => {});
     }, PING_MS).unref();
   }

@@ -31,24 +31,24 @@ interface Version {
   readonly compatibleFrom: number;
 }
 
-// A migration waits for a table so long, and lets everybody who queued behind it pass before it tries again.
+// How long a migration waits for a table. Before it tries again, every session that queued behind it passes.
 const LOCK_TIMEOUT = "2s";
 const TRIES_MAX = 10;
 const PAUSE_MS = 500;
-// Somebody holds a lock, or two wait for each other.
+// Another session holds a lock, or two sessions wait for each other.
 const IN_THE_WAY = new Set(["55P03", "40P01"]);
 
-/** beside: for what a migration outside a transaction needs while it runs. files, timing: other ones, for tests. */
+/** beside: runs what a migration outside a transaction needs meanwhile. files, timing: replacements for tests. */
 interface MigrateOptions extends Pick<OutsideOptions, "beside" | "timing"> {
   readonly schema?: string;
   readonly files?: SchemaFiles;
 }
 
 /**
- * Brings a schema up to date: applies the migrations it lacks, then installs the functions whose text differs, in one
- * transaction; only a migration that must not run in one is applied between two. Any number of processes may call it at
- * once: one applies, the others wait for its end and find nothing left to do. No lock outlives a transaction, so it works
- * through a pooler too. A schema that is up to date is only looked at.
+ * Brings a schema up to date: applies the missing migrations, then installs the functions whose text differs, in one
+ * transaction. Only a migration that must not run in a transaction is applied between two. Any number of processes may
+ * call it at once: one applies, the others wait for it to end and find nothing left to do. No lock outlives a
+ * transaction, so it works through a pooler too. A schema that is up to date is only read.
  */
 export async function migrate(client: pg.ClientBase, options: MigrateOptions): Promise<MigrateReport> {
   const schema = checkSchemaName(options.schema ?? "sluice");
@@ -57,7 +57,7 @@ export async function migrate(client: pg.ClientBase, options: MigrateOptions): P
   try {
     const applied: string[] = [];
     for (;;) {
-      // Of each stage somebody comes to the end, so there are no more rounds than stages.
+      // Some migrator completes each stage, so there are no more rounds than stages.
       const missing = await outstanding(client, schema, files);
       if (!missing.isMissing) return { ...reportOf(schema, missing), applied };
       const [next] = missing.migrations;
@@ -77,7 +77,7 @@ export async function migrate(client: pg.ClientBase, options: MigrateOptions): P
 /** What `migrate` would do. Changes nothing. */
 export interface MigratePlan extends MigrateReport {
   readonly isMissing: boolean;
-  /** The texts that would be sent, for people to read: without the rows that say what has been installed. */
+  /** The statements that would be sent, for people to read, without the rows that record what has been installed. */
   readonly sql: string;
 }
 
@@ -111,10 +111,10 @@ function noteOf(name: string): string {
 }
 
 async function inLockedTransaction<T>(client: pg.ClientBase, schema: string, work: () => Promise<T>): Promise<T> {
-  // Whoever waits for the lock must see what its holder has committed.
+  // A migrator that waited for the lock must see what its holder has committed.
   await client.query("begin isolation level read committed");
   try {
-    // As long as another migrator takes.
+    // Wait as long as another migrator takes.
     await client.query("set local statement_timeout = 0; set local lock_timeout = 0");
     // guard: one migrates at a time -> test/client/connect.test.ts: "ten connections at once: one applies, none fails"
     /* guard:one-at-a-time */ await client.query("select pg_advisory_xact_lock(hashtextextended($1, 0))", [
@@ -130,7 +130,9 @@ async function inLockedTransaction<T>(client: pg.ClientBase, schema: string, wor
   }
 }
 
-/** Lets go of tables that are in use, and tries again. The lock above stays, or the next migrator would take our place. */
+/**
+ * Releases tables that are in use, and tries again. The lock above stays, or the next migrator would take our place.
+ */
 async function inTries<T>(client: pg.ClientBase, work: () => Promise<T>): Promise<T> {
   for (let tries = 1; ; tries++) {
     await client.query("savepoint migrate");
@@ -145,7 +147,7 @@ async function inTries<T>(client: pg.ClientBase, work: () => Promise<T>): Promis
   }
 }
 
-/** What was done in one transaction. isLast: nothing is left to do. */
+/** The work of one transaction. isLast: nothing is left to do. */
 interface Stage {
   readonly applied: readonly string[];
   readonly isLast: boolean;
@@ -177,7 +179,7 @@ async function bringUpToDate(client: pg.ClientBase, schema: string, files: Schem
   return { applied, isLast, report };
 }
 
-/** What a schema lacks. version: the version it has when that is done. */
+/** What a schema lacks. version: the schema's version once that is done. */
 interface Outstanding {
   readonly version: number;
   readonly isMissing: boolean;
@@ -235,7 +237,7 @@ function edited(schema: string, name: string): SluiceError {
   );
 }
 
-/** Refuses to work on a schema that this library does not fit. */
+/** Rejects a schema that this library is not compatible with. */
 export async function checkVersion(client: Pick<pg.ClientBase, "query">, schema: string): Promise<void> {
   const found = await versionOf(client, schema).catch((e: unknown) => {
     throw toSluiceError(e);
@@ -268,9 +270,9 @@ function refuseNewer(schema: string, { version, compatibleFrom }: Version): void
   );
 }
 
-// What the schema knows of itself. version: of the newest library that has migrated it. compatible_from: of the oldest
-// library that may work on it; a migration that breaks older ones raises it, the others let a rolling deploy go on.
-// gone_since: the version that no longer has the function. migrator: one row, see lease.ts.
+// The schema's own records. version: of the newest library that has migrated it. compatible_from: of the oldest library
+// that may work on it; a migration that breaks older ones raises it, the others allow a rolling deploy. gone_since: the
+// first version without the function. migrator: one row, see lease.ts.
 const BOOKS = `
   create table sluice.migration (
     number int primary key, name text not null, digest text not null, applied_at timestamptz not null default now()
@@ -287,8 +289,8 @@ const BOOKS = `
   insert into sluice.migrator default values;
 `;
 
-// Reads the catalog's tables. to_regclass() would ask the session's cache, which does not learn of a commit that the
-// session waited for while it stood at an advisory lock.
+// Reads the catalog's tables. to_regclass() would read the session's cache, which misses a commit that the session
+// waited for at an advisory lock.
 const HAS_BOOKS = `
   select from pg_class c join pg_namespace n on n.oid = c.relnamespace
   where n.nspname = $1 and c.relname = 'compatibility'`;

@@ -7,7 +7,7 @@ import { Lease, type LeaseTiming } from "./lease.js";
 import type { Migration } from "./schema-files.js";
 import { inSchema } from "./statement.js";
 
-/** Does something over a second connection, which is closed afterwards. */
+/** Runs `use` on a second connection, which is closed afterwards. */
 type Beside = <T>(use: (client: pg.ClientBase) => Promise<T>) => Promise<T>;
 
 export interface OutsideTiming extends LeaseTiming {
@@ -21,29 +21,29 @@ export interface OutsideOptions {
   readonly timing?: OutsideTiming | undefined;
 }
 
-// CREATE INDEX CONCURRENTLY waits for every transaction that was there before it, and nobody waits for it meanwhile but
-// autovacuum and other changes of the table. What it has built is lost when it is cancelled, so it may wait for long.
+// CREATE INDEX CONCURRENTLY waits for every older transaction. Meanwhile only autovacuum and other changes of the table
+// wait for it. Cancelling it loses what it has built, so it may wait for long.
 const TIMING: OutsideTiming = { leaseMs: 15_000, pollMs: 500, lockWaitMs: 300_000 };
 const RENEWALS_PER_TERM = 5;
 const TRIES_MAX = 5;
 const ANSWER_MS_MAX = 5_000;
-// Lock timeout, deadlock, cancelled or statement timeout.
+// Lock timeout, deadlock, query cancelled or statement timeout.
 const IN_THE_WAY = new Set(["55P03", "40P01", "57014"]);
 
-/** One migration at work. */
+/** A migration in progress. */
 interface Job {
   readonly client: pg.ClientBase;
   readonly schema: string;
   readonly migration: Migration;
   readonly timing: OutsideTiming;
   readonly lease: Lease;
-  /** A comment that the statements begin with, by which the second connection finds them. */
+  /** The comment that starts each statement, by which the second connection finds them. */
   readonly mark: string;
 }
 
 /**
- * Applies a migration statement by statement, without a transaction around it. One migrator at a time does, the others
- * wait. False: somebody else has applied it.
+ * Applies a migration statement by statement, without a transaction around it. One migrator at a time does so; the
+ * others wait. False: another migrator has applied it.
  */
 export async function applyOutside(
   client: pg.ClientBase,
@@ -59,12 +59,12 @@ export async function applyOutside(
   }
   try {
     if (await isApplied(job)) return false;
-    // Only now: migrators that wait need no second connection.
+    // Connect only now: waiting migrators need no second connection.
     await beside((second) => whileRenewed(job, second, () => inTries(job)));
     await client.query(inSchema(APPLIED, schema), [migration.number, migration.name, migration.digest]);
     return true;
   } finally {
-    // The connection may be gone, and its term runs out.
+    // The connection may be gone; then the lease expires.
     await lease.release(client).catch(() => {});
   }
 }
@@ -74,7 +74,7 @@ async function isApplied({ client, schema, migration }: Job): Promise<boolean> {
   return rowCount === 1;
 }
 
-/** Renews the lease over the second connection, and ends waits that take too long. */
+/** Renews the lease over the second connection, and ends lock waits that take too long. */
 async function whileRenewed(job: Job, second: pg.ClientBase, work: () => Promise<void>): Promise<void> {
   const { lease } = job;
   const over = new AbortController();
@@ -87,18 +87,18 @@ async function whileRenewed(job: Job, second: pg.ClientBase, work: () => Promise
     throw e;
   } finally {
     over.abort();
-    // A connection that was dropped without a word answers only after minutes.
+    // A connection that was dropped silently fails only after minutes.
     await within(renewing, ANSWER_MS_MAX);
   }
 }
 
-/** A renewal that fails is tried again; what is being built goes on without a lease, and the next one waits for it. */
+/** A failed renewal is retried. The build continues without a lease, and the next migrator waits for it. */
 async function renew({ lease, mark, timing }: Job, second: pg.ClientBase, over: AbortSignal): Promise<void> {
   while (!over.aborted) {
     await pause(timing.leaseMs / RENEWALS_PER_TERM, undefined, { signal: over }).catch(() => {});
     if (over.aborted) return;
     await lease.renew(second).catch(() => {});
-    // A lock_timeout would have to be set for the session, which in a pooler is somebody else's a moment later.
+    // A lock_timeout would have to be set for the session, which in a pooler serves another client a moment later.
     await second.query(CANCEL, [mark, timing.lockWaitMs]).catch(() => {});
   }
 }
@@ -121,12 +121,12 @@ async function sendAll(job: Job): Promise<void> {
   for (const text of migration.outside!) await client.query(mark + inSchema(text, schema));
 }
 
-/** Drops the indexes of the migration that an earlier try left behind: they are written to, and never read. */
+/** Drops the migration's indexes that an earlier try left unfinished: they are written to, and never read. */
 async function dropUnfinished(job: Job): Promise<void> {
   const { client, schema, mark, timing } = job;
   const giveUpAtMs = Date.now() + timing.lockWaitMs;
   let found = await unfinished(job);
-  // A migrator that was killed leaves a server at work, and its index may become a good one.
+  // A killed migrator leaves its statement running on the server, and that may still complete the index.
   for (; found.some(({ isBuilding }) => isBuilding) && Date.now() < giveUpAtMs; found = await unfinished(job))
     await pause(timing.pollMs);
   for (const { name } of found) await client.query(`${mark}drop index concurrently if exists "${schema}"."${name}"`);
@@ -147,7 +147,7 @@ async function unfinished({ client, schema, migration }: Job): Promise<Unfinishe
 
 const IS_APPLIED = "select from sluice.migration where number = $1";
 
-// A migrator whose lease ran out while it worked may find that the next one has written the row.
+// A migrator whose lease expired while it worked may find the row already written by the next one.
 const APPLIED = `
   insert into sluice.migration (number, name, digest) values ($1, $2, $3) on conflict (number) do nothing`;
 

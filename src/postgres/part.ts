@@ -7,7 +7,7 @@ const members = new WeakMap<pg.Pool, Set<pg.Client>>();
 type Lent = (e: Error | undefined, client?: pg.PoolClient, release?: Release) => void;
 type Release = (destroy?: boolean | Error) => void;
 
-/** A pool of pg whose end also answers the calls that wait for a connection: pg's own never does. */
+/** A pg pool whose end also rejects the calls that wait for a connection, which pg's own pool never does. */
 class Pool extends pg.Pool {
   readonly #waiting = new Set<() => void>();
 
@@ -44,8 +44,8 @@ function ended(): Error {
 }
 
 /**
- * A pool that endPool can end for certain. Its time limit is for opening a connection only: the pool's
- * own would also count the time that one waits in line for a connection to become free.
+ * A pool that endPool reliably ends. Its timeout covers only opening a connection: the timeout of pg's pool also counts
+ * the time spent waiting for a connection to become free.
  */
 export function openPool({ connectionTimeoutMillis, ...config }: pg.PoolConfig): pg.Pool {
   class Client extends pg.Client {
@@ -56,30 +56,30 @@ export function openPool({ connectionTimeoutMillis, ...config }: pg.PoolConfig):
   const pool = new Pool({ ...config, Client });
   const open = new Set<pg.Client>();
   pool.on("connect", (client) => {
-    // A server may let us in and throw us out in one breath, before whoever asked for it has his own listener.
+    // A server may accept and drop a connection at once, before the caller has attached a listener of its own.
     client.on("error", () => {});
     open.add(client);
   });
   pool.on("remove", (client) => void open.delete(client as unknown as pg.Client));
-  // An idle connection that breaks is replaced by the pool; without a listener it would end the process.
+  // The pool replaces an idle connection that breaks. Without a listener, the error would end the process.
   pool.on("error", () => {});
   members.set(pool, open);
   return pool;
 }
 
-/** Ends a pool. A handler that never gives its connection back, or a dead network, does not hold it up. */
+/** Ends a pool. Neither a handler that never returns its connection nor a dead network holds it up. */
 export async function endPool(pool: pg.Pool): Promise<void> {
   await (pool instanceof Pool ? pool.stop() : within(pool.end(), GOODBYE_MS_MAX));
   for (const client of members.get(pool) ?? []) destroy(client);
 }
 
-/** Says goodbye on a connection, and does not wait for ever for the other side to hear it. */
+/** Ends a connection gracefully, with a bounded wait for the server. */
 export async function part(client: pg.Client): Promise<void> {
   await within(client.end(), GOODBYE_MS_MAX);
   destroy(client);
 }
 
-/** Ends a connection without waiting for the other side, who may not be there any more. */
+/** Ends a connection without waiting for the server, which may be gone. */
 export function destroy(client: object): void {
   const { connection } = client as { connection?: { stream?: { destroy(): void } } };
   connection?.stream?.destroy();

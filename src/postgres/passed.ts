@@ -1,24 +1,26 @@
-/** A limit that a task has passed: its total, or a key of it. */
+/** A limit that a task has passed: the total, or one key. */
 interface PassedLimit {
   readonly limit: number;
   readonly perKey: boolean;
-  /** How long ago all of its slots were out: -Infinity if until the claim, Infinity if never. */
+  /** How long ago the limit was last full, in ms: -Infinity if it was full until the claim, Infinity if never. */
   readonly fullMs: number;
 }
 
-/** What a task has passed on its way to a worker. It had to wait at those that were full when it was due already. */
+/** The limits that a task has passed before its claim. It had to wait at those that were full after it became due. */
 export interface Passed {
-  /** For how long it had been due; -1 if it was tried before, because nobody knows since when it is due again. */
+  /**
+   * How long the task had been due, in ms; -1 if it was tried before, because the time it became due again is unknown.
+   */
   readonly waitMs: number;
   readonly limits: readonly PassedLimit[];
 }
 
 const UNTIL_NOW = -1;
 const NEVER = Number.MAX_SAFE_INTEGER;
-// Between the totals, whose ids are positive, and the lanes.
+// Separates the totals, whose ids are positive, from the lanes.
 const LANES = 0;
 
-/** Reads what sluice.step tells of the tasks of one claim, of which most have passed the same. */
+/** Parses what sluice.step reports about the tasks of one claim. Most of them have passed the same limits. */
 export class PassedReader {
   readonly #limits = new Map<string, readonly PassedLimit[]>();
   #last = "";
@@ -28,7 +30,7 @@ export class PassedReader {
     const comma = text.indexOf(",");
     if (comma < 0) return { waitMs: Number(text), limits: [] };
     const waitMs = Number(text.slice(0, comma));
-    // Without a substring and its hash for each of many tasks that have passed the same.
+    // Avoids a substring and its hash for each of many tasks that have passed the same limits.
     if (text.length - comma - 1 !== this.#last.length || !text.endsWith(this.#last))
       this.#remember(text.slice(comma + 1));
     return { waitMs, limits: this.#lastLimits };
@@ -51,7 +53,7 @@ function limitsOf(text: string): PassedLimit[] {
   const [late, lanes] = [numbers[i + 1] ?? 0, numbers.slice(i + 2)];
   for (const [at, limit] of lanes.entries()) {
     const fullMs = fullMsOf((late & (1 << at)) === 0 ? NEVER : UNTIL_NOW);
-    // The lanes of an order key and of a window are no limits.
+    // The lanes of order keys and windows are not limits.
     if (limit > 0) limits.push({ limit, perKey: true, fullMs });
   }
   return limits;

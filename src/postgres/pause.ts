@@ -8,7 +8,7 @@ const pauseStatement = statement<{ pause_queue: string }>({
   columns: ["pause_queue"],
 });
 
-/** Stops or resumes claims from a queue, for every worker, from the moment this returns. */
+/** Stops or resumes claims from a queue, for every worker, once this returns. */
 export async function pauseQueue(db: Database, queue: string, paused: boolean): Promise<void> {
   await db.run(pauseStatement, [queue, paused]);
 }

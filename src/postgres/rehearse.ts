@@ -3,9 +3,9 @@ import type { Database } from "./database.js";
 import type { Connection } from "./connection.js";
 import { statement } from "./statement.js";
 
-// What the test kit says to a database of its own. Nothing of this is ever run on any other.
+// Statements of the test kit for a database of its own. They never run on any other database.
 
-/** The clock of a test database: it stands where it was set, and is the server's until then. */
+/** The clock of a test database: it stands still at the time that was set. Until then it is the server's clock. */
 export const standingClock = statement<Record<string, never>>({
   name: "standing_clock",
   text: `create or replace function sluice.clock() returns timestamptz language sql volatile as
@@ -25,7 +25,7 @@ const setClockStatement = statement<{ value: string }>({
   columns: ["value"],
 });
 
-/** Sets the time. `beating`: a worker that is at work, and so has sent its heartbeats all the while. */
+/** Sets the time. `beating`: an active worker, which counts as having sent its heartbeats all the while. */
 export async function setClock(connection: Connection, time: Date, beating: string | null): Promise<void> {
   await connection.run(setClockStatement, [time.toISOString(), beating]);
 }
@@ -37,12 +37,12 @@ const expireStatement = statement<{ id: string }>({
   columns: ["id"],
 });
 
-/** As if a worker's lease had run out by now. */
+/** Expires a worker's lease now. */
 export async function expire(connection: Connection, worker: string): Promise<void> {
   await connection.run(expireStatement, [worker]);
 }
 
-/** One task of a type, as it stands in the database. Times are text. */
+/** A task of a type, as stored in the database. Times are text. */
 export interface EnqueuedRow {
   readonly id: string;
   readonly state: string;
@@ -55,7 +55,7 @@ export interface EnqueuedRow {
   readonly idempotencyKey: string | null;
 }
 
-// One text, so that a transaction of any driver gives us the same.
+// Returned as one text, so that every driver's transaction gives the same value.
 const enqueuedStatement = statement<{ tasks: string }>({
   name: "enqueued",
   text: `select coalesce(json_agg(json_build_object('id', t.id::text, 'state', t.state, 'priority', t.priority, 'attempt', t.attempt,
@@ -70,7 +70,7 @@ const enqueuedStatement = statement<{ tasks: string }>({
   columns: ["tasks"],
 });
 
-/** The first max tasks of a type, oldest first; with tx also what that transaction has not committed. */
+/** The first max tasks of a type, oldest first; with tx, including what that transaction has not committed. */
 export async function enqueuedTasks(
   db: Database,
   of: { readonly type: string; readonly queue: string },

@@ -3,13 +3,13 @@ import { isReplyLost } from "./errors.js";
 
 const TRIES_MAX = 5;
 const REST_MS = 100;
-// A reply that took longer to be lost is not worth another wait.
+// If the reply took longer than this to be lost, another wait is not worth it.
 const REPEAT_WITHIN_MS = 10_000;
 
 /**
- * Asks again after a lost reply. Each call has a token, and the database answers one that it knows with what it answered
- * before, so nothing happens twice. Once a reply was lost, only an answer counts: an error of a later try does not tell
- * what became of the first, which may even be still under way.
+ * Repeats a call after a lost reply. Each call has a token, and the database answers a known token with its earlier
+ * answer, so nothing happens twice. Once a reply was lost, only an answer counts: an error of a later try does not
+ * reveal what became of the first, which may even be still running.
  */
 export async function repeat<T>(ask: (token: string) => Promise<T>): Promise<T> {
   const token = randomBytes(8).readBigInt64BE().toString();

@@ -3,7 +3,7 @@ import type { Database } from "./database.js";
 import { statement, type Statement } from "./statement.js";
 import { dateOf, type TimeText } from "./time.js";
 
-/** One schedule as it stands. */
+/** The current state of a schedule. */
 export interface ScheduleStatus {
   readonly name: string;
   readonly type: string;
@@ -12,20 +12,20 @@ export interface ScheduleStatus {
   readonly timeZone: string | null;
   readonly everyMs: number | null;
   readonly missed: Missed;
-  /** What the code says. */
+  /** As set in code. */
   readonly enabled: boolean;
-  /** By an operator; `set` does not undo it. */
+  /** Set by an operator; `set` does not undo it. */
   readonly paused: boolean;
   /** The next tick; null while it is paused or not enabled. */
   readonly nextAt: Date | null;
-  /** The last tick that was enqueued: when it was due. */
+  /** Due time of the last tick that was enqueued. */
   readonly lastAt: Date | null;
   readonly lastTaskId: string | null;
-  /** Why its last tick could not be enqueued; null if it could. */
+  /** Why the last tick could not be enqueued; null if it could. */
   readonly trouble: string | null;
 }
 
-/** A schedule as it was seen. */
+/** A schedule as it was read. */
 export interface SeenSchedule {
   readonly status: ScheduleStatus;
   readonly digest: string;
@@ -97,7 +97,7 @@ const clockStatement = statement<{ now_ms: number }>({
   columns: ["now_ms"],
 });
 
-/** The schedule of this name, or null. */
+/** The schedule with this name, or null. */
 export async function lookAtSchedule(db: Database, name: string): Promise<SeenSchedule | null> {
   const [row] = await db.run(lookStatement, [name]);
   if (row === undefined) return null;
@@ -105,12 +105,12 @@ export async function lookAtSchedule(db: Database, name: string): Promise<SeenSc
   return { status: statusOf(row), digest, revision, inputBytes: input_bytes };
 }
 
-/** Schedules by name, those after this one, at most so many. */
+/** At most `max` schedules after this name, ordered by name. */
 export async function listSchedules(db: Database, after: string, max: number): Promise<ScheduleStatus[]> {
   return (await db.run(listStatement, [after, max])).map(statusOf);
 }
 
-/** The database's clock: that of this process may be an hour off. */
+/** The database's clock: the clock of this process may be an hour off. */
 export async function clockMs(db: Database): Promise<number> {
   return (await db.one(clockStatement, [])).now_ms;
 }
@@ -134,11 +134,11 @@ function statusOf(row: StatusRow): ScheduleStatus {
   };
 }
 
-/** What `set` writes: everything that a keeper needs to enqueue a tick without knowing the task. */
+/** What `set` writes: everything that a keeper needs to enqueue a tick without the task's definition. */
 export interface ScheduleTerms {
   readonly digest: string;
   readonly stream: number;
-  /** JSON text, with the mark where the tick's time belongs. */
+  /** JSON text, with a placeholder for the tick's time. */
   readonly input: string;
   readonly cron: string | null;
   readonly timeZone: string | null;
@@ -179,7 +179,7 @@ const setStatement = statement<{ set: boolean }>({
   columns: ["set"],
 });
 
-/** Writes a schedule, unless it is no longer the one that was seen (null: there was none). */
+/** Writes a schedule, unless it has changed since it was read (null: there was none). */
 export async function setSchedule(
   db: Database,
   name: string,
@@ -216,7 +216,7 @@ const pauseStatement = statement<{ paused: boolean }>({
   columns: ["paused"],
 });
 
-/** When this returns, nothing is enqueued for it any more. False if there is none. */
+/** Pauses a schedule: once this returns, no tick of it is enqueued. False if there is no such schedule. */
 export async function pauseSchedule(db: Database, name: string): Promise<boolean> {
   return (await db.one(pauseStatement, [name])).paused;
 }
@@ -228,7 +228,7 @@ const resumeStatement = statement<{ resumed: boolean }>({
   columns: ["resumed"],
 });
 
-/** Lets it tick again, unless it is no longer as it was seen. */
+/** Resumes a schedule, unless it has changed since it was read. */
 export async function resumeSchedule(db: Database, name: string, seen: string, nextAt: Date): Promise<boolean> {
   return (await db.one(resumeStatement, [name, seen, nextAt.toISOString()])).resumed;
 }
@@ -240,7 +240,7 @@ const removeStatement = statement<{ name: string }>({
   columns: ["name"],
 });
 
-/** False if there is none. */
+/** Removes a schedule. False if there is no such schedule. */
 export async function removeSchedule(db: Database, name: string): Promise<boolean> {
   return (await db.run(removeStatement, [name])).length > 0;
 }
@@ -252,7 +252,7 @@ const triggerStatement = statement<{ id: string | null }>({
   columns: ["id"],
 });
 
-/** Enqueues what a tick would, now. The task's id, or null if there is no such schedule. */
+/** Enqueues now what a tick would. Returns the task's id, or null if there is no such schedule. */
 export async function triggerSchedule(db: Database, name: string): Promise<string | null> {
   return (await db.one(triggerStatement, [name, tickTime])).id;
 }
@@ -262,7 +262,7 @@ export interface Runner {
   run<Row>(s: Statement<Row>, values: unknown[]): Promise<Row[]>;
 }
 
-/** A schedule whose time has come, as it was seen. */
+/** A schedule that is due, as it was read. */
 export interface DueSchedule {
   readonly name: string;
   readonly revision: string;
@@ -288,7 +288,7 @@ const dueStatement = statement<DueRow>({
   columns: ["due", "now_ms", "wait_ms"],
 });
 
-/** Schedules whose time has come, the clock they were judged by, and how long until the next one. */
+/** Schedules that are due, the clock time that decided it, and how long until the next one. */
 export async function dueSchedules(
   runner: Runner,
   max: number,
@@ -297,7 +297,10 @@ export async function dueSchedules(
   return { due: row?.due ?? [], nowMs: row?.now_ms ?? 0, waitMs: row?.wait_ms ?? null };
 }
 
-/** fired: by us. taken: it is not as it was seen. refused: its tasks cannot be enqueued as they are. */
+/**
+ * fired: we enqueued its ticks. taken: it has changed since it was read. refused: its tasks cannot be enqueued as they
+ * are.
+ */
 export interface FireAnswer {
   readonly answer: "fired" | "taken" | "refused";
   readonly trouble: string | null;
@@ -310,7 +313,7 @@ const fireStatement = statement<FireAnswer>({
   columns: ["answer", "trouble"],
 });
 
-/** Enqueues ticks and moves the schedule on, in one transaction, if it is still as it was seen. */
+/** Enqueues ticks and advances the schedule, in one transaction, unless the schedule has changed since it was read. */
 export async function fireSchedule(
   runner: Runner,
   seen: Pick<DueSchedule, "name" | "revision">,

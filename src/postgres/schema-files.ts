@@ -20,20 +20,20 @@ export interface Routine {
   readonly digest: string;
 }
 
-/** Everything that a schema is made of. */
+/** All parts of a schema. */
 export interface SchemaFiles {
   readonly migrations: readonly Migration[];
   readonly routines: readonly Routine[];
 }
 
-// Plans of the hot functions must not depend on statistics, which a queue that was empty a moment ago has none of: without
-// these a claim fetches and sorts all tasks of a limit (docs/internals/performance.md). The planner adds a huge cost for a
-// sequential scan where there is no index, which would make it compile the plan; so that is off too.
+// Plans of the hot functions must not depend on statistics, which do not exist for a queue that was empty a moment ago:
+// without these settings a claim fetches and sorts all tasks of a limit (docs/internals/performance.md). Without an
+// index, the planner adds a huge cost for a sequential scan, which would trigger JIT compilation; so jit is off too.
 const INDEX_PLANS =
   "set enable_seqscan = off set enable_bitmapscan = off set plan_cache_mode = force_generic_plan set jit = off";
 const KEPT_PLANS = "set plan_cache_mode = force_generic_plan set jit = off";
 
-/** What a comment in the head of a function stands for. */
+/** Maps a comment in the head of a function to the settings it stands for. */
 const SETTINGS = new Map([
   ["/* settings: index plans */", INDEX_PLANS],
   ["/* settings: kept plans */", KEPT_PLANS],
@@ -41,7 +41,7 @@ const SETTINGS = new Map([
 
 let files: Promise<SchemaFiles> | null = null;
 
-/** The files, read once. They are looked for only when needed, because a bundle has none beside it. */
+/** The files, read once. They are located only when needed, because a bundle has none beside it. */
 export function schemaFiles(): Promise<SchemaFiles> {
   files ??= readFiles();
   files.catch(() => (files = null));
@@ -66,7 +66,7 @@ export function migrationOf(name: string, sql: string): Migration {
   return { number: Number(name.slice(0, 4)), name, sql, digest: digestOf(sql), outside };
 }
 
-/** Good for statements without bodies in quotes: one ends where a line ends with a semicolon. */
+/** Works for statements without quoted bodies: a statement ends where a line ends with a semicolon. */
 function statementsOf(sql: string): string[] {
   const statements = sql.replaceAll(/^\s*--.*$/gm, "").split(/;\s*$/m);
   return statements.map((text) => text.trim()).filter((text) => text !== "");
@@ -82,13 +82,13 @@ async function readRoutines(): Promise<Routine[]> {
   return inOrder(routines);
 }
 
-/** Each after what must exist before it: for a view all that it names, for a function the types of its head. */
+/** Sorts routines by dependency: a view comes after everything it names, a function after the types in its head. */
 function inOrder(routines: readonly Routine[]): Routine[] {
   const byName = new Map(routines.map((routine) => [routine.name, routine]));
   const begun = new Set<Routine>();
   const ordered: Routine[] = [];
   const add = (routine: Routine): void => {
-    // A comment may name what does not have to exist first, also in a circle.
+    // A comment may name something that need not exist first, even in a cycle.
     if (begun.has(routine)) return;
     begun.add(routine);
     const { kind, sql } = routine;
@@ -103,7 +103,7 @@ function inOrder(routines: readonly Routine[]): Routine[] {
   return ordered;
 }
 
-/** The text of a function with its settings in the place of the comment that stands for them. */
+/** The text of a function with its settings in place of the comment that stands for them. */
 export function withSettings(sql: string): string {
   let text = sql;
   for (const [comment, settings] of SETTINGS) text = text.replaceAll(comment, settings);
@@ -114,7 +114,7 @@ function digestOf(text: string): string {
   return createHash("sha256").update(text).digest("hex");
 }
 
-/** All SQL files of a folder and the folders in it, by name. */
+/** All SQL files of a folder and its subfolders, by name. */
 async function sqlFiles(room: string): Promise<{ name: string; sql: string }[]> {
   try {
     const folder = new URL(`./${room}/`, import.meta.url);

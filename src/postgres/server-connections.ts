@@ -15,7 +15,7 @@ const connectionsStatement = statement<{
   columns: ["server_max", "reserved", "in_use", "workers", "registered"],
 });
 
-/** How many connections the server has, how many are open, and how many live workers may open. */
+/** How many connections the server allows, how many are open, and how many live workers may open. */
 export async function serverConnections(connection: Connection): Promise<ServerConnections> {
   const [row] = await connection.run(connectionsStatement, []);
   const { server_max: max, reserved, in_use: inUse, workers, registered } = row!;

@@ -5,9 +5,11 @@ import type { Connection } from "./connection.js";
 import { statement } from "./statement.js";
 
 /**
- * Any outcome but success. outcome: JSON text of the error or reason, '' for none. wait: it sleeps until one of the
- * runs in the list that is its outcome has ended, without its slots and without using up an attempt. invalid: its
- * input is not what it takes, which is a retry, unless a workflow has rendered it: then it has failed.
+ * Any outcome but success. outcome: JSON text of the error or reason, '' for none.
+ * wait: the task sleeps until one of the runs listed in its outcome has ended, without slots and without using up an
+ * attempt.
+ * invalid: the input does not fit the schema. That counts as a retry, but fails the task if a workflow rendered the
+ * input.
  */
 export interface Settlement {
   readonly claim: Claim;
@@ -56,7 +58,9 @@ export async function settle(connection: Connection, worker: string, items: read
   return items.length - (settled === null ? 0 : settled.split(",").length);
 }
 
-/** Completes a task inside a transaction: its commit is the completion. Throws `lease_lost` if it is not ours. */
+/**
+ * Completes a task inside a transaction, whose commit is the completion. Throws `lease_lost` if the task is not ours.
+ */
 export async function settleInTransaction(
   db: Database,
   tx: Queryable,

@@ -1,13 +1,13 @@
 import type { Database } from "./database.js";
 import { statement } from "./statement.js";
 
-/** The slots of a limit at a moment; a limit per key is `name/*`, by the key that has the most. */
+/** The slots of a limit at one moment. A limit per key is named `name/*` and shows its fullest key. */
 export interface GroupSlots {
   readonly group: string;
-  /** null while it is lifted. */
+  /** null while the limit is lifted. */
   readonly slots: number | null;
   readonly used: number;
-  /** Tasks before it, if it is full; counted up to 1,000. */
+  /** Tasks waiting at the limit, if it is full; counted up to 1,000. */
   readonly waiting: number;
 }
 
@@ -37,24 +37,24 @@ const namesStatement = statement<{ id: number; name: string }>({
   columns: ["id", "name"],
 });
 
-/** The names of these limits; one that was removed has none. */
+/** The names of these limits; a removed limit has none. */
 export async function readLimitNames(db: Database, limits: readonly number[]): Promise<Map<number, string>> {
   const rows = await db.run(namesStatement, [[...limits]], db.aside);
   return new Map(rows.map(({ id, name }) => [id, name]));
 }
 
-// There may be as many groups as there are customers.
+// There may be as many groups as the user has customers.
 const COUNTED_MAX = 10_000;
 
-/** The slots of some limits, and how many others there are, counted up to 10,000. */
+/** The slots of some limits, and the number of other limits, counted up to 10,000. */
 export interface SlotsReading {
   readonly slots: readonly GroupSlots[];
   readonly omitted: number;
 }
 
 /**
- * At most max limits: those named, then those of which most tasks run. Not on the callers' own connections: they may
- * wait for us.
+ * At most max limits: the named ones, then those with the most running tasks. Does not use the callers' own
+ * connections, because callers may wait for this.
  */
 export async function readSlots(db: Database, names: readonly string[], max: number): Promise<SlotsReading> {
   const rows = await db.run(slotsStatement, [[...names], max], db.aside);

@@ -1,6 +1,6 @@
 /**
- * One static statement: its text against the default schema name, the types of its parameters and
- * the names of its columns. The test run parses and describes every one on a real server.
+ * One static statement: its text for the default schema name, the types of its parameters and the names of its columns.
+ * The test run parses and describes every statement on a real server.
  */
 export interface AnyStatement {
   readonly name: string;
@@ -27,7 +27,7 @@ export function allStatements(): readonly AnyStatement[] {
   return registry;
 }
 
-/** The text for a schema of another name. The name has been checked; quoting keeps reserved words usable. */
+/** The text for a schema with another name. The name has been checked; quoting allows reserved words. */
 export function inSchema(text: string, schema: string): string {
   return text.replace(/\bsluice\./g, `"${schema}".`).replace(/'sluice'/g, `'${schema}'`);
 }

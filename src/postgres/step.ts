@@ -4,7 +4,7 @@ import type { Connection } from "./connection.js";
 import { PassedReader, type Passed } from "./passed.js";
 import { statement } from "./statement.js";
 
-/** A task that was claimed just now. */
+/** A task that was just claimed. */
 export interface ClaimedTask {
   readonly claim: Claim;
   readonly stream: number;
@@ -12,27 +12,29 @@ export interface ClaimedTask {
   readonly input: unknown;
   /** The length of its input as JSON text. */
   readonly inputLength: number;
-  /** Slots of limits and order that it holds, at most. */
+  /** Maximum number of limit and order slots that the task holds. */
   readonly holds: number;
-  /** Who enqueued it, as W3C trace context; null where nobody traced. */
+  /** W3C trace context of the caller that enqueued it; null without tracing. */
   readonly trace: string | null;
-  /** Random, of this task for ever: what makes its id one that is never issued again. */
+  /** Random and permanent for this task. Together with the id it is never issued again. */
   readonly nonce: string;
-  /** What it passed, if it has limits and the claim asked for it. */
+  /** The limits it passed, if it has limits and the claim requested them. */
   readonly passed?: Passed | undefined;
-  /** It was in hand at three crashes, and its worker runs nothing beside it. */
+  /** A suspect: it was executing at three crashes, and its worker runs nothing beside it. */
   readonly alone?: true;
 }
 
-/** A success to be recorded: result is JSON text, or '' for none. */
+/** A success to record: result is JSON text, or '' for none. */
 export interface Success {
   readonly claim: Claim;
   readonly result: string;
-  /** How many others its end may let through, at most: the slots it holds. */
+  /** How many other tasks its end may let through, at most: the slots it holds. */
   readonly holds: number;
 }
 
-/** Where the head of a source was: the tasks of a stream that need a slot of the gate, 0 for none. */
+/**
+ * The last position of a source's head. A source is the tasks of a stream that need a slot of the gate; gate 0: none.
+ */
 export interface Spot {
   readonly stream: number;
   readonly gate: number;
@@ -40,28 +42,28 @@ export interface Spot {
   readonly turn: string;
 }
 
-/** A look that took long, or began at spots. */
+/** A search that took long, or began at spots. */
 export interface Look {
   readonly ms: number;
-  /** The heads that it found. */
+  /** The heads it found. */
   readonly heads: readonly Spot[];
 }
 
 interface StepCall {
   readonly worker: string;
-  /** Random, and new for every call. */
+  /** Random, new for every call. */
   readonly token: string;
   readonly streams: readonly number[];
   readonly want: number;
   readonly successes: readonly Success[];
   readonly keepHistory: boolean;
-  /** 1-based: the stream to begin with. */
+  /** The stream to begin with, 1-based. */
   readonly from: number;
-  /** Where to look, if looks take long; none: everywhere. */
+  /** Where to search, if searches take long; empty: everywhere. */
   readonly spots: readonly Spot[];
-  /** Whether to note, after this claim, that the worker sleeps (it came back short) or is awake. */
+  /** Whether to record, after this claim, that the worker sleeps (the claim returned fewer than wanted) or is awake. */
   readonly tells: boolean;
-  /** Whether to tell of every task which limits it passed, for metrics. */
+  /** Whether to report the limits that every task passed, for metrics. */
   readonly meters?: boolean;
 }
 
@@ -71,11 +73,11 @@ export interface StepReply {
   readonly refused: number;
   readonly look: Look | null;
   /**
-   * For how long one of these had been due: the one that waited longest of those that were told, which are the
-   * first of a stream and, if asked for, all with limits. Null if each of them was tried before.
+   * How long a claimed task had been due, in ms: the longest wait among the reported tasks, which are the first of a
+   * stream and, if requested, all with limits. Null if each of them was tried before.
    */
   readonly waitMs: number | null;
-  /** Tasks of a run are to be placed: in streams of this worker, or many of them. */
+  /** Some tasks of runs must be placed: tasks in streams of this worker, or many of them. */
   readonly unplaced: boolean;
 }
 
@@ -108,10 +110,10 @@ type TaskRow = [
   nonce: string,
   note: null,
 ];
-// Everything but the note is null.
+// All columns but the note are null.
 type NoteRow = [id: null, null, null, null, null, null, null, null, note: string];
 
-/** What a step says beside its tasks; see the type `claimed` of the schema. */
+/** What a step reports besides its tasks; see the schema's type `claimed`. */
 interface StepNote {
   readonly refused?: number;
   readonly unplaced?: true;
@@ -121,7 +123,7 @@ interface StepNote {
 
 const RECORD = "\u001e";
 
-/** Settles what succeeded and claims more, in one round trip and one transaction. */
+/** Settles successes and claims more tasks, in one round trip and one transaction. */
 export async function step(connection: Connection, call: StepCall): Promise<StepReply> {
   const rows = await connection.rows(stepStatement, valuesOf(call));
   const claimed: ClaimedTask[] = [];
@@ -145,7 +147,7 @@ export async function step(connection: Connection, call: StepCall): Promise<Step
     if (read !== undefined && read.waitMs >= (waitMs ?? 0)) waitMs = read.waitMs;
     const passed = read === undefined || read.limits.length === 0 ? undefined : read;
     const inputLength = text.length;
-    // One literal for tasks with limits and without: objects of two shapes slow down all that reads them.
+    // One object literal for tasks with and without limits: objects of two shapes slow down all code that reads them.
     claimed.push({ claim, stream, attempt, input, inputLength, holds, trace, nonce, passed });
   }
   return { claimed, refused, look, waitMs, unplaced };

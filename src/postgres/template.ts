@@ -12,14 +12,14 @@ import { SCHEMA_VERSION } from "./version.js";
 
 const TEMPLATE = "sluice_template_kit_";
 const COPY = "sluice_kit_";
-// What a killed test process left behind goes when it is this old and nobody uses it.
+// Databases left behind by a killed test process are removed when they are this old and unused.
 const LEFTOVER_MS = 3_600_000;
 const LEFTOVERS_MAX = 20;
 const DUPLICATE_DATABASE = "42P04";
 const INSUFFICIENT_PRIVILEGE = "42501";
 const CONNECT_TIMEOUT_MS = 10_000;
 
-/** A server, by the address of a database on it, and the schema to be found in the copies. */
+/** A server, given by the address of a database on it, and the schema that the copies contain. */
 interface TemplateOptions {
   readonly url: string;
   readonly schema: string;
@@ -27,7 +27,7 @@ interface TemplateOptions {
 
 const built = new Map<string, Promise<string>>();
 
-/** A new database with the schema in place. Any number of processes may ask at once. */
+/** Creates a database with the schema in place. Any number of processes may call this at once. */
 export async function copyTemplate(options: TemplateOptions): Promise<string> {
   const template = await templateOf(options);
   const name = `${COPY}${Date.now().toString(36)}_${randomBytes(6).toString("hex")}`;
@@ -35,13 +35,13 @@ export async function copyTemplate(options: TemplateOptions): Promise<string> {
   return addressOf(options.url, name);
 }
 
-/** Removes a copy, whoever still uses it. */
+/** Drops a copy, even while it is in use. */
 export async function dropCopy(url: string, copy: string): Promise<void> {
   const name = new URL(copy).pathname.slice(1);
   await admin(url, (client) => client.query(`drop database if exists ${name} with (force)`));
 }
 
-/** Built once per process and schema; a failure is forgotten, so that the next test tries again. */
+/** Built once per process and schema. A failure is not cached, so that the next test tries again. */
 function templateOf(options: TemplateOptions): Promise<string> {
   const key = `${options.url} ${options.schema}`;
   let template = built.get(key);
@@ -56,7 +56,7 @@ function templateOf(options: TemplateOptions): Promise<string> {
 async function findOrBuild({ url, schema }: TemplateOptions): Promise<string> {
   const name = TEMPLATE + (await digestOf(schema, new URL(url).username));
   await admin(url, async (client) => {
-    // The first of all test processes builds, the others wait and find it. The lock ends with the connection.
+    // The first test process builds; the others wait and find the template. The lock ends with the connection.
     await client.query("select pg_advisory_lock(hashtextextended($1, 0))", [name]);
     await dropLeftovers(client);
     const found = await client.query("select from pg_database where datname = $1", [name]);
@@ -65,7 +65,7 @@ async function findOrBuild({ url, schema }: TemplateOptions): Promise<string> {
   return name;
 }
 
-/** Under another name first, so that a process that is killed half way leaves no half template. */
+/** Builds under another name first, so that a process killed halfway leaves no partial template. */
 async function build(client: pg.Client, { url, schema }: TemplateOptions, name: string) {
   const aside = `${name}_${randomBytes(4).toString("hex")}`;
   await client.query(`create database ${aside} template template0`);
@@ -75,12 +75,12 @@ async function build(client: pg.Client, { url, schema }: TemplateOptions, name: 
       await migrate(inside, { schema, beside: (use) => connected(address, use) });
       await inside.query(inSchema(standingClock.text, schema));
     });
-    // Somebody who is connected to a template keeps everybody else from copying it.
+    // A session connected to a template keeps all others from copying it.
     await client.query(`alter database ${aside} allow_connections false`);
     await client.query(`alter database ${aside} rename to ${name}`);
   } catch (e) {
     await client.query(`drop database if exists ${aside} with (force)`);
-    // Built meanwhile by somebody whose address names another database, so that we do not share a lock.
+    // Another process built it meanwhile: its address names another database, so it does not share our lock.
     if ((e as { code?: unknown }).code !== DUPLICATE_DATABASE) throw e;
   }
 }
@@ -91,7 +91,7 @@ async function dropLeftovers(client: pg.Client): Promise<void> {
   );
   const old = rows.filter(({ name }) => Date.now() - bornMs(name) > LEFTOVER_MS);
   for (const { name } of old.slice(0, LEFTOVERS_MAX)) {
-    // Without force: one that is in use stays. Another process may be faster.
+    // Without force: a database in use stays. Another process may drop it first.
     await client.query(`drop database if exists ${name}`).catch(() => {});
   }
 }
@@ -100,7 +100,7 @@ function bornMs(name: string): number {
   return Number.parseInt(name.slice(COPY.length).split("_")[0]!, 36);
 }
 
-/** A template of another version, schema or owner must not be taken for this one. */
+/** Keeps a template of another version, schema or owner from being used as this one. */
 async function digestOf(schema: string, user: string): Promise<string> {
   const hash = createHash("sha256").update(`${schema}\n${user}\n${SCHEMA_VERSION}\n`);
   hash.update(standingClock.text);

@@ -1,6 +1,6 @@
 /**
- * A time as `to_json(time)` gives it. The server writes a plain time in the DateStyle of the session, which a role may
- * set to what the driver cannot read; in JSON it is always ISO 8601.
+ * A time in the format of `to_json(time)`. The server writes a plain time in the DateStyle of the session, which a role
+ * may set to one that the driver cannot parse; in JSON it is always ISO 8601.
  */
 export type TimeText = string;
 

@@ -8,7 +8,7 @@ const timeoutStatement = statement<{ ms: number }>({
   columns: ["ms"],
 });
 
-/** How long a statement of ours may take before the server stops it; null for no limit. */
+/** How long the server lets a statement of ours run before it cancels it, in ms; null for no limit. */
 export async function statementTimeoutMs(connection: Connection): Promise<number | null> {
   const [row] = await connection.run(timeoutStatement, []);
   return row === undefined || row.ms === 0 ? null : row.ms;

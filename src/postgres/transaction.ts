@@ -3,7 +3,7 @@ import type { Database } from "./database.js";
 import { fromDriver, sqlstate } from "./errors.js";
 import { destroy } from "./part.js";
 
-/** A pool, as far as a transaction needs one. */
+/** The part of a pool that a transaction needs. */
 export interface Lender {
   connect(): Promise<Lent>;
 }
@@ -11,19 +11,19 @@ export interface Lender {
 interface Lent extends Queryable {
   on(event: "error", hear: (e: Error) => void): unknown;
   off(event: "error", hear: (e: Error) => void): unknown;
-  /** With an error it is closed instead of used again. */
+  /** With an error, the connection is closed instead of reused. */
   release(e?: Error): void;
 }
 
-// No statement of ours takes so long, and a connection can be dead without a reset: without a deadline its place would be
-// gone for good.
+// No statement of ours takes this long, and a connection can be dead without a reset: without a deadline its place in
+// the pool would be lost for good.
 const REPLY_MS_MAX = 30_000;
 
 /**
- * Runs a transaction of ours on a connection for enqueue and queries, or of another pool. Inside it nothing may ask for a second
- * connection of the same pool: if all of them were held by such transactions, they would wait for each other. What `use`
- * throws passes through as it is; errors of the driver are told by `fromDriver`.
- * A statement without a reply for `replyMsMax` ends the connection.
+ * Runs a transaction of ours on a connection for enqueue and queries, or on one of another pool. Nothing inside it may
+ * request a second connection of the same pool: if such transactions held all of them, they would wait for each other.
+ * Errors thrown by `use` pass through unchanged; `fromDriver` converts errors of the driver. A statement without a
+ * reply for `replyMsMax` ends the connection.
  */
 export async function inTransaction<T>(
   db: Database,
@@ -35,7 +35,8 @@ export async function inTransaction<T>(
   const client = await pool.connect().catch((e: unknown) => {
     throw fromDriver(e);
   });
-  // A connection that breaks between two statements tells by an event; unheard, it ends the process.
+  // A connection that breaks between two statements emits an error event. Without a listener, that event ends the
+  // process.
   const hear = (e: Error): void => void (broken ??= e);
   client.on("error", hear);
   const ask: Queryable["query"] = async (text, params) => {
@@ -66,7 +67,7 @@ export async function inTransaction<T>(
     await ask("rollback").catch((e2: unknown) => (broken ??= e2 as Error));
     throw e;
   } finally {
-    // One that is destroyed has something left to say.
+    // A destroyed connection may still emit an error.
     if (broken === undefined) client.off("error", hear);
     client.release(broken);
   }

@@ -1,7 +1,7 @@
 import type { Connection } from "./connection.js";
 import { statement } from "./statement.js";
 
-/** Tables whose dead rows slow claims down (`ready`, `gated`, `waiting`) or pile up with every task (`running`). */
+/** Tables whose dead rows slow claims down (`ready`, `gated`, `waiting`) or accumulate with every task (`running`). */
 export type Walked = "ready" | "gated" | "waiting" | "running";
 
 interface Rows {
@@ -22,12 +22,12 @@ const rowsStatement = statement<Rows>({
   columns: ["name", "live", "dead"],
 });
 
-/** Of those that are ours to clean, as far as the server's statistics know, which is up to a second ago. */
+/** Row counts of the tables that we may vacuum, from the server's statistics, which lag by up to a second. */
 export function walkedRows(connection: Connection): Promise<Rows[]> {
   return connection.run(rowsStatement, []);
 }
 
-// Not truncated: that would lock everybody out for a moment. Whoever is at it already does it for us.
+// Without truncation, which would lock out everyone for a moment. Skips a locked table: its holder already vacuums it.
 const vacuums = {
   ready: vacuumStatement("ready"),
   gated: vacuumStatement("gated"),
@@ -45,7 +45,7 @@ function vacuumStatement(table: Walked) {
   });
 }
 
-/** Cleans away dead rows. Only a table's owner may. */
+/** Vacuums a table. Only its owner may. */
 export async function vacuum(connection: Connection, table: Walked): Promise<void> {
   await connection.run(vacuums[table], []);
 }

@@ -4,14 +4,14 @@ type Hear = (ms: number) => void;
 
 const listeners = new WeakMap<pg.Pool, Set<Hear>>();
 
-/** Tells how long everybody waits for a connection of a pool of ours; returns how to stop it. */
+/** Reports every wait for a connection of one of our pools, in ms; returns a function that unsubscribes. */
 export function onWait(pool: pg.Pool, hear: Hear): () => void {
   const heard = listeners.get(pool) ?? measured(pool);
   heard.add(hear);
   return () => void heard.delete(hear);
 }
 
-/** The pool asks itself for connections by the same function that others call. */
+/** Replaces `connect`, because the pool itself requests connections through the function that callers use. */
 function measured(pool: pg.Pool): Set<Hear> {
   const heard = new Set<Hear>();
   const connect = pool.connect.bind(pool) as (...args: unknown[]) => Promise<pg.PoolClient> | void;

@@ -9,12 +9,12 @@ const mapsStatement = statement<{ more: boolean }>({
 });
 
 const PIECE_MAX = 1_000;
-// A million items and as many that are over already; what is left after that is a keeper's.
+// Enough for a million items and as many that are already over; a keeper does the rest.
 const PIECES_MAX = 2_000;
 
 /**
- * Cancels what tasks have fanned out that were cancelled, or whose run was, each piece in a transaction of its own. What
- * a task has made that still runs goes with its end.
+ * Cancels the fan-outs of tasks that were cancelled or whose run was, each piece in a transaction of its own. Fan-outs
+ * of a task that is still running are cancelled when it ends.
  */
 export async function cancelMaps(db: Database, run: string | null, tasks: readonly string[]): Promise<void> {
   const values = [run, `{${tasks.join(",")}}`, PIECE_MAX];

@@ -5,7 +5,12 @@ import { statement } from "../statement.js";
 import { cancelMaps } from "./cancel-maps.js";
 import { followRun } from "./follow.js";
 
-/** cancelled: it is over. asked: what runs hears of it. over: it had ended. unknown: there is no such run. */
+/**
+ * - cancelled: the run is over.
+ * - asked: its running tasks are asked to stop.
+ * - over: it had already ended.
+ * - unknown: there is no such run.
+ */
 export type RunCancelAnswer = "cancelled" | "asked" | "over" | "unknown";
 
 const cancelStatement = statement<{ answer: RunCancelAnswer }>({
@@ -16,13 +21,13 @@ const cancelStatement = statement<{ answer: RunCancelAnswer }>({
 });
 
 /**
- * Cancels a whole run, and what its tasks have fanned out that do not run. What has not begun never begins, from the
- * moment this returns.
+ * Cancels a whole run, and the fan-outs of those of its tasks that are not running. Once this returns, nothing begins
+ * that has not begun yet.
  */
 export async function cancelRun(db: Database, run: string, reason: string | null): Promise<RunCancelAnswer> {
   const { answer } = await db.one(cancelStatement, [run, reason]);
   const over = answer === "asked" && (await workOff(db, run)) === "over";
-  // Also if it was over: whoever cancelled it may not have come so far.
+  // Also if the run was already over: an earlier cancel may not have got this far.
   await cancelMaps(db, run, []);
   return over ? "cancelled" : answer;
 }
@@ -37,10 +42,10 @@ const furtherStatement = statement<{ further: Further }>({
 });
 
 const PIECE_MAX = 1_000;
-// A million items and as many that are over already; what is left after that is a keeper's.
+// Enough for a million items and as many that are already over; a keeper does the rest.
 const PIECES_MAX = 2_000;
 
-/** Goes on with what was begun in a piece, each in a transaction of its own, so that nobody waits long for a lock. */
+/** Continues work in pieces, each piece in a transaction of its own, so that nobody waits long for a lock. */
 async function workOff(db: Database, run: string): Promise<Further> {
   let further: Further = "more";
   for (let i = 0; i < PIECES_MAX && further === "more"; i++)
@@ -55,10 +60,10 @@ const retryStatement = statement<{ nodes: number }>({
   columns: ["nodes"],
 });
 
-/** Runs again from what failed or was cancelled. Returns how many nodes, 0 if none had. */
+/** Reruns from the nodes that failed or were cancelled. Returns the number of those nodes, 0 if there are none. */
 export async function retryRun(db: Database, run: string): Promise<number> {
   const { nodes } = await repeat((token) => db.one(retryStatement, [run, token]));
-  // It is retried, whatever comes of this: a keeper does what is left.
+  // The run is retried even if this fails: a keeper does the rest.
   // guard: a retry that is done is not refused -> test/fault/reply.test.ts: "a retry of a run that is done does not fail with what comes after it"
   if (nodes > 0)
     await workOff(db, run) /* guard:done */
@@ -73,7 +78,7 @@ const pauseStatement = statement<{ done: boolean }>({
   columns: ["done"],
 });
 
-/** Pauses or resumes a run, and what its tasks have fanned out. False if there is none, or it is over. */
+/** Pauses or resumes a run and the fan-outs of its tasks. False if there is no such run, or it is over. */
 export async function pauseRun(db: Database, run: string, paused: boolean): Promise<boolean> {
   const { done } = await db.one(pauseStatement, [run, paused]);
   if (done) await followRun(db, run);
@@ -99,7 +104,9 @@ const sendStatement = statement<{ sent: boolean }>({
   columns: ["sent"],
 });
 
-/** An event for a run. payload: JSON text. workflow: whose run it should be, if the sender knows. */
+/**
+ * An event for a run. payload: JSON text. workflow: the workflow that the run must belong to, if the sender names one.
+ */
 export interface SentEvent {
   readonly run: string;
   readonly name: string;

@@ -5,11 +5,11 @@ import { statement } from "../statement.js";
 export interface NodeFailure {
   readonly node: string;
   readonly state: "failed" | "cancelled";
-  /** Of an each: the first item that did not succeed. */
+  /** For an each: the first item that did not succeed. */
   readonly item: number | null;
-  /** What is kept of the error, or of the reason of a cancellation. */
+  /** The stored part of the error, or of the cancellation's reason. */
   readonly error: unknown;
-  /** A branch that recovers has caught it. */
+  /** A recovering branch has handled it. */
   readonly recovered: boolean;
 }
 
@@ -20,7 +20,7 @@ const failuresStatement = statement<NodeFailure>({
   columns: ["node", "state", "item", "error", "recovered"],
 });
 
-/** Why a run did not succeed: its nodes that failed, those first that nothing has caught. */
+/** Why a run did not succeed: its failed nodes, unhandled failures first. */
 export function runFailures(db: Database, run: string, max: number): Promise<NodeFailure[]> {
   return db.run(failuresStatement, [run, max]);
 }

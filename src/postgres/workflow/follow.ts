@@ -15,7 +15,7 @@ const PIECE_MAX = 1_000;
 const REST_MS = 100;
 const RESTS_MAX = 50;
 
-/** After a pause or a resume: what tasks of this run have fanned out follows it, and what the tasks of that have. */
+/** After a pause or a resume: the fan-outs of the run's tasks follow it, and so do their tasks' own fan-outs. */
 export async function followRun(db: Database, run: string): Promise<void> {
   for (let rests = 0; rests < RESTS_MAX;) {
     const { moved, more } = await db.one(followStatement, [run, PIECE_MAX]);
@@ -28,7 +28,7 @@ export async function followRun(db: Database, run: string): Promise<void> {
   throw new SluiceError("database_busy", `${message}: it follows as soon as it can`);
 }
 
-/** What somebody has begun to pause or to resume and did not end. True if there is more. */
+/** Completes a pause or a resume that was begun and not finished. True if there is more. */
 export async function followLeft(connection: Connection): Promise<boolean> {
   const [row] = await connection.run(followStatement, [null, PIECE_MAX]);
   return row !== undefined && row.moved > 0 && row.more;

@@ -5,7 +5,7 @@ import { dateOf, type TimeText } from "../time.js";
 
 /** A graph as it was declared. */
 interface StoredGraph {
-  /** By which runs are started. */
+  /** The number by which runs are started. */
   readonly id: number;
   readonly graph: unknown;
 }
@@ -17,19 +17,19 @@ const newestStatement = statement<StoredGraph>({
   columns: ["id", "graph"],
 });
 
-/** The graph that was declared last under this name, or null. */
+/** The graph that was last declared under this name, or null. */
 export async function newestGraph(db: Database, name: string): Promise<StoredGraph | null> {
   return (await db.run(newestStatement, [name]))[0] ?? null;
 }
 
-/** A workflow that was declared, as it stands now. */
+/** The current state of a declared workflow. */
 export interface WorkflowSummary {
   readonly name: string;
-  /** How many nodes the graph has that a start by name takes. */
+  /** Number of nodes in the graph that a start by name uses. */
   readonly nodes: number;
-  /** Since when there is this graph. */
+  /** When this graph was declared. */
   readonly createdAt: Date;
-  /** Runs that are not over, of every graph of this name. */
+  /** Runs that are not over, across all graphs of this name. */
   readonly live: number;
 }
 
@@ -49,7 +49,7 @@ const workflowsStatement = statement<WorkflowRow>({
   columns: ["name", "nodes", "created_at", "live"],
 });
 
-/** Every workflow that was declared, by name. */
+/** Every declared workflow, by name. */
 export async function listWorkflows(db: Database): Promise<WorkflowSummary[]> {
   const rows = await db.run(workflowsStatement, []);
   return rows.map(({ created_at, ...rest }) => ({ ...rest, createdAt: dateOf(created_at) }));
@@ -62,11 +62,13 @@ const pruneStatement = statement<{ pruned: number }>({
   columns: ["pruned"],
 });
 
-// Processes of an older release may start what is not the newest any more: a deploy is over by then.
+// Processes of an older release may still start a graph that is no longer the newest. A deploy is over by then.
 const OLDER_MS = 7 * 24 * 3_600_000;
 const PRUNE_MAX = 100;
 
-/** Deletes graphs of another week that no run refers to, but never the newest of a name. At most a hundred at once. */
+/**
+ * Deletes graphs older than a week that no run refers to, but never the newest of a name. At most a hundred per call.
+ */
 export async function pruneGraphs(connection: Connection): Promise<void> {
   await connection.run(pruneStatement, [OLDER_MS, PRUNE_MAX]);
 }

@@ -5,10 +5,10 @@ import { dateOf, type TimeText } from "../time.js";
 export type RunState = "running" | "paused" | "cancelling" | "succeeded" | "failed" | "cancelled";
 export type NodeState = "pending" | "held" | "placing" | "running" | "succeeded" | "failed" | "cancelled" | "skipped";
 
-/** One run as it stands. */
+/** The current state of a run. */
 export interface RunStatus {
   readonly id: string;
-  /** The workflow's, or of a handler's fan-out its own. */
+  /** The workflow's name, or the own name of a handler's fan-out. */
   readonly name: string;
   readonly state: RunState;
   /** Nodes that are not over. */
@@ -43,18 +43,18 @@ const runStatement = statement<RunRow>({
   columns: RUN_COLUMNS,
 });
 
-/** The run, or null if there is none or its history is not kept. */
+/** The run, or null if it does not exist or its history is not kept. */
 export async function inspectRun(db: Database, run: string): Promise<RunStatus | null> {
   const [row] = await db.run(runStatement, [run]);
   return row === undefined ? null : statusOf(row);
 }
 
-/** Which runs to list, the newest first. */
+/** Which runs to list, newest first. */
 export interface RunSearch {
   readonly name?: string | undefined;
   readonly state?: RunState | undefined;
   readonly since?: Date | undefined;
-  /** The last id of the page before. */
+  /** The last id of the previous page. */
   readonly before?: string | undefined;
   readonly max: number;
 }
@@ -68,7 +68,7 @@ const listStatement = statement<RunRow>({
   columns: RUN_COLUMNS,
 });
 
-/** A page of runs of workflows, the newest first. */
+/** A page of workflow runs, newest first. */
 export async function listRuns(db: Database, search: RunSearch): Promise<RunStatus[]> {
   const { name, state, since, before, max } = search;
   const values = [name, state, since, before].map((x) => x ?? null);
@@ -85,7 +85,7 @@ const mapsStatement = statement<RunRow>({
   columns: RUN_COLUMNS,
 });
 
-/** A page of what the handler of a task has fanned out, the newest first. */
+/** A page of the fan-outs of a task's handler, newest first. */
 export async function listMaps(
   db: Database,
   task: string,
@@ -99,7 +99,7 @@ function statusOf(row: RunRow): RunStatus {
   return { ...rest, createdAt: dateOf(created_at), finishedAt: dateOf(finished_at) };
 }
 
-/** One node of a run as it stands. total counts its tasks: items of an each, else one. */
+/** The current state of a run's node. total counts its tasks: the items of an each, otherwise one. */
 export interface NodeStatus {
   readonly node: number;
   readonly name: string;
@@ -110,22 +110,22 @@ export interface NodeStatus {
   readonly succeeded: number;
   readonly failed: number;
   readonly cancelled: number;
-  /** Let through by its window and not over; of a node without a window only what runs of one task, else null. */
+  /** Tasks that the window let through and that are not over. Without a window: 0 or 1 for a single task, else null. */
   readonly started: number | null;
   readonly window: number | null;
-  /** Of a node of one task. */
+  /** Only for a node of one task. */
   readonly task: string | null;
-  /** Why it could not begin, or what a node without a task came to. */
+  /** Why it could not begin, or the outcome of a node without a task. */
   readonly outcome: unknown;
   readonly startedAt: Date | null;
   readonly finishedAt: Date | null;
   /** Why it failed or was cancelled: name, message, code, reason. */
   readonly error: unknown;
-  /** Of a waitFor: the event's name. */
+  /** For a waitFor: the event's name. */
   readonly event: string | null;
-  /** Until when it sleeps, or waits for its event. */
+  /** When its sleep, or its wait for an event, ends. */
   readonly until: Date | null;
-  /** It has tasks, or is to have some, whose type no live worker serves. */
+  /** It has tasks, or will have some, whose type no live worker serves. */
   readonly unserved: boolean;
 }
 
@@ -182,7 +182,7 @@ const nodesStatement = statement<NodeRow>({
 
 const KINDS = { t: "task", e: "each", w: "when", s: "sleep", v: "waitFor" } as const;
 
-/** The nodes of a run with their counts. Costs the same however many items they have. */
+/** The nodes of a run with their counts. The cost does not depend on the number of items. */
 export async function inspectNodes(db: Database, run: string): Promise<NodeStatus[]> {
   const rows = await db.run(nodesStatement, [run]);
   return rows.map(({ kind, window_size, started_at, finished_at, due_at, ...rest }) => ({
@@ -202,7 +202,7 @@ const graphStatement = statement<{ graph: unknown }>({
   columns: ["graph"],
 });
 
-/** The graph that a run was started with, as plain data; null if there is no such run or it has none. */
+/** The graph that a run was started with, as plain data; null if there is no such run or it has no graph. */
 export async function inspectGraph(db: Database, run: string): Promise<unknown> {
   const [row] = await db.run(graphStatement, [run]);
   return row?.graph ?? null;
@@ -215,7 +215,9 @@ const resultStatement = statement<{ result: string | null }>({
   columns: ["result"],
 });
 
-/** What a run came to, as JSON text: what its definition returns, or the outputs of the nodes that none comes after. */
+/**
+ * The result of a run, as JSON text: what its definition returns, or the outputs of the nodes that no node comes after.
+ */
 export async function runResult(db: Database, run: string, bytesMax: number): Promise<string> {
   return (await db.one(resultStatement, [run, bytesMax])).result ?? "null";
 }

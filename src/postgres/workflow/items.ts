@@ -2,7 +2,7 @@ import type { TaskState } from "../../core/state.js";
 import type { Database } from "../database.js";
 import { statement } from "../statement.js";
 
-/** One item of an each, and what is kept of why it did not succeed. */
+/** One item of an each, and the stored part of why it did not succeed. */
 interface ItemStatus {
   readonly index: number;
   readonly task: string;
@@ -13,7 +13,7 @@ interface ItemStatus {
 /** Items in the order of the list. */
 interface ItemsFound {
   readonly items: readonly ItemStatus[];
-  /** After which index to go on; null: there is nothing more. */
+  /** The index after which to continue; null: there is nothing more. */
   readonly next: number | null;
 }
 
@@ -24,12 +24,12 @@ const itemsStatement = statement<ItemsFound>({
   columns: ["items", "next"],
 });
 
-// So many items are looked at for one page of those in one state.
+// Maximum number of items searched for one page of items in a given state.
 const LOOK_MAX = 10_000;
 
 /**
- * A page of the items of an each, after an index. Of those in one state it finds what is among the next 10,000, which
- * may be none although there are more.
+ * A page of the items of an each, after an index. With a state, it searches only the next 10,000 items, so the page may
+ * be empty although there are more.
  */
 export function listItems(
   db: Database,

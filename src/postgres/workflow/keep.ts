@@ -1,17 +1,17 @@
 import type { Connection } from "../connection.js";
 import { statement } from "../statement.js";
 
-/** Where a walk over rows begins, and where it says that it has come to the end. */
+/** Where a walk over rows begins, and the value that marks its end. */
 export const FIRST = "0";
 
-/** What a look at the runs came to. */
+/** Result of a keeper's pass over the runs. */
 export interface RunsKept {
   readonly moved: number;
-  /** Until the next timer, null if there is none. */
+  /** Time until the next timer, in ms; null if there is none. */
   readonly nextMs: number | null;
-  /** Tasks of some node are to be placed by a transaction of its own. */
+  /** Some node's tasks must be placed by a transaction of its own. */
   readonly unplaced: boolean;
-  /** After which run the next look at those of which tasks are to run again goes on. */
+  /** The run after which the next pass over runs with tasks to rerun continues. */
   readonly after: string;
 }
 
@@ -30,8 +30,8 @@ const keepStatement = statement<KeptRow>({
 });
 
 /**
- * Notes, timers that are over, and tasks that are to be cancelled or to run again, at most max of each. At least max
- * were moved while there is more to do at once.
+ * Processes notes, expired timers, and tasks to cancel or to rerun, at most max of each. `moved` is at least max while
+ * there is more to do at once.
  */
 export async function keepRuns(connection: Connection, max: number, after = FIRST): Promise<RunsKept> {
   const [row] = await connection.run(keepStatement, [max, after]);
@@ -43,7 +43,7 @@ export async function keepRuns(connection: Connection, max: number, after = FIRS
   };
 }
 
-/** Up to which fan-out, and which parent, a walk over them has come. */
+/** The last fan-out and the last parent that a walk over them has reached. */
 export interface OrphansWalk {
   readonly after: string;
   readonly afterParent: string;
@@ -58,8 +58,8 @@ const orphansStatement = statement<{ cancelled: number; after: string; after_par
 });
 
 /**
- * Cancels one of the fan-outs of handlers whose task has ended without success, of no more than max that were noted;
- * and looks at the next of those that nobody has noted, or woken.
+ * Cancels one fan-out whose task has ended without success, out of at most max that were noted, and checks the next of
+ * those that have not been noted or woken.
  */
 export async function cancelOrphans(
   connection: Connection,
@@ -81,16 +81,16 @@ const pruneStatement = statement<{ pruned: number; after: string }>({
   columns: ["pruned", "after"],
 });
 
-/** What a look at old runs came to. */
+/** Result of a pass over old runs. */
 interface RunsPruned {
   readonly pruned: number;
-  /** After which fan-out the next look goes on. */
+  /** The fan-out after which the next pass continues. */
   readonly after: string;
-  /** There is more to delete, or to look at. */
+  /** There is more to delete or to check. */
   readonly more: boolean;
 }
 
-/** Deletes runs that are older than their time with their tasks, at most max of both. */
+/** Deletes runs that are past their retention, with their tasks, at most max of both. */
 export async function pruneRuns(
   connection: Connection,
   older: { readonly succeededMs: number; readonly failedMs: number; readonly cancelledMs: number },

@@ -3,7 +3,7 @@ import type { Queryable } from "../../core/ports.js";
 import type { Database } from "../database.js";
 import { statement } from "../statement.js";
 
-/** A fan-out that a handler asks for under its task and a name. */
+/** A fan-out that a handler requests, identified by its task and a name. */
 export interface MapCall {
   readonly worker: string;
   readonly claim: Claim;
@@ -23,8 +23,8 @@ const mapStatement = statement<{ run: string; fresh: boolean }>({
 });
 
 /**
- * Finds the fan-out of this name, or makes it. Fresh: the caller places its tasks (`placeTasks` with node 1) and
- * says so (`placed`) in the same transaction. Throws `lease_lost` if the task is not ours.
+ * Finds the fan-out with this name, or creates it. Fresh: the caller must place its tasks (`placeTasks` with node 1)
+ * and call `placed` in the same transaction. Throws `lease_lost` if the task is not ours.
  */
 export async function openMap(db: Database, call: MapCall, tx: Queryable): Promise<{ run: string; fresh: boolean }> {
   const { worker, claim, name, stream, total, window, onError } = call;
@@ -32,12 +32,12 @@ export async function openMap(db: Database, call: MapCall, tx: Queryable): Promi
   return db.one(mapStatement, values, tx);
 }
 
-/** A fan-out that exists. */
+/** An existing fan-out. */
 export interface FoundMap {
   readonly run: string;
   readonly stream: number;
   readonly state: "running" | "succeeded" | "failed" | "cancelled";
-  /** Of its inputs, as `markMap` has written it. */
+  /** Digest of its inputs, as `markMap` stored it. */
   readonly digest: string | null;
 }
 
@@ -48,7 +48,7 @@ const findStatement = statement<FoundMap>({
   columns: ["run", "stream", "digest", "state"],
 });
 
-/** The fan-out of a task under a name, or null. */
+/** A task's fan-out with this name, or null. */
 export async function findMap(db: Database, parent: string, name: string): Promise<FoundMap | null> {
   const [found] = await db.run(findStatement, [parent, name]);
   return found ?? null;
@@ -61,7 +61,7 @@ const markStatement = statement<{ marked: string }>({
   columns: ["marked"],
 });
 
-/** Writes down what a fan-out was made of, in the transaction that makes it. */
+/** Stores the digest of a fan-out's inputs, in the transaction that creates the fan-out. */
 export async function markMap(db: Database, run: string, digest: string, tx: Queryable): Promise<void> {
   await db.run(markStatement, [run, digest], tx);
 }

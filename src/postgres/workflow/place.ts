@@ -4,14 +4,17 @@ import type { Runner } from "../schedule.js";
 import { batchValues, type TaskBatch } from "../enqueue.js";
 import { statement } from "../statement.js";
 
-/** A node whose tasks are to be created by code that knows their keys. Its row is ours until the transaction ends. */
+/**
+ * A node whose tasks must be created by code, which can compute their keys. We hold a lock on its row until the
+ * transaction ends.
+ */
 export interface Unplaced {
   readonly run: string;
   readonly node: number;
   readonly stream: number;
-  /** How many tasks: the items of an each, or one. */
+  /** Number of tasks: the items of an each, or one. */
   readonly total: number;
-  /** Instead of the type's own, if not null. */
+  /** Overrides the type's priority, if not null. */
   readonly priority: number | null;
   readonly attempts: number | null;
 }
@@ -28,8 +31,9 @@ const takeStatement = statement<UnplacedRow>({
 });
 
 /**
- * One node in these streams that is to be placed and that nobody has in hand, or null. In a transaction, which the
- * server ends if it stands still for half a minute. "again": one was cleared away that nobody wants; commit that, and look again.
+ * Locks one node in these streams that must be placed and is not locked, or returns null. Runs in a transaction, which
+ * the server ends if it is idle for half a minute. "again": a node that is no longer wanted was removed; commit that,
+ * and call again.
  */
 export async function takeUnplaced(
   db: Database,
@@ -48,7 +52,7 @@ const inputsStatement = statement<{ inputs: string }>({
   columns: ["inputs"],
 });
 
-/** Rendered inputs from an item on, at most max, as the text of a JSON list. */
+/** Rendered inputs from a given item on, at most max, as the text of a JSON list. */
 export async function renderInputs(
   db: Database,
   { run, node }: Pick<Unplaced, "run" | "node">,
@@ -58,7 +62,7 @@ export async function renderInputs(
   return (await db.one(inputsStatement, [run, node, piece.from, piece.max], tx)).inputs;
 }
 
-/** Tasks for items of a node, from one on. */
+/** Tasks for consecutive items of a node. */
 export interface PlacedBatch extends TaskBatch {
   readonly from: number;
 }
@@ -70,7 +74,7 @@ const placeStatement = statement<{ placed: string }>({
   columns: ["placed"],
 });
 
-/** Inserts tasks of a node. All pieces, and `placed`, in the transaction that took the node. */
+/** Inserts tasks of a node. All batches, and `placed`, belong in the transaction that locked the node. */
 export async function placeTasks(
   db: Database,
   { run, node }: Pick<Unplaced, "run" | "node">,
@@ -88,7 +92,7 @@ const placedStatement = statement<{ placed: boolean }>({
   columns: ["placed"],
 });
 
-/** The last word of a placing, before the commit. False: it is not wanted any more, roll back. */
+/** The last call of a placement, before the commit. False: the node is no longer wanted, roll back. */
 export async function placed(
   db: Database,
   { run, node }: Pick<Unplaced, "run" | "node">,
@@ -105,8 +109,8 @@ const misplacedStatement = statement<{ failed: boolean }>({
 });
 
 /**
- * Its inputs are not what its task takes: the node fails. error: JSON text. Not in the transaction that took it,
- * unless nothing was placed there and the run is its own.
+ * Fails a node whose inputs do not fit its task's schema. error: JSON text. Not in the transaction that locked the
+ * node, unless nothing was placed there and the transaction created the run.
  */
 export async function misplaced(
   db: Database,
@@ -125,8 +129,8 @@ const putOffStatement = statement<{ noted: boolean }>({
 });
 
 /**
- * It could not be placed for a reason that may pass: it is tried again later, and others come first. The tenth time
- * it fails. Not in the transaction that took it.
+ * Puts off a node that could not be placed for a reason that may pass: it is retried later, after others. The tenth
+ * time, it fails. Not in the transaction that locked the node.
  */
 export async function putOff(
   db: Database,

@@ -3,12 +3,12 @@ import type { Database } from "../database.js";
 import { batchValues, type TaskBatch } from "../enqueue.js";
 import { statement } from "../statement.js";
 
-/** A node of one task that code is to place, with its input. Its row is ours until the transaction ends. */
+/** A node of one task that code must place, with its input. We hold a lock on its row until the transaction ends. */
 export interface SmallNode {
   readonly run: string;
   readonly node: number;
   readonly stream: number;
-  /** Instead of the type's own, if not null. */
+  /** Overrides the type's priority, if not null. */
   readonly priority: number | null;
   readonly attempts: number | null;
   /** JSON text. */
@@ -24,14 +24,14 @@ const takeStatement = statement<SmallRow>({
   columns: ["run", "node", "stream", "priority", "attempts", "input"],
 });
 
-/** Nodes of these streams that are to be placed, and whether there are others that are to be taken one by one. */
+/** Nodes of these streams to place, and whether there are others that must be locked one by one. */
 export interface SmallTaken {
   readonly nodes: SmallNode[];
   readonly others: boolean;
 }
 
 /**
- * Many nodes of one task each that nobody has in hand. In a transaction, which the server ends if it stands still
+ * Locks many nodes of one task each that are not locked yet. Runs in a transaction, which the server ends if it is idle
  * for half a minute.
  */
 export async function takeSmall(
@@ -53,9 +53,9 @@ const placeStatement = statement<{ placed: string }>({
 });
 
 /**
- * Inserts the tasks of nodes and lets them run, in the transaction that took them: the n-th input of the batch is that
- * of the n-th node. lock: the runs of all that were taken, with the first of several calls. Throws `workflow_over` if one
- * is not wanted any more.
+ * Inserts the tasks of nodes and makes them runnable, in the transaction that locked the nodes: the n-th input of the
+ * batch belongs to the n-th node. lock: the runs of all locked nodes, given with the first of several calls. Throws
+ * `workflow_over` if a node is no longer wanted.
  */
 export async function placeSmallTasks(
   db: Database,

@@ -2,7 +2,7 @@ import type { Queryable } from "../../core/ports.js";
 import type { Database } from "../database.js";
 import { statement } from "../statement.js";
 
-/** Runs of one graph to be started together. */
+/** Runs of one graph to start together. */
 export interface RunStarts {
   readonly graph: number;
   /** JSON texts. */
@@ -10,11 +10,11 @@ export interface RunStarts {
   /** Per run, its idempotency key or ''; null if none has one. */
   readonly idempotency: readonly string[] | null;
   readonly idempotencyMs: number;
-  /** The largest input that may be rendered for a task. */
+  /** The largest input, in bytes, that may be rendered for a task. */
   readonly inputBytesMax: number;
 }
 
-/** The ids in the order of the inputs; existed: found under its idempotency key instead of started. */
+/** Ids in the order of the inputs. existed: the run was found by its idempotency key, not started. */
 export interface RunsStarted {
   readonly ids: readonly string[];
   readonly existed: readonly boolean[] | null;
@@ -29,7 +29,7 @@ const startStatement = statement<{ ids: string; existed: string | null }>({
 
 const RECORD = "\u001e";
 
-/** Starts runs: in the caller's transaction, or in one of its own. Only inserts. */
+/** Starts runs: in the caller's transaction, or in its own. Only inserts. */
 export async function startRuns(db: Database, starts: RunStarts, tx?: Queryable): Promise<RunsStarted> {
   const values = [
     starts.graph,

@@ -11,8 +11,9 @@ const tryStatement = statement<{ id: string }>({
 });
 
 /**
- * Notes that the user's code is about to run for these nodes, which the caller holds in another transaction. A process
- * that dies meanwhile leaves the note, and whoever takes one of the nodes next counts it. worker: whose process it is.
+ * Records that user code is about to run for these nodes, which the caller holds locked in another transaction. A
+ * process that dies meanwhile leaves the record, and the next process that locks one of the nodes counts it. worker:
+ * the worker of this process.
  */
 export async function beginTry(
   db: Database,
@@ -31,7 +32,10 @@ const triedStatement = statement<{ found: boolean }>({
   columns: ["found"],
 });
 
-/** The code came back: in the transaction that places the nodes, or in one of its own before that rolls back. */
+/**
+ * Removes the record after the code has returned: in the transaction that places the nodes, or in one of its own before
+ * that rolls back.
+ */
 export async function endTry(db: Database, id: string, tx: Queryable = db.aside): Promise<void> {
   await db.one(triedStatement, [id], tx);
 }

@@ -10,7 +10,7 @@ const rootsStatement = statement<Unplaced>({
   columns: ["run", "node", "stream", "total", "priority", "attempts"],
 });
 
-/** The nodes of one run that code is to place. Nobody's hand is on them yet. */
+/** The nodes of one run that code must place. They are not locked yet. */
 export function unplacedOf(db: Database, run: string, tx?: Queryable): Promise<Unplaced[]> {
   return db.run(rootsStatement, [run], tx);
 }
@@ -23,8 +23,8 @@ const holdStatement = statement<{ held: boolean }>({
 });
 
 /**
- * Takes a node in hand until the transaction ends. False if another has it or has placed it, or nobody wants it any
- * more. ours: the transaction is not a user's, so that the server may end it if it stands still.
+ * Locks a node until the transaction ends. False if another transaction has locked or placed it, or it is no longer
+ * wanted. ours: the transaction is not a user's, so the server may end it if it is idle.
  */
 export async function lockUnplaced(
   db: Database,
