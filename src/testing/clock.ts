@@ -2,18 +2,18 @@ import { SluiceError } from "../core/error.js";
 import { checkInteger } from "../core/number.js";
 import type { Clock } from "../core/ports.js";
 
-/** The time of a test: in the database and in the handlers' timeouts. It stands still until it is moved. */
+/** The clock of a test. It drives the database and the handlers' timeouts, and stands still until the test moves it. */
 export interface TestClock {
   now(): Date;
-  /** Moves the time on. What is due by then happens with the next drain(). */
+  /** Moves the clock forward. Whatever becomes due runs at the next drain(). */
   advance(ms: number): Promise<void>;
-  /** Moves the time on to a date. */
+  /** Moves the clock forward to a date. */
   set(date: Date): Promise<void>;
 }
 
 const ADVANCE_RANGE = { min: 0, max: 100 * 365 * 24 * 3_600_000 };
 
-/** Keeps the time; `move` brings it to everybody else. */
+/** Holds the time; `move` passes each change on to the database and the drain's worker. */
 export class StandingClock implements TestClock {
   #ms: number;
   readonly #move: (to: Date) => Promise<void>;
@@ -23,7 +23,7 @@ export class StandingClock implements TestClock {
     this.#move = move;
   }
 
-  /** The same time, for the parts of a worker. */
+  /** The same clock, for the parts of a worker. */
   readonly port: Clock = { now: () => this.#ms };
 
   now(): Date {

@@ -1,6 +1,6 @@
 import { SluiceError } from "../core/error.js";
 
-/** What a worker is told when the reply to its commit does not come. */
+/** The error that a worker gets when the reply to its commit is lost. */
 export function cut(): SluiceError {
   return new SluiceError(
     "database_unavailable",

@@ -16,9 +16,11 @@ import { dueNow, lookAround, nextDueMs, tidyUp } from "./keep.js";
 import type { Play } from "./play.js";
 
 /**
- * What came of one execution. `retry` and `snooze`: it runs again later. `waiting`: it runs again when the items of
- * its ctx.map are over. `crashed`, `lease_lost` and
- * `refused`: a fault struck, nothing was recorded, it runs again. `released`: it was handed back.
+ * The outcome of one execution.
+ * - `retry` and `snooze`: the task runs again later.
+ * - `waiting`: the task runs again when the items of its ctx.map are over.
+ * - `crashed`, `lease_lost` and `refused`: a fault was injected, nothing was recorded, and the task runs again.
+ * - `released`: the task was handed back.
  */
 export type ExecutionOutcome =
   | "succeeded"
@@ -39,27 +41,30 @@ export interface DrainedExecution {
   readonly queue: string;
   readonly attempt: number;
   readonly outcome: ExecutionOutcome;
-  /** What the handler threw, if it did. */
+  /** The error that the handler threw, if any. */
   readonly error: unknown;
-  /** What went wrong with this execution on purpose. */
+  /** The fault injected into this execution, if any. */
   readonly fault: FaultKind | null;
 }
 
-/** What a drain did. */
+/** The result of a drain. */
 export interface Drained {
-  /** In the order in which they ran. */
+  /** The executions, in the order in which they ran. */
   readonly ran: readonly DrainedExecution[];
-  /** How far the clock has to move until something is due again; null if nothing ever is. */
+  /** How far the clock must move until something is due again, in ms; null if nothing ever is. */
   readonly nextDueMs: number | null;
 }
 
-/** How a drain is done. */
+/** Options of drain(). */
 export interface DrainOptions {
-  /** What is to go wrong. A fault that finds no execution to strike is an error. */
+  /** Faults to inject. A fault that finds no matching execution is an error. */
   readonly faults?: readonly Fault[];
-  /** More executions than this are taken for tasks that enqueue each other for ever. Default 1,000. */
+  /**
+   * Maximum number of executions. A drain that exceeds it fails: its tasks probably enqueue each other forever. Default
+   * 1,000.
+   */
   readonly executionsMax?: number;
-  /** How long one handler may take, in real time. Default 4,000. */
+  /** Maximum duration of one handler, in ms of real time. Default 4,000. */
   readonly handlerMsMax?: number;
 }
 
@@ -77,7 +82,7 @@ const EXECUTIONS_RANGE = { min: 1, max: 1_000_000 };
 const HANDLER_MS_RANGE = { min: 1, max: 3_600_000 };
 const LOOKS_MAX = 50;
 
-/** Runs what is runnable, one task at a time, until nothing is. */
+/** Runs runnable tasks, one at a time, until none is left. */
 export async function drain(services: DrainServices, options: DrainOptions): Promise<Drained> {
   const { plan, executionsMax, handlerMsMax } = checked(options);
   const { hand } = services;
@@ -110,7 +115,7 @@ function checked(options: DrainOptions) {
   };
 }
 
-/** The next task, or null if nothing is runnable, also after a look at what only a keeper looks at. */
+/** Claims the next task. Null if nothing is runnable, even after the checks that only a keeper makes. */
 async function next(services: DrainServices): Promise<ClaimedTask | null> {
   const { hand } = services;
   for (let look = 0; look < LOOKS_MAX; look++) {
@@ -149,7 +154,7 @@ async function outcomeOf(
   if (fault === "crash" || fault === "lose-lease") {
     await hand.die();
     await hand.replace();
-    // A task that is not there any more has succeeded, and its history is not kept.
+    // A task that no longer exists has succeeded, and its history is not kept.
     const completed = ((await inspect(db, id))?.state ?? "succeeded") === "succeeded";
     const outcome = fault === "crash" ? "crashed" : "lease_lost";
     return { outcome: completed ? "succeeded" : outcome, error };
@@ -160,13 +165,15 @@ async function outcomeOf(
     return { outcome: "refused", error };
   }
   const outcome = await recorded(db, id, sent);
-  // What ctx.map throws to end an execution that waits is no error.
+  // ctx.map throws to end an execution that waits; that is not an error.
   return { outcome, error: outcome === "waiting" ? undefined : (error ?? told(sent)) };
 }
 
-/** What the database made of it: a retry may have been the last attempt, a cancel may have been asked for. */
+/**
+ * The outcome that the database recorded: a retry may have been the last attempt, or a cancel may have been requested.
+ */
 async function recorded(db: Database, id: string, sent: Sent): Promise<ExecutionOutcome> {
-  // Nothing was sent because a transaction had recorded it.
+  // Nothing was sent, because a transaction had recorded the success.
   if (sent.kind === "none" || (sent.kind === "success" && !sent.refused)) return "succeeded";
   const state = (await inspect(db, id))?.state ?? "succeeded";
   if (state === "succeeded" || state === "failed" || state === "cancelled") return state;
@@ -176,7 +183,7 @@ async function recorded(db: Database, id: string, sent: Sent): Promise<Execution
   return sent.kind === "release" ? "released" : "retry";
 }
 
-/** An input that does not fit its schema fails without a handler: then only the record tells why. */
+/** An input that does not fit its schema fails before a handler runs, so only the recorded outcome holds the error. */
 function told({ kind, outcome }: Sent): unknown {
   const failed = kind === "retry" || kind === "invalid" || kind === "fail";
   return failed && outcome !== "" ? JSON.parse(outcome) : undefined;

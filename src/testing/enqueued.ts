@@ -7,33 +7,33 @@ import type { Database } from "../postgres/database.js";
 import { enqueuedTasks, type EnqueuedRow } from "../postgres/rehearse.js";
 import { checkTx } from "../tasks/tx.js";
 
-/** One enqueued task: its input and what was decided about it at enqueue. */
+/** An enqueued task: its input and the terms that were fixed at enqueue. */
 export interface EnqueuedTask<Input = unknown> {
   readonly id: string;
-  /** As it is stored: JSON, before the schema has parsed it. */
+  /** The stored JSON, before the schema parses it. */
   readonly input: Input;
   readonly state: TaskState;
   /** Attempts used. */
   readonly attempt: number;
   readonly priority: number;
-  /** Its order key, without the scope; null if it has none. */
+  /** The order key, without the scope; null if the task has none. */
   readonly order: string | null;
-  /** The limits it passes, each with its key; `concurrency` belongs to the type and is not here. */
+  /** The limits that the task passes, each with its key. Excludes `concurrency`, which belongs to the type. */
   readonly limits: readonly { readonly limit: string; readonly key: string | null }[];
-  /** Not before this time; null if it is not scheduled. */
+  /** The task does not run before this time; null if it is not scheduled. */
   readonly runAt: Date | null;
   readonly idempotencyKey: string | null;
 }
 
-/** What is looked at. */
+/** Options of enqueued(). */
 export interface EnqueuedOptions {
-  /** A transaction of yours: then what it has not committed yet is seen too. */
+  /** A transaction of yours. With it, the list includes tasks that the transaction has not committed yet. */
   readonly tx?: Queryable | undefined;
 }
 
 const TASKS_MAX = 10_000;
 
-/** Every task of a type that is still known, oldest first, whatever its state. */
+/** Every task of a type that the database still holds, oldest first, in any state. */
 export async function enqueued<Input>(
   db: Database,
   task: TaskTerms<Input>,

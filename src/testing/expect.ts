@@ -4,12 +4,12 @@ import { checkOptions } from "../core/option.js";
 import type { EnqueuedOptions, EnqueuedTask } from "./enqueued.js";
 import { asStored, differences, partOf, show, type Like } from "./like.js";
 
-/** What an enqueued task is to be like, besides its input. */
+/** Terms that an enqueued task must match, besides its input. */
 export interface ExpectOptions
   extends
     EnqueuedOptions,
     Partial<Pick<EnqueuedTask, "state" | "priority" | "attempt" | "order" | "limits" | "runAt" | "idempotencyKey">> {
-  /** Exactly so many; without it, one or more. */
+  /** The exact number of matching tasks. Default: one or more. */
   readonly times?: number;
 }
 
@@ -17,7 +17,7 @@ const OPTIONS = ["state", "priority", "attempt", "order", "limits", "runAt", "id
 const TIMES_RANGE = { min: 0, max: 10_000 };
 const NEAREST_LINES = 10;
 
-/** The tasks that are like what is wanted. Throws an AssertionError if there are not as many as wanted. */
+/** Returns the matching tasks. Throws an AssertionError if their number is wrong. */
 export function expectLike<Input>(
   type: string,
   tasks: readonly EnqueuedTask<Input>[],

@@ -3,54 +3,55 @@ import { checkInteger } from "../core/number.js";
 import { checkOneOf, checkOptions } from "../core/option.js";
 import type { TaskTerms } from "../core/terms.js";
 
-/** What can go wrong with one execution of a task. */
+/** The faults that can be injected into an execution of a task. */
 export type FaultKind = "crash" | "stall" | "lose-lease" | "cut-claim" | "cut-completion";
 
-/** Something that goes wrong with the next executions of a type of task. Made by crash, stall, loseLease and cutReply. */
+/** A fault to inject into the next executions of a task type. Created by crash, stall, loseLease and cutReply. */
 export interface Fault {
   readonly kind: FaultKind;
   readonly task: Pick<TaskTerms, "type" | "queue">;
   readonly times: number;
 }
 
-/** How often a fault strikes: with the first so many executions. */
+/** Options of a fault. */
 export interface FaultOptions {
-  /** Default 1. */
+  /** Number of executions to inject the fault into, from the first on. Default 1. */
   readonly times?: number;
 }
 
 type AnyTask = Pick<TaskTerms, "type" | "queue">;
 
 /**
- * The process dies after the handler's last line, before its outcome is recorded: all its effects
- * are there and nobody knows. The lease runs out, the task is taken back and runs again. A crash uses
- * up no attempt; the third makes the task a suspect, which runs alone, and the fourth fails it as `poisoned`.
+ * The process dies after the handler's last line, before its outcome is recorded: all side effects have happened, but
+ * no outcome is on record. The lease expires, and the task is reclaimed and runs again. A crash uses up no attempt. The
+ * third crash makes the task a suspect, which runs alone; the fourth fails it as `poisoned`.
  */
 export function crash(task: AnyTask, options?: FaultOptions): Fault {
   return fault("crash", task, options);
 }
 
 /**
- * The process stands still for longer than its lease and then goes on as if nothing had happened: the
- * task was taken back before the handler began. The handler runs to its end, its signal says nothing,
- * and the database refuses its outcome. Counts as a crash.
+ * The process freezes for longer than its lease and then continues as if nothing had happened: the task was reclaimed
+ * before the handler began. The handler runs to its end, its signal does not abort, and the database refuses its
+ * outcome. Counts as a crash.
  */
 export function stall(task: AnyTask, options?: FaultOptions): Fault {
   return fault("stall", task, options);
 }
 
 /**
- * The lease is lost while the handler runs, and the worker knows: ctx.signal aborts when the handler
- * first waits for something, and whatever it does from then on is not recorded. Counts as a crash.
+ * The worker loses its lease while the handler runs, and detects it: ctx.signal aborts when the handler first awaits
+ * something, and nothing the handler does from then on is recorded. Counts as a crash.
  */
 export function loseLease(task: AnyTask, options?: FaultOptions): Fault {
   return fault("lose-lease", task, options);
 }
 
 /**
- * The connection breaks after a commit and before the reply. "completion": the outcome is recorded
- * and the worker does not hear it; a ctx.transaction rejects although it has committed. "claim": the
- * task is claimed by nobody who knows; it is handed back before its handler has run.
+ * The connection breaks after a commit and before its reply.
+ * - "completion": the outcome is recorded, but the worker gets no reply; a ctx.transaction rejects although it has
+ *   committed.
+ * - "claim": the task is claimed, but the worker never receives it; it is released before its handler has run.
  */
 export function cutReply(task: AnyTask, of: "completion" | "claim" = "completion", options?: FaultOptions): Fault {
   const reply = checkOneOf("cutReply", of, ["completion", "claim"]);
@@ -70,10 +71,10 @@ function fault(kind: FaultKind, task: AnyTask, options: FaultOptions = {}): Faul
   return one;
 }
 
-// Only what was checked at the door can strike.
+// Only faults created, and thereby checked, by the functions above are accepted.
 const made = new WeakSet<Fault>();
 
-/** The faults of one drain, and how often each has still to strike. */
+/** The faults of one drain, and how often each must still be injected. */
 export class FaultPlan {
   readonly #left: { readonly fault: Fault; left: number }[];
 
@@ -88,7 +89,7 @@ export class FaultPlan {
     this.#left = faults.map((fault) => ({ fault, left: fault.times }));
   }
 
-  /** What goes wrong with this execution, if anything: the first fault of its type that has not struck often enough. */
+  /** The fault to inject into this execution, if any: the first fault for its type that has injections left. */
   next({ type, queue }: AnyTask): FaultKind | null {
     const found = this.#left.find(
       ({ fault: { task }, left }) => left > 0 && task.type === type && task.queue === queue,
@@ -98,7 +99,7 @@ export class FaultPlan {
     return found.fault.kind;
   }
 
-  /** A fault that did not happen proves nothing about the handler it was meant for. */
+  /** Rejects faults that were never injected: they prove nothing about the handler they were meant for. */
   refuseLeft(): void {
     const idle = this.#left.find(({ left }) => left > 0);
     if (idle === undefined) return;

@@ -20,7 +20,7 @@ import { Play } from "./play.js";
 interface HandOptions {
   readonly connection: Connection;
   readonly handlers: ReadonlyMap<number, AnyHandler>;
-  /** What ctx can do, given what to call when a transaction has completed an execution. */
+  /** Creates the services behind ctx. `onRecorded` is called when a transaction has completed an execution. */
   readonly servicesOf: (onRecorded: (execution: Execution) => void) => ContextServices;
   readonly clock: Clock;
   readonly log: Logger;
@@ -28,10 +28,10 @@ interface HandOptions {
   readonly keepHistory: boolean;
 }
 
-/** What was sent to the database about an execution: a success, another outcome, or nothing at all. */
+/** The settlement that was sent to the database for an execution: a success, another outcome, or nothing. */
 export interface Sent {
   readonly kind: "success" | Settlement["kind"] | "none";
-  /** It was no longer ours to record. */
+  /** The execution was no longer ours to record. */
   readonly refused: boolean;
   /** JSON text of the error or reason, '' for none. */
   readonly outcome: string;
@@ -40,9 +40,9 @@ export interface Sent {
 const LEASE_MS = 15_000;
 
 /**
- * A worker that takes one task at a time and does nothing by itself: no poll, no timer, no heartbeat
- * that was not asked for. What it is made of is the worker's: its crew, its outbox, its sessions, and
- * the statements that claim and settle.
+ * A worker that claims one task at a time and does nothing by itself: no poll, no timer, and no heartbeat unless
+ * requested. It consists of the real worker's parts: its crew, its outbox, its sessions, and the statements that claim
+ * and settle.
  */
 export class Hand {
   readonly #o: HandOptions;
@@ -76,7 +76,7 @@ export class Hand {
     return this.#session?.id ?? null;
   }
 
-  /** Registers, as a new process would. */
+  /** Registers a worker, as a new process would. */
   async begin(): Promise<void> {
     const registration = {
       name: "drain",
@@ -89,7 +89,7 @@ export class Hand {
     this.#session = new Session(id, Number.POSITIVE_INFINITY);
   }
 
-  /** Signs off; what is still in hand goes back unharmed. */
+  /** Unregisters the worker; tasks it still holds are released without using up an attempt. */
   async leave(): Promise<void> {
     const session = this.#session;
     if (session === null) return;
@@ -99,13 +99,13 @@ export class Hand {
     await retire(this.#o.connection, session.id);
   }
 
-  /** The next task by priority, then age, of those that order and limits let through. */
+  /** Claims the next task by priority, then age, among those that order and limits let through. */
   async claim(): Promise<ClaimedTask | null> {
     const { claimed } = await step(this.#o.connection, this.#call(1));
     return claimed[0] ?? null;
   }
 
-  /** A task that was in hand at three crashes is offered with a heartbeat, to be run alone. */
+  /** Claims a suspect, if a heartbeat offers one: a task that was executing at three crashes and must run alone. */
   async claimSuspect(): Promise<ClaimedTask | null> {
     const { connection } = this.#o;
     const worker = this.#session!.id;
@@ -113,7 +113,7 @@ export class Hand {
     return suspect === null ? null : claimSuspect(connection, { worker, token: newToken(), id: suspect });
   }
 
-  /** A heartbeat: brings cancels of what runs. */
+  /** Sends a heartbeat, and applies the cancels in its reply. */
   async beat(): Promise<{ suspect: string | null }> {
     const session = this.#session;
     if (session === null) return { suspect: null };
@@ -124,7 +124,7 @@ export class Hand {
     return { suspect };
   }
 
-  /** Time has moved: handlers whose time is over are told, those that do not hear are given up. */
+  /** Applies the new time: aborts handlers that have timed out, and gives up those that ignore the abort. */
   sweep(): void {
     this.#crew.sweep();
   }
@@ -139,7 +139,7 @@ export class Hand {
     return play;
   }
 
-  /** Sends what came of the execution, and with `twice` once more, as a worker does that has heard no reply. */
+  /** Sends the outcome of the execution; with `twice` it sends it again, as a worker does that got no reply. */
   async settle(twice: boolean): Promise<Sent> {
     const send = this.#parcel();
     if (send === null) return { kind: "none", refused: false, outcome: "" };
@@ -153,21 +153,23 @@ export class Hand {
     }
   }
 
-  /** The lease runs out: whatever was in hand is taken back, as a crash. */
+  /** Expires the lease: claimed tasks are reclaimed, and count as crashed. */
   async die(): Promise<void> {
     const { connection } = this.#o;
     await expire(connection, this.#session!.id);
     await reap(connection);
   }
 
-  /** Another process goes on. */
+  /** Registers a new worker in place of the dead one. */
   async replace(): Promise<void> {
     this.#crew.drop(this.#session!, lost());
     this.#outbox.forget(this.#session!);
     await this.begin();
   }
 
-  /** The reply to the claim was lost: a second session goes on, the first hands back what it never saw. */
+  /**
+   * Handles a lost reply to a claim: a second session takes over, and the first releases the tasks it never received.
+   */
   async doubt(): Promise<void> {
     const { id } = this.#session!;
     await this.begin();
@@ -195,7 +197,7 @@ export class Hand {
     return { kind, outcome, once: () => settle(connection, other.session.id, other.items) };
   }
 
-  /** The handler, with an eye on when it begins and ends. */
+  /** Wraps a handler to record when it begins and ends. */
   #watched(handler: AnyHandler): AnyHandler {
     const run = async (input: never, ctx: TaskContext): Promise<unknown> => {
       const play = this.#play!;
@@ -211,7 +213,7 @@ export class Hand {
         play.end();
       }
     };
-    // Of a process that is dead nobody hears how its handler ended.
+    // After a crash the process is dead, so the worker never gets the handler's result.
     const unheard = (input: never, ctx: TaskContext): Promise<unknown> => {
       const work = run(input, ctx);
       if (this.#play!.fault !== "crash") return work;
@@ -230,7 +232,10 @@ function lost(): SluiceError {
   return new SluiceError("lease_lost", "the worker's lease was lost; this task runs elsewhere");
 }
 
-/** By one token in four a claim looks at the gates in another order; a drain always looks in the same. */
+/**
+ * One token in four makes a claim visit the gates in another order. A drain avoids those tokens, so that its order is
+ * always the same.
+ */
 function steadyToken(): string {
   for (;;) {
     const token = newToken();

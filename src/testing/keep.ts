@@ -8,7 +8,7 @@ import type { PlaceCrew } from "../runs/place.js";
 import { placeNext } from "../runs/placer.js";
 import { tick } from "../schedules/tick.js";
 
-// What a keeper does at its intervals, done when a drain asks for it.
+// The work that a keeper does at intervals, done here when a drain requests it.
 
 interface KeepServices {
   readonly connection: Connection;
@@ -23,10 +23,10 @@ const NOTES_MAX = 2_000;
 const RUNS_MAX = 1_000;
 const ORPHANS_MAX = 100;
 const STEPS_MAX = 200;
-// An outcome that somebody waited for is kept this long even where history is off.
+// An outcome that a caller waited for is kept this long even if history is off.
 const AWAITED_MS = 60_000;
 
-/** Takes back what dead workers held, and forgets what is older than its time. */
+/** Reclaims the tasks of dead workers, and deletes history that is past its retention. */
 export async function tidyUp({ connection, history }: KeepServices): Promise<void> {
   await reap(connection);
   const atLeast = (ms: number): number => Math.max(ms, AWAITED_MS);
@@ -40,7 +40,7 @@ export async function tidyUp({ connection, history }: KeepServices): Promise<voi
   for (let i = 0; i < STEPS_MAX && (await pruneRuns(connection, older, NOTES_MAX)).pruned > 0; i++);
 }
 
-/** Enqueues what recurs and lets go on what was scheduled, as far as their time has come. */
+/** Enqueues recurring tasks and makes scheduled tasks runnable, if they are due. */
 export async function dueNow(services: KeepServices): Promise<void> {
   const { connection, log } = services;
   for (let i = 0; i < STEPS_MAX && (await tick(connection, log)).nextMs === 0; i++);
@@ -48,14 +48,16 @@ export async function dueNow(services: KeepServices): Promise<void> {
   for (let i = 0; i < STEPS_MAX && (await moveRuns(services)); i++);
 }
 
-/** Moves runs on: events, timers, tasks to be cancelled, and those that a transaction of its own creates. */
+/**
+ * Advances runs: processes events, timers and tasks to cancel, and places tasks that need a transaction of their own.
+ */
 async function moveRuns({ connection, placing }: KeepServices): Promise<boolean> {
   const { moved, unplaced } = await keepRuns(connection, RUNS_MAX);
   const placed = unplaced && (await placeNext(placing));
   return moved > 0 || placed;
 }
 
-/** How long until something is due again; null if nothing ever is. */
+/** Time until something is due again, in ms; null if nothing ever is. */
 export async function nextDueMs({ connection }: KeepServices): Promise<number | null> {
   const { nextMs } = await due(connection, 0);
   const { waitMs } = await dueSchedules(connection, 1);
@@ -64,7 +66,7 @@ export async function nextDueMs({ connection }: KeepServices): Promise<number | 
   return times.length === 0 ? null : Math.min(...times);
 }
 
-/** Looks at what no claim looks at: lanes, and fan-outs whose task has ended. Whether there were any. */
+/** Checks what no claim checks: lanes, and fan-outs whose task has ended. Returns whether there were any. */
 export async function lookAround({ connection }: KeepServices): Promise<boolean> {
   const looked = await keepLanes(connection, LANES_MAX);
   return looked + (await cancelOrphans(connection, ORPHANS_MAX)).cancelled > 0;

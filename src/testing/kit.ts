@@ -25,24 +25,24 @@ import type { Like } from "./like.js";
 import { Rehearsal } from "./rehearsal.js";
 import { serverUrl } from "./server.js";
 
-/** Any handler: its types matter only where it is declared. */
+/** Any handler. Its types matter only where it is declared. */
 export interface TestHandler {
   readonly contract: Pick<TaskTerms, "type" | "queue">;
   run(input: never, ctx: TaskContext): unknown;
 }
 
-/** What a test brings. Everything may be left out. */
+/** Options of testSluice(). All are optional. */
 export interface TestOptions extends Pick<
   ConnectOptions,
   "schema" | "history" | "logger" | "listen" | "payloadBytesMax" | "resultBytesMax" | "idempotencyMs"
 > {
-  /** What drain() runs, made by task(...).handle(fn). */
+  /** The handlers that drain() runs, created by task(...).handle(fn). */
   readonly handlers?: readonly TestHandler[];
-  /** A server on which databases may be made; default DATABASE_URL, else one that the kit starts. */
+  /** A server on which the kit may create databases. Default: DATABASE_URL, else a server that the kit starts. */
   readonly url?: string;
-  /** What time it is at first; default now. */
+  /** Initial time of the test clock. Default: now. */
   readonly now?: Date;
-  /** A config file; default none, also where there is a sluice.toml. */
+  /** A config file. Default: none, even if there is a sluice.toml. */
   readonly config?: string | false;
 }
 
@@ -62,11 +62,11 @@ const OPTIONS = [
 const REPLY_MS_MAX = 10_000;
 const TRANSACTIONS_MAX = 4;
 
-/** A Sluice on a database of its own, where time stands still and tasks run when asked to. */
+/** A Sluice on a database of its own, where the clock stands still and drain() runs the tasks. */
 export class TestSluice {
-  /** What the code under test uses. */
+  /** The Sluice to pass to the code under test. */
   readonly sluice: Sluice;
-  /** The database of this test. */
+  /** Address of this test's database. */
   readonly url: string;
   readonly clock: TestClock;
   readonly #server: string;
@@ -100,8 +100,8 @@ export class TestSluice {
   }
 
   /**
-   * Runs tasks one at a time, by priority, then age, until nothing is runnable: neither now nor by what
-   * these tasks enqueue. Order, limits, retries and their delays are the engine's own.
+   * Runs tasks one at a time, by priority, then age, until nothing is runnable, including what these tasks enqueue.
+   * Order, limits, retries and their delays work as in a real worker.
    */
   async drain(options: DrainOptions = {}): Promise<Drained> {
     if (this.#handlers.size === 0)
@@ -119,12 +119,15 @@ export class TestSluice {
     }
   }
 
-  /** Every task of a type, oldest first, whatever its state; with `tx` as your transaction sees them. */
+  /** Every task of a type, oldest first, in any state; with `tx`, as your transaction sees them. */
   enqueued<Input>(task: TaskTerms<Input>, options: EnqueuedOptions = {}): Promise<readonly EnqueuedTask<Input>[]> {
     return enqueued(this.#parts.db, task, options);
   }
 
-  /** The tasks whose input has these parts. Throws an AssertionError, with what differs, if there is none. */
+  /**
+   * Returns the tasks whose input matches `input`, which may be partial. Throws an AssertionError with the differences
+   * if none matches.
+   */
   async expectEnqueued<Input>(
     task: TaskTerms<Input>,
     input?: Like<NoInfer<Input>>,
@@ -134,7 +137,7 @@ export class TestSluice {
     return expectLike(task.type, tasks, input, options);
   }
 
-  /** Stops workers, closes every connection and drops the database. Calling it again waits for the first call. */
+  /** Stops workers, closes every connection and drops the database. A second call waits for the first. */
   close(): Promise<void> {
     this.#closing ??= this.#close();
     return this.#closing;
@@ -147,7 +150,7 @@ export class TestSluice {
     await dropCopy(this.#server, this.url);
   }
 
-  /** What a drain creates tasks of workflows with, where that needs code. */
+  /** What a drain needs to create workflow tasks, where that requires code. */
   #placing(): PlaceCrew {
     const { db, services } = this.#parts;
     const terms = new Map([...this.#handlers].map(([stream, { contract }]) => [stream, contract]));
@@ -172,7 +175,9 @@ export class TestSluice {
     });
   }
 
-  /** A worker at work has sent its heartbeats while the time went by, and heard what they bring. */
+  /**
+   * Moves the clock. A worker that is executing counts as having sent its heartbeats meanwhile, and gets their replies.
+   */
   async #move(to: Date): Promise<void> {
     await setClock(this.#connection, to, this.#hand.worker);
     await this.#hand.beat();
@@ -180,7 +185,7 @@ export class TestSluice {
   }
 }
 
-/** A drain runs one task at a time: a handler that waits in place for others would wait for ever. */
+/** A drain runs one task at a time, so a handler that waits in place for other tasks would wait forever. */
 function withoutHolds(services: ContextServices): ContextServices {
   const map: ContextServices["map"] = async (execution, call) => {
     if (!call.hold) return services.map(execution, call);
@@ -192,10 +197,10 @@ function withoutHolds(services: ContextServices): ContextServices {
   return { ...services, map };
 }
 
-/** A database of its own for a test: a copy of one that was migrated once. End it with close(). */
+/** Creates a database for one test, as a copy of one that was migrated once. End it with close(). */
 export async function testSluice(options: TestOptions = {}): Promise<TestSluice> {
   checkOptions("testSluice", options, OPTIONS);
-  // A sluice.toml in the working directory is for the real thing, which may have taken its port.
+  // A sluice.toml in the working directory is meant for the real application, which may already use its port.
   const { handlers: given = [], url, now = new Date(), config = false, ...rest } = options;
   const handlers = checkHandlers(given);
   const schema = checkSchemaName(options.schema ?? "sluice");

@@ -1,4 +1,7 @@
-/** Any part of a value: what is left out is not looked at. Lists are compared item by item, to their end. */
+/**
+ * Any part of a value: omitted properties are not compared. Lists are compared item by item and must have the same
+ * length.
+ */
 export type Like<T> = T extends readonly (infer Item)[]
   ? readonly Like<Item>[]
   : T extends Date
@@ -9,7 +12,7 @@ export type Like<T> = T extends readonly (infer Item)[]
 
 const DIFFERENCES_MAX = 20;
 
-/** Where found is not like wanted, one line each; none if it is. Both are JSON. */
+/** The differences between wanted and found, one line each; empty if found matches. Both are JSON. */
 export function differences(wanted: unknown, found: unknown, path: string): string[] {
   if (isRecord(wanted) && isRecord(found)) {
     return Object.keys(wanted)
@@ -23,14 +26,14 @@ export function differences(wanted: unknown, found: unknown, path: string): stri
   return a === b ? [] : [`${path}: wanted ${a}, found ${b}`];
 }
 
-/** The part of found that wanted speaks of, so that a diff of the two shows only what matters. */
+/** The part of found that wanted covers, so that a diff of the two shows only what matters. */
 export function partOf(wanted: unknown, found: unknown): unknown {
   if (!isRecord(wanted) || !isRecord(found)) return found;
   const keys = Object.keys(wanted).filter((key) => Object.hasOwn(found, key));
   return Object.fromEntries(keys.map((key) => [key, partOf(wanted[key], found[key])]));
 }
 
-/** A value as the database has it: a Date has become text. */
+/** A value as the database stores it: a Date becomes text. */
 export function asStored(value: unknown): unknown {
   return value === undefined ? undefined : (JSON.parse(JSON.stringify(value)) as unknown);
 }
@@ -42,7 +45,7 @@ export function show(value: unknown): string {
   return text.length > SHOWN_MAX ? `${text.slice(0, SHOWN_MAX)}...` : text;
 }
 
-/** The order of an object's keys means nothing. */
+/** Sorts keys, because the order of an object's keys has no meaning. */
 function sorted(_: string, value: unknown): unknown {
   if (!isRecord(value)) return value;
   return Object.fromEntries(Object.entries(value).toSorted(([a], [b]) => (a < b ? -1 : 1)));

@@ -2,13 +2,13 @@ import type { Execution } from "../worker/execution.js";
 import type { FaultKind } from "./faults.js";
 
 /**
- * One execution of one task, from its claim until there is nothing left to wait for. An execution is over when its
- * outcome is there and its handler has ended; a handler that was told to stop and did not is left
- * behind, as in a worker. Of a process that dies, and of one that has lost its lease, only the handler counts.
+ * One execution of one task, from its claim until there is nothing left to wait for. An execution is over when it has
+ * an outcome and its handler has ended; a handler that ignores its abort is left behind, as in a worker. After a crash
+ * or a lost lease, only the end of the handler counts.
  */
 export class Play {
   readonly fault: FaultKind | null;
-  /** What the handler threw, if it did. */
+  /** The error that the handler threw, if any. */
   error: unknown;
   readonly over: Promise<void>;
   #execution: Execution | undefined;
@@ -22,7 +22,7 @@ export class Play {
     this.over = new Promise((resolve) => (this.#finish = resolve));
   }
 
-  /** The execution, unless it was over as soon as it began. */
+  /** Sets the execution; undefined if it was over as soon as it began. */
   follow(execution: Execution | undefined): void {
     this.#execution = execution;
   }
@@ -49,7 +49,7 @@ export class Play {
   }
 
   #isOver(): boolean {
-    // An input that does not fit its schema fails without a handler.
+    // An input that does not fit its schema fails before a handler runs.
     if (!this.#entered) return this.#told;
     if (this.fault === "crash" || this.fault === "lose-lease") return this.#ended;
     return this.#told && (this.#ended || (this.#execution?.aborted ?? null) !== null);

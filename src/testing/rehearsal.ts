@@ -3,7 +3,7 @@ import type { ConnectOptions } from "../client/settings.js";
 import { Sluice } from "../sluice.js";
 import type { EnqueueServices } from "../tasks/enqueue.js";
 
-/** A Sluice that shows the kit what it is made of. */
+/** A Sluice that exposes its parts to the test kit. */
 export class Rehearsal extends Sluice {
   static async open(options: ConnectOptions): Promise<Rehearsal> {
     return new Rehearsal(await open(options));

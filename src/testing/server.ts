@@ -4,23 +4,23 @@ import { SluiceError } from "../core/error.js";
 import { startEmbedded } from "../embedded/index.js";
 import { surveySite } from "../embedded/site.js";
 
-/** A PostgreSQL server for tests, for as long as this process uses it. */
+/** A PostgreSQL server for tests, which runs as long as a process uses it. */
 export interface TestServer {
   readonly url: string;
-  /** Gives it up. The last process that does so stops it. */
+  /** Ends this process's use of the server. The last process to do so stops it. */
   stop(): Promise<void>;
 }
 
-// Nothing here is worth waiting for the disk. What a machine that goes down leaves half written is
-// never looked at again: each boot has a place of its own, where it can be told.
+// Test data is not worth waiting for the disk. After a machine crash, half-written data is never read again: each boot
+// uses a directory of its own, where the boot can be identified.
 const HASTY = { fsync: "off", synchronous_commit: "off", full_page_writes: "off" };
 const BOOT_FILE = "/proc/sys/kernel/random/boot_id";
 
 let joined: Promise<TestServer> | null = null;
 
 /**
- * The server that all test processes of this user share: started by the first, joined by the others,
- * stopped by the last. Its data stays until the next boot, so the next run of tests finds the template made.
+ * The server that all test processes of this user share: the first starts it, the others join it, and the last stops
+ * it. Its data stays until the next boot, so the next test run finds the template.
  */
 export async function testServer(): Promise<TestServer> {
   const { cache, version, identity } = await surveySite();
@@ -33,13 +33,13 @@ export async function testServer(): Promise<TestServer> {
   return { url: server.url, stop: () => server.stop() };
 }
 
-/** Where the databases of tests are made: at url, else at DATABASE_URL, else on a server of our own. */
+/** The server on which test databases are created: at url, else at DATABASE_URL, else a server of our own. */
 export async function serverUrl(
   url: string | undefined,
   env: Readonly<Record<string, string | undefined>>,
 ): Promise<string> {
   const given = url ?? env["DATABASE_URL"];
-  // An empty variable is how many a shell says "not set".
+  // Many shells use an empty variable to mean "not set".
   if (given !== undefined && given !== "") return checkUrl(given);
   const server = (joined ??= testServer());
   try {
@@ -58,7 +58,7 @@ function bootId(): string | null {
   }
 }
 
-/** What an earlier boot left behind: whoever used it is gone. */
+/** Removes the directories of earlier boots, whose users are gone. */
 function forgetOthers(cache: string, prefix: string, place: string): void {
   for (const name of readdirSync(cache)) {
     if (!name.startsWith(prefix) || name === place) continue;
@@ -68,7 +68,7 @@ function forgetOthers(cache: string, prefix: string, place: string): void {
 
 function checkUrl(url: unknown): string {
   if (typeof url === "string" && /^postgres(ql)?:\/\//.test(url) && URL.canParse(url)) return url;
-  // Not the text itself: it may hold a password.
+  // Omits the text itself, which may contain a password.
   throw new SluiceError("invalid_option", "the url of a test server must begin with postgres:// or postgresql://", {
     details: { option: "url" },
   });
