@@ -1,14 +1,14 @@
 import type { Queryable } from "../core/ports.js";
 import { asPgError, refuseTx } from "./fault.js";
 
-/** What `db.transaction` of Drizzle hands to its callback, whatever driver is below it. */
+/** The transaction that Drizzle's `db.transaction` passes to its callback, with any driver. */
 export interface DrizzleTransaction {
   execute(query: never): PromiseLike<unknown>;
-  /** Only a transaction has it. */
+  /** Only a transaction has this method. */
   rollback(): never;
 }
 
-/** The transaction of Drizzle as `tx`, with the drivers node-postgres and postgres-js. */
+/** Adapts a Drizzle transaction for use as `tx`. Supports the drivers node-postgres and postgres-js. */
 export function fromDrizzle(tx: DrizzleTransaction): Queryable {
   if (typeof tx?.execute !== "function" || typeof tx.rollback !== "function") {
     refuseTx("fromDrizzle needs the transaction that db.transaction() gives you, not db itself");
@@ -19,19 +19,19 @@ export function fromDrizzle(tx: DrizzleTransaction): Queryable {
       try {
         return { rows: rowsOf(await tx.execute(statementOf(text, params) as never)) };
       } catch (e) {
-        // Drizzle puts the statement and all its parameters into the message; the driver's error is within.
+        // Drizzle's message contains the statement and all its parameters; the driver's error is its cause.
         throw asPgError((e as { cause?: unknown } | null)?.cause ?? e);
       }
     },
   };
 }
 
-/** Text and parameters as they are. Drizzle's own way to say this is a template, which takes no text. */
+/** Passes text and parameters unchanged. Drizzle's own API for this is a template tag, which takes no plain text. */
 function statementOf(sql: string, params: unknown[]): object {
   return { getSQL: () => ({ toQuery: () => ({ sql, params }) }) };
 }
 
-/** pg gives an object with rows, postgres.js the rows themselves. */
+/** pg returns an object with rows, postgres.js the rows themselves. */
 function rowsOf(result: unknown): unknown[] {
   return Array.isArray(result) ? [...(result as unknown[])] : (result as { rows: unknown[] }).rows;
 }
@@ -40,7 +40,7 @@ interface OnPg {
   readonly session?: { readonly client?: { getTransactionStatus?(): unknown } };
 }
 
-/** pg knows whether its connection is in a transaction. With postgres.js this cannot be seen. */
+/** With pg, the connection shows whether it is in a transaction. With postgres.js, this cannot be detected. */
 function refuseEnded(tx: DrizzleTransaction): void {
   const status = (tx as OnPg).session?.client?.getTransactionStatus?.();
   if (status === "I") refuseTx("the transaction of Drizzle has ended: await the enqueue inside it");

@@ -1,6 +1,6 @@
 import { SluiceError } from "../core/error.js";
 
-/** Refuses what would run our statement, but not in a transaction of the caller's. */
+/** Rejects an object that would run our statement outside a transaction of the caller's. */
 export function refuseTx(message: string, cause?: unknown): never {
   throw new SluiceError("invalid_option", message, { cause, details: { option: "tx" } });
 }
@@ -13,8 +13,8 @@ interface DriverError {
 }
 
 /**
- * A driver's error in the shape that pg gives it, because the store reads our codes from there. postgres.js
- * has another name for the one field that tells a refusal from the next.
+ * Converts a driver's error to the shape of pg's, from which the store reads our codes. postgres.js uses another name
+ * for the one field that distinguishes our refusals.
  */
 export function asPgError(e: unknown): unknown {
   const { message, code, constraint, constraint_name } = (e ?? {}) as DriverError;
@@ -22,7 +22,7 @@ export function asPgError(e: unknown): unknown {
   return pgError(String(message), { code, constraint: constraint_name, cause: e });
 }
 
-/** An error with the fields that the store reads from pg's own. */
+/** Creates an error with the fields that the store reads from pg's errors. */
 export function pgError(
   message: string,
   fields: { readonly code: unknown; readonly constraint?: unknown; readonly cause: unknown },

@@ -1,14 +1,14 @@
 import type { Queryable } from "../core/ports.js";
 import { refuseTx } from "./fault.js";
 
-/** What `knex.transaction` hands to its callback, or resolves to without one. */
+/** The transaction that `knex.transaction` passes to its callback, or resolves to without one. */
 export interface KnexTransaction {
   raw(text: string, bindings: readonly never[]): PromiseLike<{ rows: unknown[] }>;
-  /** Only a transaction has it. */
+  /** Only a transaction has this method. */
   isCompleted(): boolean;
 }
 
-/** The transaction of Knex as `tx`. */
+/** Adapts a Knex transaction for use as `tx`. */
 export function fromKnex(trx: KnexTransaction): Queryable {
   if (typeof trx?.raw !== "function" || typeof trx.isCompleted !== "function") {
     refuseTx("fromKnex needs the transaction that knex.transaction() gives you, not knex itself");
@@ -27,8 +27,8 @@ export function fromKnex(trx: KnexTransaction): Queryable {
 }
 
 /**
- * Knex numbers parameters itself: each $n becomes a question mark with its value, in the order of the
- * text, and a question mark of the text is escaped. The values themselves are never looked into.
+ * Knex numbers parameters itself: each $n becomes a question mark with its value, in the order of the text, and a
+ * question mark in the text is escaped. The values are never inspected.
  */
 function positional(text: string, params: unknown[]): { sql: string; bindings: unknown[] } {
   const bindings: unknown[] = [];
@@ -40,7 +40,7 @@ function positional(text: string, params: unknown[]): { sql: string; bindings: u
   return { sql, bindings };
 }
 
-/** Knex puts the statement before pg's message; nobody wants to read that. */
+/** Removes the statement that Knex puts before pg's message. */
 function withoutStatement(e: unknown, text: string): unknown {
   const prefix = `${text} - `;
   if (e instanceof Error && e.message.startsWith(prefix)) e.message = e.message.slice(prefix.length);

@@ -12,14 +12,16 @@ interface KyselyQuery {
   readonly queryId: { readonly queryId: string };
 }
 
-/** What Kysely hands to the callback of `db.transaction().execute`, or returns from `startTransaction`. */
+/**
+ * The transaction that Kysely passes to the callback of `db.transaction().execute`, or returns from `startTransaction`.
+ */
 export interface KyselyTransaction {
-  /** False for the database itself, which therefore does not compile here. */
+  /** False for the database itself, so passing the database does not compile. */
   readonly isTransaction: true;
   executeQuery(query: KyselyQuery): Promise<{ rows: unknown[] }>;
 }
 
-/** The transaction of Kysely as `tx`. */
+/** Adapts a Kysely transaction for use as `tx`. */
 export function fromKysely(trx: KyselyTransaction): Queryable {
   if (typeof trx?.executeQuery !== "function" || !trx.isTransaction) {
     refuseTx("fromKysely needs the transaction that db.transaction() gives you, not db itself");
@@ -36,14 +38,14 @@ export function fromKysely(trx: KyselyTransaction): Queryable {
   };
 }
 
-/** Kysely refuses a transaction that has ended, but says so in the message alone. */
+/** Kysely rejects statements on a transaction that has ended, but only the message says so. */
 function refuseEnded(e: unknown): void {
   const message = e instanceof Error ? e.message : "";
   if (!/^Transaction is already (committed|rolled back)/.test(message)) return;
   refuseTx("the transaction of Kysely has ended: await the enqueue inside it", e);
 }
 
-/** What Kysely's CompiledQuery.raw makes; written out, so that Kysely need not be imported. */
+/** Same as Kysely's CompiledQuery.raw, written out so that Kysely need not be imported. */
 function compiled(sql: string, parameters: unknown[]): KyselyQuery {
   const query = { kind: "RawNode", sqlFragments: [sql], parameters: [] } as const;
   return { sql, parameters, query, queryId: { queryId: crypto.randomUUID() } };

@@ -1,16 +1,16 @@
 import type { Queryable } from "../core/ports.js";
 import { asPgError, refuseTx } from "./fault.js";
 
-/** What `sql.begin` of postgres.js hands to its callback. */
+/** The transaction that `sql.begin` of postgres.js passes to its callback. */
 export interface PostgresJsTransaction {
   unsafe(text: string, params?: never[]): PromiseLike<readonly unknown[]>;
-  /** Only a transaction has it. */
+  /** Only a transaction has this method. */
   savepoint(...args: never[]): unknown;
 }
 
 /**
- * The transaction of postgres.js as `tx`. Once it has ended postgres.js would run the statement on its
- * own, and there is nothing on it to see that by: await every enqueue inside the callback.
+ * Adapts a postgres.js transaction for use as `tx`. Await every enqueue inside the callback: once the transaction has
+ * ended, postgres.js would run the statement outside it, and nothing on the object reveals that it has ended.
  */
 export function fromPostgresJs(tx: PostgresJsTransaction): Queryable {
   if (typeof tx?.unsafe !== "function" || typeof tx.savepoint !== "function") {

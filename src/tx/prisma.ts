@@ -1,14 +1,14 @@
 import type { Queryable } from "../core/ports.js";
 import { pgError, refuseTx } from "./fault.js";
 
-/** What `prisma.$transaction` hands to its callback. */
+/** The transaction that `prisma.$transaction` passes to its callback. */
 export interface PrismaTransaction {
   $queryRawUnsafe(text: string, ...params: never[]): PromiseLike<unknown>;
-  /** Only the client itself has it. */
+  /** Only the client itself has this method, so passing the client does not compile. */
   readonly $connect?: never;
 }
 
-/** The interactive transaction of Prisma as `tx`. */
+/** Adapts an interactive Prisma transaction for use as `tx`. */
 export function fromPrisma(tx: PrismaTransaction): Queryable {
   if (typeof tx?.$queryRawUnsafe !== "function" || tx.$connect !== undefined) {
     refuseTx("fromPrisma needs the transaction that prisma.$transaction() gives you, not prisma");
@@ -30,7 +30,7 @@ interface PrismaError {
   readonly meta?: { readonly driverAdapterError?: { readonly cause?: Driver } };
 }
 
-/** What the driver adapter keeps of PostgreSQL's error. */
+/** The part of PostgreSQL's error that the driver adapter keeps. */
 interface Driver {
   readonly originalCode?: unknown;
   readonly originalMessage?: string;
@@ -39,14 +39,14 @@ interface Driver {
 
 const ENDED = "P2028";
 
-/** PostgreSQL's error out of Prisma's. That of a lost connection has no code there either. */
+/** Extracts PostgreSQL's error from Prisma's. A lost connection has no code there either. */
 function unwrapped(e: unknown): unknown {
   const { code, message, meta } = (e ?? {}) as PrismaError;
   if (code === ENDED) refuseTx(`the transaction of Prisma has ended: ${lastLine(message)}`, e);
   const driver = meta?.driverAdapterError?.cause;
   if (driver === undefined) return e;
   const text = driver.originalMessage ?? lastLine(message);
-  // The store tells its code in two fields; this is the one that Prisma passes on.
+  // The store puts its code in two fields; this is the one that Prisma passes on.
   return pgError(text, { code: driver.originalCode, constraint: driver.hint, cause: e });
 }
 
