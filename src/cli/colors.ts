@@ -2,7 +2,7 @@ import { styleText } from "node:util";
 
 type Style = "bold" | "dim" | "green" | "red" | "yellow" | "cyan" | "magenta";
 
-/** Colours a text where its stream can show it: not into a file, and not where NO_COLOR is set. */
+/** Colours a text if its stream supports it: not in a file, and not if NO_COLOR is set. */
 const paint =
   (style: Style, stream: NodeJS.WriteStream = process.stdout) =>
   (text: string): string =>
@@ -15,5 +15,5 @@ export const red = paint("red");
 export const yellow = paint("yellow");
 export const cyan = paint("cyan");
 export const magenta = paint("magenta");
-/** For what goes to the error output. */
+/** For text on standard error. */
 export const onError = { red: paint("red", process.stderr), bold: paint("bold", process.stderr) };

@@ -15,10 +15,10 @@ interface ConfigFlags {
   readonly json?: boolean;
 }
 
-/** One setting, as it is printed. */
+/** One setting, as printed. */
 interface Line {
   readonly section: Section;
-  /** In sluice.toml. */
+  /** The key in sluice.toml. */
   readonly key: string;
   readonly env: string;
   readonly value: string | number | boolean | null;
@@ -26,7 +26,7 @@ interface Line {
   readonly help: string;
 }
 
-/** `sluice config`: every setting, its effective value, and where that came from. */
+/** `sluice config`: every setting, its effective value, and the source of that value. */
 export function configCommand(): Command {
   return new Command("config")
     .summary("print every setting and where it came from")
@@ -75,7 +75,7 @@ async function runConfig({ preset: wanted, config, json = false }: ConfigFlags):
   );
   if (connections.problem !== null)
     throw new SluiceError("invalid_option", connections.problem, { details: { ...connections } });
-  // As a worker does when it is made.
+  // The same check that a new worker makes.
   checkMetrics({}, layers);
 }
 
@@ -106,7 +106,7 @@ function sourceText(source: Source): string {
     case "preset":
       return `preset ${source.name}`;
     case "code":
-      // The only thing that a command says itself.
+      // The only setting that the command itself passes as code.
       return "--preset";
     default:
       return source.layer;

@@ -2,13 +2,13 @@ import { settingsOf, type Settings } from "../client/settings.js";
 import { readConfigFile } from "../config/file.js";
 import { isSluiceError, SluiceError } from "../core/error.js";
 
-/** What the flags of a command say about the database. */
+/** The flags of a command that select the database. */
 interface DatabaseFlags {
   readonly url?: string;
   readonly schema?: string;
 }
 
-/** Where a command finds the database. What is missing is told in the words of the command line. */
+/** Resolves a command's database. An error about a missing url names the command-line flag. */
 export async function databaseSettings({ url, schema }: DatabaseFlags): Promise<Settings> {
   const layers = { env: process.env, file: await readConfigFile(undefined, process.env) };
   try {

@@ -11,7 +11,7 @@ import { printError } from "./print.js";
 import { workflowCommand } from "./workflow/workflow.js";
 
 const USAGE_EXIT = 2;
-// Another try with the same arguments cannot succeed.
+// Errors that the same arguments always cause: a retry cannot succeed.
 const USAGE: readonly ErrorCode[] = ["missing_url", "invalid_option", "invalid_name"];
 
 const { version } = JSON.parse(readFileSync(new URL("../../package.json", import.meta.url), "utf8")) as {
@@ -36,13 +36,13 @@ Try: sluice migrate --help`,
   )
   .showHelpAfterError("(--help tells more)");
 
-// Whoever reads has heard enough, as head does: nothing is left to do.
+// The reader has closed the pipe, as head does: nothing is left to do.
 process.stdout.on("error", (e: NodeJS.ErrnoException) => {
   if (e.code !== "EPIPE") throw e;
   process.exit();
 });
 
-// Commands are made apart from the program and do not inherit this.
+// Commands are created apart from the program and do not inherit this setting.
 overrideExit(program);
 
 try {
@@ -57,7 +57,7 @@ function overrideExit(command: Command): void {
 }
 
 function exitCodeOf(e: unknown): number {
-  // Commander has said what was wrong, or has shown the help that was asked for.
+  // Commander has already printed the error, or the requested help.
   if (e instanceof CommanderError) return e.exitCode === 0 ? 0 : USAGE_EXIT;
   printError(e, process.argv.includes("--json"));
   return isSluiceError(e) && USAGE.includes(e.code) ? USAGE_EXIT : 1;

@@ -17,7 +17,7 @@ import { simulate } from "../plan/simulate/simulate.js";
 import { bold, green, red } from "./colors.js";
 import { printResult } from "./print.js";
 
-/** As they stand on the command line: texts, and switches. */
+/** The flags as given on the command line: texts and switches. */
 type PlanFlags = Readonly<Record<string, string | boolean | undefined>>;
 
 const FILE_BYTES_MAX = 64 * 1024 * 1024;
@@ -26,7 +26,7 @@ const PROGRESS_EVERY_MS = 200;
 
 const ink = { title: bold, good: green, bad: red };
 
-/** `sluice plan`: which setting carries a workload, why, and what comes of it in a simulation. */
+/** `sluice plan`: which setting carries a workload, why, and its results in a simulation. */
 export function planCommand(): Command {
   return new Command("plan")
     .summary("recommend and simulate a setting for a workload")
@@ -131,7 +131,7 @@ type Check = (option: string, value: unknown, range: Range) => number;
 function required(flags: PlanFlags, flag: string, range: Range, check: Check): number {
   const text = flags[flag] as string;
   const option = `--${flag.replaceAll(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)}`;
-  // What is no number is shown as it was written.
+  // Anything that is not a number appears in the error as written.
   return check(option, /^(\d{1,15}(\.\d{1,9})?|\.\d{1,9})$/.test(text) ? Number(text) : text, range);
 }
 
@@ -179,7 +179,7 @@ interface Progress {
   end(): void;
 }
 
-/** A line that is written over, once it takes longer than one likes to wait without a word. */
+/** A progress line that is overwritten in place. It appears only if the simulation takes long enough to need one. */
 function progressOn(out: NodeJS.WriteStream): Progress {
   let nextMs = performance.now() + PROGRESS_AFTER_MS;
   let told = false;

@@ -1,7 +1,7 @@
 import { isSluiceError } from "../core/error.js";
 import { onError } from "./colors.js";
 
-/** Says what went wrong: a line for people, or with json an object for programs. Both carry the code. */
+/** Prints an error: a line for people, or with json an object for programs. Both include the code. */
 export function printError(e: unknown, json: boolean): void {
   const code = isSluiceError(e) ? e.code : "unexpected";
   const message = e instanceof Error ? e.message : String(e);

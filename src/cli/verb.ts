@@ -2,14 +2,14 @@ import { Command } from "commander";
 import { Client } from "../client/client.js";
 import { databaseSettings } from "./database.js";
 
-/** What every verb takes. */
+/** The flags of every verb. */
 export interface Flags {
   readonly url?: string;
   readonly schema?: string;
   readonly json?: boolean;
 }
 
-/** How a verb is told. */
+/** The help texts of a verb. */
 export interface Help {
   readonly summary: string;
   readonly description: string;
@@ -18,14 +18,14 @@ export interface Help {
   readonly json: string;
 }
 
-/** A verb with what all of them have that look into a database. below: the words before it. */
+/** Creates a verb with the flags that all database verbs share. below: the words before it. */
 export function verb(name: string, help: Help, below = ""): Command {
   const { summary, description, examples, json } = help;
   const shown = examples.map((example) => `  $ sluice ${below}${example}`).join("\n");
   return (
     new Command(name)
       .summary(summary)
-      // Lines are broken for the terminal that is there.
+      // Commander wraps lines to the width of the terminal.
       .description(description.replaceAll("\n", " "))
       .option("--url <url>", "the database, postgres://...; default: DATABASE_URL")
       .option("--schema <name>", 'the schema that holds everything; default: SLUICE_SCHEMA, else "sluice"')
@@ -34,7 +34,7 @@ export function verb(name: string, help: Help, below = ""): Command {
   );
 }
 
-/** Connects, and closes afterwards. The schema is not migrated on the way. */
+/** Connects, runs `use`, and closes. Does not migrate the schema. */
 export async function withClient<T>({ url, schema }: Flags, use: (client: Client) => Promise<T>): Promise<T> {
   const settings = await databaseSettings({
     ...(url !== undefined && { url }),

@@ -1,7 +1,7 @@
 import { SluiceError } from "../core/error.js";
 import { quote } from "../core/quote.js";
 
-// Of what a header may hold. Shorter ones can be guessed.
+// Characters that a header may contain. Shorter tokens can be guessed.
 const TOKEN = /^[!-~]{16,1000}$/;
 const HOST = /^[\w.:-]{1,253}$/;
 
@@ -11,7 +11,7 @@ export function checkHost(option: string, host: unknown): string {
   throw refusal(option, `must be an address or a name, not ${quote(host)}`);
 }
 
-/** A secret that requests must carry. It stands in no error. */
+/** A secret that requests must carry. No error contains it. */
 export function checkToken(option: string, token: unknown): string {
   if (typeof token === "string" && TOKEN.test(token)) return token;
   throw refusal(option, "must be 16 to 1000 printable characters without spaces");

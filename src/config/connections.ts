@@ -1,27 +1,27 @@
-/** What decides how many connections a process with one worker opens. */
+/** The settings that decide how many connections a process with one worker opens. */
 interface ConnectionNumbers {
   readonly claimLoops: number;
-  /** All of them: the worker's and those for enqueue and queries. */
+  /** All connections: the worker's and those for enqueue and queries. */
   readonly dbConnections: number;
   /** For enqueue, queries and the listener: the API buffer. */
   readonly apiConnections: number;
-  /** For transactions of handlers; not given: what the others leave. */
+  /** For transactions of handlers. Default: what the others leave. */
   readonly handlerConnections?: number | undefined;
 }
 
-/** Who gets which connections, and whether they are enough. */
+/** How the connections are shared, and whether they are enough. */
 export interface ConnectionShares {
   /** To claim and settle. */
   readonly claims: number;
-  /** To renew the lease. */
+  /** To send heartbeats, which renew the lease. */
   readonly beat: number;
-  /** To do what must happen without anyone asking: due, reap, prune. */
+  /** For work that must happen without a request: due, reap, prune. */
   readonly keep: number;
   /** For transactions of handlers. */
   readonly handlers: number;
   /** For enqueue, queries and the listener. */
   readonly api: number;
-  /** What there is: dbConnections. */
+  /** Connections available: dbConnections. */
   readonly total: number;
   /** The sum of the shares. */
   readonly needed: number;
@@ -30,14 +30,17 @@ export interface ConnectionShares {
   readonly problem: string | null;
 }
 
-// While one statement is being answered, Node prepares the next: with one line it would wait.
+// While the server answers one statement, Node prepares the next: with a single connection it would wait.
 const CLAIMS_MIN = 2;
 const BEAT = 1;
 const KEEP = 1;
-// `ctx.transaction` would wait for ever without one.
+// Without one, `ctx.transaction` would wait forever.
 const HANDLERS_MIN = 1;
 
-/** What a client opens at most. One of them listens, if it does; then it needs another for the rest. */
+/**
+ * Maximum number of connections that a client opens. If it listens, one of them is the listener, and it needs another
+ * for the rest.
+ */
 export function apiShare(o: { readonly apiConnections: number; readonly listen: boolean }): number {
   return o.listen ? Math.max(2, o.apiConnections) : o.apiConnections;
 }
@@ -82,36 +85,36 @@ export function sumOf(s: Shares): string {
   ].join(" + ");
 }
 
-/** What a server says about its connections. */
+/** The connections of a server, as it reports them. */
 export interface ServerConnections {
   /** max_connections. */
   readonly max: number;
-  /** Those kept for superusers and the like. */
+  /** Connections reserved for superusers and the like. */
   readonly reserved: number;
   readonly inUse: number;
-  /** Live workers, and the most that they may open together. */
+  /** Number of live workers; `registered` is the most connections they may open together. */
   readonly workers: number;
   readonly registered: number;
 }
 
-/** Whether what a worker may open fits beside what is there. */
+/** Whether the connections that a worker may open fit beside the existing ones. */
 interface Fit {
-  /** It could not open all of them even if it were alone. */
+  /** The worker could not open all of them even if it were alone. */
   readonly impossible: string | null;
-  /** It could not open all of them as things are. */
+  /** The worker could not open all of them right now. */
   readonly tight: string | null;
 }
 
 const REMEDY =
   "Lower dbConnections (MAX_DB_CONNECTIONS), run fewer processes, raise max_connections, or put a pooler between";
 
-/** `may` is the most that the worker may open, `open` how many of those it has already. */
+/** `may` is the most connections that the worker may open, `open` how many of those it already has. */
 export function fitOf({ may, open }: { readonly may: number; readonly open: number }, s: ServerConnections): Fit {
   const room = s.max - s.reserved;
   const has = `but the server has ${room} (max_connections ${s.max} - ${s.reserved} reserved). ${REMEDY}`;
   if (may > room) return { impossible: `this worker may open ${may} connections, ${has}`, tight: null };
-  // What others have open and what other workers may still open overlap, by how much nobody knows: the
-  // larger of the two is what there is at least.
+  // The connections that others have open and those that other workers may still open overlap by an unknown amount. The
+  // larger of the two numbers is a lower bound.
   const others = Math.max(0, s.inUse - open);
   const wanted = may + Math.max(others, s.registered);
   if (wanted <= room) return { impossible: null, tight: null };

@@ -9,7 +9,7 @@ import { namesOf, presetSetting, sections, settingOf, snakeCase, type Section } 
 /** A sluice.toml that was read and checked. */
 export interface ConfigFile {
   readonly path: string;
-  /** By key, "worker.lease_ms". */
+  /** By key, such as "worker.lease_ms". */
   readonly values: ReadonlyMap<string, unknown>;
 }
 
@@ -19,8 +19,8 @@ const DEFAULT_FILE = "sluice.toml";
 const FILE_CHARS_MAX = 1_000_000;
 
 /**
- * Reads the config file: the one that is named, in code or by SLUICE_CONFIG, else sluice.toml in the
- * working directory if there is one. `false` reads none.
+ * Reads the config file: the one named in code or by SLUICE_CONFIG, else sluice.toml in the working directory if it
+ * exists. `false` reads none.
  */
 export async function readConfigFile(named: string | false | undefined, env: Environment): Promise<ConfigFile | null> {
   if (named === false) return null;
@@ -28,7 +28,7 @@ export async function readConfigFile(named: string | false | undefined, env: Env
     throw new SluiceError("invalid_option", `config must be a path or false, not ${quote(named)}`, {
       details: { option: "config" },
     });
-  // An empty variable is how many a shell says "not set".
+  // Many shells use an empty variable to mean "not set".
   const wanted = named ?? (env["SLUICE_CONFIG"] || undefined);
   const path = resolve(wanted ?? DEFAULT_FILE);
   const text = await textOf(path, wanted !== undefined);
@@ -48,14 +48,14 @@ async function textOf(path: string, mustExist: boolean): Promise<string | null> 
   throw refusal(path, undefined, `the config file ${path} is too long`);
 }
 
-/** Who has no config file does not load what reads one. */
+/** Imports the TOML parser on demand: a process without a config file does not load it. */
 async function parse(path: string, text: string): Promise<Readonly<Record<string, unknown>>> {
   const toml = await import("smol-toml");
   try {
     return toml.parse(text);
   } catch (e) {
     if (!(e instanceof toml.TomlError)) throw e;
-    // Its first line; the others show the text, in which there may be a password.
+    // Only the first line: the others quote the text, which may contain a password.
     const why = e.message.split("\n")[0]!.replace("Invalid TOML document: ", "");
     const message = `${path}, line ${e.line}, column ${e.column}: ${why}`;
     throw new SluiceError("invalid_option", message, {
@@ -93,7 +93,7 @@ function putSection(values: Map<string, unknown>, path: string, section: Section
 }
 
 function unknownKey(path: string, section: string, key: string, known: string[]): SluiceError {
-  // Who writes maxConcurrentTasks means max_concurrent_tasks.
+  // maxConcurrentTasks probably means max_concurrent_tasks.
   const near = didYouMean(snakeCase(key), known);
   return refusal(
     path,
@@ -103,7 +103,7 @@ function unknownKey(path: string, section: string, key: string, known: string[])
 }
 
 function put(values: Map<string, unknown>, path: string, key: string, setting: Setting, value: unknown): void {
-  // In the environment that is how many a shell says "not set"; in a file somebody forgot something.
+  // In the environment, many shells use an empty value to mean "not set"; in a file it is a mistake.
   if (setting.kind === "text" && value === "")
     throw refusal(path, key, `${key} in ${path} is empty: give it a value, or leave it out`);
   const place: Place = { label: `${key} in ${path}`, details: { option: key, file: path } };

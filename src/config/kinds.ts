@@ -10,7 +10,7 @@ interface IntegerSetting extends Common {
   readonly kind: "integer";
   readonly min: number;
   readonly max: number;
-  /** null: there is none, `help` says what happens then. */
+  /** null: no default; `help` describes what happens then. */
   readonly default: number | false | null;
   /** Whether it may be `false`, which turns it off. */
   readonly off?: true;
@@ -24,9 +24,9 @@ interface BooleanSetting extends Common {
 interface TextSetting extends Common {
   readonly kind: "text";
   readonly default: string | null;
-  /** Throws a SluiceError if the value will not do. */
+  /** Throws a SluiceError if the value is not acceptable. */
   readonly check?: (label: string, value: unknown) => unknown;
-  /** How it may be printed, if it holds a secret. */
+  /** Masks the value for printing, if it contains a secret. */
   readonly mask?: (text: string) => string;
 }
 
@@ -36,7 +36,7 @@ interface ChoiceSetting extends Common {
   readonly default: string | null;
 }
 
-/** One setting: what it may be, its environment variable, its default, and a line of help. */
+/** One setting: its allowed values, its environment variable, its default, and a line of help. */
 export type Setting = IntegerSetting | BooleanSetting | TextSetting | ChoiceSetting;
 
 interface TypeOfKind {
@@ -46,7 +46,7 @@ interface TypeOfKind {
   choice: string;
 }
 
-/** The type of a setting's value; undefined where there is no default. */
+/** The type of a setting's value; includes undefined if there is no default. */
 export type ValueOf<S extends Setting> =
   | (S extends { readonly off: true } ? false : never)
   | (S extends { readonly words: readonly (infer Word)[] } ? Word : TypeOfKind[S["kind"]])
@@ -54,10 +54,10 @@ export type ValueOf<S extends Setting> =
 
 /** Where a value was found, for errors. */
 export interface Place {
-  /** "leaseMs", "LEASE_MS", "worker.lease_ms in sluice.toml". */
+  /** Such as "leaseMs", "LEASE_MS", "worker.lease_ms in sluice.toml". */
   readonly label: string;
   readonly details: Readonly<Record<string, unknown>>;
-  /** Whoever wrote it there knows what he called: errors need not tell. */
+  /** The value comes from code. Its author knows the call, so errors need not name the place. */
   readonly inCode?: boolean;
 }
 
@@ -69,20 +69,20 @@ const BOOLEANS: Readonly<Record<string, boolean>> = {
   "0": false,
 };
 
-/** Returns the value if the setting may have it, or throws `invalid_option` naming the place. */
+/** Returns the value if the setting allows it, else throws `invalid_option` naming the place. */
 export function checkValue(setting: Setting, value: unknown, place: Place): unknown {
   if (!fits(setting, value)) throw refusal(setting, value, place);
   if (setting.kind === "text") checkText(setting, value, place);
-  // Minus zero would be printed and stored as another number.
+  // Negative zero would be printed and stored as another number.
   return value === 0 ? 0 : value;
 }
 
-/** The value that a text of the environment stands for. */
+/** Parses and checks a value from the environment. */
 export function parseValue(setting: Setting, text: string, place: Place): unknown {
   return checkValue(setting, meantBy(setting, text), place);
 }
 
-/** What the text says; the text itself where it says nothing that would do. */
+/** The value that the text stands for, or the text itself if it stands for no acceptable value. */
 function meantBy(setting: Setting, text: string): unknown {
   if (setting.kind === "boolean") return Object.hasOwn(BOOLEANS, text) ? BOOLEANS[text] : text;
   if (text === "false" && setting.kind === "integer" && setting.off) return false;
@@ -98,7 +98,7 @@ function fits(setting: Setting, value: unknown): boolean {
     case "boolean":
       return typeof value === "boolean";
     default:
-      // Where there is a check, it says better what is wrong.
+      // If there is a check, its error is more precise.
       return typeof value === "string" || setting.check !== undefined;
   }
 }
@@ -122,7 +122,7 @@ function checkText({ check }: TextSetting, value: unknown, place: Place): void {
   }
 }
 
-/** In words: "an integer from 1 to 64". */
+/** The allowed values in words: "an integer from 1 to 64". */
 function wanted(setting: Setting): string {
   switch (setting.kind) {
     case "integer":

@@ -1,6 +1,6 @@
 import { availableParallelism } from "node:os";
 
-/** What a preset decides; the rest stays at its default. */
+/** The settings that a preset decides; the rest stay at their defaults. */
 export interface PresetNumbers {
   readonly claimLoops?: number;
   readonly maxConcurrentTasks?: number;
@@ -12,7 +12,7 @@ export interface PresetNumbers {
 export const presetNames = ["default", "dev", "balanced", "high", "cpu", "io", "throughput"] as const;
 export type PresetName = (typeof presetNames)[number];
 
-/** What each preset is for, as `sluice plan` and the page say it. */
+/** The purpose of each preset, as `sluice plan` and the page show it. */
 export const presetPurposes: Readonly<Record<PresetName, string>> = {
   default: "async work in any amount, shared evenly by the workers",
   dev: "a developer's machine: 3 tasks at once",
@@ -23,10 +23,10 @@ export const presetPurposes: Readonly<Record<PresetName, string>> = {
   throughput: "draining many short tasks fast: claims of 500, at the price of even shares",
 };
 
-// More than a few threads' worth of CPU-bound handlers in one process would hold up its heartbeat.
+// More than a few threads' worth of CPU-bound handlers in one process would delay its heartbeat.
 const CPU_PERMITS_MAX = 4;
 
-/** Claim loops / permits / connections of a preset. The default for async work has no numbers of its own. */
+/** Claim loops, permits and connections of a preset. The default for async work has no numbers of its own. */
 export function presetOf(name: PresetName, cores = availableParallelism()): PresetNumbers {
   const of = (claimLoops: number, maxConcurrentTasks: number, dbConnections: number) => ({
     claimLoops,

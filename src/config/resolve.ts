@@ -13,7 +13,7 @@ import {
   type Values,
 } from "./table.js";
 
-/** What settings come from besides code. Read once by connect. */
+/** The sources of settings besides code. connect reads them once. */
 export interface Layers {
   readonly env: Readonly<Record<string, string | undefined>>;
   readonly file: ConfigFile | null;
@@ -26,7 +26,7 @@ export type Source =
   | { readonly layer: "file"; readonly path: string; readonly key: string }
   | { readonly layer: "preset"; readonly name: string };
 
-/** The values of a section, and where each came from. */
+/** The values of a section, and the source of each. */
 interface Resolved<S extends Section> {
   readonly values: Values<S>;
   readonly sources: Readonly<Record<Name<S>, Source>>;
@@ -37,7 +37,7 @@ interface Found {
   readonly source: Source;
 }
 
-/** Decides every value of a section: code before environment before file before preset before default. */
+/** Resolves every value of a section: code before environment before file before preset before default. */
 export function resolveSection<S extends Section>(
   section: S,
   code: Some<S>,
@@ -61,7 +61,10 @@ export function resolveSection<S extends Section>(
   return { values: values as Values<S>, sources };
 }
 
-/** As resolveSection, for a section that in code is an object of its own: `history: { failedMs: 0 }`. What only code can say is left out. */
+/**
+ * Like resolveSection, for a section that in code is an object of its own: `history: { failedMs: 0 }`. Settings that
+ * only code can set are left out.
+ */
 export function resolveWithin<S extends Section>(
   section: S,
   code: Some<S> | undefined,
@@ -90,7 +93,7 @@ function fromCode(setting: Setting, value: unknown, label: string): Found | unde
   return { value: checkValue(setting, value, place), source: { layer: "code" } };
 }
 
-/** An empty variable is how many a shell and a deploy file say "not set". */
+/** Many shells and deploy files use an empty variable to mean "not set". */
 function fromEnv(setting: Setting, env: Layers["env"]): Found | undefined {
   const { env: name } = setting;
   const text = env[name];
@@ -99,7 +102,7 @@ function fromEnv(setting: Setting, env: Layers["env"]): Found | undefined {
   return { value: parseValue(setting, text, place), source: { layer: "env", name } };
 }
 
-/** It was checked when it was read. */
+/** File values were checked when the file was read. */
 function fromFile(key: string, file: ConfigFile | null): Found | undefined {
   if (file?.values.has(key) !== true) return undefined;
   return { value: file.values.get(key), source: { layer: "file", path: file.path, key } };

@@ -10,7 +10,7 @@ const AGE = { kind: "integer", min: 0, max: 3650 * DAY_MS } as const;
 const BYTES = { kind: "integer", min: 1, max: 64 * MIB } as const;
 const ADDRESS = { kind: "text", default: null, check: checkUrl, mask: maskUrl } as const;
 
-/** Stands alone at the top of sluice.toml: it decides several settings of a worker at once. */
+/** A top-level key of sluice.toml: it decides several settings of a worker at once. */
 export const presetSetting = {
   kind: "choice",
   env: "SLUICE_PRESET",
@@ -20,17 +20,17 @@ export const presetSetting = {
 } as const satisfies Setting;
 
 /**
- * Every setting there is. A variable is named SLUICE_..., so that it is no other program's, but for the
- * numbers of a worker, API_BUFFER and DATABASE_URL, whose names are agreed upon. A section is a section of
- * sluice.toml, where the names are written in snake_case. In code "client" is what connect takes, "worker"
- * what a worker takes, and the others are objects within those.
+ * All settings. Variables are named SLUICE_..., so that they do not collide with another program's, except for the
+ * numbers of a worker, API_BUFFER and DATABASE_URL, whose names are agreed upon. A section is a section of sluice.toml,
+ * where names are in snake_case. In code, "client" holds the options of connect, "worker" those of a worker, and the
+ * others are objects within those.
  */
 export const table = {
   client: {
     url: {
       ...ADDRESS,
       env: "DATABASE_URL",
-      // An empty text is how many a shell says "not set"; who needs an address will say so.
+      // Many shells use an empty text to mean "not set"; code that needs an address reports its absence.
       check: (label, url) => url === "" || checkUrl(label, url),
       help: "the database, postgres://...",
     },
@@ -265,7 +265,7 @@ export function settingOf<S extends Section>(section: S, name: Name<S>): Setting
   return table[section][name] as Setting;
 }
 
-/** As it is written in sluice.toml: maxConcurrentTasks is max_concurrent_tasks. */
+/** The name in sluice.toml: maxConcurrentTasks becomes max_concurrent_tasks. */
 export function snakeCase(name: string): string {
   return name.replaceAll(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
 }

@@ -1,10 +1,10 @@
 import { SluiceError } from "../core/error.js";
 import { quote } from "../core/quote.js";
 
-/** The driver takes any text for an address and then looks for a host named "base". */
+/** Checks the address, because the driver accepts any text and then tries to resolve a host named "base". */
 export function checkUrl(option: string, url: unknown): string {
   if (typeof url === "string" && /^(postgres(ql)?:\/\/|socket:|\/)/.test(url)) return url;
-  // Not the text itself: it may hold a password.
+  // Omits the text itself, which may contain a password.
   throw new SluiceError(
     "invalid_option",
     `${option} must be text that begins with postgres:// or postgresql://${typeof url === "string" ? "" : `, not ${quote(url)}`}`,
@@ -13,8 +13,8 @@ export function checkUrl(option: string, url: unknown): string {
 }
 
 /**
- * The address as it may be shown: without its password, wherever that stands. What is hidden goes as
- * far as the last "@", because a password that nobody escaped may hold any sign.
+ * The address for display, without its password, wherever that is. Hides everything up to the last "@", because an
+ * unescaped password may contain any character.
  */
 export function maskUrl(url: string): string {
   return url

@@ -9,7 +9,7 @@ const WORDS = {
   over: "it was over already",
 };
 
-/** `sluice workflow cancel`: a whole run, in whatever state. */
+/** `sluice workflow cancel`: cancels a whole run, in any state. */
 export function cancelCommand(): Command {
   return verb("cancel", {
     summary: "cancel a run",

@@ -10,7 +10,7 @@ export function verb(name: string, help: Help): Command {
   return anyVerb(name, help, "workflow ");
 }
 
-/** JSON as it was typed, or with @ in front the name of a file that holds it; @- is the standard input. */
+/** JSON as typed, or after an @ the name of a file that contains it; @- is standard input. */
 export function jsonOf(option: string, text: string | undefined): unknown {
   if (text === undefined) return undefined;
   const said = text.startsWith("@") ? contentOf(option, text.slice(1)) : text;
@@ -29,13 +29,13 @@ function contentOf(option: string, file: string): string {
   }
 }
 
-/** A number as it was typed; its range is checked by whoever knows it. */
+/** A whole number as typed. The function that receives it checks its range. */
 export function numberOf(option: string, text: string): number {
   if (/^\d+$/.test(text)) return Number(text);
   throw refusal(option, `${option} must be a whole number, not ${quote(text)}`);
 }
 
-/** For verbs that change a run which is not over: refuses if there was none. */
+/** For verbs that change a run that is not over: rejects if there was no such run. */
 export async function requireDone(run: Run, done: boolean): Promise<void> {
   if (done) return;
   const status = await run.status();

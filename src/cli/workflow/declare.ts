@@ -4,7 +4,7 @@ import { printResult } from "../print.js";
 import { withClient, type Flags } from "../verb.js";
 import { jsonOf, verb } from "./common.js";
 
-/** `sluice workflow declare`: stores a graph that was written as data. */
+/** `sluice workflow declare`: stores a graph that is written as data. */
 export function declareCommand(): Command {
   return verb("declare", {
     summary: "store a workflow that is written as JSON",

@@ -5,7 +5,7 @@ import { printResult } from "../print.js";
 import { withClient, type Flags } from "../verb.js";
 import { verb } from "./common.js";
 
-/** `sluice workflow definitions`: what can be started by its name. */
+/** `sluice workflow definitions`: lists the workflows that can be started by name. */
 export function definitionsCommand(): Command {
   return verb("definitions", {
     summary: "list the workflows that were declared",

@@ -21,7 +21,7 @@ interface Drawn {
   readonly status: GraphStatus;
 }
 
-/** `sluice workflow graph`: a workflow, or a run of it with its states, as a picture. */
+/** `sluice workflow graph`: draws a workflow, or a run of it with its states. */
 export function graphCommand(): Command {
   return verb("graph", {
     summary: "draw a workflow, or a run with the states of its nodes",

@@ -15,7 +15,7 @@ interface ItemFlags extends Flags {
   readonly limit: string;
 }
 
-/** `sluice workflow items`: the items of an each, with their tasks and errors. */
+/** `sluice workflow items`: lists the items of an each, with their tasks and errors. */
 export function itemsCommand(): Command {
   return verb("items", {
     summary: "list the items of an each, with their errors",
@@ -44,7 +44,7 @@ async function runItems(id: string, node: string, flags: ItemFlags): Promise<voi
   printResult(page, linesOf(page), flags.json ?? false);
 }
 
-/** The first page with something on it: of those in one state a page may be empty before the last. */
+/** The first page that is not empty: with a state, pages before the last may be empty. */
 async function found(client: Client, id: string, node: string, search: ItemSearch): Promise<ItemPage> {
   let page = await client.run(id).items(node, search);
   while (page.items.length === 0 && page.after !== null)

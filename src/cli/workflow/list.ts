@@ -18,7 +18,7 @@ interface ListFlags extends Flags {
   readonly cursor?: string;
 }
 
-/** `sluice workflow list`: runs, the newest first. */
+/** `sluice workflow list`: lists runs, newest first. */
 export function listCommand(): Command {
   return verb("list", {
     summary: "list runs, the newest first",

@@ -5,7 +5,7 @@ import { printResult } from "../print.js";
 import { withClient, type Flags } from "../verb.js";
 import { notThere, verb } from "./common.js";
 
-/** `sluice workflow retry`: again from what failed. */
+/** `sluice workflow retry`: reruns from the nodes that failed. */
 export function retryCommand(): Command {
   return verb("retry", {
     summary: "run again from the nodes that failed or were cancelled",
@@ -31,7 +31,9 @@ async function runRetry(id: string, flags: Flags): Promise<void> {
   printResult({ run: id, nodes }, [`run ${id}: ${line}`], flags.json ?? false);
 }
 
-/** What a retry that finds no node means: a node that collects has succeeded, and so has one that was caught. */
+/**
+ * Explains a retry that finds no node: a node that collects has succeeded, and so has one whose failure was recovered.
+ */
 function whyNone({ id, state, nodes }: RunStatus): string {
   if (nodes.some((node) => node.state === "failed" || node.state === "cancelled"))
     return "what failed was caught by a branch that recovers, so nothing runs again";

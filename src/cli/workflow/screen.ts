@@ -1,7 +1,7 @@
 import type { RunStatus } from "../../runs/status.js";
 import { headOf, lineOf, viewOf } from "./view.js";
 
-/** Where a view is drawn, as process.stdout is. */
+/** The stream that a view is drawn on, such as process.stdout. */
 export interface Screen {
   readonly isTTY?: boolean;
   readonly columns?: number;
@@ -9,10 +9,10 @@ export interface Screen {
   write(text: string): unknown;
 }
 
-/** Shows statuses one after the other. */
+/** Shows one status after another. */
 type Show = (status: RunStatus) => void;
 
-/** In place on a terminal; elsewhere a line for everything that has changed. */
+/** On a terminal, redraws in place; elsewhere, prints a line for each change. */
 export function showOn(screen: Screen): Show {
   return screen.isTTY === true ? redraw(screen) : tell(screen);
 }
@@ -22,13 +22,13 @@ function redraw(screen: Screen): Show {
   return (status) => {
     const lines = fitted(status, screen);
     const up = height === 0 ? "" : `\u001b[${height}A`;
-    // Each line is cleared as it is written, and what is left of a longer view below.
+    // Clears each line as it is written, and then whatever a longer view left below.
     screen.write(`${up}${lines.map((line) => `\u001b[2K${line}\n`).join("")}\u001b[0J`);
     height = lines.length;
   };
 }
 
-/** A line that wraps, or a view higher than the terminal, could not be drawn over. */
+/** Clips the view: a line that wraps, or a view higher than the terminal, could not be redrawn in place. */
 function fitted(status: RunStatus, { columns = 80, rows = 24 }: Screen): string[] {
   return viewOf(status, Math.max(2, rows - 1)).map((line) => cut(line, columns));
 }
@@ -36,7 +36,7 @@ function fitted(status: RunStatus, { columns = 80, rows = 24 }: Screen): string[
 // oxlint-disable-next-line no-control-regex -- colours are told by control characters
 const PIECES = /\u001b\[[\d;]*m|[^\u001b]/gu;
 
-/** The first so many characters; colours take no room, and are ended. */
+/** The first `columns` characters. Colour codes take no width, and are reset at the end. */
 function cut(line: string, columns: number): string {
   let left = columns;
   const kept = (line.match(PIECES) ?? []).filter((piece) => piece.length > 2 || left-- > 0);

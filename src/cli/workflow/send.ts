@@ -7,7 +7,7 @@ interface SendFlags extends Flags {
   readonly payload?: string;
 }
 
-/** `sluice workflow send`: an event for a run. */
+/** `sluice workflow send`: sends an event to a run. */
 export function sendCommand(): Command {
   return verb("send", {
     summary: "send an event to a run",

@@ -11,7 +11,7 @@ interface StartFlags extends Flags {
   readonly watch?: boolean;
 }
 
-/** `sluice workflow start`: a run of the graph that was declared last under a name. */
+/** `sluice workflow start`: starts a run of the graph that was last declared under a name. */
 export function startCommand(): Command {
   return verb("start", {
     summary: "start a run",

@@ -5,7 +5,7 @@ import { notThere, verb } from "./common.js";
 import { follow } from "./follow.js";
 import { viewOf } from "./view.js";
 
-/** `sluice workflow status`: a run and its nodes, once or live. */
+/** `sluice workflow status`: shows a run and its nodes, once or live. */
 export function statusCommand(): Command {
   return verb("status", {
     summary: "show a run and its nodes",

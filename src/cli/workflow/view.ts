@@ -29,13 +29,13 @@ const PAINTS: Readonly<Record<RunState, Paint>> = {
   cancelled: yellow,
 };
 
-/** How wide the columns are. */
+/** Widths of the columns. */
 interface Widths {
   readonly name: number;
   readonly kind: number;
 }
 
-/** A run for people: a line about the whole, then one for each node, or for so many of them and one about the rest. */
+/** A run for people: a summary line, then one line per node, or some of the nodes and a line about the rest. */
 export function viewOf(status: RunStatus, linesMax = Infinity): string[] {
   const { nodes } = status;
   const shown = nodes.length < linesMax ? nodes : mostTelling(nodes, Math.max(0, linesMax - 2));
@@ -50,7 +50,7 @@ export function viewOf(status: RunStatus, linesMax = Infinity): string[] {
   ];
 }
 
-// What failed before what runs, that before what is to come, and then what is over.
+// Order of interest: failed, then running, then pending, then finished.
 const TELLING: readonly NodeState[] = [
   "failed",
   "running",
@@ -62,7 +62,7 @@ const TELLING: readonly NodeState[] = [
   "skipped",
 ];
 
-/** So many of the nodes, in their own order. */
+/** The `count` most interesting nodes, in their own order. */
 function mostTelling(nodes: readonly RunNode[], count: number): readonly RunNode[] {
   const rank = ({ state }: RunNode): number => TELLING.indexOf(state);
   const chosen = new Set(nodes.toSorted((a, b) => rank(a) - rank(b)).slice(0, count));
@@ -99,7 +99,7 @@ function whyOf({ error, unserved }: RunNode): string {
 // oxlint-disable-next-line no-control-regex -- a message may hold what a terminal would obey
 const BREAKS = /[\s\u0000-\u001f\u007f-\u009f]+/g;
 
-/** What others wrote, as a part of one line. */
+/** Text from others, cleaned to fit into one line. */
 export function oneLine(text: string): string {
   const line = text.replaceAll(BREAKS, " ").trim();
   return line.length <= MESSAGE_LENGTH_MAX ? line : `${line.slice(0, MESSAGE_LENGTH_MAX - 1)}…`;
@@ -116,7 +116,7 @@ function wordOf({ kind, state, event, until }: RunNode): string {
   return kind === "sleep" ? `sleeps${time}` : state;
 }
 
-/** How far an each is, as a bar and in numbers. */
+/** Progress of an each, as a bar and in numbers. */
 function eachWords(node: RunNode, paint: Paint): string {
   const { total, succeeded, failed, cancelled } = node.counts;
   if (total === 0) return paint(node.state);
@@ -137,7 +137,7 @@ function runningOf({ started, waiting, window }: RunNode): string {
   return waiting ? `${at}, ${waiting} waiting` : at;
 }
 
-/** Of what is over. The clock of what still runs is the database's. */
+/** Duration of a finished node. Omitted while it runs, because its times come from the database's clock. */
 function tookOf({ startedAt, finishedAt }: RunNode): string {
   if (startedAt === null || finishedAt === null) return "";
   const ms = finishedAt.getTime() - startedAt.getTime();

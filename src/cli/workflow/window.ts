@@ -5,7 +5,7 @@ import { printResult } from "../print.js";
 import { withClient, type Flags } from "../verb.js";
 import { notThere, numberOf, verb } from "./common.js";
 
-/** `sluice workflow window`: how many items of an each run at once. */
+/** `sluice workflow window`: sets how many items of an each run at once. */
 export function windowCommand(): Command {
   return verb("window", {
     summary: "change how many items of an each run at once",

@@ -13,7 +13,7 @@ import { startCommand } from "./start.js";
 import { statusCommand } from "./status.js";
 import { windowCommand } from "./window.js";
 
-/** `sluice workflow`: runs of workflows, from a terminal. */
+/** `sluice workflow`: manages runs of workflows from a terminal. */
 export function workflowCommand(): Command {
   const command = new Command("workflow")
     .summary("start, watch and steer runs of workflows")
