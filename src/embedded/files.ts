@@ -3,7 +3,7 @@ import { randomUUID } from "node:crypto";
 import { readFileSync, readdirSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { cp } from "node:fs/promises";
 
-/** Writes a file so that a reader, or a crash, sees all of it or nothing. */
+/** Writes a file atomically: a reader, or a crash, finds all of it or nothing. */
 export function writeWhole(path: string, text: string): void {
   const partial = `${path}.${randomUUID()}`;
   try {
@@ -16,8 +16,8 @@ export function writeWhole(path: string, text: string): void {
 }
 
 /**
- * Removes a tree that others may be looking into: out of their sight first. Else a lock that somebody takes in
- * it meanwhile, because the one before has just been removed, would be a file in a directory that goes.
+ * Removes a tree that other processes may be using. It renames the tree first: otherwise a process that takes a lock
+ * inside it, right after the previous lock file was removed, would hold a file in a directory that is being removed.
  */
 export function removeTree(path: string): void {
   const aside = `${path}.${randomUUID()}`;
@@ -56,8 +56,8 @@ export function hasCode(error: unknown, ...codes: string[]): boolean {
 }
 
 /**
- * Copies a tree with its owners and modes. `cp` because Node's own copy drops the owner, and takes
- * six times as long for the thousand small files of a data directory.
+ * Copies a tree with its owners and modes. Uses `cp`, because Node's own copy drops the owner, and takes six times as
+ * long for the thousand small files of a data directory.
  */
 export async function copyTree(from: string, to: string): Promise<void> {
   if (process.platform === "win32") return cp(from, to, { recursive: true });

@@ -1,15 +1,15 @@
 import { readFileSync, realpathSync, statSync } from "node:fs";
 import { dirname } from "node:path";
 
-/** The user that the server runs as; PostgreSQL refuses to run as root. */
+/** The user that the server runs as. PostgreSQL refuses to run as root. */
 export interface Identity {
   readonly uid: number;
   readonly gid: number;
 }
 
 /**
- * Nobody to become unless we are root. The owner of an existing data directory wins, so that a
- * directory made earlier, by another user or before a `postgres` account existed, still opens.
+ * Undefined unless we are root. The owner of an existing data directory takes precedence, so that a directory created
+ * earlier, by another user or before a `postgres` account existed, still opens.
  */
 export function identityFor(pgdata?: string): Identity | undefined {
   if (process.getuid?.() !== 0) return undefined;
@@ -35,7 +35,7 @@ function passwd(): string[] {
   }
 }
 
-/** Whether the identity may enter every directory on the way to this file or directory, and read it. */
+/** Whether the identity may enter every directory on the path to this file or directory, and read it. */
 export function canRead(path: string, identity: Identity): boolean {
   let at = realpathSync(path);
   if (!allows(at, identity, 4)) return false;

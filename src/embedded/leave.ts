@@ -18,7 +18,7 @@ const exitLockMs = 1_000;
 const exitStopMs = 3_000;
 const open = new Set<Handle>();
 
-/** Remembers the handle, so that a process which just ends does not leave its server running. */
+/** Registers the handle, so that a process that exits without stop() does not leave its server running. */
 export function leaveAtExit(handle: Handle): void {
   if (open.size === 0) process.on("exit", leaveAll);
   open.add(handle);
@@ -28,7 +28,7 @@ function leaveAll(): void {
   for (const handle of open) leaveSync(handle);
 }
 
-/** Gives the server up; the last one out stops it, unless it is to stay. */
+/** Ends this use of the server. The last user stops the server, unless it is persistent. */
 export async function leave(handle: Handle): Promise<void> {
   await withLock(handle.root, async () => {
     const { site, root, persistent } = handle;
@@ -49,7 +49,7 @@ function isLast({ root, dropReference }: Handle): boolean {
 function leaveSync(handle: Handle): void {
   const { site, root } = handle;
   const release = untilSync(exitLockMs, () => tryLock(root));
-  if (release === undefined) return; // The next start sweeps up: our reference dies with us.
+  if (release === undefined) return; // The next start cleans up: our reference dies with this process.
   try {
     if (!isLast(handle)) return;
     if (!handle.persistent) beginStop(root, isEphemeral(site.cache, root));
@@ -59,13 +59,13 @@ function leaveSync(handle: Handle): void {
   }
 }
 
-/** There is no time to be gentle with data that nobody will see again. */
+/** Begins to stop the server. Ephemeral data is never read again, and there is no time to be gentle with it. */
 function beginStop(root: string, ephemeral: boolean): void {
   const pgdata = pgdataOf(root);
   const pid = findPostmaster(pgdata)?.pid;
   if (pid !== undefined) signalServer(pid, ephemeral ? "SIGQUIT" : "SIGINT");
-  // A server that does not say yet that it stops would be joined by the next process. If it is our
-  // child it is a zombie in the end, which counts as gone.
+  // The next process would join a server that does not report yet that it is stopping. If the server is our child, it
+  // ends as a zombie, which counts as gone.
   untilSync(exitStopMs, () => {
     const found = findPostmaster(pgdata);
     return found === undefined || (found.stopping && !ephemeral) ? true : undefined;

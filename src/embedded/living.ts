@@ -1,7 +1,7 @@
 import { spawnSync } from "node:child_process";
 import { readText } from "./files.js";
 
-/** A process that cannot be mistaken for a later one with the same pid. */
+/** A process, identified so that a later one with the same pid is not mistaken for it. */
 export interface Living {
   readonly pid: number;
   readonly started: string;
@@ -18,7 +18,7 @@ export function isAlive({ pid, started }: Living): boolean {
   return startedAt(pid) === started;
 }
 
-/** When the process was started, in the system's own words; undefined if it does not run. */
+/** Start time of the process, in the system's own format; undefined if it is not running. */
 export function startedAt(pid: number): string | undefined {
   if (process.platform === "linux") return fromProc(pid);
   if (process.platform === "darwin") return ps(pid, "lstart=");
@@ -27,7 +27,7 @@ export function startedAt(pid: number): string | undefined {
 
 function fromProc(pid: number): string | undefined {
   const stat = readProc(`/proc/${pid}/stat`);
-  // The command name stands in brackets and may hold spaces and brackets itself.
+  // The command name is in brackets and may itself contain spaces and brackets.
   const fields = stat?.slice(stat.lastIndexOf(")") + 2).split(" ");
   const zombie = fields?.[0] === "Z" || fields?.[0] === "X";
   return zombie ? undefined : fields?.[19];
@@ -37,7 +37,7 @@ function readProc(path: string): string | undefined {
   try {
     return readText(path);
   } catch {
-    return undefined; // ESRCH: it ended while we were reading.
+    return undefined; // ESRCH: the process ended during the read.
   }
 }
 

@@ -6,14 +6,13 @@ import { hasCode, list, readText, writeWhole } from "./files.js";
 import { isAlive, thisProcess, type Living } from "./living.js";
 import { until } from "./until.js";
 
-// A lock that outlives kill -9 of its holder without ever being stolen from a living one.
+// A lock that survives kill -9 of its holder and is never stolen from a live one.
 //
-// Files lock.1, lock.2, ... are generations; the highest one says who holds the lock, or that it was
-// released. To acquire, find the highest free (released, or its holder is dead) and create the next
-// number, which only one process can. The highest file is never removed, so numbers never repeat:
-// a process that looked long ago and creates a number that was already used and tidied away sees a
-// higher one when it looks again, and withdraws. Deleting a stale lock file, the usual way, lets two
-// processes delete each other's.
+// Files lock.1, lock.2, ... are generations; the highest one names the holder of the lock, or marks it as released. To
+// acquire the lock, a process finds that the highest is free (released, or its holder is dead) and creates the next
+// number, which only one process can do. The highest file is never removed, so numbers never repeat: a process that
+// read the directory long ago and creates a number that was already used and removed sees a higher one when it reads
+// again, and withdraws. The usual way, deleting a stale lock file, lets two processes delete each other's.
 
 interface Mark extends Partial<Living> {
   readonly held: boolean;
@@ -21,7 +20,7 @@ interface Mark extends Partial<Living> {
 
 const waitMs = 90_000;
 
-/** Takes the lock if it is free and returns its release. */
+/** Takes the lock if it is free and returns a function that releases it. */
 export function tryLock(directory: string): (() => void) | undefined {
   const top = highest(directory);
   if (top > 0 && isHeld(join(directory, `lock.${top}`))) return undefined;
@@ -55,12 +54,12 @@ function create(directory: string, n: number): boolean {
   const path = join(directory, `lock.${n}`);
   const whole = join(directory, `mark.${randomUUID()}`);
   try {
-    // Linking a finished file makes name and content appear together.
+    // Linking a finished file makes its name and content appear together.
     writeFileSync(whole, JSON.stringify({ ...thisProcess(), held: true } satisfies Mark));
     linkSync(whole, path);
     return true;
   } catch (error) {
-    // Somebody was quicker, or the directory has just been removed.
+    // Another process was faster, or the directory has just been removed.
     if (hasCode(error, "EEXIST", "ENOENT")) return false;
     throw error;
   } finally {
@@ -79,7 +78,7 @@ function release(directory: string, n: number): void {
 
 function isHeld(path: string): boolean {
   const text = readText(path);
-  if (text === undefined) return true; // Tidied away under our eyes: a higher one is there.
+  if (text === undefined) return true; // Removed during the read: a higher one exists.
   const { held, pid, started } = JSON.parse(text) as Mark;
   return held && pid !== undefined && started !== undefined && isAlive({ pid, started });
 }

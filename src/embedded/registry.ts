@@ -9,8 +9,8 @@ import { tryLock } from "./lock.js";
 import { halt } from "./server.js";
 import type { Site } from "./site.js";
 
-// Every server that somebody must stop has a file here. A process that is killed cannot stop its own,
-// so each start looks for servers whose users are all dead and ends them.
+// Every server that must be stopped has a file here. A killed process cannot stop its own server, so each start
+// searches for servers whose users are all dead and stops them.
 
 const sweptMax = 20;
 
@@ -28,7 +28,7 @@ export function unregister(cache: string, root: string): void {
   rmSync(fileFor(cache, root), { force: true });
 }
 
-/** Stops what dead processes left running and removes what they left behind. */
+/** Stops servers that dead processes left running, and removes their files. */
 export async function sweep(site: Site, logger: Logger): Promise<void> {
   const names = list(join(site.cache, "servers")).filter((name) => /^[0-9a-f]+$/.test(name));
   for (const name of names.slice(0, sweptMax)) {
@@ -37,7 +37,7 @@ export async function sweep(site: Site, logger: Logger): Promise<void> {
       if (root === undefined || !(await sweepOne(site, root))) continue;
       logger.info("an abandoned PostgreSQL was stopped", { dataDir: root });
     } catch (error) {
-      // Somebody else's mess must not keep us from starting.
+      // Another process's leftovers must not keep us from starting.
       logger.warn("an abandoned PostgreSQL could not be stopped", { dataDir: root, error });
     }
   }
@@ -48,7 +48,7 @@ async function sweepOne(site: Site, root: string): Promise<boolean> {
     unregister(site.cache, root);
     return false;
   }
-  // Whoever holds the lock is alive and decides for himself.
+  // A process that holds the lock is alive and decides for itself.
   const release = tryLock(root);
   if (release === undefined) return false;
   try {
@@ -62,10 +62,10 @@ async function sweepOne(site: Site, root: string): Promise<boolean> {
   }
 }
 
-// Who uses a server: one file per handle under `references`, naming the process that holds it. Read
-// and written under the server's lock; what dead processes left behind is dropped on the way.
+// The users of a server: one file per handle under `references`, naming the process that holds it. Files are read and
+// written under the server's lock; those of dead processes are dropped on the way.
 
-/** Registers this process as a user of the server and returns how to take that back. */
+/** Registers this process as a user of the server and returns a function that unregisters it. */
 export function addReference(root: string): () => void {
   const directory = join(root, "references");
   mkdirSync(directory, { recursive: true });

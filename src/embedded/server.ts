@@ -13,8 +13,8 @@ import { until } from "./until.js";
 const attemptsMax = 5;
 const readyWithinMs = 60_000;
 const logBytesMax = 10_000_000;
-// A port taken by another process between our look and the bind; the last children of a server that was
-// killed; or that server itself, which has ended but whose parent has not been told yet. All of them pass.
+// Causes that pass: another process took the port between our check and the bind; the last children of a killed server
+// still run; or that server itself has ended but its parent has not reaped it yet.
 const passing =
   /Address already in use|could not create any TCP\/IP sockets|shared memory block|lock file "postmaster.pid" already exists/;
 // SIGINT ends sessions and writes a checkpoint; SIGQUIT leaves the rest to recovery.
@@ -24,7 +24,7 @@ const escalation = [
   { signal: "SIGKILL", withinMs: 5_000 },
 ] as const;
 
-/** A running server as its own postmaster.pid describes it. */
+/** A running server, as described by its postmaster.pid. */
 export interface Postmaster {
   readonly pid: number;
   readonly port: number;
@@ -32,7 +32,7 @@ export interface Postmaster {
   readonly stopping: boolean;
 }
 
-/** The server that runs on this data directory, whoever started it; undefined if none does. */
+/** The server that runs on this data directory, whichever process started it; undefined if there is none. */
 export function findPostmaster(pgdata: string): Postmaster | undefined {
   const lines = readText(join(pgdata, "postmaster.pid"))?.split("\n");
   const pid = Number(lines?.[0]);
@@ -42,7 +42,7 @@ export function findPostmaster(pgdata: string): Postmaster | undefined {
   return { pid, port, ready: status === "ready", stopping: status === "stopping" };
 }
 
-/** After a crash the file stays behind, and its pid may belong to anyone by now. */
+/** After a crash the file stays behind, and its pid may belong to any process by now. */
 function runsOn(pid: number, pgdata: string): boolean {
   if (startedAt(pid) === undefined) return false;
   if (process.platform === "linux") return worksIn(pid, pgdata);
@@ -54,7 +54,7 @@ function worksIn(pid: number, pgdata: string): boolean {
   try {
     return readlinkSync(`/proc/${pid}/cwd`) === realpathSync(pgdata);
   } catch {
-    return false; // It ended, or it belongs to somebody else: not ours in either case.
+    return false; // It ended, or it belongs to another user: not ours in either case.
   }
 }
 
@@ -78,8 +78,8 @@ export async function launch(site: Site, root: string, options: ServerOptions): 
 }
 
 /**
- * PostgreSQL refuses to start while the pid of its old file belongs to a living process, even if that
- * is a stranger. If the pid is dead it has better checks than we do, so the file stays.
+ * PostgreSQL refuses to start while the pid in its old file belongs to a live process, even an unrelated one. If the
+ * pid is dead, PostgreSQL has better checks than we do, so the file stays.
  */
 function forgetStranger(pgdata: string): void {
   const file = join(pgdata, "postmaster.pid");
@@ -141,7 +141,7 @@ async function freePort(): Promise<number> {
   return port;
 }
 
-/** Stops the server of a data directory, if one runs, and returns once it is gone. */
+/** Stops the server of a data directory, if one is running, and returns once it is gone. */
 export async function halt(command: Command): Promise<void> {
   const running = findPostmaster(command.pgdata);
   if (running === undefined) return;
@@ -153,10 +153,10 @@ export async function halt(command: Command): Promise<void> {
   throw new SluiceError("embedded_failed", `PostgreSQL ${running.pid} could not be stopped`);
 }
 
-/** Windows has no signals: there process.kill would be the hardest way at once. */
+/** Windows has no signals: process.kill would end the server the hardest way at once. */
 function windowsStop(command: Command): void {
   const child = spawnOn(command, "pg_ctl", ["stop", "-m", "fast"], "ignore");
-  child.once("error", () => {}); // The next, harder, way follows if this one did not work.
+  child.once("error", () => {}); // If this fails, the next, harder way follows.
   child.unref();
 }
 

@@ -2,7 +2,7 @@ import { locate, runnable } from "./binaries.js";
 import { openCache } from "./cache.js";
 import { identityFor, type Identity } from "./identity.js";
 
-/** What this machine offers: binaries that run, the user to run them as, and a place for our things. */
+/** What this machine provides: binaries that run, the user to run them as, and a directory for our files. */
 export interface Site {
   readonly bin: string;
   readonly cache: string;

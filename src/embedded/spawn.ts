@@ -11,7 +11,7 @@ export interface Command {
   readonly pgdata: string;
 }
 
-/** Starts a PostgreSQL binary on a data directory, as the identity, with nothing inherited that PG reads. */
+/** Starts a PostgreSQL binary on a data directory, as the identity. It inherits no variable that PostgreSQL reads. */
 export function spawnOn(
   { bin, identity, pgdata }: Command,
   program: "initdb" | "postgres" | "pg_ctl",
@@ -34,14 +34,14 @@ function executable(bin: string, program: string): string {
 }
 
 /**
- * Root may keep its data where nobody else can enter, below /root say. The child changes into the
- * directory before it gives up root, and from there this name needs no way in.
+ * Root may keep its data where no other user can enter, such as below /root. The child changes into the directory
+ * before it drops root, and from there this name works without access to the path.
  */
 function reachable(pgdata: string, identity: Identity | undefined): string {
   return identity !== undefined && process.platform === "linux" ? "/proc/self/cwd" : pgdata;
 }
 
-/** A binary that is there but whose loader is not: a system without glibc. */
+/** The binary exists but its loader does not: a system without glibc. */
 export function spawnFailure({ bin }: Command, program: string, cause: unknown): SluiceError {
   const foreign = (cause as NodeJS.ErrnoException).code === "ENOENT" && existsSync(executable(bin, program));
   return foreign

@@ -11,13 +11,16 @@ import { surveySite, type Site } from "./site.js";
 import { until } from "./until.js";
 
 export interface EmbeddedOptions {
-  /** Where the data stays. Processes that name the same directory share one server. Default: a temporary one, removed on stop. */
+  /**
+   * Directory for the data. Processes that name the same directory share one server. Default: a temporary one, removed
+   * on stop.
+   */
   readonly dataDir?: string;
-  /** Default: any free one. */
+  /** Default: any free port. */
   readonly port?: number;
-  /** Leave the server running when this process, as the last one, stops using it. */
+  /** Keep the server running when this process is the last to stop using it. */
   readonly persistent?: boolean;
-  /** PostgreSQL settings, used by the process that starts the server. */
+  /** PostgreSQL settings. They apply only if this process starts the server. */
   readonly settings?: Readonly<Record<string, string>>;
   readonly logger?: Logger;
 }
@@ -31,7 +34,7 @@ export interface Embedded {
 
 const recoverWithinMs = 60_000;
 
-/** Starts a real PostgreSQL on this machine, or joins the one that already runs on `dataDir`. */
+/** Starts a real PostgreSQL server on this machine, or joins the one that already runs on `dataDir`. */
 export async function startEmbedded(options: EmbeddedOptions = {}): Promise<Embedded> {
   try {
     return await start(options, options.logger ?? silentLogger);
@@ -48,7 +51,7 @@ async function start(options: EmbeddedOptions, logger: Logger): Promise<Embedded
   const root = openRoot(site, options.dataDir);
   const { postmaster, handle } = await withLock(root, () => enter(site, root, options));
   leaveAtExit(handle);
-  // Only now: the server we joined may itself have been abandoned, and is in use again.
+  // Sweep only now: the server we joined may itself have been abandoned, and is in use again.
   await sweep(site, logger);
   logger.info("embedded PostgreSQL is ready", { port: postmaster.port, dataDir: root });
   return describe(handle, postmaster);
@@ -60,7 +63,7 @@ function refuse({ dataDir, persistent }: EmbeddedOptions): void {
 }
 
 function openRoot(site: Site, dataDir: string | undefined): string {
-  // The server's user passes through here to its data, but must not read our password.
+  // The server's user must pass through here to reach its data, but must not read our password.
   const mode = site.identity === undefined ? 0o700 : 0o711;
   const root = dataDir ?? mkdtempSync(join(site.cache, "run-"));
   if (dataDir === undefined) chmodSync(root, mode);
@@ -74,7 +77,7 @@ async function enter(
   options: EmbeddedOptions,
 ): Promise<{ postmaster: Postmaster; handle: Handle }> {
   const persistent = options.persistent === true;
-  // Before the server runs: from here on a sweep finds it, should we be killed.
+  // Register before the server runs: from here on, a sweep finds it if this process is killed.
   if (!persistent) register(site.cache, root);
   await ensureCluster(site, root);
   const postmaster = (await joined(site, root, options)) ?? (await launch(site, root, options));
@@ -86,7 +89,7 @@ async function joined(site: Site, root: string, { port }: ServerOptions): Promis
   const pgdata = pgdataOf(root);
   const running = findPostmaster(pgdata);
   if (running === undefined) return undefined;
-  // We hold the lock, so nobody else is stopping it: whoever began is dead.
+  // We hold the lock, so no other process is stopping it: the one that began is dead.
   if (running.stopping) await halt({ ...site, pgdata });
   else if (port !== undefined && running.port !== port) {
     throw new SluiceError("embedded_failed", `${root} is already served on port ${running.port}`);

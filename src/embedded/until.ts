@@ -1,6 +1,6 @@
 const everyMs = 10;
 
-/** Polls until `look` returns something; undefined once the time is over. */
+/** Polls until `look` returns a value; undefined once the time is over. */
 export async function until<T>(withinMs: number, look: () => T | undefined): Promise<T | undefined> {
   const deadline = performance.now() + withinMs;
   for (;;) {
@@ -10,7 +10,7 @@ export async function until<T>(withinMs: number, look: () => T | undefined): Pro
   }
 }
 
-/** The same for a process that is about to exit and can no longer wait for promises. */
+/** The same for a process that is about to exit and can no longer await promises. */
 export function untilSync<T>(withinMs: number, look: () => T | undefined): T | undefined {
   const deadline = performance.now() + withinMs;
   const cell = new Int32Array(new SharedArrayBuffer(4));
