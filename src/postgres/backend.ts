@@ -19,7 +19,7 @@ export const OWN_TRANSACTION =
 export interface Backend {
   /** Idle in a transaction: the server waits for the next statement. */
   readonly idle: boolean;
-  /** Time of the last state change. The text stays the same as long as the state does. */
+  /** Time of the last state change. The text stays the same as long as nothing happens on the connection. */
   readonly since: string;
 }
 
