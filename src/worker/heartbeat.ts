@@ -1,5 +1,4 @@
 import type { PressureState } from "../core/pressure.js";
-import type { Clock, Logger } from "../core/ports.js";
 import {
   beat,
   claimSuspect,
@@ -9,43 +8,13 @@ import {
   retire,
   survived,
   type BeatReply,
-  type Duty,
-  type Registration,
 } from "../postgres/heartbeat.js";
 import { tellTrouble } from "../postgres/errors.js";
-import type { Connection } from "../postgres/connection.js";
 import type { ClaimedTask } from "../postgres/step.js";
+import type { HeartOptions } from "./heart-options.js";
 import { Session } from "./session.js";
 import { newToken } from "./token.js";
 import { Trouble } from "./trouble.js";
-
-interface HeartOptions {
-  readonly connection: Connection;
-  readonly registration: Registration;
-  /** How many more tasks this worker can take. */
-  readonly free: () => number;
-  /** Whether no task is claimed or executing. Default: never. */
-  readonly idle?: () => boolean;
-  /** The worker's pressure state. Default: normal. */
-  readonly pressure?: () => PressureState;
-  readonly clock: Clock;
-  readonly log: Logger;
-  /** The tokens under which a session is known to hold tasks. */
-  readonly known: (session: Session) => string[];
-  readonly onBegan: (session: Session) => void;
-  /** Receives whether the claiming session is on call. */
-  readonly onDuty?: (duty: Duty) => void;
-  /** Whether workers of the same kind are in reserve, perhaps including this one. */
-  readonly hasReserve?: () => boolean;
-  /** Whether this worker is in reserve: it receives no notification of a cancel. */
-  readonly inReserve?: () => boolean;
-  readonly onLost: (session: Session) => void;
-  readonly onStop: (session: Session, id: string, reason: string | null) => void;
-  /** The database has recorded again that this worker has room. Enqueues before that sent no notification. */
-  readonly onRoom: () => void;
-  /** A suspect is reserved for this worker: drain the worker, then claim the suspect alone. */
-  readonly onSuspect: (session: Session, id: string) => void;
-}
 
 const BEATS_PER_LEASE = 3;
 // A long lease must not delay what a heartbeat delivers, such as a cancel.
