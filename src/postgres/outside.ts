@@ -1,6 +1,7 @@
 import { randomUUID } from "node:crypto";
 import { setTimeout as pause } from "node:timers/promises";
 import type pg from "pg";
+import { SluiceError } from "../core/error.js";
 import { within } from "../core/within.js";
 import { sqlstate } from "./errors.js";
 import { Lease, type LeaseTiming } from "./lease.js";
@@ -105,13 +106,28 @@ async function renew({ lease, mark, timing }: Job, second: pg.ClientBase, over: 
 
 async function inTries(job: Job): Promise<void> {
   for (let tries = 1; ; tries++) {
+    const startMs = performance.now();
     try {
       return await sendAll(job);
     } catch (e) {
+      if (sqlstate(e) === "57014") await refuseTimeout(job, performance.now() - startMs);
       if (!IN_THE_WAY.has(sqlstate(e) ?? "") || tries >= TRIES_MAX) throw e;
       await pause(job.timing.pollMs * (0.5 + Math.random()));
     }
   }
+}
+
+/** Further tries are useless if the role's statement_timeout is shorter than the build. */
+async function refuseTimeout({ client, migration }: Job, tookMs: number): Promise<void> {
+  const { rows } = await client.query<{ ms: number }>(STATEMENT_TIMEOUT);
+  const { ms } = rows[0]!;
+  if (ms === 0 || tookMs < ms) return;
+  throw new SluiceError(
+    "database_busy",
+    `migration ${migration.name} builds an index and was cut off by the statement_timeout of ${ms} ms: ` +
+      "migrate as a role without one (alter role ... set statement_timeout = 0)",
+    { details: { migration: migration.name, statementTimeoutMs: ms } },
+  );
 }
 
 async function sendAll(job: Job): Promise<void> {
@@ -156,6 +172,9 @@ const UNFINISHED = `
     exists (select from pg_stat_progress_create_index p where p.index_relid = i.indexrelid) as "isBuilding"
   from pg_index i join pg_class c on c.oid = i.indexrelid join pg_namespace n on n.oid = c.relnamespace
   where n.nspname = $1 and c.relname = any ($2::text[]) and not i.indisvalid`;
+
+const STATEMENT_TIMEOUT =
+  "select (extract(epoch from current_setting('statement_timeout')::interval) * 1000)::int as ms";
 
 const CANCEL = `
   select pg_cancel_backend(a.pid) from pg_stat_activity a

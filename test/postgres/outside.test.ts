@@ -150,6 +150,15 @@ test("a migrator that never gets its locks fails with database_busy and leaves t
   expect(await one("select count(*)::int from sluice.migration where number = 9002")).toBe(0);
 });
 
+test("an index that a statement_timeout cuts off is not tried again, and the error says what to do", async () => {
+  await inTheWay();
+  const session = await open();
+  await session.query("set statement_timeout = '300ms'");
+  const refused = expect(run(session)).rejects;
+  await refused.toMatchObject({ code: "database_busy", details: { statementTimeoutMs: 300 } });
+  expect(await one(HOLDER)).toBeNull();
+});
+
 /** Ends the session of a migrator in the middle of its index. */
 async function cutOff(): Promise<void> {
   const other = await inTheWay();
