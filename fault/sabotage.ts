@@ -23,7 +23,7 @@ export const sabotages: Readonly<Record<string, readonly Mutation[]>> = {
   "order-head": [
     {
       in: "admit_order",
-      edits: [["place", "desc, id desc"]],
+      edits: [["place", "place desc, id desc"]],
     },
   ],
   "gate-cap": [

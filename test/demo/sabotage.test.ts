@@ -37,7 +37,7 @@ async function sabotaged(mutations: readonly Mutation[], script = ""): Promise<S
 
 const lastInFirstOut: Mutation = {
   in: "admit_order",
-  edits: [["place", "desc, id desc"]],
+  edits: [["place", "place desc, id desc"]],
 };
 const threeTimesTheSlots = `
   create function public.triple() returns trigger language plpgsql as $$

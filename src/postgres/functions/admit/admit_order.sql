@@ -36,7 +36,7 @@ begin
   with head as (
     select h.tid from unnest(v_free) l(id) cross join lateral (
       select ctid as tid from sluice.waiting where lane = l.id
-      order by place/* guard:place */ , id /* end */ limit /* guard:head */ 1 /* end */) h
+      order by /* guard:place */ place, id /* end */ limit /* guard:head */ 1 /* end */) h
   ), moved as (
     delete from sluice.waiting where ctid = any (array(
       select ctid from sluice.waiting where ctid = any (array(select tid from head)) for update skip locked))
