@@ -36,7 +36,7 @@ async function fanning(items: number, onError: "finish" | "collect" = "finish") 
   const s = await workflowScene();
   const hands = new Hands();
   const last = listener();
-  await s.worker({ handlers: [hands.handler, last.handler], pollIntervalMs: 20, leaseMs: 1_500 });
+  await s.worker({ handlers: [hands.handler, last.handler], pollIntervalMs: 20, leaseMs: 15_000 });
   const run = await s.sluice.start(fanOut(3, onError), { items: numbers(items) });
   return { s, hands, run, cli: on(s) };
 }
