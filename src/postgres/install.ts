@@ -64,7 +64,8 @@ export async function refuseForeign(
   const found = rows.map(({ name }) => name);
   throw new SluiceError(
     "invalid_option",
-    `schema ${schema} already has ${found.length} functions that Sluice would replace, such as ${found.slice(0, 3).join(", ")}. Choose another schema`,
+    `schema ${schema} already has ${found.length} functions that Sluice would replace, such as ` +
+      `${found.slice(0, 3).join(", ")}. Choose another schema`,
     { details: { option: "schema", functions: found } },
   );
 }

@@ -15,7 +15,8 @@ export async function closeNew(client: pg.ClientBase, schema: string, names: rea
 // Excludes a schema whose tables belong to others, and a role that we may not set.
 const OWNER = `
   select format('set local role %I', pg_get_userbyid(n.nspowner)) as become
-  from pg_namespace n join pg_class c on c.relnamespace = n.oid and c.relname = 'compatibility' and c.relowner = n.nspowner
+  from pg_namespace n
+  join pg_class c on c.relnamespace = n.oid and c.relname = 'compatibility' and c.relowner = n.nspowner
   where n.nspname = $1 and pg_get_userbyid(n.nspowner) <> current_user and pg_has_role(n.nspowner,
     case when current_setting('server_version_num')::int >= 160000 then 'set' else 'member' end)`;
 

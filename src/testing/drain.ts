@@ -201,7 +201,8 @@ function endless(ran: readonly DrainedExecution[]): SluiceError {
   const last = ran.slice(-5).map(({ type, id }) => `${type} ${id}`);
   return new SluiceError(
     "not_drained",
-    `${ran.length} tasks have run and there are more: do they enqueue each other for ever, or retry without a delay? The last were ${last.join(", ")}. executionsMax allows more`,
+    `${ran.length} tasks have run and there are more: do they enqueue each other for ever, or retry without a delay? ` +
+      `The last were ${last.join(", ")}. executionsMax allows more`,
     { details: { ran } },
   );
 }

@@ -1,6 +1,6 @@
 -- Admits to lanes of one level, windows (2) or keys of limits (3): births, then locks, then hands on, each in a
 -- statement of its own. Returns the lanes that the tasks which moved want next, with their limits, and the streams of
--- those that passed their last lane.
+-- tasks with no lane left.
 create or replace function sluice.admit_level(p_level int, p_new bigint[], p_new_limits int[], p_freed bigint[],
   p_freed_n int[], out lanes bigint[], out limits int[], out streams int[])
 language plpgsql as $$

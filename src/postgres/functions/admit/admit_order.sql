@@ -1,6 +1,6 @@
 -- Order keys: lanes of one slot. A task that leaves one frees it, so the head of its line is next or nobody, and the
 -- row of a lane changes only when nobody comes after. Returns the lanes that the admitted tasks want next, with their
--- limits, and the streams of those that passed their last lane. The same steps as for other lanes (admit_level), each
+-- limits, and the streams of tasks with no lane left. The same steps as for other lanes (admit_level), each
 -- in a statement of its own for the same reason.
 create or replace function sluice.admit_order(p_freed bigint[], p_joined bigint[],
   out lanes bigint[], out limits int[], out streams int[])

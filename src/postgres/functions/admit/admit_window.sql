@@ -1,7 +1,6 @@
 -- Slots of one window were freed, and no task joined it: what almost every step of a fan-out comes to. An item that
 -- goes is replaced, so the row of the lane mostly stays as it is. The same steps as for other lanes (admit_level).
--- Returns the lanes that items with keys want next, with their limits, and the streams of those that passed their last
--- lane.
+-- Returns the lanes that items with keys want next, with their limits, and the streams of tasks with no lane left.
 create or replace function sluice.admit_window(p_lane bigint, p_freed int,
   out lanes bigint[], out limits int[], out streams int[])
 language plpgsql as $$

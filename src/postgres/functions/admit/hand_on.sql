@@ -1,8 +1,8 @@
 -- Moves the next tasks of locked lanes on, and counts. A snapshot later than the lock: every committed waiter is
 -- visible. p_full: lanes whose slots were all out until now; their tasks are late. p_slow: lanes with stuck tasks,
--- whose next tasks are p_open. Returns the lanes that the tasks want next, the streams of those that passed their last
--- lane, and the lanes with waiters that another transaction has locked (stuck). One statement: its rows go from part
--- to part with their lists of lanes.
+-- whose next tasks are p_open. Returns the lanes that the tasks want next, the streams of tasks with no lane left, and
+-- the lanes with waiters that another transaction has locked (stuck). One statement: its rows go from part to part
+-- with their lists of lanes.
 create or replace function sluice.hand_on(p_level int, p_lanes bigint[], p_returned int[], p_room int[],
   p_full bigint[], p_slow bigint[], p_open tid[], out lanes bigint[], out limits int[], out streams int[],
   out stuck bigint[], out stuck_limits int[])

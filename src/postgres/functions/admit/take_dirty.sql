@@ -1,6 +1,6 @@
 -- Takes notes that wait to be looked at; those that another transaction has locked are skipped. Most of a look goes to
 -- the newest, so that fresh work is not behind a backlog of notes, and a quarter to the oldest, so that the backlog
--- shrinks whatever comes. Their order does not matter: which task is next in a lane is decided by `waiting`.
+-- shrinks even while new ones arrive. Their order does not matter: `waiting` decides which task is next in a lane.
 create or replace function sluice.take_dirty(p_max int,
   out joined bigint[], out joined_limits int[], out freed bigint[], out freed_n int[])
 language plpgsql as $$

@@ -1,5 +1,5 @@
 -- How many to take of each source, so that the p_n best are taken and no total is asked for more than its room: slots
--- of a total go to the first by (rank, turn), whatever type, set of totals or worker they belong to. The last p_rivals
+-- of a total go to the first by (rank, turn), across types, sets of totals and workers. The last p_rivals
 -- sources belong to other workers: what they would get is left for them, and returned too. p_gates, p_rooms: the
 -- totals, ascending, and their slots.
 create or replace function sluice.pick(p_n int, p_sources sluice.source[], p_rivals int, p_gates int[], p_rooms int[])

@@ -1,5 +1,5 @@
--- sources where tasks wait at gates: the head of `ready` of each stream, of the gates whose slots this step has freed,
--- of others by a walk over the gates from a random one, and of the open kinds of streams with many totals.
+-- sources where tasks wait at gates. Looks at four places of each stream: `ready`, the gates whose slots this step has
+-- freed, other gates by a walk that starts at a random one, and the open kinds of a stream with many totals.
 create or replace function sluice.sources_at_gates(p_streams int[], p_own_gates int[], p_own_n int[], p_token bigint)
 returns sluice.source[] language plpgsql as $$
 declare
