@@ -6,7 +6,7 @@ const OPEN = `select count(*)::int as n from sluice.workflow_run where finished_
 
 // A fan-out of a handler goes by the tag of its task.
 const AT_REST = `select coalesce(t.input #>> '{work,tag}', r.input ->> 'tag') as flow,
-    case when r.finished_at is null then 'running' when r.state = 's' then 'succeeded' when r.state = 'f' then 'failed' else 'cancelled' end as state
+    case when r.finished_at is null then 'running' when r.state = 'succeeded' then 'succeeded' when r.state = 'failed' then 'failed' else 'cancelled' end as state
   from sluice.workflow_run r left join sluice.task t on t.id = r.parent order by r.id`;
 
 /** How many are not over. */

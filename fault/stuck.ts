@@ -24,7 +24,7 @@ const QUESTIONS: Readonly<Record<string, string>> = {
     where r.finished_at is null order by r.id limit 20`,
   "their nodes": `select n.run, n.node, n.kind, n.policy, n.state, n.blocked, n.failing, n.total, n.succeeded, n.failed, n.cancelled, n.window_size, l.used, l.cap
     from sluice.workflow_node n join sluice.workflow_run r on r.id = n.run left join sluice.lane l on l.id = n.lane
-    where r.finished_at is null and n.state in ('r', 'u', 'h') order by n.run, n.node limit 20`,
+    where r.finished_at is null and n.state in ('running', 'placing', 'held') order by n.run, n.node limit 20`,
   "placing, halts, notes, parents": `select (select count(*) from sluice.workflow_unplaced) as unplaced, (select count(*) from sluice.workflow_halt) as halts,
     (select count(*) from sluice.workflow_again) as not_back, (select count(*) from sluice.workflow_orphan) as orphans,
     (select count(*) from sluice.workflow_note) as notes, (select count(*) from sluice.parent) as parents`,

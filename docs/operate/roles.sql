@@ -33,7 +33,7 @@ declare
   reader_doors text[] := '{explain_queue}';
   -- Run as whoever calls them, with the rights on tables given below.
   declaring text[] := '{declare_limit, declare_contract, barrier_alone, refuse}';
-  looking text[] := '{clock, own_turn, lane_level, order_level, window_level, no_limit,
+  looking text[] := '{clock, own_turn, lane_level, order_level, window_level, no_limit, window_limit,
     lane_place, lane_cap, cap_of, gates_of, violations, slot_violations, task_violations, node_violations,
     run_violations, explain, task_look, workflow_item_page, workflow_list}';
 
@@ -60,8 +60,8 @@ begin
       from pg_class c where relnamespace = v_schema::regnamespace and relowner <> v_owner::regrole and relkind in ('r', 'v', 'S')
         -- The sequence of an identity column goes with its table.
         and not exists (select from pg_depend d where d.classid = 'pg_class'::regclass and d.objid = c.oid and d.deptype = 'i')
-    union all select format('type %s', t.oid::regtype) from pg_type t join pg_class c on c.oid = t.typrelid
-      where typnamespace = v_schema::regnamespace and typowner <> v_owner::regrole and relkind = 'c'
+    union all select format('type %s', t.oid::regtype) from pg_type t left join pg_class c on c.oid = t.typrelid
+      where typnamespace = v_schema::regnamespace and typowner <> v_owner::regrole and (relkind = 'c' or typtype = 'e')
     union all select format('function %s', oid::regprocedure) from pg_proc
       where pronamespace = v_schema::regnamespace and proowner <> v_owner::regrole
   loop execute format('alter %s owner to %I', v.what, v_owner); end loop;

@@ -21,11 +21,11 @@ interface FoundWindow extends Found {
 const open = `select id::text as id, input ->> 'tag' as flow from sluice.workflow_run
   where finished_at is null and not stopping and parent is null order by random() limit $1`;
 const unsuccessful = `select id::text as id, input ->> 'tag' as flow from sluice.workflow_run
-  where finished_at is not null and state <> 's' and parent is null order by random() limit $1`;
+  where finished_at is not null and state <> 'succeeded' and parent is null order by random() limit $1`;
 // More wait at it than it lets through: so its number is what holds them back.
 const windows = `select r.id::text as id, r.input ->> 'tag' as flow, s.name as node, s.window_size as first, n.window_size as slots
   from sluice.workflow_node n join sluice.workflow_run r on r.id = n.run join sluice.workflow_step s on s.graph = r.graph and s.node = n.node
-  where n.state = 'r' and not n.failing and n.lane is not null and n.total - n.succeeded - n.failed - n.cancelled > 2 * n.window_size
+  where n.state = 'running' and not n.failing and n.lane is not null and n.total - n.succeeded - n.failed - n.cancelled > 2 * n.window_size
   order by random() limit $1`;
 
 async function find<T extends Found>(stage: Stage, text: string, most: number): Promise<T[]> {

@@ -20,7 +20,7 @@ export async function openTasks(stage: Stage, most: number): Promise<string[]> {
   return ids ?? [];
 }
 
-const ended = `select id::text as id from sluice.done where state <> 's' order by random() limit $1`;
+const ended = `select id::text as id from sluice.done where state <> 'succeeded' order by random() limit $1`;
 
 export const cancel: Fault = {
   name: "cancel",

@@ -80,9 +80,9 @@ const countsStatement = statement<{ state: TaskState; n: string }>({
       union all select 'waiting', (select count(*) from sluice.waiting) + (select count(*) from sluice.gated) + (select count(*) from sluice.parked) + (select count(*) from sluice.parent)
       union all select 'ready', (select count(*) from sluice.ready) + (select count(*) from sluice.suspect)
       union all select 'running', count(*) from sluice.running
-      union all select 'succeeded', count(*) from sluice.done where state = 's'
-      union all select 'failed', count(*) from sluice.done where state = 'f'
-      union all select 'cancelled', count(*) from sluice.done where state = 'c') x`,
+      union all select 'succeeded', count(*) from sluice.done where state = 'succeeded'
+      union all select 'failed', count(*) from sluice.done where state = 'failed'
+      union all select 'cancelled', count(*) from sluice.done where state = 'cancelled') x`,
   params: [],
   columns: ["state", "n"],
 });

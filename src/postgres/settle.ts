@@ -18,20 +18,11 @@ export interface Settlement {
   readonly outcome: string;
 }
 
-const LETTER = {
-  retry: "r",
-  fail: "f",
-  cancel: "c",
-  snooze: "z",
-  release: "b",
-  wait: "w",
-  invalid: "i",
-} as const;
 const RECORD = "\u001e";
 
 const settleStatement = statement<{ settled: string | null }>({
   name: "settle",
-  text: `select sluice.settle($1, $2::text::bigint[], $3::text::bigint[], $4::text::text[], $5::text::bigint[], $6)::text as settled`,
+  text: `select sluice.settle($1, $2::text::bigint[], $3::text::bigint[], $4::text::sluice.settlement[], $5::text::bigint[], $6)::text as settled`,
   params: ["int8", "text", "text", "text", "text", "text"],
   columns: ["settled"],
 });
@@ -50,7 +41,7 @@ export async function settle(connection: Connection, worker: string, items: read
     worker,
     list((s) => s.claim.id),
     list((s) => s.claim.token),
-    list((s) => LETTER[s.kind]),
+    list((s) => s.kind),
     list((s) => Math.round(s.delayMs)),
     items.map((s) => s.outcome).join(RECORD),
   ]);

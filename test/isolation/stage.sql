@@ -120,7 +120,7 @@ create procedure taken(worker int, n int) language plpgsql as $$
 begin perform claim(worker, n); end $$;
 
 -- r: retry at once, z: snooze, b: hand back, f: fail.
-create function settle(p_worker int, p_kind text, p_id bigint) returns text language plpgsql as $$
+create function settle(p_worker int, p_kind sluice.settlement, p_id bigint) returns text language plpgsql as $$
 declare v_claim bigint := (select claim from hand h where h.worker = p_worker and h.id = p_id order by h.n desc limit 1);
 begin
   return case when sluice.settle(p_worker, array[p_id], array[v_claim], array[p_kind], array[0], null) is null then 'refused' else 'settled ' || p_id end;
@@ -226,7 +226,7 @@ create function places() returns table (place text, tasks text) language sql as 
     select 1 as n, 'running' as place, id from sluice.running union all select 2, 'ready', id from sluice.ready union all select 3, 'waiting', id from sluice.waiting
     union all select 4, 'gated', id from sluice.gated union all select 5, 'scheduled', id from sluice.scheduled union all select 6, 'parked', id from sluice.parked
     union all select 7, 'suspect', id from sluice.suspect
-    union all select 8, case state when 's' then 'succeeded' when 'f' then 'failed' else 'cancelled' end, id from sluice.done
+    union all select 8, state::text, id from sluice.done
     union all select 9, 'asked to stop', id from sluice.stop
   ), listed as (
     select coalesce(f.n, a.n) as n, coalesce(f.place, a.place) as place, listed(array_agg(f.id) filter (where f.id is not null)) as tasks

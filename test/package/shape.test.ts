@@ -9,7 +9,7 @@ import { scratch } from "./run.js";
 
 const DEPENDENCIES_MAX = 5;
 // Half a megabyte with workflows, metrics and the plan in it; peers have several.
-const BYTES_MAX = 500_000;
+const BYTES_MAX = 600_000;
 // The documentation, compressed by itself.
 const PAGES_BYTES_MAX = 220_000;
 

@@ -2,7 +2,6 @@ import type pg from "pg";
 import { CLEAR } from "../support/sql.js";
 import { DECLARED, TICK, type Kind, type Limit, type Place, type Stream, type Task } from "./model-terms.js";
 
-const LETTER = { retry: "r", fail: "f", cancel: "c", snooze: "z", release: "b" } as const;
 const STREAM = { bounded: 1, free: 2 } as const;
 const LIMIT_ID = { tenant: 1, mail: 2, bulk: 3 } as const;
 const NO_LIMIT = 2_147_483_647;
@@ -84,7 +83,7 @@ export class Store {
   }
 
   async settle(t: Task, kind: Kind, later: boolean): Promise<void> {
-    const values = [this.#worker, [t.id], [this.#token.get(t.id)], [LETTER[kind]]];
+    const values = [this.#worker, [t.id], [this.#token.get(t.id)], [kind]];
     await this.#rows("select sluice.settle($1, $2, $3, $4, $5, null)", [...values, [later ? 3_600_000 : 0]]);
     if (kind === "release") await this.keep();
   }

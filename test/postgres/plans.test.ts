@@ -143,11 +143,11 @@ const verbs: Record<string, (c: pg.Client) => Promise<Touched>> = {
   "step, at a gate": steps([2]),
   "step, in lanes": steps([3]),
   "step, of all": steps([1, 2, 3]),
-  "settle, retry": settles("r"),
-  "settle, fail": settles("f"),
-  "settle, snooze": settles("z"),
-  "settle, cancel": settles("c"),
-  "settle, release": settles("b"),
+  "settle, retry": settles("retry"),
+  "settle, fail": settles("fail"),
+  "settle, snooze": settles("snooze"),
+  "settle, cancel": settles("cancel"),
+  "settle, release": settles("release"),
   due: (c) =>
     touched(c, async () => {
       await provide(c);

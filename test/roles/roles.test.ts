@@ -109,7 +109,7 @@ describe("a producer", () => {
   });
 
   test("cannot settle, nor touch a task in any state", async () => {
-    await refusedTo("producer", "select sluice.settle(1, '{1}', '{1}', '{f}', '{0}', null)");
+    await refusedTo("producer", "select sluice.settle(1, '{1}', '{1}', '{fail}', '{0}', null)");
     await refusedTo("producer", "select sluice.settle_in_transaction(1, 1, 1, null, true)");
     await refusedTo("producer", "select * from sluice.settle_succeeded('{1}', '{1}', null, true)");
     const tables = "ready gated waiting scheduled parked suspect running done task dirty lane worker".split(" ");
@@ -118,7 +118,10 @@ describe("a producer", () => {
       await refusedTo("producer", `select * from sluice.${table}`);
     }
     await refusedTo("producer", "insert into sluice.ready (id, stream, rank, attempt, turn) values (1, 1, 0, 0, 1)");
-    await refusedTo("producer", "insert into sluice.done (id, state, attempt, finished_at) values (1, 's', 1, now())");
+    await refusedTo(
+      "producer",
+      "insert into sluice.done (id, state, attempt, finished_at) values (1, 'succeeded', 1, now())",
+    );
   });
 
   test("cannot change a limit, neither by the client nor by SQL", async () => {

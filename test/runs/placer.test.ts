@@ -203,7 +203,7 @@ test("an input that was rendered and is not what the task takes fails for good, 
   const failure = await run.result(patience).catch((e: unknown) => e as Error);
   expect(failure).toMatchObject({ code: "workflow_failed" });
   const { rows } = await s.sql.query<{ attempt: number; outcome: object }>(
-    "select d.attempt, d.outcome from sluice.done d join sluice.workflow_node n on n.task = d.id where d.state = 'f'",
+    "select d.attempt, d.outcome from sluice.done d join sluice.workflow_node n on n.task = d.id where d.state = 'failed'",
   );
   expect(rows).toMatchObject([
     {

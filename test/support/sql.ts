@@ -43,7 +43,6 @@ export interface Batch {
 
 export type Kind = "retry" | "fail" | "cancel" | "snooze" | "release";
 
-const LETTER = { retry: "r", fail: "f", cancel: "c", snooze: "z", release: "b" } as const;
 const owners = new WeakMap<Promise<unknown>, Session>();
 const ASKING_MS_MAX = 20_000;
 // Every sixteenth claim leaves no slot to a rival: which one must not depend on what ran before.
@@ -183,7 +182,7 @@ export class Session {
       worker.id,
       held.map((h) => h.id),
       held.map((h) => h.token),
-      held.map(() => LETTER[kind]),
+      held.map(() => kind),
       held.map(() => delayMs),
     ]);
     return this.#own(ids.then(numbers));

@@ -74,8 +74,8 @@ const AGE = `
 const history = { succeededMs: TEN_YEARS_MS, failedMs: TEN_YEARS_MS, cancelledMs: TEN_YEARS_MS };
 
 const LIVE = `select t.id::text from sluice.task t
-  where not exists (select from sluice.done d where d.id = t.id and d.state <> 'f') order by t.id`;
-const FAILED = "select id::text from sluice.done where state = 'f' order by id";
+  where not exists (select from sluice.done d where d.id = t.id and d.state <> 'failed') order by t.id`;
+const FAILED = "select id::text from sluice.done where state = 'failed' order by id";
 
 test("a database of every release has work in every state when today's code takes it over", async () => {
   await forEach(async (fixture, url) => {

@@ -19,7 +19,7 @@ async function wait(ms: number): Promise<void> {
   await play.drain();
 }
 
-/** Its next try is later: a backoff (r) or a snooze (z). */
+/** Its next try is later: a backoff or a snooze. */
 async function putOff(task: InHand, kind: string, ms: number): Promise<void> {
   const { worker, db } = play;
   const about = [worker.id, [task.id], [task.token], [kind], [ms], '{"message":"later"}'];
@@ -27,7 +27,7 @@ async function putOff(task: InHand, kind: string, ms: number): Promise<void> {
   play.hand = play.hand.filter(({ id }) => id !== task.id);
 }
 
-test.each(["r", "z"])(
+test.each(["retry", "snooze"])(
   "an item that waits for its next try (%s) has given its place in the window to the next",
   async (kind) => {
     await open();

@@ -14,14 +14,37 @@
 --          A task passes its lanes by level, and keys by the id of their limit. A window stops only items of its own
 --          fan-out, so it comes before what others share.
 --   limit  The limit of a lane (lane_limits, limit_id) is the id of a row in `limits` for a key of a limit, and else
---             0  an order key
---            -1  an order key that a final failure blocks (onFailure: "block")
---            -2  a window
---          A note of freed slots (dirty) has 0 for any lane.
+--          order_limit(), blocking_limit() (an order key that a final failure blocks) or window_limit(). A note of
+--          freed slots (dirty) has 0 for any lane.
 --   gate   A limit's total, taken when a task is claimed. Zero means "no gate". A task of several totals has a negative
 --          gate, which stands for all of them (gate_set), so that every total is counted in one place.
 --   kind   A stream and a gate.
---   2147483647 stands for "no limit" wherever a number of slots is stored.
+--   no_limit() stands for "no limit" wherever a number of slots is stored.
+--
+-- Numbers with a meaning are named by functions (functions/base), which the planner replaces by the number.
+
+-- States of done, workflow_run and workflow_node, each of which uses some of them. A node is pending until its
+-- dependencies have ended. placing: its tasks are to be created. held: it could begin, but its run is paused.
+-- skipped_by_failure: what it needs failed. skipped_by_condition: a condition says so.
+create type sluice.state as enum (
+  'pending', 'held', 'placing', 'running', 'succeeded', 'failed', 'cancelled',
+  'skipped_by_failure', 'skipped_by_condition');
+
+-- What becomes of a task in hand that has not succeeded (see settle). release: it is handed back. wait: for its
+-- children. invalid: its input is not what it takes, which is a retry, but a failure if the input was rendered from
+-- outputs of other nodes, which stay what they are.
+create type sluice.settlement as enum ('retry', 'fail', 'cancel', 'snooze', 'release', 'wait', 'invalid');
+
+-- Kinds of nodes; what a dependency must have done; what a node with items does when one fails (none: it has no tasks).
+create type sluice.node_kind as enum ('task', 'each', 'when', 'sleep', 'waitFor');
+create type sluice.dependency as enum ('success', 'failure', 'end', 'then', 'else');
+create type sluice.node_policy as enum ('task', 'failFast', 'finish', 'collect', 'none');
+
+-- What becomes of a node when a dependency has ended (see workflow_fates): it stays blocked, enters the state of that
+-- name, or begins: make_task with its task, make_items with its items, begin without tasks.
+create type sluice.fate as enum (
+  'blocked', 'held', 'placing', 'failed', 'skipped_by_failure', 'skipped_by_condition',
+  'make_task', 'make_items', 'begin');
 
 -- Column defaults call it, so it must exist before the tables. Its text is in functions/base/clock.sql.
 create function sluice.clock() returns timestamptz language sql volatile as $$ select clock_timestamp() $$;
@@ -252,15 +275,16 @@ create table sluice.running (
   started_at timestamptz not null, gate int not null, stream_gate int not null, lanes bigint[]
 );
 
--- History. state: 's' succeeded, 'f' failed, 'c' cancelled.
+-- History.
 create table sluice.done (
-  id bigint not null, state "char" not null check (state in ('s', 'f', 'c')), attempt smallint not null,
+  id bigint not null, state sluice.state not null check (state in ('succeeded', 'failed', 'cancelled')),
+  attempt smallint not null,
   worker bigint, started_at timestamptz, finished_at timestamptz not null, outcome json
 );
 create index done_id on sluice.done (id);
 -- Only failed and cancelled tasks, which people search for. History is pruned by sweeping the table (see prune_done):
 -- an index by age over every success would cost an eighth of a drain's database time.
-create index done_ended on sluice.done (state, finished_at) where state <> 's';
+create index done_ended on sluice.done (state, finished_at) where state <> 'succeeded';
 -- How far the sweep has come: one row. due: blocks left of this turn.
 create table sluice.sweep (
   block bigint not null, due int not null, turn_at timestamptz not null
@@ -513,11 +537,11 @@ create index schedule_due on sluice.schedule (due_at, name) where due_at is not 
 --    when: "ref": T, "is", "value"?; sleep: "ms" or "until": T; waitFor: "event", "timeoutMs"?}
 -- T is a template: {"parts": [text], "nodes": [n], "paths": [[text]]}, JSON text with holes. Rendered it is the first
 -- part, the value of the first reference, the second part and so on; n is a node's number, 0 for the input of the run,
--- -1 for the item and -2 for its index. So rendering needs no recursion and keeps every text as it was written.
+-- -1 for the item and -2 for its index (see input_ref). So rendering needs no recursion and keeps every text as it was
+-- written.
 --
--- The state of a node: p (pending) -> r (running), or u (its tasks are to be placed) and then r, or h (held: the run is
--- paused) and later r -> s, f, c (succeeded, failed, cancelled), or k (skipped, because what it needs failed) or x
--- (skipped, because a condition said so). A run is r and then s, f or c.
+-- The states of a node: pending, then running, if need be after placing or held; then succeeded, failed, cancelled or
+-- skipped. A run is running, and then succeeded, failed or cancelled.
 --
 -- Locks. The row of workflow_run guards everything of its run: the states and counters of nodes, `open`, windows. It is
 -- locked by a statement of its own, several in the order of their ids, after running rows and crash rows and before
@@ -547,16 +571,16 @@ create table sluice.workflow_graph (
   unique (name, digest)
 );
 
--- The steps of a graph, one per node. kind: t task, e each, w when, s sleep, v waitFor. dep_on, for each of deps: s
--- success, f failure, e end, t then, o else. policy: as in workflow_node. ref_paths: each the text of a text[].
--- over_*: the template of items, of the value that a condition tests, or of a time.
+-- The steps of a graph, one per node. ref_paths: each the text of a text[]. over_*: the template of
+-- items, of the value that a condition tests, or of a time.
 create table sluice.workflow_step (
-  graph int not null, node smallint not null, name text not null, kind "char" not null,
-  deps smallint[] not null, dep_on "char"[] not null, dep_recovers boolean[] not null, successors smallint[] not null,
+  graph int not null, node smallint not null, name text not null, kind sluice.node_kind not null,
+  deps smallint[] not null, dep_on sluice.dependency[] not null, dep_recovers boolean[] not null,
+  successors smallint[] not null,
   stream int, rank smallint, attempts smallint,
   parts text[], ref_nodes smallint[], ref_paths text[],
   over_parts text[], over_nodes smallint[], over_paths text[],
-  window_size int, policy "char" not null,
+  window_size int, policy sluice.node_policy not null,
   test text, test_value json, ms bigint, event text,
   primary key (graph, node)
 );
@@ -564,12 +588,12 @@ create table sluice.workflow_step (
 create sequence sluice.workflow_id;
 create sequence sluice.workflow_lane;
 
--- Runs. state: r running, s succeeded, f failed, c cancelled. graph: null for a fan-out that a handler made; then
--- parent is its task, name the fan-out's, and outer_run the run that this task belongs to, null if it belongs to none.
--- open: how many nodes have not ended. stopping: it was cancelled. pruning: it was too old, and some of its tasks are
--- deleted already. outcome: why it was cancelled.
+-- Runs. graph: null for a fan-out that a handler made; then parent is its task, name the fan-out's, and outer_run the
+-- run that this task belongs to, null if it belongs to none. open: how many nodes have not
+-- ended. stopping: it was cancelled. pruning: it was too old, and some of its tasks are deleted already. outcome:
+-- why it was cancelled.
 create table sluice.workflow_run (
-  id bigint primary key, graph int, state "char" not null default 'r', open smallint not null,
+  id bigint primary key, graph int, state sluice.state not null default 'running', open smallint not null,
   paused boolean not null default false, stopping boolean not null default false,
   pruning boolean not null default false,
   input json not null, bytes_max int not null, parent bigint, name text, outer_run bigint,
@@ -579,7 +603,7 @@ create index workflow_live on sluice.workflow_run (id) where finished_at is null
 create index workflow_graph_runs on sluice.workflow_run (graph, id);
 -- The runs that an operator searches for, among any number that succeeded.
 create index workflow_unlucky on sluice.workflow_run (state, graph, id)
-  where state in ('f', 'c') and graph is not null;
+  where state in ('failed', 'cancelled') and graph is not null;
 create index workflow_ended on sluice.workflow_run (state, finished_at)
   where finished_at is not null and parent is null;
 create index workflow_maps on sluice.workflow_run (id)
@@ -603,12 +627,11 @@ create table sluice.workflow_looked (
 );
 alter table sluice.workflow_looked replica identity full;
 
--- Nodes of runs. kind: as in workflow_step. state: see above. policy: t a task, a failFast, n finish, o collect, - no
--- tasks. blocked: how many dependencies have not ended. failing: the rest of its items is being cancelled. lane: of its
--- window. task: of a node of one task. outcome: of a node that has no task, or could not create one.
+-- Nodes of runs. blocked: how many dependencies have not ended. failing: the rest of its items is being cancelled.
+-- lane: of its window. task: of a node of one task. outcome: of a node that has no task, or could not create one.
 create table sluice.workflow_node (
-  run bigint not null, node smallint not null, kind "char" not null, policy "char" not null, state "char" not null,
-  blocked smallint not null, failing boolean not null default false,
+  run bigint not null, node smallint not null, kind sluice.node_kind not null, policy sluice.node_policy not null,
+  state sluice.state not null, blocked smallint not null, failing boolean not null default false,
   total int not null default 0, succeeded int not null default 0, failed int not null default 0,
   cancelled int not null default 0, window_size int, lane bigint, task bigint, stream int, outcome json,
   started_at timestamptz, finished_at timestamptz,
@@ -736,8 +759,8 @@ create table sluice.pulse (
 );
 insert into sluice.pulse default values;
 
--- A task that holds slots of keys and does not run. source: its table, 'g' gated, 'r' ready, 'w' waiting. waits_at: the
--- full key that it needs, 0 for none.
+-- A task that holds slots of keys and does not run. source: its table (gated, ready or waiting).
+-- waits_at: the full key that it needs, 0 for none.
 create type sluice.holder as (
   source text, tid tid, id bigint, stream int, gate int, rank smallint, attempt smallint, lanes bigint[],
   waits_at bigint, turn bigint);

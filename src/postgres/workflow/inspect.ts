@@ -132,7 +132,7 @@ export interface NodeStatus {
 interface NodeRow {
   readonly node: number;
   readonly name: string;
-  readonly kind: string;
+  readonly kind: NodeStatus["kind"];
   readonly type: string | null;
   readonly state: NodeState;
   readonly total: number;
@@ -180,14 +180,11 @@ const nodesStatement = statement<NodeRow>({
   ],
 });
 
-const KINDS = { t: "task", e: "each", w: "when", s: "sleep", v: "waitFor" } as const;
-
 /** The nodes of a run with their counts. The cost does not depend on the number of items. */
 export async function inspectNodes(db: Database, run: string): Promise<NodeStatus[]> {
   const rows = await db.run(nodesStatement, [run]);
-  return rows.map(({ kind, window_size, started_at, finished_at, due_at, ...rest }) => ({
+  return rows.map(({ window_size, started_at, finished_at, due_at, ...rest }) => ({
     ...rest,
-    kind: KINDS[kind as keyof typeof KINDS],
     window: window_size,
     startedAt: dateOf(started_at),
     finishedAt: dateOf(finished_at),

@@ -117,12 +117,12 @@ test("a look for what is left of ended tasks, one for what is old and one for wh
       [maps],
     );
     await play.db.rows(
-      "insert into sluice.done (id, state, attempt, finished_at) select n, 'f', 1, sluice.clock() from generate_series(1, $1) n",
+      "insert into sluice.done (id, state, attempt, finished_at) select n, 'failed', 1, sluice.clock() from generate_series(1, $1) n",
       [maps],
     );
     await play.db.rows(
       `insert into sluice.workflow_run (id, open, input, bytes_max, parent, name, state, finished_at)
-        select n, 0, 'null', 1, n, 'm', case when n <= $1 then 's' else 'r' end::"char", case when n <= $1 then sluice.clock() - interval '1 day' end from generate_series(1, 2 * $1) n`,
+        select n, 0, 'null', 1, n, 'm', case when n <= $1 then 'succeeded' else 'running' end::sluice.state, case when n <= $1 then sluice.clock() - interval '1 day' end from generate_series(1, 2 * $1) n`,
       [maps],
     );
     // Tasks of as many paused ones are to run again.
@@ -165,10 +165,11 @@ test("every fan-out and every parent is looked at within a round, however their 
     "insert into sluice.parent (id, attempt, held, runs) select id, 1, 0, array[id] from sluice.workflow_run",
   );
   // Of all those only the last has lost its task, and only the last but one waits for what is over.
-  await play.db.rows("insert into sluice.done (id, state, attempt, finished_at) values ($1, 'f', 1, sluice.clock())", [
-    last,
-  ]);
-  await play.db.rows("update sluice.workflow_run set finished_at = sluice.clock(), state = 's' where id = $1", [
+  await play.db.rows(
+    "insert into sluice.done (id, state, attempt, finished_at) values ($1, 'failed', 1, sluice.clock())",
+    [last],
+  );
+  await play.db.rows("update sluice.workflow_run set finished_at = sluice.clock(), state = 'succeeded' where id = $1", [
     last - 1,
   ]);
   let [cancelled, at] = [0, { after: "0", after_parent: "0" }];
@@ -191,7 +192,9 @@ test("a small fan-out behind many that are kept is pruned within a round, and an
   await open();
   await play.db.begin();
   const last = await cluster(3_000);
-  await play.db.rows("update sluice.workflow_run set finished_at = sluice.clock() - interval '1 day', state = 's'");
+  await play.db.rows(
+    "update sluice.workflow_run set finished_at = sluice.clock() - interval '1 day', state = 'succeeded'",
+  );
   await play.db.rows("delete from sluice.task where id > $1", [last - 2]);
   let [pruned, after] = [0, "0"];
   for (let turn = 0; turn < 7; turn++) {

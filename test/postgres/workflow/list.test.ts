@@ -24,7 +24,7 @@ async function fill(count: number): Promise<void> {
   );
   await play.db.rows(
     `insert into sluice.workflow_run (id, graph, open, input, bytes_max, state, paused, stopping, created_at, finished_at, parent, name)
-      select n, case when n % 7 > 0 then 101 + n % 3 end, 0, 'null', 1, (array['r', 's', 'f', 'c'])[1 + k]::"char", k = 0 and n % 5 = 0, k = 0 and n % 5 = 1,
+      select n, case when n % 7 > 0 then 101 + n % 3 end, 0, 'null', 1, (array['running', 'succeeded', 'failed', 'cancelled'])[1 + k]::sluice.state, k = 0 and n % 5 = 0, k = 0 and n % 5 = 1,
         sluice.clock() - (10000000 - n) * interval '1 s', case when k > 0 then sluice.clock() end, case when n % 7 = 0 then n end, case when n % 7 = 0 then 'm' end
       from (select n, case when n % 1000 < 40 then n % 4 else 1 end as k from generate_series(1, $1::int) n) x`,
     [count],
@@ -67,17 +67,17 @@ test("who looks for a page looks at a page, however many runs and maps there are
   play = await Play.open({});
   await fill(60_000);
   await play.db.rows(
-    "update sluice.workflow_run set graph = 101, parent = null, state = 's', finished_at = sluice.clock()",
+    "update sluice.workflow_run set graph = 101, parent = null, state = 'succeeded', finished_at = sluice.clock()",
   );
   // The newest are maps; very many of the one workflow have failed; and there is one of each other kind, among the oldest.
   await play.db.rows("update sluice.workflow_run set graph = null, parent = id, name = 'm' where id > 40000");
-  await play.db.rows("update sluice.workflow_run set state = 'f' where id between 10000 and 30000");
-  await play.db.rows("update sluice.workflow_run set state = 'c' where id = 9");
+  await play.db.rows("update sluice.workflow_run set state = 'failed' where id between 10000 and 30000");
+  await play.db.rows("update sluice.workflow_run set state = 'cancelled' where id = 9");
   await play.db.rows(
-    "update sluice.workflow_run set state = 'r', finished_at = null, paused = id = 11 where id in (10, 11)",
+    "update sluice.workflow_run set state = 'running', finished_at = null, paused = id = 11 where id in (10, 11)",
   );
   await play.db.rows(
-    "update sluice.workflow_run set graph = 103, state = case when id = 13 then 'f' else 's' end::\"char\" where id in (12, 13)",
+    "update sluice.workflow_run set graph = 103, state = case when id = 13 then 'failed' else 'succeeded' end::sluice.state where id in (12, 13)",
   );
   await play.db.script("vacuum analyze sluice.workflow_run");
   const found: Record<string, number> = {

@@ -66,7 +66,7 @@ export async function follow(db: Session, run: number | string, max = 1_000): Pr
 
 /** The handler's run ends until one of these is over. */
 export async function sleep(play: Play, parent: InHand, ...runs: string[]): Promise<void> {
-  await play.db.value("select sluice.settle($1, $2, $3, '{w}', '{0}', $4)::text", [
+  await play.db.value("select sluice.settle($1, $2, $3, '{wait}', '{0}', $4)::text", [
     play.worker.id,
     [parent.id],
     [parent.token],

@@ -193,12 +193,12 @@ export class Play {
       await this.step(0, [[task, ending.result]]);
       return;
     }
-    const letter = typeof ending === "object" ? "f" : ending === "cancel" ? "c" : "r";
+    const kind = typeof ending === "object" ? "fail" : ending === "cancel" ? "cancel" : "retry";
     await this.db.value("select sluice.settle($1, $2, $3, $4, $5, $6)::text", [
       this.worker.id,
       [task.id],
       [task.token],
-      [letter],
+      [kind],
       [0],
       JSON.stringify({ message: typeof ending === "object" ? ending.fail : ending }),
     ]);

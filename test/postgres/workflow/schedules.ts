@@ -71,7 +71,7 @@ async function mapOfOne(play: Play) {
   await play.db.rows("select sluice.workflow_placed($1, 1::smallint)", [run]);
   const [child] = await play.claim();
   const asleep = (session: typeof play.db): Promise<unknown> =>
-    session.value("select sluice.settle($1, $2, $3, '{w}', '{0}', $4)::text", [
+    session.value("select sluice.settle($1, $2, $3, '{wait}', '{0}', $4)::text", [
       play.worker.id,
       [parent!.id],
       [parent!.token],

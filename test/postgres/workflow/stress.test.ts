@@ -86,7 +86,7 @@ class Actor {
       this.#worker,
       some.map((h) => h.id),
       some.map((h) => h.token),
-      some.map(() => this.#dice.of("f", "f", "r", "r", "b", "z", "c")),
+      some.map(() => this.#dice.of("fail", "fail", "retry", "retry", "release", "snooze", "cancel")),
       some.map(() => 0),
     ]);
   }
@@ -120,7 +120,7 @@ class Actor {
       this.#worker,
       [task.id],
       [task.token],
-      [this.#dice.of("w", "w", "f", "c")],
+      [this.#dice.of("wait", "wait", "fail", "cancel")],
       `[${made!.run}]`,
     ]);
   }
@@ -198,7 +198,7 @@ class Actor {
       ["select sluice.workflow_send($1, 'go', '1')", [run]],
       ["select sluice.workflow_send($1, 'go', '2')", [run]],
       [
-        "select sluice.retry((select id from sluice.done where state = 'f' order by hashint8(id + $1) limit 1))",
+        "select sluice.retry((select id from sluice.done where state = 'failed' order by hashint8(id + $1) limit 1))",
         [Number(run)],
       ],
     ];
@@ -209,7 +209,7 @@ class Actor {
   /** A run that did not succeed is retried, and something else is asked of it before all of it is back. */
   async #again(): Promise<void> {
     const run = await this.#db.value<string | null>(
-      "select id from sluice.workflow_run where state in ('f', 'c') and parent is null order by hashint8(id + $1) limit 1",
+      "select id from sluice.workflow_run where state in ('failed', 'cancelled') and parent is null order by hashint8(id + $1) limit 1",
       [this.#dice.below(1_000)],
     );
     if (run === null || run === undefined) return;
@@ -218,8 +218,8 @@ class Actor {
       "select sluice.workflow_cancel($1)",
       "select sluice.workflow_further($1, 1)",
       "select sluice.workflow_cancel_maps($1, '{}', 1)",
-      `select sluice.retry(d.id) from sluice.workflow_task w join sluice.done d on d.id = w.id and d.state <> 's'
-        join sluice.workflow_node n on n.run = w.run and n.node = w.node and n.state = 'r' where w.run = $1 order by w.item desc limit 1`,
+      `select sluice.retry(d.id) from sluice.workflow_task w join sluice.done d on d.id = w.id and d.state <> 'succeeded'
+        join sluice.workflow_node n on n.run = w.run and n.node = w.node and n.state = 'running' where w.run = $1 order by w.item desc limit 1`,
     ];
     await this.#db.rows(this.#dice.of(...verbs), [run]);
   }
@@ -263,7 +263,7 @@ async function bringToAnEnd(play: Play, dice: Dice): Promise<void> {
       "select sluice.workflow_pause(id, false) from sluice.workflow_run where paused and finished_at is null",
     );
     await play.db.rows(
-      "select sluice.workflow_send(n.run, 'go', '1') from sluice.workflow_node n where n.state = 'r' and n.kind = 'v'",
+      "select sluice.workflow_send(n.run, 'go', '1') from sluice.workflow_node n where n.state = 'running' and n.kind = 'waitFor'",
     );
     await placeAll(play);
     const suspects = await play.db.rows<{ id: string }>("select id from sluice.suspect");
@@ -305,9 +305,9 @@ async function outcomes(play: Play): Promise<Outcome[]> {
   return play.db.rows(`
     select r.id as run, r.graph, s.state, r.stopping as stopped, (
       select json_object_agg(p.name, json_build_object('state', p.state,
-        'succeeded', (select count(*) from sluice.workflow_task w join sluice.done d on d.id = w.id and d.state = 's' where w.run = p.run and w.node = p.node),
-        'failed', (select count(*) from sluice.workflow_task w join sluice.done d on d.id = w.id and d.state = 'f' where w.run = p.run and w.node = p.node),
-        'cancelled', (select count(*) from sluice.workflow_task w join sluice.done d on d.id = w.id and d.state = 'c' where w.run = p.run and w.node = p.node)))
+        'succeeded', (select count(*) from sluice.workflow_task w join sluice.done d on d.id = w.id and d.state = 'succeeded' where w.run = p.run and w.node = p.node),
+        'failed', (select count(*) from sluice.workflow_task w join sluice.done d on d.id = w.id and d.state = 'failed' where w.run = p.run and w.node = p.node),
+        'cancelled', (select count(*) from sluice.workflow_task w join sluice.done d on d.id = w.id and d.state = 'cancelled' where w.run = p.run and w.node = p.node)))
       from sluice.workflow_progress p where p.run = r.id) as nodes
     from sluice.workflow_run r join sluice.workflow_status s on s.id = r.id where r.graph is not null order by r.id`);
 }

@@ -268,7 +268,7 @@ test("a handler's fan-out is made once, and ends with its task", async () => {
   expect(made.fresh).toBe(true);
   expect(await openMap(db, call, client)).toEqual({ run: made.run, fresh: false });
   expect(await inspectRun(db, made.run)).toMatchObject({ name: "pages", parent: claim.id });
-  await client.query("select sluice.settle($1, array[$2::bigint], array[160::bigint], '{f}', '{0}', null)", [
+  await client.query("select sluice.settle($1, array[$2::bigint], array[160::bigint], '{fail}', '{0}', null)", [
     worker,
     claim.id,
   ]);

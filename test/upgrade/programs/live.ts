@@ -69,8 +69,8 @@ async function history(): Promise<void> {
   await sluice.start(workflows.fan, input("fan"), { idempotencyKey: "fan" });
   await sluice.start(workflows.approve, input("approve"));
   const paused = await sluice.start(workflows.fan, input("paused"));
-  await rowsIn("done where state = 's'", 5);
-  await rowsIn("done where state = 'f'", 2);
+  await rowsIn("done where state = 'succeeded'", 5);
+  await rowsIn("done where state = 'failed'", 2);
   await rowsIn("parent", 1);
   await paused.pause();
   // Tasks that nobody serves keep the slots of a key from others, until they are parked.

@@ -20,7 +20,7 @@ const HANG_MS = 600_000;
 // Not through the public door: counting cheaply what is not yet recorded needs a look at the one
 // table that holds it. Peers have the same.
 const RUNNING = "select count(*)::int as n from sluice.running";
-const SUCCEEDED = "select count(distinct id)::int as n from sluice.done where state = 's'";
+const SUCCEEDED = "select count(distinct id)::int as n from sluice.done where state = 'succeeded'";
 
 export function adapterOf(settings: Settings): Adapter {
   return {

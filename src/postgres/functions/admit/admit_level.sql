@@ -1,4 +1,4 @@
--- Admits to lanes of one level, windows (2) or keys of limits (3): births, then locks, then hands on, each in a
+-- Admits to lanes of one level, windows or keys of limits: births, then locks, then hands on, each in a
 -- statement of its own. Returns the lanes that the tasks which moved want next, with their limits, and the streams of
 -- tasks with no lane left.
 create or replace function sluice.admit_level(p_level int, p_new bigint[], p_new_limits int[], p_freed bigint[],
@@ -11,7 +11,8 @@ begin
     -- written once.
     with born as (
       insert into sluice.lane (id, limit_id, cap, used)
-      select u.lane, u.limit_id, case when u.limit_id <= 0 then sluice.lane_cap(u.lane, u.limit_id) end, 1
+      select u.lane, u.limit_id,
+        case when p_level = sluice.window_level() then sluice.lane_cap(u.lane, u.limit_id) end, 1
       from unnest(p_new, p_new_limits) u(lane, limit_id) order by u.lane
       on conflict do nothing returning id
     ) select array_agg(id) into v_born from born;
@@ -24,7 +25,7 @@ begin
     -- guard: failures shut their windows -> test/postgres/workflow/races.test.ts: "after failures of two fail-fast fan-outs at once none of the others starts"
     -- guard: a window is read after its lock -> test/postgres/workflow/races.test.ts: "an item that is handed back beside the first failure lets no other through"
     v_locked.room := array(
-      select greatest(0, sluice.lane_cap(u.lane, -2) - n.used + u.returned)
+      select greatest(0, sluice.lane_cap(u.lane, sluice.window_limit()) - n.used + u.returned)
       from unnest(v_locked.lanes, v_locked.returned) with ordinality u(lane, returned, i)
       cross join lateral (select l.used from sluice.lane l where l.id = u.lane limit 1) n order by u.i);
   end if;

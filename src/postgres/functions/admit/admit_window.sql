@@ -12,7 +12,7 @@ begin
   if not found then return; end if;
   -- It may have been shut by a failure, in this very transaction too.
   -- guard: a failure shuts the window -> test/postgres/workflow/races.test.ts: "after the first failure of a fail-fast fan-out none of the others starts"
-  v_room := greatest(0, /* guard:shut */ sluice.lane_cap(p_lane, -2) /* end */ - v_used + p_freed);
+  v_room := greatest(0, /* guard:shut */ sluice.lane_cap(p_lane, sluice.window_limit()) /* end */ - v_used + p_freed);
   with moved as (
     delete from sluice.waiting where ctid = any (array(
       select ctid from sluice.waiting where lane = p_lane
@@ -44,7 +44,7 @@ begin
   if v_more and v_taken < least(v_room, 1000) then
     perform sluice.postpone(array[p_lane], array[-2]);
   elsif v_more and v_taken < v_room then
-    insert into sluice.dirty (lane, limit_id) values (p_lane, -2);
+    insert into sluice.dirty (lane, limit_id) values (p_lane, sluice.window_limit());
   end if;
   if v_used <= 0 and not v_more then
     delete from sluice.lane where id = p_lane;

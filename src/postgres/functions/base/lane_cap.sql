@@ -7,7 +7,7 @@ begin
   if sluice.lane_level(p_lane) = sluice.window_level() then
     return coalesce((
       select case
-          when (n.failing or r.paused) and n.state in ('u', 'r') then 0
+          when (n.failing or r.paused) and n.state in ('placing', 'running') then 0
           else /* guard:cap */ n.window_size /* end */
         end
       from sluice.workflow_node n

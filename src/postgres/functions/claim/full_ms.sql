@@ -2,6 +2,6 @@
 -- it never was.
 create or replace function sluice.full_ms(p_until timestamptz, p_now timestamptz) returns bigint
 language sql immutable as $$
-  select case p_until when 'infinity' then -1 when '-infinity' then 9007199254740991
+  select case p_until when 'infinity' then -1 when '-infinity' then sluice.never_ms()
     else sluice.ms_between(p_until, p_now) end
 $$;

@@ -8,6 +8,7 @@ declare
   v_m int := cardinality(p_sources); v_own int := v_m - p_rivals;
   -- First look at 2n/m of each source; only if one is used up to its end look at n of each.
   v_depth int := least(p_n, (2 * p_n + v_m - 1) / v_m);
+  -- Later than any task.
   v_rank smallint := 32767; v_turn bigint := 9223372036854775807;
   v_wants int[]; v_totals int[]; v_end record; v_several boolean := false;
 begin

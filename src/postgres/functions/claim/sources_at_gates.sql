@@ -27,7 +27,7 @@ begin
         where v.room > 0 limit 8)
       union all
       (select g.gate, g.rank, g.turn, g.id, v.room from (
-          select * from (values (v_from, 2147483647), (-2147483648, v_from - 1)) t(low, high)
+          select * from (values (v_from, sluice.int_max()), (sluice.int_min(), v_from - 1)) t(low, high)
           where not s.many and exists (select from sluice.gated x where x.stream = u.stream)) walk
         cross join lateral (
           with recursive heads as (

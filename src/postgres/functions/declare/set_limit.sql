@@ -1,5 +1,5 @@
 -- Sets the operator's numbers of a limit. They hold for all tasks from the moment this returns, through every deploy.
--- For each part null leaves it alone, -1 drops the override and 2147483647 lifts the limit. Takes the barrier
+-- For each part null leaves it alone, -1 drops the override and no_limit() lifts the limit. Takes the barrier
 -- exclusively.
 create or replace function sluice.set_limit(p_name text, p_total int, p_per_key int) returns void language plpgsql as $$
 declare

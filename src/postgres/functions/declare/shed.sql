@@ -26,9 +26,10 @@ begin
     cross join lateral (
       select lane from sluice.excess where limit_id = d.limit_id and lane > d.after order by lane limit p_max) e
     union all
-    select -2, n.id
+    select sluice.window_limit(), n.id
     from sluice.lane n
-    where n.limit_id = -2 and n.used > n.cap and exists (select from sluice.lowered where limit_id = -2)
+    where n.limit_id = sluice.window_limit() and n.used > n.cap
+      and exists (select from sluice.lowered where limit_id = sluice.window_limit())
   ), over as materialized (
     select p.*, n.used, n.used - coalesce(n.cap, l.per_key_override, l.per_key_declared, sluice.no_limit()) as excess
     from piece p
@@ -53,8 +54,8 @@ begin
   end if;
   delete from sluice.lowered d
   where case
-    when d.limit_id = -2
-    then not exists (select from sluice.lane n where n.limit_id = -2 and n.used > n.cap)
+    when d.limit_id = sluice.window_limit()
+    then not exists (select from sluice.lane n where n.limit_id = sluice.window_limit() and n.used > n.cap)
     else not exists (select from sluice.excess e where e.limit_id = d.limit_id)
       and not exists (select from sluice.changed c where c.limit_id = d.limit_id)
   end;

@@ -12,13 +12,13 @@ begin
     select h.source, h.tid, h.rank, h.id, h.attempt, o.lane, o.excess
     from over o cross join lateral sluice.shed_last(o.lane, least(o.excess, p_max)) h
     union all
-    select 'r', r.ctid, r.rank, r.id, r.attempt, o.lane, o.excess
+    select 'ready', r.ctid, r.rank, r.id, r.attempt, o.lane, o.excess
     from sluice.ready r
     cross join lateral unnest(r.lanes[:cardinality(r.lanes) - 1]) l
     join over o on o.lane = l
     where r.ctid >= p_from and r.ctid < p_to and cardinality(r.lanes) > 1
     union all
-    select 'g', g.ctid, g.rank, g.id, g.attempt, o.lane, o.excess
+    select 'gated', g.ctid, g.rank, g.id, g.attempt, o.lane, o.excess
     from sluice.gated g
     cross join lateral unnest(g.lanes[:cardinality(g.lanes) - 1]) l
     join over o on o.lane = l
@@ -33,13 +33,13 @@ begin
   ), from_ready as (
     delete from sluice.ready where ctid = any (array(
       select ctid from sluice.ready
-      where ctid = any (array(select tid from chosen where source = 'r'))
+      where ctid = any (array(select tid from chosen where source = 'ready'))
       for update /* guard:locked */ skip locked /* end */))
     returning id
   ), from_gated as (
     delete from sluice.gated where ctid = any (array(
       select ctid from sluice.gated
-      where ctid = any (array(select tid from chosen where source = 'g'))
+      where ctid = any (array(select tid from chosen where source = 'gated'))
       for update /* guard:locked */ skip locked /* end */))
     returning id
   ), back as materialized (

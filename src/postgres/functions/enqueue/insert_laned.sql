@@ -1,7 +1,8 @@
 -- Inserts tasks that may have lanes: order keys, a window, keys of limits. Takes no lock; a note for each lane that a
 -- task joins (dirty) lets a claim admit it. A task without lanes becomes ready or gated. p_keyed: the limits that
--- p_keys, per task, has keys for. p_order_limit: the limit id of order lanes (0 or -1). p_unserved: no worker serves
--- the stream, so tasks that would join a limit's line first are parked. Refuses keys that do not fit the limits.
+-- p_keys, per task, has keys for. p_order_limit: the limit id of order lanes (order_limit or blocking_limit).
+-- p_unserved: no worker serves the stream, so tasks that would join a limit's line first are parked.
+-- Refuses keys that do not fit the limits.
 create or replace function sluice.insert_laned(
   p_stream int, p_rank smallint, p_attempts smallint, p_gate int, p_ids bigint[], p_inputs json[],
   p_later timestamptz, p_fresh boolean[], p_orders text[], p_keys text[], p_keyed int[], p_order_limit int,
@@ -13,7 +14,7 @@ begin
       case when u.order_key is not null then array[sluice.lane_id(sluice.order_level(), u.order_key, p_secret)] end
         || case when p_window is not null then array[p_window] end || k.lanes as lanes,
       case when u.order_key is not null then array[p_order_limit] end
-        || case when p_window is not null then array[-2] end || k.limits as lane_limits,
+        || case when p_window is not null then array[sluice.window_limit()] end || k.limits as lane_limits,
       case when u.order_key is not null then array[u.order_key] end
         || case when p_window is not null then array[p_window_name] end || k.names as lane_keys,
       k.bad

@@ -43,7 +43,7 @@ begin
   end if;
   perform sluice.insert_laned(
     p_stream, p_rank, p_attempts, v_gate, p_ids, p_inputs, p_later, p_fresh, v_orders, v_keys, v_keyed,
-    case when p_order_blocks then -1 else 0 end,
+    case when p_order_blocks then sluice.blocking_limit() else sluice.order_limit() end,
     (select value from sluice.setting where name = 'lane_secret'),
     (select unserved from sluice.stream where id = p_stream),
     p_traces, p_window, p_window_name);

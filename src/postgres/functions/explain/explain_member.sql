@@ -3,7 +3,7 @@ create or replace function sluice.explain_member(p_id bigint) returns json langu
 begin
   return (
     select json_build_object(
-      'run', y.run::text, 'node', coalesce(p.name, r.name), 'item', case when n.kind = 'e' then y.item end)
+      'run', y.run::text, 'node', coalesce(p.name, r.name), 'item', case when n.kind = 'each' then y.item end)
     from sluice.workflow_task y
     join sluice.workflow_run r on r.id = y.run
     join sluice.workflow_node n on n.run = y.run and n.node = y.node

@@ -16,7 +16,7 @@ begin
   ), at_lane as materialized (
     select y.lane, y.limit_id,
       case
-        when sluice.lane_level(y.lane) = sluice.window_level() then sluice.lane_cap(y.lane, -2)
+        when sluice.lane_level(y.lane) = sluice.window_level() then sluice.lane_cap(y.lane, sluice.window_limit())
         else coalesce(l.cap, sluice.lane_cap(y.lane, y.limit_id))
       end::bigint - coalesce(l.used, 0) + coalesce(g.n, 0) as free
     from (select distinct lane, limit_id from waiting) y

@@ -21,28 +21,28 @@ begin
   select k.stream, k.gate from unnest(v_streams, v_gates) k(stream, gate) order by 1, 2
   on conflict do nothing;
   with chosen as materialized (
-    select 'r' as source, x.tid from unnest(v_streams, v_gates) k(stream, gate) cross join lateral (
+    select 'ready' as source, x.tid from unnest(v_streams, v_gates) k(stream, gate) cross join lateral (
       select r.ctid as tid from sluice.ready r
       where k.gate = 0 and r.stream = k.stream
         and sluice.lane_level(r.lanes[cardinality(r.lanes)]) > sluice.order_level()
       order by r.rank, r.turn limit p_max for update skip locked) x
     union all
-    select 'g', x.tid from unnest(v_streams, v_gates) k(stream, gate) cross join lateral (
+    select 'gated', x.tid from unnest(v_streams, v_gates) k(stream, gate) cross join lateral (
       select g.ctid as tid from sluice.gated g
       where k.gate = 0 and g.stream = k.stream
         and sluice.lane_level(g.lanes[cardinality(g.lanes)]) > sluice.order_level()
       order by g.gate, g.rank, g.turn limit p_max for update skip locked) x
     union all
-    select 'g', x.tid from unnest(v_streams, v_gates) k(stream, gate) cross join lateral (
+    select 'gated', x.tid from unnest(v_streams, v_gates) k(stream, gate) cross join lateral (
       select g.ctid as tid from sluice.gated g
       where k.gate <> 0 and g.stream = k.stream and g.gate = k.gate
         and sluice.lane_level(g.lanes[cardinality(g.lanes)]) > sluice.order_level()
       order by g.rank, g.turn limit p_max for update skip locked) x
   ), from_ready as (
-    delete from sluice.ready where ctid = any (array(select tid from chosen where source = 'r'))
+    delete from sluice.ready where ctid = any (array(select tid from chosen where source = 'ready'))
     returning id, stream, 0 as gate, rank, attempt, lanes, turn
   ), from_gated as (
-    delete from sluice.gated where ctid = any (array(select tid from chosen where source = 'g'))
+    delete from sluice.gated where ctid = any (array(select tid from chosen where source = 'gated'))
     returning id, stream, gate, rank, attempt, lanes, turn
   ), gone as materialized (
     select *,

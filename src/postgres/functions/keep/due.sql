@@ -21,7 +21,7 @@ begin
     from gone g cross join lateral (select * from sluice.task where id = g.id limit 1) t
   ), history as (
     insert into sluice.done (id, state, attempt, finished_at, outcome)
-    select id, 'c', attempt, v_now,
+    select id, 'cancelled', attempt, v_now,
       json_build_object('reason', (select s.reason from sluice.stop s where s.id = fate.id limit 1))
     from fate where stopped
   ), frees as (
@@ -52,7 +52,8 @@ begin
     delete from sluice.stop where id = any (v_stopped);
     perform sluice.tell_awaited(array(select distinct id from sluice.awaited where id = any (v_stopped)));
     if exists (select from sluice.workflow_active) then
-      perform sluice.workflow_ended_elsewhere(v_stopped, array_fill('c'::"char", array[cardinality(v_stopped)]));
+      perform sluice.workflow_ended_elsewhere(
+        v_stopped, array_fill('cancelled'::sluice.state, array[cardinality(v_stopped)]));
     end if;
   end if;
   if v_streams is not null and exists (select from sluice.worker where asleep) then

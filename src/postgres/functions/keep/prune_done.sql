@@ -28,8 +28,8 @@ begin
       where d.ctid >= format('(%s,0)', v.block)::tid
         and d.ctid < format('(%s,0)', v.block + v_blocks)::tid
         and d.finished_at < v_now - case d.state
-            when 's' then p_succeeded_ms
-            when 'f' then p_failed_ms
+            when 'succeeded' then p_succeeded_ms
+            when 'failed' then p_failed_ms
             else p_cancelled_ms
           end * interval '1 millisecond'
         and not exists (select from sluice.block b where b.id = d.id)

@@ -9,7 +9,7 @@ begin
   insert into sluice.waiting_kind (stream, gate)
   select s.id, k.gate
   from (select id from sluice.stream where /* guard:many */ many /* end */ order by random() limit 16) s
-  cross join (values (v_start, 2147483647), (-2147483648, v_start - 1)) part(low, high)
+  cross join (values (v_start, sluice.int_max()), (sluice.int_min(), v_start - 1)) part(low, high)
   cross join lateral (
     with recursive kind as (
       (select g.gate, 1 as n
@@ -37,7 +37,7 @@ begin
   where k.ctid = any (array(
     select b.tid
     from (select id from sluice.stream where /* guard:many */ many /* end */ order by random() limit 16) s
-    cross join (values (v_start, 2147483647), (1, v_start - 1)) part(low, high)
+    cross join (values (v_start, sluice.int_max()), (1, v_start - 1)) part(low, high)
     cross join lateral (
       select w.ctid as tid, w.blocker from sluice.waiting_kind w
       where w.stream = s.id and w.blocker >= greatest(1, part.low) and w.blocker <= part.high

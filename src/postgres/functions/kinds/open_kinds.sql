@@ -5,7 +5,7 @@ returns setof sluice.source language plpgsql as $$
 declare
   v_start int := sluice.turn_of(p_token);
   v_from int := v_start;
-  v_to int := 2147483647;
+  v_to int := sluice.int_max();
   v_found int := 0;
   v record;
   v_left boolean := sluice.wake_kinds(p_stream, p_own_gates, p_own_n);
@@ -17,15 +17,15 @@ begin
     exit when v_found >= 16;
     if v.last is not null and v.last < v_to then
       v_from := v.last + 1;
-    elsif v_to = 2147483647 then
-      v_from := -2147483648;
+    elsif v_to = sluice.int_max() then
+      v_from := sluice.int_min();
       v_to := v_start - 1;
     else
       -- All kinds were examined, and those just woken wait for other totals: wake the next that could use the slot.
       exit when v_found > 0 or not v_left;
       v_left := sluice.wake_kinds(p_stream, p_own_gates, p_own_n);
       v_from := v_start;
-      v_to := 2147483647;
+      v_to := sluice.int_max();
     end if;
   end loop;
 end $$;

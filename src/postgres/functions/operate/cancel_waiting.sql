@@ -10,7 +10,7 @@ begin
     select * from sluice.cancel_take(p_ids)
   ), history as (
     insert into sluice.done (id, state, attempt, finished_at, outcome)
-    select id, 'c', attempt, v_now, json_build_object('reason', p_reason) from gone
+    select id, 'cancelled', attempt, v_now, json_build_object('reason', p_reason) from gone
   ), frees as (
     insert into sluice.dirty (lane, limit_id, freed)
     select l, 0, count(*) from gone cross join lateral unnest(gone.slots) l group by l
@@ -20,7 +20,7 @@ begin
     -- guard: a committed cancel leaves a note -> test/postgres/notes.test.ts: "the commit of a cancel lets the next claim start the task behind it"
     insert into sluice.dirty (lane, limit_id)
     select lane, max(limit_id) from gone
-    where lane is not null and /* guard:note */ limit_id <> -2 /* end */
+    where lane is not null and /* guard:note */ limit_id <> sluice.window_limit() /* end */
     group by lane
   )
   select coalesce(array_agg(id), '{}') into v_ids from gone;

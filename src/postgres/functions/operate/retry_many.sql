@@ -12,7 +12,7 @@ begin
       select x.tid
       from unnest(p_ids) u(id)
       cross join lateral (
-        select d.ctid as tid from sluice.done d where d.id = u.id and d.state in ('f', 'c') limit 1) x))
+        select d.ctid as tid from sluice.done d where d.id = u.id and d.state in ('failed', 'cancelled') limit 1) x))
     returning id
   )
   select array_agg(id) into v_ids from gone;
@@ -45,7 +45,7 @@ begin
   )
   select array_agg(distinct stream) into v_streams from back;
   perform sluice.ring(v_streams, cardinality(v_ids));
-  if exists (select from sluice.workflow_run r where r.parent = any (v_ids) and r.state in ('f', 'c')) then
+  if exists (select from sluice.workflow_run r where r.parent = any (v_ids) and r.state in ('failed', 'cancelled')) then
     perform sluice.workflow_map_again(v_ids);
   end if;
   return cardinality(v_ids);

@@ -43,7 +43,7 @@ create or replace view sluice.task_state as
     union all
     select 'running', attempt, null, worker, started_at, null, null from sluice.running where id = t.id
     union all
-    select case state when 's' then 'succeeded' when 'f' then 'failed' else 'cancelled' end,
+    select state::text,
       attempt, null, worker, started_at, finished_at, outcome
     from sluice.done where id = t.id
   ) x;

@@ -1,10 +1,9 @@
--- Records any outcome but success. One letter each: r retry after p_delays ms; f final failure; c cancelled; z snooze;
--- b handed back; w waits for its children, whose runs are listed in its outcome; i its input is not what it takes: a
--- retry, but a final failure if the input was rendered from outputs of others, which stay what they are. Snooze,
--- hand-back and wait use no attempt. A retry, a snooze or a wait keeps the slot of its order key and gives the others
--- back; a task that is handed back keeps all its narrow slots. Returns the ids that were still the worker's.
-create or replace function sluice.settle(p_worker bigint, p_ids bigint[], p_claims bigint[], p_kinds text[],
-  p_delays bigint[], p_outcomes text)
+-- Records any outcome but success (sluice.settlement has the kinds). A retry or a snooze runs again after p_delays ms.
+-- A wait lists the runs of its children in its outcome. A snooze, a release and a wait use no attempt. A retry, a
+-- snooze and a wait keep the slot of the order key and give the others back; a release keeps all slots of lanes.
+-- Returns the ids that were still the worker's.
+create or replace function sluice.settle(p_worker bigint, p_ids bigint[], p_claims bigint[],
+  p_kinds sluice.settlement[], p_delays bigint[], p_outcomes text)
 returns bigint[] language plpgsql set lock_timeout = '2s' as $$
 declare v record;
 begin

@@ -10,7 +10,7 @@ begin
     continue when not found;
     if p_keep or v_row.id = any (p_awaited) then
       insert into sluice.done (id, state, attempt, worker, started_at, finished_at, outcome)
-      values (v_row.id, 's', v_row.attempt, v_row.worker, v_row.started_at, sluice.clock(), p_results[i]::json);
+      values (v_row.id, 'succeeded', v_row.attempt, v_row.worker, v_row.started_at, sluice.clock(), p_results[i]::json);
     else
       delete from sluice.task t where t.id = v_row.id;
     end if;

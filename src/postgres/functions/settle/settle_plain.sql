@@ -13,7 +13,7 @@ begin
     returning *
   ), history as (
     insert into sluice.done (id, state, attempt, worker, started_at, finished_at)
-    select id, 's', attempt, worker, started_at, sluice.clock() from gone where p_keep
+    select id, 'succeeded', attempt, worker, started_at, sluice.clock() from gone where p_keep
   )
   select array_agg(id), (select array_agg(l) from gone, unnest(gone.lanes) l), array_agg(gate), array_agg(stream_gate)
   into v_gone from gone;

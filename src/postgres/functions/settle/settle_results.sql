@@ -13,7 +13,7 @@ begin
     delete from sluice.running where ctid = any (array(select tid from outcome)) returning *
   ), history as (
     insert into sluice.done (id, state, attempt, worker, started_at, finished_at, outcome)
-    select g.id, 's', g.attempt, g.worker, g.started_at, sluice.clock(), o.result::json from gone g
+    select g.id, 'succeeded', g.attempt, g.worker, g.started_at, sluice.clock(), o.result::json from gone g
     left join (select distinct on (id) id, result from outcome where p_results is not null) o on o.id = g.id
     where p_keep or g.id = any (p_awaited)
   ), forgotten as (

@@ -7,13 +7,13 @@ returns table (what text, id bigint, used bigint, cap bigint, held bigint) langu
   where r.finished_at is null and not exists (
     select from sluice.workflow_node n
     where n.run = r.id
-      and (n.state = 'h'
-        or n.state = 'r' and n.kind = 'v'
-        or n.state = 'r' and exists (
+      and (n.state = 'held'
+        or n.state = 'running' and n.kind = 'waitFor'
+        or n.state = 'running' and exists (
           select from sluice.workflow_timer t where t.run = n.run and t.node = n.node)
-        or n.state = 'u' and exists (
+        or n.state = 'placing' and exists (
           select from sluice.workflow_unplaced u where u.run = n.run and u.node = n.node)
-        or n.state = 'r' and n.total > n.succeeded + n.failed + n.cancelled))
+        or n.state = 'running' and n.total > n.succeeded + n.failed + n.cancelled))
   union all
   select 'a run lives and no step looks for it', r.id, r.open, null, null
   from sluice.workflow_run r
@@ -23,7 +23,7 @@ returns table (what text, id bigint, used bigint, cap bigint, held bigint) langu
   from sluice.workflow_run r
   cross join lateral (
     select count(*) as n from sluice.workflow_node n
-    where n.run = r.id and n.state in ('p', 'h', 'u', 'r')) x
+    where n.run = r.id and n.state in ('pending', 'held', 'placing', 'running')) x
   where x.n <> r.open
   union all
   select 'a run is over with tasks that are not', r.id, null, null, w.id

@@ -36,7 +36,7 @@ returns table (what text, id bigint, used bigint, cap bigint, held bigint) langu
   from (select distinct lane from sluice.waiting) w
   left join sluice.lane l on l.id = w.lane
   where (l.id is null or l.used < case
-      when sluice.lane_level(w.lane) = sluice.window_level() then sluice.lane_cap(w.lane, -2)
+      when sluice.lane_level(w.lane) = sluice.window_level() then sluice.lane_cap(w.lane, sluice.window_limit())
       else sluice.cap_of(l.cap, l.limit_id)
     end)
     and not exists (select from sluice.dirty d where d.lane = w.lane)
@@ -55,5 +55,5 @@ returns table (what text, id bigint, used bigint, cap bigint, held bigint) langu
   where sluice.lane_level(l.id) = sluice.window_level()
     and not exists (select from sluice.dirty d where d.lane = l.id)
     and not exists (select from sluice.postponed p where p.lane = l.id)
-    and not exists (select from sluice.workflow_node n where n.lane = l.id and n.state in ('u', 'r'))
+    and not exists (select from sluice.workflow_node n where n.lane = l.id and n.state in ('placing', 'running'))
 $$;

@@ -51,7 +51,7 @@ begin
   select t.id, t.stream, (t.attempt + 1)::smallint, v_task.input, v_task.trace,
     -- It was tried before and there is room now, so these gates are not what it waited for.
     sluice.passed(1::smallint, null, null,
-      coalesce((select string_agg(',' || x || ',9007199254740991', '') from unnest(v_gates) x), ''),
+      coalesce((select string_agg(',' || x || ',' || sluice.never_ms(), '') from unnest(v_gates) x), ''),
       v_task.lanes, null, v_task.lane_limits),
     v_task.nonce
   from taken t;

@@ -8,7 +8,7 @@ declare
   v_now timestamptz := sluice.clock();
   v_streams int[];
   v_ended bigint[];
-  v_states "char"[];
+  v_states sluice.state[];
   v_totals int[];
 begin
   workers := sluice.reap_workers();
@@ -17,22 +17,22 @@ begin
   ), to_ready as (
     insert into sluice.ready (id, stream, rank, attempt, turn, lanes)
     select id, stream, rank, attempt /* guard:attempt */ - 1 /* end */, sluice.own_turn(id), lanes
-    from fate where kind = 'b' and task_gate = 0
+    from fate where kind = 'release' and not suspect and task_gate = 0
   ), to_gated as (
     insert into sluice.gated (id, stream, gate, rank, attempt, turn, lanes)
     select id, stream, task_gate, rank, attempt /* guard:attempt */ - 1 /* end */, sluice.own_turn(id), lanes
-    from fate where kind = 'b' and task_gate <> 0
+    from fate where kind = 'release' and not suspect and task_gate <> 0
   ), to_suspect as (
     insert into sluice.suspect (id, stream, attempt, lanes)
-    select id, stream, attempt - 1, lanes from fate where kind = 'suspect'
+    select id, stream, attempt - 1, lanes from fate where kind = 'release' and suspect
   ), blocked as (
     insert into sluice.block (id, lane)
-    select id, lanes[1] from fate where kind = 'f' and lane_limits[1] = -1
+    select id, lanes[1] from fate where kind = 'fail' and lane_limits[1] = sluice.blocking_limit()
   ), history as (
     insert into sluice.done (id, state, attempt, worker, started_at, finished_at, outcome)
-    select id, kind::"char", attempt, worker, started_at, v_now,
-      case when kind = 'f' then sluice.poisoned_error(times) else json_build_object('reason', reason) end
-    from fate where kind in ('f', 'c')
+    select id, sluice.state_after(kind), attempt, worker, started_at, v_now,
+      case when kind = 'fail' then sluice.poisoned_error(times) else json_build_object('reason', reason) end
+    from fate where kind in ('fail', 'cancel')
   ), credits as (
     insert into sluice.credit (gate, n)
     select x.gate, count(*)
@@ -44,13 +44,14 @@ begin
   ), frees as (
     insert into sluice.dirty (lane, limit_id, freed)
     select l, 0, count(*)
-    from fate, unnest(case when kind = 'f' and lane_limits[1] = -1 then lanes[2:] else lanes end) l
-    where kind in ('f', 'c')
+    from fate,
+      unnest(case when kind = 'fail' and lane_limits[1] = sluice.blocking_limit() then lanes[2:] else lanes end) l
+    where kind in ('fail', 'cancel')
     group by l
   )
-  select count(*), count(*) filter (where kind = 'f'), array_agg(distinct stream),
-    array_agg(id order by id) filter (where kind in ('f', 'c')),
-    array_agg(kind::"char" order by id) filter (where kind in ('f', 'c')),
+  select count(*), count(*) filter (where kind = 'fail'), array_agg(distinct stream),
+    array_agg(id order by id) filter (where kind in ('fail', 'cancel')),
+    array_agg(sluice.state_after(kind) order by id) filter (where kind in ('fail', 'cancel')),
     (select array_agg(gate) from credits)
   into tasks, poisoned, v_streams, v_ended, v_states, v_totals
   from fate;

@@ -1,11 +1,12 @@
 -- Takes the tasks of workers that have no row out of `running`, counts the crash against each, and decides what becomes
 -- of it. Rows that another transaction has locked are skipped; rows of crash are locked in the order of their ids.
--- kind: 'b' back to ready or gated, 'suspect' to be claimed alone, 'f' failed, 'c' cancelled for `reason`.
+-- kind: release (back to ready or gated), fail, or cancel for `reason`. suspect: released, but to be claimed alone.
 -- times: crashes so far. totals: those whose slots it held; task_gate: the gate of the task.
 create or replace function sluice.reap_running()
 returns table (
   id bigint, worker bigint, attempt smallint, started_at timestamptz, totals int[], lanes bigint[],
-  stream int, rank smallint, task_gate int, lane_limits int[], times int, kind text, reason text)
+  stream int, rank smallint, task_gate int, lane_limits int[], times int, kind sluice.settlement, suspect boolean,
+  reason text)
 language plpgsql set jit = off as $$
 #variable_conflict use_column
 begin
@@ -34,11 +35,11 @@ begin
   select g.id, g.worker, g.attempt, g.started_at, sluice.gates_of(g.gate) || g.stream_gate, g.lanes,
     t.stream, t.rank, t.gate, t.lane_limits, c.times,
     case
-      when exists (select from sluice.stop s where s.id = g.id) then 'c'
-      when c.times > 3 then /* guard:suspect */ 'f' /* end */
-      when c.times = 3 then 'suspect'
-      else 'b'
-    end,
+      when exists (select from sluice.stop s where s.id = g.id) then 'cancel'
+      when c.times > 3 then /* guard:suspect */ 'fail' /* end */
+      else 'release'
+    end::sluice.settlement,
+    c.times = 3,
     (select s.reason from sluice.stop s where s.id = g.id limit 1)
   from gone g
   left join crashed k on k.id = g.id

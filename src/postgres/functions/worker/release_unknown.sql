@@ -12,5 +12,6 @@ begin
   where worker = p_worker and /* guard:known */ claim <> all (p_known) /* end */;
   if v_ids is null then return 0; end if;
   return coalesce(cardinality(
-    sluice.settle(p_worker, v_ids, v_claims, array_fill('b'::text, array[cardinality(v_ids)]), null, null)), 0);
+    sluice.settle(
+      p_worker, v_ids, v_claims, array_fill('release'::sluice.settlement, array[cardinality(v_ids)]), null, null)), 0);
 end $$;

@@ -25,7 +25,8 @@ begin
     for update /* guard:locked */ skip locked /* end */) x;
   if v_ids is not null then
     select * into v
-    from sluice.settle_others(v_ids, v_claims, array_fill('b'::text, array[cardinality(v_ids)]), null, null);
+    from sluice.settle_others(
+      v_ids, v_claims, array_fill('release'::sluice.settlement, array[cardinality(v_ids)]), null, null);
   end if;
   v_gone := array(
     select w from unnest(p_workers) w

@@ -5,5 +5,6 @@ language sql immutable as $$
     json_array_length(p_template -> 'parts') = json_array_length(p_template -> 'nodes') + 1
     and json_array_length(p_template -> 'nodes') = json_array_length(p_template -> 'paths')
     and not exists (
-      select from json_array_elements_text(p_template -> 'nodes') n where n::int not between -2 and p_nodes), false)
+      select from json_array_elements_text(p_template -> 'nodes') n
+      where n::int not between sluice.index_ref() and p_nodes), false)
 $$;

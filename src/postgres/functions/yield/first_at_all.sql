@@ -18,10 +18,10 @@ begin
   ), part as (
     -- A stream without a limit of its own has several totals only where the gate is a set.
     select b.stream, s.gate as stream_gate, t.low,
-      least(t.high, case when s.gate > 0 then 2147483647 else -1 end) as high
+      least(t.high, case when s.gate > 0 then sluice.int_max() else -1 end) as high
     from busy b
     cross join lateral (select k.gate from sluice.stream k where k.id = b.stream limit 1) s
-    cross join (values (v_start, 2147483647), (-2147483648, v_start - 1)) t(low, high)
+    cross join (values (v_start, sluice.int_max()), (sluice.int_min(), v_start - 1)) t(low, high)
   ), head as (
     select p.stream, p.stream_gate, h.gate, h.rank, h.turn, h.id
     from part p

@@ -17,7 +17,7 @@ begin
   order by w.id
   limit 1;
   return query
-  select distinct 'w', x.tid, x.id, x.stream, x.gate, x.rank, x.attempt, x.lanes[1:x.held], f.lane, x.turn
+  select distinct 'waiting', x.tid, x.id, x.stream, x.gate, x.rank, x.attempt, x.lanes[1:x.held], f.lane, x.turn
   from (values (v_high), (v_low + (v_share * (v_high - v_low))::bigint)) most(id)
   cross join lateral (
     select w.ctid as tid, w.id, w.stream, w.gate, w.rank, w.attempt, w.lanes, w.held, w.turn

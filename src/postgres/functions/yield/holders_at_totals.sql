@@ -16,7 +16,7 @@ begin
       and exists (select from sluice.ready r where r.stream = l.id)
       and not sluice.is_open(l.id, 0, true)
   )
-  select 'g', x.*
+  select 'gated', x.*
   from shut k
   cross join lateral (
     select g.rank, g.turn from sluice.gated g
@@ -36,7 +36,7 @@ begin
     order by g.rank desc, g.turn desc
     limit p_max / 2) x
   union
-  select 'r', x.*
+  select 'ready', x.*
   from idle l
   cross join lateral (
     select r.rank, r.turn from sluice.ready r where r.stream = l.id order by r.rank desc, r.turn desc limit 1) last

@@ -6,7 +6,7 @@ begin
   return query
   select l.id, k.gate
   from sluice.stream l
-  cross join (values (p_start, 2147483647), (-2147483648, p_start - 1)) part(low, high)
+  cross join (values (p_start, sluice.int_max()), (sluice.int_min(), p_start - 1)) part(low, high)
   cross join lateral (
     with recursive kind as (
       -- If no task at a total holds a slot of a key, as with plain groups, there is nothing to give back.

@@ -32,17 +32,17 @@ begin
   ), from_gated as (
     delete from sluice.gated where ctid = any (array(
       select g.ctid from sluice.gated g
-      where g.ctid = any (array(select c.tid from chosen c where c.source = 'g')) for update skip locked))
+      where g.ctid = any (array(select c.tid from chosen c where c.source = 'gated')) for update skip locked))
     returning id
   ), from_ready as (
     delete from sluice.ready where ctid = any (array(
       select r.ctid from sluice.ready r
-      where r.ctid = any (array(select c.tid from chosen c where c.source = 'r')) for update skip locked))
+      where r.ctid = any (array(select c.tid from chosen c where c.source = 'ready')) for update skip locked))
     returning id
   ), from_wait as (
     delete from sluice.waiting where ctid = any (array(
       select w.ctid from sluice.waiting w
-      where w.ctid = any (array(select c.tid from chosen c where c.source = 'w')) for update skip locked))
+      where w.ctid = any (array(select c.tid from chosen c where c.source = 'waiting')) for update skip locked))
     returning id
   ), gone as materialized (
     select c.*, case when sluice.lane_level(c.lanes[1]) = sluice.order_level() then 1 else 0 end as held from chosen c

@@ -10,10 +10,10 @@ begin
       set open = r.open - 1,
         state = case
           when r.open > 1 then r.state
-          when r.stopping then 'c'
+          when r.stopping then 'cancelled'
           when not exists (
             select from sluice.workflow_node n where n.run = r.id and sluice.workflow_is_unsuccessful(n.state)
-          ) then 's'
+          ) then 'succeeded'
           else sluice.workflow_verdict(r.id, r.graph) end,
         finished_at = case when r.open = 1 then sluice.clock() end
       where r.ctid = any (array(
@@ -30,10 +30,10 @@ begin
       set open = r.open - c.n,
         state = case
           when r.open > c.n then r.state
-          when r.stopping then 'c'
+          when r.stopping then 'cancelled'
           when not exists (
             select from sluice.workflow_node n where n.run = r.id and sluice.workflow_is_unsuccessful(n.state)
-          ) then 's'
+          ) then 'succeeded'
           else sluice.workflow_verdict(r.id, r.graph) end,
         finished_at = case when r.open = c.n then sluice.clock() end
       from (

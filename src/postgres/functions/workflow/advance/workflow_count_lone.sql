@@ -7,13 +7,13 @@ create or replace function sluice.workflow_count_lone(
 begin
   with counted as (
     update sluice.workflow_node n
-    set succeeded = 1, state = 's', finished_at = sluice.clock()
+    set succeeded = 1, state = 'succeeded', finished_at = sluice.clock()
     where n.ctid = any (array(
       select x.tid
       from unnest(p_runs, p_nodes) u(run, node)
       cross join lateral (
         select k.ctid as tid from sluice.workflow_node k
-        where k.run = u.run and k.node = u.node and k.state = 'r' and k.policy = 't' limit 1
+        where k.run = u.run and k.node = u.node and k.state = 'running' and k.policy = 'task' limit 1
       ) x))
     returning n.run, n.node
   )

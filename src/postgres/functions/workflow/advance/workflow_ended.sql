@@ -3,7 +3,7 @@
 -- is read by later statements. Returns the streams and the number of new tasks, and whether some of them joined a
 -- window.
 create or replace function sluice.workflow_ended(
-  p_ids bigint[], p_states "char"[] default null, p_slept bigint[] default null,
+  p_ids bigint[], p_states sluice.state[] default null, p_slept bigint[] default null,
   out streams int[], out made int, out joined boolean
 ) language plpgsql /* settings: index plans */ as $$
 declare
@@ -17,10 +17,10 @@ begin
   into v_runs, v_nodes, v_s, v_f, v_c, v_firsts, v_lone
   from (
     select w.run, w.node,
-      (count(*) filter (where coalesce(u.state, 's') = 's'))::int as s,
-      (count(*) filter (where u.state = 'f'))::int as f,
-      (count(*) filter (where u.state = 'c'))::int as c,
-      coalesce(min(u.id) filter (where u.state = 'f'), min(u.id) filter (where u.state = 'c')) as first
+      (count(*) filter (where coalesce(u.state, 'succeeded') = 'succeeded'))::int as s,
+      (count(*) filter (where u.state = 'failed'))::int as f,
+      (count(*) filter (where u.state = 'cancelled'))::int as c,
+      coalesce(min(u.id) filter (where u.state = 'failed'), min(u.id) filter (where u.state = 'cancelled')) as first
     from unnest(p_ids, p_states) u(id, state)
     cross join lateral (select run, node from sluice.workflow_task k where k.id = u.id limit 1) w
     group by w.run, w.node

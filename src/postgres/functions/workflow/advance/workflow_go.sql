@@ -12,8 +12,8 @@ create or replace function sluice.workflow_go(
 ) language plpgsql /* settings: index plans */ as $$
 declare
   v record; t record;
-  v_runs bigint[]; v_nodes smallint[]; v_streams int[]; v_fates "char"[]; v_errors json[];
-  v_state "char"; v_room int := 5000; v_total int;
+  v_runs bigint[]; v_nodes smallint[]; v_streams int[]; v_fates sluice.fate[]; v_errors json[];
+  v_state sluice.state; v_room int := 5000; v_total int;
 begin
   made := 0;
   joined := false;
@@ -37,28 +37,28 @@ begin
   v_nodes := v.nodes;
   v_streams := v.streams;
   perform sluice.workflow_mark(v_runs, v_nodes, v.tids, v.lefts, v_fates, v_streams, v_errors);
-  if 'u' = any (v_fates) then
+  if 'placing' = any (v_fates) then
     -- Counted as made: workers that are woken to claim these tasks place them.
     streams := streams
-      || array(select distinct stream from unnest(v_fates, v_streams) u(fate, stream) where fate = 'u');
-    made := made + (select count(*) from unnest(v_fates) f where f = 'u');
+      || array(select distinct stream from unnest(v_fates, v_streams) u(fate, stream) where fate = 'placing');
+    made := made + (select count(*) from unnest(v_fates) f where f = 'placing');
   end if;
 
   select array_agg(u.run), array_agg(u.node) into over_runs, over_nodes
   from unnest(v_runs, v_nodes, v_fates) u(run, node, fate)
-  where u.fate in ('k', 'x', 'f');
+  where u.fate in ('skipped_by_failure', 'skipped_by_condition', 'failed');
   for i in 1..cardinality(v_runs) loop
-    continue when v_fates[i] not in ('e', 'w', 's', 'v');
+    continue when v_fates[i] not in ('make_items', 'begin');
     v_state := case
-      when v_fates[i] = 'e' then sluice.workflow_begin_each(v_runs[i], v_nodes[i], least(v_room, 1000))
+      when v_fates[i] = 'make_items' then sluice.workflow_begin_each(v_runs[i], v_nodes[i], least(v_room, 1000))
       else sluice.workflow_begin(v_runs[i], v_nodes[i]) end;
-    if v_state in ('s', 'f') then
+    if v_state in ('succeeded', 'failed') then
       over_runs := over_runs || v_runs[i];
       over_nodes := over_nodes || v_nodes[i];
-    elsif v_state = 'u' then
+    elsif v_state = 'placing' then
       streams := streams || v_streams[i];
       made := made + 1;
-    elsif v_fates[i] = 'e' and v_state = 'r' then
+    elsif v_fates[i] = 'make_items' and v_state = 'running' then
       v_total := (select n.total from sluice.workflow_node n where n.run = v_runs[i] and n.node = v_nodes[i]);
       joined := true;
       streams := streams || v_streams[i];

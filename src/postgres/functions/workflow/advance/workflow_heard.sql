@@ -16,7 +16,7 @@ begin
     left join lateral (
       select x.due_at from sluice.workflow_timer x where x.run = n.run and x.node = n.node limit 1
     ) t on true
-    where n.run = any (p_runs) and n.state = 'r' and n.kind = 'v'
+    where n.run = any (p_runs) and n.state = 'running' and n.kind = 'waitFor'
     order by n.run, n.node
   loop
     delete from sluice.workflow_event x
@@ -28,7 +28,7 @@ begin
     continue when not found;
     delete from sluice.workflow_timer t where t.run = w.run and t.node = w.node;
     update sluice.workflow_node
-    set state = 's', outcome = v_payload, finished_at = sluice.clock()
+    set state = 'succeeded', outcome = v_payload, finished_at = sluice.clock()
     where run = w.run and node = w.node;
     v_over_runs := v_over_runs || w.run;
     v_over_nodes := v_over_nodes || w.node;

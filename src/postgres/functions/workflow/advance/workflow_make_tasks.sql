@@ -1,11 +1,11 @@
--- Creates the tasks of nodes with the fate t, whose streams are p_types; the other lists as workflow_fates returns
--- them. The caller holds the locks of the runs. Runs under the planner settings of workflow_go. Returns the fates: u
--- where only code can place the task, f where its input cannot be rendered, with the errors; and the streams and the
--- number of new tasks.
+-- Creates the tasks of nodes with the fate make_task, whose streams are p_types; the other lists as workflow_fates
+-- returns them. The caller holds the locks of the runs. Runs under the planner settings of workflow_go. Returns the
+-- fates: placing where only code can place the task, failed where its input cannot be rendered, with the errors; and
+-- the streams and the number of new tasks.
 create or replace function sluice.workflow_make_tasks(
-  p_runs bigint[], p_nodes smallint[], p_tids tid[], p_graphs int[], p_bytes int[], p_streams int[], p_fates "char"[],
-  p_types int[],
-  out fates "char"[], out streams int[], out made int, out errors json[]
+  p_runs bigint[], p_nodes smallint[], p_tids tid[], p_graphs int[], p_bytes int[], p_streams int[],
+  p_fates sluice.fate[], p_types int[],
+  out fates sluice.fate[], out streams int[], out made int, out errors json[]
 ) language plpgsql as $$
 declare v_type int; v_in_code int[]; v_terms sluice.workflow_made[]; t record; k record;
 begin
@@ -23,7 +23,7 @@ begin
   end loop;
   if v_in_code is not null then
     fates := array(
-      select case when u.fate = 't' and u.stream = any (v_in_code) then 'u' else u.fate end
+      select case when u.fate = 'make_task' and u.stream = any (v_in_code) then 'placing' else u.fate end
       from unnest(fates, p_streams) with ordinality u(fate, stream, n) order by u.n);
   end if;
   if v_terms is null then
@@ -34,7 +34,7 @@ begin
   errors := k.errors;
   if errors is not null then
     fates := array(
-      select case when u.error is null then u.fate else 'f' end
+      select case when u.error is null then u.fate else 'failed' end
       from unnest(fates, errors) with ordinality u(fate, error, n) order by u.n);
   end if;
 end $$;

@@ -6,7 +6,7 @@ create or replace function sluice.workflow_notes(
   p_max int, p_ids bigint[] default null,
   out taken int, out streams int[], out made int, out joined boolean
 ) language plpgsql /* settings: index plans */ as $$
-declare v record; v_note_ids bigint[]; v_of bigint[]; v_heard bigint[]; v_ids bigint[]; v_states "char"[];
+declare v record; v_note_ids bigint[]; v_of bigint[]; v_heard bigint[]; v_ids bigint[]; v_states sluice.state[];
 begin
   made := 0;
   joined := false;
@@ -29,7 +29,7 @@ begin
   if v_ids is not null or p_ids is not null then
     select * into v
     from sluice.workflow_ended(
-      v_ids || p_ids, v_states || array_fill('s'::"char", array[coalesce(cardinality(p_ids), 0)]));
+      v_ids || p_ids, v_states || array_fill('succeeded'::sluice.state, array[coalesce(cardinality(p_ids), 0)]));
     streams := v.streams;
     made := v.made;
     joined := v.joined;

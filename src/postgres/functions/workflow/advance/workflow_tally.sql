@@ -11,14 +11,15 @@ begin
   with counted as (
     update sluice.workflow_node n
     set succeeded = n.succeeded + c.s, failed = n.failed + c.f, cancelled = n.cancelled + c.c,
-      failing = n.failing or n.policy = 'a' and c.f + c.c > 0,
+      failing = n.failing or n.policy = 'failFast' and c.f + c.c > 0,
       state = case
         when n.total > n.succeeded + n.failed + n.cancelled + c.s + c.f + c.c then n.state
-        when n.policy = 'o' and not (select r.stopping from sluice.workflow_run r where r.id = n.run) then 's'
-        when n.policy <> 'o' and n.failed + c.f > 0 then 'f'
-        when n.cancelled + c.c > 0 then 'c'
-        else 's' end::"char",
-      outcome = case when n.policy in ('a', 'n') then case
+        when n.policy = 'collect' and not (select r.stopping from sluice.workflow_run r where r.id = n.run)
+          then 'succeeded'
+        when n.policy <> 'collect' and n.failed + c.f > 0 then 'failed'
+        when n.cancelled + c.c > 0 then 'cancelled'
+        else 'succeeded' end,
+      outcome = case when n.policy in ('failFast', 'finish') then case
         when n.failed + c.f > 0 then sluice.workflow_items_failed(n.failed + c.f, n.total, n.outcome, c.first)
         when n.cancelled + c.c > 0 then coalesce(n.outcome, (
           select json_build_object('reason', d.outcome -> 'reason') from sluice.done d where d.id = c.first limit 1
@@ -30,7 +31,7 @@ begin
       from unnest(p_runs, p_nodes, p_s, p_f, p_c, p_firsts) u(run, node, s, f, c, first)
       cross join lateral (
         select ctid as tid, k.failing from sluice.workflow_node k
-        where k.run = u.run and k.node = u.node and k.state = 'r' limit 1
+        where k.run = u.run and k.node = u.node and k.state = 'running' limit 1
       ) x
     ) c
     where n.ctid = c.tid
@@ -38,7 +39,7 @@ begin
       case when n.cancelled > 0 then n.lane end as lane
   )
   select array_agg(run) filter (where over), array_agg(node) filter (where over),
-    bool_and(state = 's') filter (where over),
+    bool_and(state = 'succeeded') filter (where over),
     array_agg(run) filter (where fails and not over), array_agg(node) filter (where fails and not over),
     array_agg(lane) filter (where over and lane is not null)
   into over_runs, over_nodes, good, failing_runs, failing_nodes, v_lanes
@@ -46,6 +47,6 @@ begin
   -- An item that is cancelled while it waits at a window frees nothing, so the window's row may be left: mark it dirty.
   -- guard: a window goes with its node -> test/postgres/workflow/operate.test.ts: "of a window at which nobody stands any more nothing is left"
   if /* guard:window */ v_lanes is not null /* end */ then
-    insert into sluice.dirty (lane, limit_id) select l, -2 from unnest(v_lanes) l;
+    insert into sluice.dirty (lane, limit_id) select l, sluice.window_limit() from unnest(v_lanes) l;
   end if;
 end $$;

@@ -24,8 +24,9 @@ begin
   -- In the same lock: nodes without tasks are over here and now.
   with gone as (
     update sluice.workflow_node
-    set state = 'c', finished_at = sluice.clock()
-    where run = p_run and (state in ('p', 'h', 'u') or state = 'r' and kind in ('s', 'v'))
+    set state = 'cancelled', finished_at = sluice.clock()
+    where run = p_run
+      and (state in ('pending', 'held', 'placing') or state = 'running' and kind in ('sleep', 'waitFor'))
     returning node
   )
   select array_agg(node) into v_nodes from gone;
@@ -33,7 +34,7 @@ begin
   -- A row that another transaction holds is being placed: that transaction finds that the node is not wanted any more.
   delete from sluice.workflow_unplaced
   where ctid = any (array(select ctid from sluice.workflow_unplaced where run = p_run for update skip locked));
-  update sluice.workflow_node set failing = true where run = p_run and state = 'r' and kind = 'e';
+  update sluice.workflow_node set failing = true where run = p_run and state = 'running' and kind = 'each';
   -- guard: cancelled with what is not back -> test/postgres/workflow/again.test.ts: "a cancel before all are back ends the run with those as they were"
   v_stayed := /* guard:stay */ sluice.workflow_stay(p_run) /* end */;
   if v_stayed is not null then
@@ -47,8 +48,8 @@ begin
   insert into sluice.workflow_halt as h (run, node, pending, reason)
   select p_run, n.node, coalesce(f.ids, '{}'), p_reason
   from sluice.workflow_node n
-  left join lateral sluice.workflow_in_flight(p_run, n.node, 0) f on n.kind = 'e'
-  where n.run = p_run and n.state = 'r'
+  left join lateral sluice.workflow_in_flight(p_run, n.node, 0) f on n.kind = 'each'
+  where n.run = p_run and n.state = 'running'
   on conflict (run, node) do nothing;
   if v_nodes is not null then
     perform sluice.workflow_cascade(array_fill(p_run, array[cardinality(v_nodes)]), v_nodes);

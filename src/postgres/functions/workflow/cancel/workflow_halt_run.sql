@@ -47,7 +47,8 @@ begin
       update sluice.workflow_halt set item = v_last, pending = v_pending where run = p_run and node = h.node;
     end if;
     if v_gone is not null then
-      perform sluice.workflow_ended_elsewhere(v_gone, array_fill('c'::"char", array[cardinality(v_gone)]));
+      perform sluice.workflow_ended_elsewhere(
+        v_gone, array_fill('cancelled'::sluice.state, array[cardinality(v_gone)]));
       v_all := v_all || v_gone;
     end if;
   end loop;

@@ -19,13 +19,13 @@ begin
           select k.id, k.stopping, k.finished_at from sluice.workflow_run k where k.parent = u.id offset 0
         ) r
         where (r.finished_at is null or r.stopping)
-          and (select d.state from sluice.done d where d.id = u.id limit 1) in ('f', 'c')
+          and (select d.state from sluice.done d where d.id = u.id limit 1) in ('failed', 'cancelled')
       union all
       select k.id, k.stopping, k.finished_at
         from sluice.workflow_run k
         where k.outer_run = p_run and (k.finished_at is null or k.stopping)
           and (select true from sluice.running x where x.id = k.parent limit 1) is null
-          and (select d.state from sluice.done d where d.id = k.parent limit 1) is distinct from 's')
+          and (select d.state from sluice.done d where d.id = k.parent limit 1) is distinct from 'succeeded')
       union
       select k.id, k.stopping, k.finished_at
       from made m
@@ -33,7 +33,7 @@ begin
         select x.* from sluice.workflow_run x where x.outer_run = m.id and (x.finished_at is null or x.stopping)
       ) k
       where (select true from sluice.running x where x.id = k.parent limit 1) is null
-        and (select d.state from sluice.done d where d.id = k.parent limit 1) is distinct from 's'
+        and (select d.state from sluice.done d where d.id = k.parent limit 1) is distinct from 'succeeded'
     )
     select m.id
     from made m

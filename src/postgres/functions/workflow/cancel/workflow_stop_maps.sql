@@ -12,14 +12,14 @@ begin
       set stopping = true, outcome = json_build_object('reason', v_reason)
       where r.id = any (p_maps) and r.finished_at is null and not r.stopping
         /* guard:own-task */ and (coalesce(
-          (select d.state from sluice.done d where d.id = r.parent limit 1) in ('f', 'c'),
+          (select d.state from sluice.done d where d.id = r.parent limit 1) in ('failed', 'cancelled'),
           (select o.stopping from sluice.workflow_run o where o.id = r.outer_run limit 1)
             and (select true from sluice.running x where x.id = r.parent limit 1) is null)) /* end */
       returning r.id
     )
     select array_agg(id) into v_runs from doomed;
     exit when v_runs is null;
-    update sluice.workflow_node set failing = true where run = any (v_runs) and state = 'r';
+    update sluice.workflow_node set failing = true where run = any (v_runs) and state = 'running';
     -- guard: a map is stopped with what is not back -> test/postgres/workflow/inner.test.ts: "takes with it what a retry has not brought back yet of what its tasks have fanned out"
     for v_run in
       select distinct a.run from sluice.workflow_again a where /* guard:stay */ a.run = any (v_runs) /* end */
@@ -32,7 +32,7 @@ begin
       end if;
     end loop;
     insert into sluice.workflow_halt (run, node, reason)
-    select n.run, n.node, v_reason from sluice.workflow_node n where n.run = any (v_runs) and n.state = 'r'
+    select n.run, n.node, v_reason from sluice.workflow_node n where n.run = any (v_runs) and n.state = 'running'
     on conflict do nothing;
   end loop;
 end $$;

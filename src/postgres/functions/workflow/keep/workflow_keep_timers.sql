@@ -21,11 +21,11 @@ begin
     delete from sluice.workflow_timer t where t.run = any (v_runs) and t.due_at <= p_now returning t.run, t.node
   ), over as (
     update sluice.workflow_node n
-    set state = case when n.kind = 's' then 's' else 'f' end::"char",
+    set state = case when n.kind = 'sleep' then 'succeeded' else 'failed' end::sluice.state,
       finished_at = p_now,
       outcome = case
-        when n.kind = 'v' then sluice.workflow_error('timeout', 'the event did not come in time') end
-    from rung where n.run = rung.run and n.node = rung.node and n.state = 'r'
+        when n.kind = 'waitFor' then sluice.workflow_error('timeout', 'the event did not come in time') end
+    from rung where n.run = rung.run and n.node = rung.node and n.state = 'running'
     returning n.run, n.node
   )
   select array_agg(run), array_agg(node) into v_runs, v_nodes from over;

@@ -20,8 +20,8 @@ begin
     from (select x.* from sluice.workflow_run x where x.id = any (v_look)) r
     left join lateral (select k.id from sluice.task k where k.id = r.parent limit 1) t on true
     left join lateral (select k.state from sluice.done k where k.id = t.id limit 1) d on true
-    where (t.id is null or d.state = 's')
+    where (t.id is null or d.state = 'succeeded')
       and r.finished_at < p_now - interval '1 millisecond'
-        * case r.state when 's' then p_succeeded_ms when 'f' then p_failed_ms else p_cancelled_ms end
+        * case r.state when 'succeeded' then p_succeeded_ms when 'failed' then p_failed_ms else p_cancelled_ms end
     order by r.id limit p_max);
 end $$;

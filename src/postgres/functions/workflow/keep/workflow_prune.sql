@@ -15,7 +15,9 @@ begin
   pruned := 0;
   v_runs := array(
     select x.id
-    from (values ('s'::"char", p_succeeded_ms), ('f', p_failed_ms), ('c', p_cancelled_ms)) a(state, ms)
+    from (
+      values ('succeeded'::sluice.state, p_succeeded_ms), ('failed', p_failed_ms), ('cancelled', p_cancelled_ms)
+    ) a(state, ms)
     cross join lateral (
       select r.id from sluice.workflow_run r
       where r.parent is null and r.state = a.state and r.finished_at < v_now - a.ms * interval '1 millisecond'

@@ -5,7 +5,7 @@ create or replace function sluice.workflow_item_page(
   p_run bigint, p_node text, p_state text, p_after int, p_max int, p_look int, out items json, out next int
 ) language plpgsql stable /* settings: index plans */ as $$
 declare
-  v_node smallint; v_kind "char"; v_n int; v_last int;
+  v_node smallint; v_kind sluice.node_kind; v_n int; v_last int;
   v_look int := case when p_state is null then p_max else p_look end;
 begin
   select n.node, n.kind into v_node, v_kind
@@ -19,7 +19,7 @@ begin
     end if;
     perform sluice.refuse('unknown_node', format('run %s has no node %s', p_run, to_json(p_node)));
   end if;
-  if v_kind <> 'e' then
+  if v_kind <> 'each' then
     perform sluice.refuse('invalid_option', format('node %s is no each: it has no items', to_json(p_node)));
   end if;
   select count(*), max(x.item),
@@ -36,7 +36,7 @@ begin
       where k.run = p_run and k.node = v_node and k.item > p_after order by k.item limit v_look
     ) w
     left join lateral (
-      select case y.state when 's' then 'succeeded' when 'f' then 'failed' else 'cancelled' end as state, y.outcome
+      select y.state::text as state, y.outcome
       from sluice.done y where y.id = w.id limit 1
     ) d on true
     -- What is in none of these tables waits, wherever that is. Not by task_state, which may walk all that wait at the

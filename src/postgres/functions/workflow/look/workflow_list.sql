@@ -6,7 +6,7 @@ create or replace function sluice.workflow_list(
 ) returns setof sluice.workflow_status language plpgsql stable /* settings: index plans */ as $$
 declare
   v_since timestamptz := coalesce(p_since, '-infinity'); v_below bigint := coalesce(p_below, 9223372036854775807);
-  v_code "char" := case p_state when 'failed' then 'f' when 'cancelled' then 'c' end;
+  v_ended sluice.state := case when p_state in ('failed', 'cancelled') then p_state end;
 begin
   -- "Of this graph" is written below so that only an index by graph has them in order: that by id would pass over all
   -- others.
@@ -17,15 +17,15 @@ begin
       where s.finished_at is null and s.id < v_below and s.graph is not null and s.state = p_state
         and (p_name is null or s.name = p_name) and s.created_at >= v_since
       order by s.id desc limit p_max;
-  elsif v_code is not null then
+  elsif v_ended is not null then
     return query
       select x.*
       from (select g.id from sluice.workflow_graph g where p_name is null or g.name = p_name) g
       cross join lateral (
         select s.*
         from sluice.workflow_status s
-        where s.code in ('f', 'c') and s.code = v_code and (s.graph, s.id) < (g.id, v_below) and s.graph >= g.id
-          and s.state = p_state and s.created_at >= v_since
+        where s.stored_state in ('failed', 'cancelled') and s.stored_state = v_ended
+          and (s.graph, s.id) < (g.id, v_below) and s.graph >= g.id and s.state = p_state and s.created_at >= v_since
         order by s.graph desc, s.id desc limit p_max
       ) x
       order by x.id desc limit p_max;

@@ -3,31 +3,23 @@
 -- its event. unserved: its tasks exist or are to be placed, and no live worker serves their type.
 create or replace view sluice.workflow_progress as
   select n.run, n.node, coalesce(s.name, r.name) as name, n.kind, t.type,
-    case n.state
-      when 'p' then 'pending'
-      when 'h' then 'held'
-      when 'u' then 'placing'
-      when 'r' then 'running'
-      when 's' then 'succeeded'
-      when 'f' then 'failed'
-      when 'c' then 'cancelled'
-      else 'skipped' end as state,
+    case when n.state in ('skipped_by_failure', 'skipped_by_condition') then 'skipped' else n.state::text end as state,
     n.total, n.succeeded, n.failed, n.cancelled, n.window_size,
     case
-      when n.state not in ('r', 'u', 'h') or n.total = 0 then 0
-      when n.kind = 't' then (select count(*)::int from sluice.running x where x.id = n.task)
+      when n.state not in ('running', 'placing', 'held') or n.total = 0 then 0
+      when n.kind = 'task' then (select count(*)::int from sluice.running x where x.id = n.task)
       -- A slot that was given back by a note that has not been acted on is not in use: its task is over.
       when n.lane is not null then least(
         coalesce((select l.used from sluice.lane l where l.id = n.lane), 0),
         n.total - n.succeeded - n.failed - n.cancelled) end as started,
     n.task, n.outcome, n.started_at, n.finished_at,
-    case when n.state in ('f', 'c') then json_build_object(
+    case when n.state in ('failed', 'cancelled') then json_build_object(
       'name', e.kept ->> 'name', 'message', e.kept ->> 'message',
       'code', e.kept ->> 'code', 'reason', e.kept ->> 'reason') end as error,
     s.event,
-    case when n.state = 'r' and n.kind in ('s', 'v') then (
+    case when n.state = 'running' and n.kind in ('sleep', 'waitFor') then (
       select x.due_at from sluice.workflow_timer x where x.run = n.run and x.node = n.node) end as due_at,
-    n.state in ('r', 'u') and n.kind in ('t', 'e') and not exists (
+    n.state in ('running', 'placing') and n.kind in ('task', 'each') and not exists (
       select from sluice.worker w where w.expires_at > sluice.clock() and t.id = any (w.streams)) as unserved
   from sluice.workflow_node n
   join sluice.workflow_run r on r.id = n.run and not r.pruning
@@ -37,6 +29,6 @@ create or replace view sluice.workflow_progress as
     select coalesce(
       n.outcome,
       (select d.outcome from sluice.done d where d.id = n.task limit 1),
-      case when n.state = 'c' then r.outcome end) as kept
-    where n.state in ('f', 'c')
+      case when n.state = 'cancelled' then r.outcome end) as kept
+    where n.state in ('failed', 'cancelled')
   ) e on true;

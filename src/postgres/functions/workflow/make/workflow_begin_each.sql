@@ -1,8 +1,8 @@
 -- Begins an each. Creates its tasks here if no code is needed and they are at most p_room; else a transaction of its
 -- own places them, so that no step takes seconds. An each that was held while it was to be placed keeps its window:
 -- another transaction may still be placing it, and its tasks stand in that window. The caller holds the run's lock.
--- Returns the node's state: s if there is nothing to do, f if it cannot be done, else r or u.
-create or replace function sluice.workflow_begin_each(p_run bigint, p_node smallint, p_room int) returns "char"
+-- Returns the node's state: succeeded if there is nothing to do, failed if it cannot be done, else running or placing.
+create or replace function sluice.workflow_begin_each(p_run bigint, p_node smallint, p_room int) returns sluice.state
 language plpgsql as $$
 declare
   v record; s record; t record; v_total int; v_lane bigint; v_window int; v_error json; v_later boolean := false;
@@ -22,7 +22,7 @@ begin
     v_total := case when v_error is null then json_array_length(v.items) end;
     if v_total > 0 then
       if v_window is not null then
-        v_lane := coalesce(v_lane, (2::bigint << 60) | nextval('sluice.workflow_lane'));
+        v_lane := coalesce(v_lane, (sluice.window_level()::bigint << 60) | nextval('sluice.workflow_lane'));
       end if;
       select * into t from sluice.workflow_terms(s.stream);
       -- An each that was paused while a placer held it may still have its row: the placer may place it yet.
@@ -40,11 +40,11 @@ begin
   end;
   if v_error is not null or v_total = 0 then
     update sluice.workflow_node
-    set state = case when v_error is null then 's' else 'f' end::"char",
+    set state = case when v_error is null then 'succeeded' else 'failed' end::sluice.state,
       outcome = v_error,
       finished_at = sluice.clock()
     where run = p_run and node = p_node;
-    return case when v_error is null then 's' else 'f' end;
+    return case when v_error is null then 'succeeded' else 'failed' end;
   end if;
   if v_later then
     -- guard: the row in hand is kept -> test/postgres/workflow/place.test.ts: "a fan-out that is paused and resumed while it is placed keeps its window"
@@ -52,8 +52,8 @@ begin
     values (p_run, p_node, s.stream, t.in_code) /* guard:row */ on conflict do nothing /* end */;
   end if;
   update sluice.workflow_node
-  set state = case when v_later then 'u' else 'r' end::"char",
+  set state = case when v_later then 'placing' else 'running' end::sluice.state,
     total = v_total, window_size = v_window, lane = v_lane, stream = s.stream
   where run = p_run and node = p_node;
-  return case when v_later then 'u' else 'r' end;
+  return case when v_later then 'placing' else 'running' end;
 end $$;

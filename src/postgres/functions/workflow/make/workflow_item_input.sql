@@ -1,14 +1,14 @@
--- The input of one item: p_parts, with the item's values at p_paths or its index (kind -2) between them. Refuses more
+-- The input of one item: p_parts, with the item's values at p_paths or its index (index_ref) between them. Refuses more
 -- than p_max bytes.
 create or replace function sluice.workflow_item_input(
-  p_item json, p_index bigint, p_parts text[], p_kinds smallint[], p_paths text[], p_max int
+  p_item json, p_index bigint, p_parts text[], p_refs smallint[], p_paths text[], p_max int
 ) returns text language plpgsql immutable as $$
 declare v_text text := p_parts[1];
 begin
-  for i in 1..cardinality(p_kinds) loop
+  for i in 1..cardinality(p_refs) loop
     v_text := v_text
       || case
-        when p_kinds[i] = -2 then p_index::text
+        when p_refs[i] = sluice.index_ref() then p_index::text
         else coalesce((p_item #> p_paths[i]::text[])::text, 'null') end
       || p_parts[i + 1];
   end loop;

@@ -27,7 +27,7 @@ begin
   insert into sluice.workflow_run (id, open, input, bytes_max, parent, name, outer_run, state, finished_at)
   values (run, case when v_empty then 0 else 1 end, 'null', 1048576, p_id, p_name,
     (select w.run from sluice.workflow_task w where w.id = p_id),
-    case when v_empty then 's' else 'r' end::"char", case when v_empty then sluice.clock() end)
+    case when v_empty then 'succeeded' else 'running' end::sluice.state, case when v_empty then sluice.clock() end)
   /* guard:once */ on conflict do nothing /* end */;
   if not found then
     select r.id, false into run, fresh from sluice.workflow_run r where r.parent = p_id and r.name = p_name;
@@ -35,9 +35,9 @@ begin
   end if;
   insert into sluice.workflow_node (
     run, node, kind, policy, state, blocked, total, window_size, lane, stream, started_at, finished_at)
-  values (run, 1, 'e',
-    case p_policy when 'finish' then 'n' when 'collect' then 'o' else 'a' end::"char",
-    case when v_empty then 's' else 'u' end::"char", 0, p_total, p_window,
-    case when p_window is not null then (2::bigint << 60) | nextval('sluice.workflow_lane') end,
+  values (run, 1, 'each',
+    p_policy::sluice.node_policy,
+    case when v_empty then 'succeeded' else 'placing' end::sluice.state, 0, p_total, p_window,
+    case when p_window is not null then (sluice.window_level()::bigint << 60) | nextval('sluice.workflow_lane') end,
     p_stream, sluice.clock(), case when v_empty then sluice.clock() end);
 end $$;

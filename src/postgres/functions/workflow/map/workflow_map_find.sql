@@ -2,7 +2,7 @@
 create or replace function sluice.workflow_map_find(p_parent bigint, p_name text)
 returns table (run bigint, stream int, digest text, state text) language sql stable as $$
   select r.id, n.stream, r.input #>> '{}',
-    case r.state when 'r' then 'running' when 's' then 'succeeded' when 'f' then 'failed' else 'cancelled' end
+    r.state::text
   from sluice.workflow_run r
   join sluice.workflow_node n on n.run = r.id and n.node = 1
   where r.parent = p_parent and r.name = p_name

@@ -2,17 +2,17 @@
 create or replace function sluice.workflow_apply(p_runs bigint[]) returns void language plpgsql as $$
 begin
   update sluice.lane l
-  set cap = sluice.lane_cap(l.id, -2)
+  set cap = sluice.lane_cap(l.id, sluice.window_limit())
   where l.id = any (array(
     select lane from sluice.workflow_node
-    where run = any (p_runs) and state = 'r' and lane is not null order by lane));
+    where run = any (p_runs) and state = 'running' and lane is not null order by lane));
   insert into sluice.dirty (lane, limit_id)
-  select l.id, -2 from sluice.lane l
+  select l.id, sluice.window_limit() from sluice.lane l
   where l.used < l.cap
     and l.id = any (array(
-      select lane from sluice.workflow_node where run = any (p_runs) and state = 'r' and lane is not null));
+      select lane from sluice.workflow_node where run = any (p_runs) and state = 'running' and lane is not null));
   insert into sluice.lowered (limit_id)
-  select -2
+  select sluice.window_limit()
   where exists (
     select from sluice.lane l
     where l.used > l.cap
@@ -21,5 +21,5 @@ begin
   on conflict (limit_id) do update set turn = 0;
   perform sluice.ring(array(
     select distinct stream from sluice.workflow_node
-    where run = any (p_runs) and state = 'r' and stream is not null), 50);
+    where run = any (p_runs) and state = 'running' and stream is not null), 50);
 end $$;

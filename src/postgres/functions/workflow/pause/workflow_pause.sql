@@ -16,13 +16,14 @@ begin
   perform sluice.workflow_lead(array[p_run], p_run);
   if p_paused then
     -- guard: what is to be placed is held -> test/postgres/workflow/place.test.ts: "nothing of a paused run is placed"
-    update sluice.workflow_node set state = 'h' where /* guard:unplaced */ run = p_run and state = 'u' /* end */;
+    update sluice.workflow_node set state = 'held'
+    where /* guard:unplaced */ run = p_run and state = 'placing' /* end */;
     -- A row that another transaction holds is being placed: that transaction finds that the node is not wanted now.
     delete from sluice.workflow_unplaced
     where ctid = any (array(select ctid from sluice.workflow_unplaced where run = p_run for update skip locked));
     return true;
   end if;
-  v_nodes := array(select node from sluice.workflow_node where run = p_run and state = 'h' order by node);
+  v_nodes := array(select node from sluice.workflow_node where run = p_run and state = 'held' order by node);
   if v_nodes = '{}' then
     return true;
   end if;

@@ -8,5 +8,5 @@ begin
   end if;
   perform from sluice.workflow_unplaced u where u.run = p_run and u.node = p_node for update skip locked;
   return found
-    and exists (select from sluice.workflow_node n where n.run = p_run and n.node = p_node and n.state = 'u');
+    and exists (select from sluice.workflow_node n where n.run = p_run and n.node = p_node and n.state = 'placing');
 end $$;

@@ -7,7 +7,7 @@ begin
   from sluice.workflow_run r
   join sluice.workflow_step k on k.graph = r.graph and k.node = p_node
   where r.id = p_run;
-  if s.kind = 't' then
+  if s.kind = 'task' then
     return '[' || sluice.workflow_render(p_run, s.parts, s.ref_nodes, s.ref_paths, s.bytes_max) || ']';
   end if;
   select * into v from sluice.workflow_items(p_run, p_node);

@@ -7,8 +7,8 @@ declare v record;
 begin
   perform from sluice.workflow_run where id = p_run for no key update;
   update sluice.workflow_node
-  set state = 'f', outcome = p_error, total = 0, finished_at = sluice.clock()
-  where run = p_run and node = p_node and state = 'u';
+  set state = 'failed', outcome = p_error, total = 0, finished_at = sluice.clock()
+  where run = p_run and node = p_node and state = 'placing';
   if not found then
     return false;
   end if;

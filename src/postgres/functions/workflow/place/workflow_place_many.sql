@@ -12,7 +12,7 @@ begin
     return false;
   end if;
   select * into n from sluice.workflow_node x where x.run = u.run and x.node = u.node;
-  if n.state is distinct from 'u' then
+  if n.state is distinct from 'placing' then
     perform sluice.workflow_stale(u.run, u.node);
     return true;
   end if;

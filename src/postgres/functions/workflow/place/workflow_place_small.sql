@@ -16,8 +16,8 @@ begin
     from unnest(p_runs, p_nodes) with ordinality u(run, node, i)
     cross join lateral (
       select n.ctid as tid from sluice.workflow_node n
-      where n.run = u.run and n.node = u.node and /* guard:wanted */ n.state = 'u' /* end */
-        and n.kind = 't' and n.stream = p_stream limit 1
+      where n.run = u.run and n.node = u.node and /* guard:wanted */ n.state = 'placing' /* end */
+        and n.kind = 'task' and n.stream = p_stream limit 1
     ) x
     order by u.i);
   -- guard: small ones only while they are wanted -> test/postgres/workflow/place.test.ts: "of many that are placed at once none is, if one is not wanted any more"
@@ -31,7 +31,7 @@ begin
   insert into sluice.workflow_task (id, run, node, item)
   select u.id, u.run, u.node, 0 from unnest(v_ids, p_runs, p_nodes) u(id, run, node);
   update sluice.workflow_node n
-  set state = 'r', task = u.id
+  set state = 'running', task = u.id
   from unnest(v_ids, v_tids) u(id, tid) where n.ctid = u.tid;
   delete from sluice.workflow_unplaced
   where ctid = any (array(

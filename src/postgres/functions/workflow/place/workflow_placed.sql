@@ -17,7 +17,7 @@ begin
   perform from sluice.workflow_run where id = p_run for no key update;
   select * into v from sluice.workflow_node where run = p_run and node = p_node;
   -- guard: placed only while it is wanted -> test/postgres/workflow/place.test.ts: "a run that is cancelled while its tasks are placed gets none"
-  if /* guard:wanted */ v.state <> 'u' /* end */ then
+  if /* guard:wanted */ v.state <> 'placing' /* end */ then
     return false;
   end if;
   v_placed := (select count(*) from sluice.workflow_task where run = p_run and node = p_node);
@@ -25,8 +25,8 @@ begin
     perform sluice.refuse('invalid_option', format('%s of %s tasks were placed', v_placed, v.total));
   end if;
   update sluice.workflow_node
-  set state = 'r',
-    task = case when v.kind = 't' then (select id from sluice.workflow_task where run = p_run and node = p_node) end
+  set state = 'running',
+    task = case when v.kind = 'task' then (select id from sluice.workflow_task where run = p_run and node = p_node) end
   where run = p_run and node = p_node;
   delete from sluice.workflow_unplaced where run = p_run and node = p_node;
   if v_paused then

@@ -7,6 +7,6 @@ language sql stable as $$
   join sluice.workflow_run r on r.id = u.run
   join sluice.workflow_node n on n.run = u.run and n.node = u.node
   join sluice.workflow_step s on s.graph = r.graph and s.node = u.node
-  where u.run = p_run and u.in_code and n.state = 'u'
+  where u.run = p_run and u.in_code and n.state = 'placing'
   order by u.node
 $$;

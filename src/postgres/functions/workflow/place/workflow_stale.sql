@@ -13,5 +13,5 @@ begin
   end if;
   delete from sluice.workflow_unplaced u
   where u.run = p_run and u.node = p_node
-    and not exists (select from sluice.workflow_node n where n.run = p_run and n.node = p_node and n.state = 'u');
+    and not exists (select from sluice.workflow_node n where n.run = p_run and n.node = p_node and n.state = 'placing');
 end $$;

@@ -42,7 +42,7 @@ begin
   -- guard: one run per key -> test/postgres/workflow/notes.test.ts: "an idempotency key that comes twice in one call starts one run"
   where /* guard:once */ u.existed is not true /* end */;
   insert into sluice.workflow_node (run, node, kind, policy, state, blocked)
-  select r, s.node, s.kind, s.policy, 'p', cardinality(s.deps)
+  select r, s.node, s.kind, s.policy, 'pending', cardinality(s.deps)
   from unnest(v_fresh) r
   cross join (select * from sluice.workflow_step where graph = p_graph order by node) s;
   select array_agg(r), array_agg(s.node) into v_runs, v_nodes

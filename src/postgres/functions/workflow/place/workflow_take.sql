@@ -33,7 +33,7 @@ begin
   from sluice.workflow_run r
   join sluice.workflow_node n on n.run = r.id
   join sluice.workflow_step s on s.graph = r.graph and s.node = n.node
-  where r.id = workflow_take.run and n.node = workflow_take.node and n.state = 'u';
+  where r.id = workflow_take.run and n.node = workflow_take.node and n.state = 'placing';
   if not found then
     -- Cancelled or paused while another transaction held it, which found that out and rolled back.
     perform sluice.workflow_stale(run, node);

@@ -34,7 +34,7 @@ begin
         from sluice.workflow_node n
         join sluice.workflow_run r on r.id = n.run
         join sluice.workflow_step s on s.graph = r.graph and s.node = n.node
-        where n.run = v_runs[i] and n.node = v_nodes[i] and n.state = 'u' and n.kind = 't';
+        where n.run = v_runs[i] and n.node = v_nodes[i] and n.state = 'placing' and n.kind = 'task';
         continue when not found;
       exception when others then
         continue;

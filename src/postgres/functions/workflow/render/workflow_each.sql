@@ -17,7 +17,7 @@ begin
   elsif p_path[1] = 'results' and cardinality(p_path) > 1 and p_path[2] ~ '^[0-9]{1,9}$' then
     select d.outcome into v_outcome
     from sluice.workflow_task w
-    cross join lateral (select outcome from sluice.done where id = w.id and state = 's' limit 1) d
+    cross join lateral (select outcome from sluice.done where id = w.id and state = 'succeeded' limit 1) d
     where w.run = p_run and w.node = p_node and w.item = p_path[2]::int;
     if sluice.workflow_cut(v_outcome) then
       perform sluice.refuse('result_truncated', format(

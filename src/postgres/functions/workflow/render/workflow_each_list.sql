@@ -10,7 +10,7 @@ begin
   into v_bytes, v_cut
   from sluice.workflow_task w
   cross join lateral (
-    select outcome from sluice.done where id = w.id and (state = 's') = (p_what = 'results') limit 1
+    select outcome from sluice.done where id = w.id and (state = 'succeeded') = (p_what = 'results') limit 1
   ) d
   where w.run = p_run and w.node = p_node;
   if v_cut then
@@ -23,16 +23,16 @@ begin
   if p_what = 'results' then
     select string_agg(coalesce(d.outcome::text, 'null'), ',' order by w.item) into v_text
     from sluice.workflow_task w
-    left join lateral (select outcome from sluice.done where id = w.id and state = 's' limit 1) d on true
+    left join lateral (select outcome from sluice.done where id = w.id and state = 'succeeded' limit 1) d on true
     where w.run = p_run and w.node = p_node;
   else
     select string_agg(
       '{"index":' || w.item
-        || ',"state":"' || case d.state when 'f' then 'failed' else 'cancelled' end
+        || ',"state":"' || d.state::text
         || '","error":' || coalesce(d.outcome::text, 'null') || '}', ',' order by w.item)
     into v_text
     from sluice.workflow_task w
-    cross join lateral (select outcome, state from sluice.done where id = w.id and state <> 's' limit 1) d
+    cross join lateral (select outcome, state from sluice.done where id = w.id and state <> 'succeeded' limit 1) d
     where w.run = p_run and w.node = p_node;
   end if;
   return '[' || coalesce(v_text, '') || ']';

@@ -15,7 +15,7 @@ begin
     where x.run = p_run and x.item = -1 and n.lane is not null);
   if v_lanes <> '{}' then
     perform from sluice.lane l where l.id = any (v_lanes) order by l.id for update;
-    update sluice.lane l set cap = sluice.lane_cap(l.id, -2) where l.id = any (v_lanes);
+    update sluice.lane l set cap = sluice.lane_cap(l.id, sluice.window_limit()) where l.id = any (v_lanes);
   end if;
   for a in
     select x.*, n.total

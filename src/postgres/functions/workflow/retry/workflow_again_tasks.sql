@@ -19,7 +19,8 @@ begin
   if kept <> '{}' then
     v_ids := array(select i from unnest(p_ids) i where i <> all (kept));
   end if;
-  select count(*) filter (where d.state = 'f'), count(*) filter (where d.state = 'c') into failed, cancelled
+  select count(*) filter (where d.state = 'failed'), count(*) filter (where d.state = 'cancelled')
+  into failed, cancelled
   from unnest(v_ids) u(id)
   cross join lateral (select x.state from sluice.done x where x.id = u.id limit 1) d;
   back := sluice.retry_many(v_ids);

@@ -18,11 +18,11 @@ begin
   select p_run, n.node, n.failed, n.cancelled, n.outcome
   from sluice.workflow_node n where n.run = p_run and n.node = any (p_again);
   update sluice.workflow_node
-  set state = 'r', failing = false, failed = 0, cancelled = 0, outcome = null, finished_at = null
+  set state = 'running', failing = false, failed = 0, cancelled = 0, outcome = null, finished_at = null
   where run = p_run and node = any (p_again);
   -- window_size stays: what was set for this run holds for it, also when the node begins anew.
   update sluice.workflow_node
-  set state = 'p', failing = false, total = 0, succeeded = 0, failed = 0, cancelled = 0,
+  set state = 'pending', failing = false, total = 0, succeeded = 0, failed = 0, cancelled = 0,
     lane = null, task = null, outcome = null, started_at = null, finished_at = null
   where run = p_run and node = any (p_anew);
   update sluice.workflow_node n
@@ -34,7 +34,7 @@ begin
     where s.graph = p_graph and s.node = n.node)
   where n.run = p_run and n.node = any (p_anew);
   update sluice.workflow_run
-  set state = 'r', stopping = false, paused = false, finished_at = null, outcome = null,
+  set state = 'running', stopping = false, paused = false, finished_at = null, outcome = null,
     open = (select count(*) from sluice.workflow_node n where n.run = p_run and n.finished_at is null)
   where id = p_run;
 end $$;

@@ -11,7 +11,7 @@ begin
         select
         from sluice.workflow_step s
         cross join lateral unnest(s.deps, s.dep_on, s.dep_recovers) d(node, dep_on, recovers)
-        join sluice.workflow_node x on x.run = p_run and x.node = s.node and x.state = 's'
-        where s.graph = p_graph and d.node = n.node and d.dep_on = 'f' and d.recovers)
+        join sluice.workflow_node x on x.run = p_run and x.node = s.node and x.state = 'succeeded'
+        where s.graph = p_graph and d.node = n.node and d.dep_on = 'failure' and d.recovers)
     order by n.node);
 end $$;

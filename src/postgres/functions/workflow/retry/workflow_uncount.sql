@@ -2,7 +2,7 @@
 -- the run. Returns true if the task may be retried; false if it is about to be counted just now, so the caller asks
 -- again; null if a retry of its run is bringing it back.
 create or replace function sluice.workflow_uncount(p_id bigint) returns boolean language plpgsql as $$
-declare w sluice.workflow_task; v_state "char"; v_paused boolean;
+declare w sluice.workflow_task; v_state sluice.state; v_paused boolean;
 begin
   select * into w from sluice.workflow_task where id = p_id;
   -- Also a run that is over: a retry of it may be under way.
@@ -26,9 +26,9 @@ begin
     return false;
   end if;
   update sluice.workflow_node
-  set failed = failed - case when v_state = 'f' then 1 else 0 end,
-    cancelled = cancelled - case when v_state = 'c' then 1 else 0 end
-  where run = w.run and node = w.node and state = 'r' and not failing;
+  set failed = failed - case when v_state = 'failed' then 1 else 0 end,
+    cancelled = cancelled - case when v_state = 'cancelled' then 1 else 0 end
+  where run = w.run and node = w.node and state = 'running' and not failing;
   if not found then
     perform sluice.refuse('workflow_over', 'its node is over or being given up: retry the run');
   end if;
