@@ -31,7 +31,7 @@ export const sabotages: Readonly<Record<string, readonly Mutation[]>> = {
       in: "lock_gates",
       edits: [["cap", "u.want"]],
     },
-    { in: "way_of", edits: [["total", "p_n"]] },
+    { in: "plan_sole_source", edits: [["total", "p_n"]] },
   ],
   // More items of a fan-out run at once than its window lets through.
   window: [{ in: "lane_cap", edits: [["cap", "2 * n.window_size"]] }],

@@ -35,7 +35,7 @@ interface KeeperOptions {
 }
 
 // The longest delay between polls where notifications arrive: while idle, and with some work in the queue.
-// sluice.look_by relies on the first.
+// sluice.poll_by relies on the first.
 const QUIET_MS = 2_500;
 const LIVE_MS = 1_000;
 // Other keepers check an expired lease too; this spreads them out.
@@ -199,7 +199,7 @@ export class Keeper {
   }
 
   /** Starts all duties that are due. */
-  #attend({ leads, live, dead, due, ticks, runs, flows, ended }: KeepLook): void {
+  #attend({ leads, live, dead, due, ticks, runs, maps, ended }: KeepLook): void {
     if (dead) this.#do("reap", () => this.#reap());
     if (due && (leads || this.#follows)) this.#do("due", () => this.#due());
     if (!leads) return;
@@ -207,7 +207,7 @@ export class Keeper {
     if (runs) this.#do("runs", () => this.#runs());
     if (live) this.#every("lanes", INTERVALS_MS.lanes, () => this.#lanes());
     if (live) this.#every("reap", INTERVALS_MS.reap, () => this.#reap());
-    if (flows) this.#every("orphans", INTERVALS_MS.orphans, () => this.#orphans());
+    if (maps) this.#every("orphans", INTERVALS_MS.orphans, () => this.#orphans());
     this.#every("prune", INTERVALS_MS.prune, () => this.#prune(ended));
     this.#every("graphs", INTERVALS_MS.graphs, () => pruneGraphs(this.#o.connection));
     this.#every("groups", INTERVALS_MS.groups, () => this.#groups());

@@ -40,7 +40,7 @@ const stateStatement = statement<StateRow>({
   name: "task_state",
   text: `select id::text as id, type, queue, priority, state, attempt, attempts_max, to_json(created_at) as created_at, to_json(run_at) as run_at, to_json(started_at) as started_at, to_json(finished_at) as finished_at,
       outcome
-    from sluice.task_look($1)`,
+    from sluice.task_by_id($1)`,
   params: ["int8"],
   columns: [
     "id",

@@ -16,7 +16,7 @@ export interface KeepLook {
   /** Workflow runs have work to do. */
   readonly runs: boolean;
   /** There are handlers' fan-outs. */
-  readonly flows: boolean;
+  readonly maps: boolean;
   /** There are runs that have ended. */
   readonly ended: boolean;
   readonly nextMs: number;
@@ -30,11 +30,11 @@ interface LookRow extends Omit<KeepLook, "nextMs" | "dueMs"> {
 }
 
 const lookStatement = statement<LookRow>({
-  name: "keep_look",
-  text: `select leads, live, dead, due, ticks, runs, flows, ended, next_ms, due_ms
-    from sluice.keep_look($1, $2, $3, $4)`,
+  name: "keeper_poll",
+  text: `select leads, live, dead, due, ticks, runs, maps, ended, next_ms, due_ms
+    from sluice.keeper_poll($1, $2, $3, $4)`,
   params: ["int8", "int4", "int4", "int4"],
-  columns: ["leads", "live", "dead", "due", "ticks", "runs", "flows", "ended", "next_ms", "due_ms"],
+  columns: ["leads", "live", "dead", "due", "ticks", "runs", "maps", "ended", "next_ms", "due_ms"],
 });
 
 /** How long the next poll may be delayed. */

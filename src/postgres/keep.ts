@@ -51,8 +51,8 @@ export async function pruneDone(
 }
 
 const pruneNotesStatement = statement<{ pruned: number }>({
-  name: "prune_notes",
-  text: "select sluice.prune_notes($1) as pruned",
+  name: "prune_expired",
+  text: "select sluice.prune_expired($1) as pruned",
   params: ["int4"],
   columns: ["pruned"],
 });

@@ -90,13 +90,13 @@ const stepStatement = statement<{
   trace: string | null;
   passed: string | null;
   nonce: string | null;
-  note: unknown;
+  report: unknown;
 }>({
   name: "step",
-  text: `select id::text as id, stream, attempt, input, holds, trace, passed, nonce, note
+  text: `select id::text as id, stream, attempt, input, holds, trace, passed, nonce, report
     from sluice.step($1, $2, $3::text::int[], $4, $5::text::bigint[], $6::text::bigint[], $7, $8, $9, $10, $11::text::sluice.spot[], $12)`,
   params: ["int8", "int8", "text", "int4", "text", "text", "text", "bool", "int4", "bool", "text", "bool"],
-  columns: ["id", "stream", "attempt", "input", "holds", "trace", "passed", "nonce", "note"],
+  columns: ["id", "stream", "attempt", "input", "holds", "trace", "passed", "nonce", "report"],
 });
 
 type TaskRow = [
@@ -108,16 +108,16 @@ type TaskRow = [
   trace: string | null,
   passed: string | null,
   nonce: string,
-  note: null,
+  report: null,
 ];
-// All columns but the note are null.
-type NoteRow = [id: null, null, null, null, null, null, null, null, note: string];
+// All columns but the report are null.
+type ReportRow = [id: null, null, null, null, null, null, null, null, report: string];
 
 /** What a step reports besides its tasks; see the schema's type `claimed`. */
-interface StepNote {
+interface StepReport {
   readonly refused?: number;
   readonly unplaced?: true;
-  readonly lookMs?: number;
+  readonly searchMs?: number;
   readonly heads?: readonly (readonly [stream: number, gate: number, rank: number, turn: string])[];
 }
 
@@ -132,12 +132,12 @@ export async function step(connection: Connection, call: StepCall): Promise<Step
   let unplaced = false;
   const reader = new PassedReader();
   let waitMs: number | null = null;
-  for (const row of rows as (TaskRow | NoteRow)[]) {
+  for (const row of rows as (TaskRow | ReportRow)[]) {
     if (row[0] === null) {
-      const note = JSON.parse(row[8]) as StepNote;
-      refused += note.refused ?? 0;
-      unplaced ||= note.unplaced ?? false;
-      look = lookOf(note) ?? look;
+      const report = JSON.parse(row[8]) as StepReport;
+      refused += report.refused ?? 0;
+      unplaced ||= report.unplaced ?? false;
+      look = lookOf(report) ?? look;
       continue;
     }
     const [id, stream, attempt, text, holds, trace, told, nonce] = row;
@@ -153,9 +153,9 @@ export async function step(connection: Connection, call: StepCall): Promise<Step
   return { claimed, refused, look, waitMs, unplaced };
 }
 
-function lookOf({ lookMs, heads = [] }: StepNote): Look | null {
-  if (lookMs === undefined) return null;
-  return { ms: lookMs, heads: heads.map(([stream, gate, rank, turn]) => ({ stream, gate, rank, turn })) };
+function lookOf({ searchMs, heads = [] }: StepReport): Look | null {
+  if (searchMs === undefined) return null;
+  return { ms: searchMs, heads: heads.map(([stream, gate, rank, turn]) => ({ stream, gate, rank, turn })) };
 }
 
 function spotsText(spots: readonly Spot[]): string {

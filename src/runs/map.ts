@@ -45,7 +45,7 @@ const PIECE_MS_MAX = 5_000;
 /** The results of all items must fit into the memory of this process. */
 const RESULTS_BYTES_MAX = 64 * 1024 * 1024;
 const ERRORS_TOLD_MAX = 20;
-/** The reason of an item that was cancelled because of another one, as worded by sluice.workflow_blame. */
+/** The reason of an item that was cancelled because of another one, as worded by sluice.workflow_sibling_reason. */
 const FOR_ANOTHER = "another item failed or was cancelled";
 
 /**

@@ -18,7 +18,7 @@ interface PlacerOptions extends PlaceCrew {
 // Every step reports a node that another process has locked, until that node is placed.
 const REST_MS = 50;
 const REST_MS_MAX = 5_000;
-// As long as the server allows a transaction to be idle, see workflow_impatient.
+// As long as the server allows a transaction to be idle, see workflow_limit_idle.
 const HELD_MS_MAX = 30_000;
 // Nodes that no process here can place remain for as long as their type is not deployed.
 const GLANCE_MS = 1_000;

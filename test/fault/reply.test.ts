@@ -183,7 +183,7 @@ test("a retry of a run that is done does not fail with what comes after it", asy
   await expect(run.result({ timeoutMs: 10_000 })).rejects.toMatchObject({
     code: "workflow_failed",
   });
-  const trouble = s.proxy.loseRequests(of("workflow_further"));
+  const trouble = s.proxy.loseRequests(of("workflow_continue"));
   expect(await run.retry()).toBe(1);
   trouble.end();
   await run.result({ timeoutMs: 10_000 });

@@ -36,7 +36,7 @@ const broken: readonly Mutant[] = [
     spec: "waiter-locked-by-abort",
     permutation: "begin cancel_2 done_1 recall rollback check recall claim drain",
     in: "admit_level",
-    edits: [["stuck", "false"]],
+    edits: [["locked-out", "false"]],
     seen: [LEFT_FOREVER, "left 2"],
   },
   {
@@ -75,7 +75,7 @@ const broken: readonly Mutant[] = [
     without: "being alone a change is passed by a step that knows the old number",
     spec: "lower-total",
     permutation: "o_begin lower reuse o_commit check reuse_one check drain",
-    in: "barrier_alone",
+    in: "barrier_exclusive",
     edits: [["barrier", "greatest"]],
     seen: ["settled 2 of 2, started 4,5", "running   |3,4,5"],
   },

@@ -9,11 +9,11 @@ update sluice.setting set value = 'isolation' where name = 'lane_secret';
 -- the permutation and by nothing else, however slow the machine. Only the limits change, no body.
 alter function sluice.step set lock_timeout = '10min';
 alter function sluice.settle set lock_timeout = '10min';
-alter function sluice.barrier_alone set lock_timeout = '10min';
+alter function sluice.barrier_exclusive set lock_timeout = '10min';
 alter function sluice.set_stream_gate set lock_timeout = '10min';
 alter function sluice.workflow_keep set lock_timeout = '10min';
 alter function sluice.workflow_cancel set lock_timeout = '10min';
-alter function sluice.workflow_shared set lock_timeout = '10min';
+alter function sluice.workflow_lock_shared set lock_timeout = '10min';
 
 do $$
 declare setting text;
@@ -100,7 +100,7 @@ declare
   v_token bigint := 16 * nextval('token'); v_claims bigint[]; v_started bigint[]; v_refused int; v_said text[];
 begin
   v_claims := array(select (select h.claim from hand h where h.worker = p_worker and h.id = u.id order by h.n desc limit 1) from unnest(p_ids) u(id));
-  select array_agg(s.id) filter (where s.id is not null), sum((s.note ->> 'refused')::int) into v_started, v_refused
+  select array_agg(s.id) filter (where s.id is not null), sum((s.report ->> 'refused')::int) into v_started, v_refused
   from sluice.step(p_worker, v_token, (select streams from crew c where c.worker = p_worker), p_n, nullif(p_ids, '{}'), nullif(v_claims, '{}')) s;
   insert into hand (worker, id, claim) select p_worker, id, v_token from unnest(v_started) id;
   if p_ids <> '{}' then v_said := v_said || format('settled %s of %s', cardinality(p_ids) - coalesce(v_refused, 0), cardinality(p_ids)); end if;
@@ -168,7 +168,7 @@ create function reap() returns text language sql as $$ select 'took back ' || ta
 create function due() returns text language sql as $$ select 'moved ' || moved from sluice.due(1000) $$;
 create function shed() returns text language sql as $$ select 'shed ' || shed from sluice.shed() $$;
 create function recall() returns text language sql as $$ select 'recalled ' || sluice.recall(1000) $$;
-create function park() returns text language sql as $$ select 'parked ' || sluice.demote(1000) $$;
+create function park() returns text language sql as $$ select 'parked ' || sluice.park_closed_kinds(1000) $$;
 create function unpark() returns text language sql as $$ select 'brought back ' || sluice.unpark(1000) $$;
 
 create function admit() returns text language plpgsql as $$

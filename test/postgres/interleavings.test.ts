@@ -159,7 +159,7 @@ const mistakes: ({ what: string; spec: number } & Mutation)[] = [
     what: "a waiter that is locked is forgotten",
     spec: 1,
     in: "leave_order",
-    edits: [["stuck", "false"]],
+    edits: [["locked-out", "false"]],
   },
   {
     what: "a lane is not locked while its slots are handed on",

@@ -162,7 +162,7 @@ const mistakes: ({ what: string; seed: number } & Mutation)[] = [
   {
     what: "takes the order key from a task that it parks",
     seed: 16,
-    in: "demote",
+    in: "park_closed_kinds",
     edits: [["head", "0"]],
   },
   {

@@ -169,7 +169,7 @@ interface Mutant extends Mutation {
 const mutants: readonly Mutant[] = [
   {
     guard: "a promised look is not put off",
-    in: "keep_look",
+    in: "keeper_poll",
     edits: [["promise", "v_next"]],
     schedule: earlyLook,
     seen: { kept: false },
@@ -316,14 +316,14 @@ const mutants: readonly Mutant[] = [
   },
   {
     guard: "the door: keys for every task",
-    in: "insert_placed",
+    in: "insert_limited",
     edits: [["orders", "false and v_orders"]],
     schedule: badLanes,
     seen: { answers: { ordersForFewer: "accepted" } },
   },
   {
     guard: "the door: limits that exist",
-    in: "insert_placed",
+    in: "insert_limited",
     edits: [["limits", "false and not"]],
     schedule: badLanes,
     seen: { answers: { unknownLimit: "accepted" } },
@@ -355,7 +355,7 @@ const mutants: readonly Mutant[] = [
   {
     guard: "a locked waiter is postponed",
     in: "admit_level",
-    edits: [["stuck", "false"]],
+    edits: [["locked-out", "false"]],
     schedule: cancelOfWaiterAborts,
     seen: { claimedAfter: [], violations: ["waiter without a waker"] },
   },
@@ -396,7 +396,7 @@ const mutants: readonly Mutant[] = [
   {
     guard: "a locked head is postponed",
     in: "leave_order",
-    edits: [["stuck", "false"]],
+    edits: [["locked-out", "false"]],
     schedule: headIsLocked("rollback"),
     seen: { claimedAfter: [], violations: ["waiter without a waker"] },
   },
@@ -475,14 +475,14 @@ const mutants: readonly Mutant[] = [
   },
   {
     guard: "one total gives what it has",
-    in: "way_of",
+    in: "plan_sole_source",
     edits: [["total", "p_n"]],
     schedule: raisedWithWaiters("total"),
     seen: { before: 9 },
   },
   {
     guard: "one total gives what it has: above a lowered number it gets back first",
-    in: "way_of",
+    in: "plan_sole_source",
     edits: [["lowered-total", "greatest(0, v_room)"]],
     schedule: loweredByOne,
     seen: { claimed: 3, running: 5 },
@@ -559,7 +559,7 @@ const mutants: readonly Mutant[] = [
   },
   {
     guard: "barrier: whoever changes a number is alone",
-    in: "barrier_alone",
+    in: "barrier_exclusive",
     edits: [["barrier", "greatest"]],
     schedule: claimBesideSet("perKey"),
     seen: { waited: false, claimed: 1 },
@@ -777,7 +777,7 @@ const mutants: readonly Mutant[] = [
   },
   {
     guard: "a look can be left out too",
-    in: "look_by",
+    in: "poll_by",
     edits: [["sure", "'none'"]],
     schedule: quiet,
     seen: { heard: ["keep:5"] },
@@ -889,7 +889,7 @@ const mutants: readonly Mutant[] = [
   },
   {
     guard: "a placer that stands still",
-    in: "workflow_impatient",
+    in: "workflow_limit_idle",
     edits: [["patience", "'0'"]],
     schedule: standingStill,
     seen: { taken: "0", held: "0" },
@@ -1011,7 +1011,7 @@ const mutants: readonly Mutant[] = [
   },
   {
     guard: "who has a map in hand is waited for",
-    in: "workflow_shared",
+    in: "workflow_lock_shared",
     edits: [
       ["lock", "desc for"],
       ["patience", "'9s'"],
@@ -1035,14 +1035,14 @@ const mutants: readonly Mutant[] = [
   },
   {
     guard: "the barrier is let go",
-    in: "workflow_alone",
+    in: "workflow_lock_exclusive",
     edits: [["patience", "'8s'"]],
     schedule: pausedBesideHolder,
     seen: { claimed: "55P03" },
   },
   {
     guard: "the shared barrier is let go",
-    in: "workflow_shared",
+    in: "workflow_lock_shared",
     edits: [["patience", "'9s'"]],
     schedule: limitBesideHeldRun,
     seen: { changed: "55P03" },
@@ -1116,7 +1116,7 @@ const mutants: readonly Mutant[] = [
   },
   {
     guard: "a note of a run in another's hand",
-    in: "workflow_free",
+    in: "workflow_lock_free",
     edits: [["locked", ""]],
     schedule: noteOfHeldRun,
     seen: { waited: true },
@@ -1193,7 +1193,7 @@ const mutants: readonly Mutant[] = [
   },
   {
     guard: "few items at once",
-    in: "workflow_go",
+    in: "workflow_advance_nodes",
     edits: [["few", ""]],
     schedule: manyFans,
     seen: { made: 8_000 },
@@ -1242,7 +1242,7 @@ const mutants: readonly Mutant[] = [
   },
   {
     guard: "a window goes with its node",
-    in: "workflow_tally",
+    in: "workflow_count_tasks",
     edits: [["window", "false"]],
     schedule: windowIsLeft,
     seen: { lanes: 1, violations: ["a window is left without its node"] },

@@ -137,7 +137,7 @@ test("a limit that is being changed in one schema holds up nobody in another", a
   await other.connect();
   try {
     await other.query("begin");
-    await other.query('select "user".barrier_alone()');
+    await other.query('select "user".barrier_exclusive()');
     await client.query("set lock_timeout = '2s'");
     await client.query('select "order".admit_dirty(1)');
     await expect(client.query(`set lock_timeout = '1ms'; select "user".admit_dirty(1)`)).rejects.toMatchObject({

@@ -144,7 +144,7 @@ describe("a producer", () => {
     const handle = await producer.enqueue(unserved, "secret");
     await refusedTo("producer", "select input from sluice.task_state");
     await refusedTo("worker", "select input from sluice.task_state");
-    const rows = await realm.sql("producer", "select * from sluice.task_look($1)", [handle.id]);
+    const rows = await realm.sql("producer", "select * from sluice.task_by_id($1)", [handle.id]);
     expect(rows).toMatchObject([{ type: unserved.type, state: "ready" }]);
     expect(rows[0]).not.toHaveProperty("input");
   });
@@ -193,7 +193,7 @@ describe("a worker", () => {
     await realm.sql("worker", "select sluice.reap()");
     await realm.sql("worker", "select sluice.due(10)");
     await realm.sql("worker", "select sluice.keep_lanes(10)");
-    await realm.sql("worker", "select sluice.prune_notes(10)");
+    await realm.sql("worker", "select sluice.prune_expired(10)");
     await until("old history to be pruned", async () => {
       // The worker's own keeper takes its turns too; another one is due at once.
       await realm.sql("owner", "update sluice.sweep set turn_at = '-infinity'");

@@ -371,7 +371,7 @@ test("a plain error while a node is placed counts as a try and not as an outage,
 
 test("a transaction that the server ended because it stood still counts as a try, not as an outage", async () => {
   const s = await workflowScene();
-  await s.sql.query(`create or replace function sluice.workflow_impatient() returns void language plpgsql as
+  await s.sql.query(`create or replace function sluice.workflow_limit_idle() returns void language plpgsql as
     $f$ begin perform set_config('idle_in_transaction_session_timeout', '100ms', true); end $f$`);
   const [slow] = await named(s, "slow");
   const wait = (value: object): Promise<object> => new Promise((resolve) => setTimeout(() => resolve({ value }), 500));

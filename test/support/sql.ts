@@ -161,8 +161,8 @@ export class Session {
     done: readonly Pick<Held, "id" | "token">[],
   ): Promise<{ held: Held[]; refused: number }> {
     const token = String((tokens += TOKEN_STEP));
-    const rows = this.rows<{ id: string | null; stream: number; attempt: number; note: { refused?: number } | null }>(
-      "select id, stream, attempt, note from sluice.step($1, $2, $3, $4, $5, $6)",
+    const rows = this.rows<{ id: string | null; stream: number; attempt: number; report: { refused?: number } | null }>(
+      "select id, stream, attempt, report from sluice.step($1, $2, $3, $4, $5, $6)",
       [worker.id, token, worker.streams, n, ...settling(done)],
     );
     return this.#own(
@@ -171,7 +171,7 @@ export class Session {
           .filter((r) => r.id !== null)
           .map(({ id, stream, attempt }) => ({ id: Number(id), stream, attempt, token }))
           .toSorted((x, y) => x.id - y.id),
-        refused: all.reduce((sum, { note }) => sum + (note?.refused ?? 0), 0),
+        refused: all.reduce((sum, { report }) => sum + (report?.refused ?? 0), 0),
       })),
     );
   }

@@ -10,7 +10,7 @@ const idle = {
   due: false,
   ticks: false,
   runs: false,
-  flows: false,
+  maps: false,
   ended: false,
   next_ms: 1_000,
   due_ms: null,
@@ -34,7 +34,7 @@ function keeperOver(
   const look = (): object => ({ ...idle, ...found });
   const run = ({ name }: AnyStatement, values: unknown[]): Promise<object[]> => {
     (asked[name] ??= []).push(values);
-    const answer = name === "keep_look" ? look : answers[name];
+    const answer = name === "keeper_poll" ? look : answers[name];
     return Promise.resolve(answer === undefined ? [] : [answer(values)]);
   };
   const quiet = (): void => {};
@@ -91,7 +91,7 @@ test("a look goes on where the last one ended", async () => {
       after_parent: next(b, 9_000),
     }),
   };
-  const { keeper, asked } = keeperOver(answers, { runs: true, flows: true });
+  const { keeper, asked } = keeperOver(answers, { runs: true, maps: true });
   keeper.start();
   await vi.advanceTimersByTimeAsync(6_000);
   await keeper.stop();
@@ -104,12 +104,12 @@ test("a look goes on where the last one ended", async () => {
 });
 
 test("a keeper that does not lead only looks, and takes back what a dead worker held", async () => {
-  const found = { leads: false, live: true, due: true, ticks: true, runs: true, flows: true };
+  const found = { leads: false, live: true, due: true, ticks: true, runs: true, maps: true };
   const { keeper, asked } = keeperOver({}, { ...found, dead: true });
   keeper.start();
   await vi.advanceTimersByTimeAsync(20_000);
   await keeper.stop();
-  expect(Object.keys(asked).toSorted()).toEqual(["keep_look", "reap"]);
+  expect(Object.keys(asked).toSorted()).toEqual(["keeper_poll", "reap"]);
 });
 
 test("a keeper that leads does with nothing to do what history asks for, and leaves when it stops", async () => {
@@ -119,10 +119,10 @@ test("a keeper that leads does with nothing to do what history asks for, and lea
   await keeper.stop();
   const counts = Object.entries(asked).map(([name, values]) => [name, values.length]);
   expect(Object.fromEntries(counts)).toEqual({
-    keep_look: 25,
+    keeper_poll: 25,
     keep_leave: 1,
     prune_done: 12,
-    prune_notes: 2,
+    prune_expired: 2,
     workflow_prune_graphs: 1,
     forget_limits: 1,
     walked_rows: 4,
@@ -134,13 +134,13 @@ test("a keeper prunes notes every 10 s while tasks are live, and every 30 s afte
   const { keeper, asked } = keeperOver({}, found);
   keeper.start();
   await vi.advanceTimersByTimeAsync(60_000);
-  const busy = asked["prune_notes"]!.length;
+  const busy = asked["prune_expired"]!.length;
   found.live = false;
   await vi.advanceTimersByTimeAsync(120_000);
   await keeper.stop();
   expect(busy).toBeGreaterThanOrEqual(6);
-  expect(asked["prune_notes"]!.length - busy).toBeLessThanOrEqual(6);
-  expect(asked["prune_notes"]!.length - busy).toBeGreaterThanOrEqual(3);
+  expect(asked["prune_expired"]!.length - busy).toBeLessThanOrEqual(6);
+  expect(asked["prune_expired"]!.length - busy).toBeGreaterThanOrEqual(3);
 });
 
 test("a worker whose task comes back soon looks when it does, although another leads", async () => {
@@ -150,9 +150,9 @@ test("a worker whose task comes back soon looks when it does, although another l
   expect(asked["due"]).toBeUndefined();
   keeper.expect(200);
   await vi.advanceTimersByTimeAsync(199);
-  expect(asked["keep_look"]).toHaveLength(1);
+  expect(asked["keeper_poll"]).toHaveLength(1);
   await vi.advanceTimersByTimeAsync(5);
-  expect(asked["keep_look"]).toHaveLength(2);
+  expect(asked["keeper_poll"]).toHaveLength(2);
   expect(asked["due"]).toHaveLength(1);
   await keeper.stop();
 });
@@ -165,7 +165,7 @@ test("many calls to look at once come to few looks", async () => {
     await vi.advanceTimersByTimeAsync(1);
   }
   await keeper.stop();
-  expect(asked["keep_look"]!.length).toBeLessThanOrEqual(250);
+  expect(asked["keeper_poll"]!.length).toBeLessThanOrEqual(250);
 });
 
 test("exactly 1,000 due tasks do not delay the tasks that are due next", async () => {
@@ -207,7 +207,7 @@ test("a keeper that loses and regains the lead does its rare duties all the same
   }
   await keeper.stop();
   // Every 30 s, or 10 s later while another leads.
-  expect(asked["prune_notes"]!.length).toBeGreaterThanOrEqual(3);
+  expect(asked["prune_expired"]!.length).toBeGreaterThanOrEqual(3);
 });
 
 test("a keeper that stops while a look makes it the leader gives the lead up", async () => {
@@ -215,6 +215,6 @@ test("a keeper that stops while a look makes it the leader gives the lead up", a
   keeper.start();
   vi.advanceTimersByTime(1);
   await keeper.stop();
-  expect(asked["keep_look"]).toHaveLength(1);
+  expect(asked["keeper_poll"]).toHaveLength(1);
   expect(asked["keep_leave"]).toHaveLength(1);
 });

@@ -184,7 +184,7 @@ test("a keeper that found as many lanes as it may look at looks again at once", 
   let looks = 0;
   const told: string[] = [];
   const run = ({ name }: AnyStatement): Promise<object[]> => {
-    if (name === "keep_look") return Promise.resolve([{ leads: true, live: true, next_ms: 100 }]);
+    if (name === "keeper_poll") return Promise.resolve([{ leads: true, live: true, next_ms: 100 }]);
     if (name !== "keep_lanes") return Promise.resolve([]);
     if (++looks === 5) void keeper.stop();
     return looks < 5 ? Promise.resolve([{ looked: 500 }]) : Promise.reject(new Error("closed"));

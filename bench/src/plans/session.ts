@@ -18,7 +18,7 @@ const LEASE_MS = 3_600_000;
 const CAPACITY = 1_000;
 
 // The call of the worker: it settles and claims in one statement, and looks everywhere.
-const STEP = `select id::text as id, stream, attempt, input, holds, trace, passed, nonce, note from sluice.step(
+const STEP = `select id::text as id, stream, attempt, input, holds, trace, passed, nonce, report from sluice.step(
   p_worker => $1, p_claim => $2, p_streams => $3::int[], p_n => $4,
   p_ids => $5::bigint[], p_claims => $6::bigint[], p_spots => '{}') where id is not null`;
 

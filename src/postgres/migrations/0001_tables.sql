@@ -145,6 +145,7 @@ create sequence sluice.task_id;
 -- later, and among those that pass meanwhile in the order in which they do. So keys take turns: a key with a thousand
 -- older tasks does not make a new key wait. A task that is handed back has its own turn again, before all that came
 -- since.
+-- The maximum has as many bits as turn_bits().
 create sequence sluice.turn maxvalue 1048575 cycle;
 
 -- Tasks. Rows are never updated.
@@ -263,8 +264,8 @@ create table sluice.suspect (
   id bigint primary key, stream int not null, attempt smallint not null, lanes bigint[],
   reserved_by bigint
 );
--- The workers that had a task in hand when their lease ended. A transaction that changes several rows locks them in the
--- order of their ids.
+-- The workers that had a task in hand when their lease ended. Only the transaction that has taken a task out of its
+-- state table changes its row here, so two never wait for each other; reapers insert in the order of ids all the same.
 create table sluice.crash (
   id bigint primary key, workers bigint[] not null
 );
@@ -420,19 +421,20 @@ end $$;
 create type sluice.source as (
   stream int, gate int, stream_gate int, rank smallint, turn bigint, id bigint, room int, stream_room int);
 
--- A row of step: a claimed task, or a note, which has nothing but `note`:
+-- A row of step: a claimed task, or a report about the call, which has nothing but `report`:
 --   {"refused": n}: so many of the settles were refused, because the tasks were no longer the worker's.
 --   {"unplaced": true}: tasks of a run are to be placed, by code that knows them or because they are many.
---   {"lookMs": ms, "heads": [[stream, gate, rank, turn]]}: the look for tasks took long or began at spots.
+--   {"searchMs": ms, "heads": [[stream, gate, rank, turn]]}: the search for tasks took long or began at spots.
 -- holds: how many slots a task holds, and so how many others its end may let through, at most. trace: the trace
 -- context of its enqueue, or null. passed: numbers split by commas. The first says for how many milliseconds the task
 -- had been due, -1 if it was tried before. Without p_meters it stands alone, and only with the first task of the first
 -- source, unless that was tried before: one task per claim is enough to know how long tasks wait. With p_meters every
 -- task with limits has it, followed by what the task passed: each of its totals, by the id of its limit, and how many
--- milliseconds ago that was full (-1: until now; 9007199254740991: never); and if it has lanes 0, its `late`, and the
+-- milliseconds ago that was full (-1: until now; never_ms(): never); and if it has lanes 0, its `late`, and the
 -- limit of each lane.
 create type sluice.claimed as (
-  id bigint, stream int, attempt smallint, input json, holds smallint, trace text, passed text, nonce bigint, note json
+  id bigint, stream int, attempt smallint, input json, holds smallint, trace text, passed text, nonce bigint,
+  report json
 );
 
 -- What settles took out of `running`; gates and stream_gates: of each task, 0 for none.
@@ -444,9 +446,9 @@ create type sluice.freed as (
   settled bigint[], refused int, lanes bigint[], gates int[], gates_n int[], kept boolean, many boolean
 );
 
--- How a step takes from one source; see way_of. take: how many, null if plan_claim decides. locked: the counter of
--- `total` is locked, its credits were absorbed, and it was full until full_until.
-create type sluice.way as (take int, total int, absorbed int, full_until timestamptz, locked boolean);
+-- How a step takes from one source; see plan_sole_source. take: how many, null if plan_claim decides. locked: the
+-- counter of `total` is locked, its credits were absorbed, and it was full until full_until.
+create type sluice.sole_plan as (take int, total int, absorbed int, full_until timestamptz, locked boolean);
 
 -- How a step takes from several sources; see plan_claim. wants: of each source. For each of gates: own: slots that the
 -- step freed; the others as in lock_gates. ring: streams of other workers that a slot was left for.
@@ -459,7 +461,7 @@ create type sluice.spot as (stream int, gate int, rank smallint, turn bigint);
 
 -- The leader: the worker that does the duties of functions/keep. A hint that saves the others the work and no fence:
 -- each duty is safe for any number of callers. until: a leader that has not looked again by then is replaced.
--- next_at: when the leader looks next. It may look earlier, but never puts this off: see look_by.
+-- next_at: when the leader looks next. It may look earlier, but never puts this off: see poll_by.
 -- The lock on this row is the last that a transaction takes, and is held for no other statement.
 create table sluice.keeper (
   one boolean primary key default true check (one),
@@ -547,14 +549,12 @@ create index schedule_due on sluice.schedule (due_at, name) where due_at is not 
 -- locked by a statement of its own, several in the order of their ids, after running rows and crash rows and before
 -- lanes: barrier -> running rows -> crash -> workflow_run by id -> lanes -> gates. What is read after it needs a later
 -- snapshot, so counters are read and changed by later statements. Exactly one completer sees the last count, because
--- counters, and rows of workflow_again, change only under the lock.
--- Rows of workflow_note, workflow_unplaced, workflow_halt and workflow_orphan are taken with SKIP LOCKED, so nothing
--- waits for a transaction that holds one and waits for a run's row. A run that a handler made is newer than the run
--- of its
--- task, so its id is higher: its maker locks the older run first, FOR KEY SHARE, and reads whether it is paused. A
--- pause, a resume and a prune lock the row FOR UPDATE; everything else FOR NO KEY UPDATE, which does not wait for
--- fan-outs that are being made, so that many of them cannot delay a settle. Starting a run only inserts, and keeps
--- its graph (workflow_keep_graph) before all else.
+-- counters, and rows of workflow_again, change only under the lock. Rows of workflow_note, workflow_unplaced,
+-- workflow_halt and workflow_orphan are taken with SKIP LOCKED, so nothing waits for a transaction that holds one and
+-- waits for a run's row. A run that a handler made is newer than the run of its task, so its id is higher: its maker
+-- locks the older run first, FOR KEY SHARE, and reads whether it is paused. A pause, a resume and a prune lock the row
+-- FOR UPDATE; everything else FOR NO KEY UPDATE, which does not wait for fan-outs that are being made, so that many of
+-- them cannot delay a settle. Starting a run only inserts, and keeps its graph (workflow_keep_graph) before all else.
 create sequence sluice.workflow_declared;
 
 -- Declared graphs, one row per text (digest) of a name.
@@ -609,7 +609,7 @@ create index workflow_ended on sluice.workflow_run (state, finished_at)
 create index workflow_maps on sluice.workflow_run (id)
   where parent is not null and finished_at is null and not stopping;
 create index workflow_maps_ended on sluice.workflow_run (id) where parent is not null and finished_at is not null;
-create index workflow_inner on sluice.workflow_run (outer_run, id)
+create index workflow_inner_maps on sluice.workflow_run (outer_run, id)
   where outer_run is not null and (finished_at is null or stopping);
 create unique index workflow_parent on sluice.workflow_run (parent, name) where parent is not null;
 
@@ -750,9 +750,8 @@ create table sluice.kept (
 );
 
 -- When turns were given out: one row, which is created here and never deleted. (An insert that finds it updated by an
--- open
--- transaction would wait for that, even with ON CONFLICT DO NOTHING: a keeper that holds lanes could deadlock.) The
--- keeper moves it on twice a second, and only the transaction that holds its lock does what follows.
+-- open transaction would wait for that, even with ON CONFLICT DO NOTHING: a keeper that holds lanes could deadlock.)
+-- The keeper moves it on twice a second, and only the transaction that holds its lock does what follows.
 create table sluice.pulse (
   one boolean primary key default true check (one), at timestamptz not null default '-infinity',
   turn bigint not null default 0, before bigint not null default 0

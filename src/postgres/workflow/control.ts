@@ -35,8 +35,8 @@ export async function cancelRun(db: Database, run: string, reason: string | null
 type Further = "more" | "waits" | "over";
 
 const furtherStatement = statement<{ further: Further }>({
-  name: "workflow_further",
-  text: "select sluice.workflow_further($1, $2) as further",
+  name: "workflow_continue",
+  text: "select sluice.workflow_continue($1, $2) as further",
   params: ["int8", "int4"],
   columns: ["further"],
 });

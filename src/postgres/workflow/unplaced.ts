@@ -16,8 +16,8 @@ export function unplacedOf(db: Database, run: string, tx?: Queryable): Promise<U
 }
 
 const holdStatement = statement<{ held: boolean }>({
-  name: "workflow_hold",
-  text: "select sluice.workflow_hold($1, $2, $3) as held",
+  name: "workflow_lock_unplaced",
+  text: "select sluice.workflow_lock_unplaced($1, $2, $3) as held",
   params: ["int8", "int2", "bool"],
   columns: ["held"],
 });

@@ -27,7 +27,7 @@ export const sameIdTwice = (strangers: number) =>
       const others = Array.from({ length: strangers }, (_, i) => ({ id: 1_000 + i, token: "1" }));
       const { refused } = await a.step(worker, 0, [old[0]!, ...others]);
       const refusedWith = async (held: readonly Pick<Held, "id" | "token">[], results: string) => {
-        const text = "select (note ->> 'refused')::int from sluice.step($1, 1, $2, 0, $3, $4, $5)";
+        const text = "select (report ->> 'refused')::int from sluice.step($1, 1, $2, 0, $3, $4, $5)";
         const settled = [held.map((h) => h.id), held.map((h) => h.token), results];
         return (await a.value<number | undefined>(text, [worker.id, [stream], ...settled])) ?? 0;
       };

@@ -8,7 +8,7 @@ interface Look {
 
 /** One look of a keeper of this id, as of a worker that hears notifications. */
 export async function look(session: Session, keeper: number): Promise<Look> {
-  const text = "select leads, next_ms from sluice.keep_look($1, 2500, 1000, 100)";
+  const text = "select leads, next_ms from sluice.keeper_poll($1, 2500, 1000, 100)";
   return (await session.rows<{ leads: boolean; next_ms: number }>(text, [keeper]))[0]!;
 }
 

@@ -194,7 +194,7 @@ export const quiet = schedule({ heard: [] as string[] }, async (scene) => {
   const stream = await a.type("t");
   await a.register([stream]);
   await a.rows("update sluice.worker set asleep = true");
-  await a.rows("select * from sluice.keep_look(5, 2500, 1000, 1000)");
+  await a.rows("select * from sluice.keeper_poll(5, 2500, 1000, 1000)");
   const ear = await b.ear();
   await a.begin();
   await a.rows("set local sluice.ring = off");

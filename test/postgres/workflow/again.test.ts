@@ -95,7 +95,7 @@ test("while another holds its run, a retry stops no change of a limit", async ()
 
 test.each([
   ["a cancel", "select sluice.workflow_cancel($1)", false],
-  ["the next piece of what was begun", "select sluice.workflow_further($1, 1000)", false],
+  ["the next piece of what was begun", "select sluice.workflow_continue($1, 1000)", false],
   ["a retry of a task", "select sluice.retry($1)", true],
 ])("while another holds its run, %s stops no change of a limit", async (_, text, ofTask) => {
   const scene = await Scene.open();

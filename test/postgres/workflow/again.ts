@@ -25,7 +25,7 @@ export const fan = (n: number, onError: "finish" | "failFast", window = MANY): N
 export const retry = (play: Play, run: number): Promise<number> =>
   play.db.value("select sluice.workflow_retry($1)", [run]);
 export const further = (play: Play, run: number, max = PIECE): Promise<string> =>
-  play.db.value("select sluice.workflow_further($1, $2)", [run, max]);
+  play.db.value("select sluice.workflow_continue($1, $2)", [run, max]);
 
 /** Settles all that are in hand in one way. */
 export async function settleAll(

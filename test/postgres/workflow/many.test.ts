@@ -128,7 +128,7 @@ test("passing over the notes of a run in another's hand costs the same however m
     ]);
     await play.db.value("select sluice.workflow_send($1, 'go', '1')", [free]);
     await play.db.script("analyze sluice.workflow_note");
-    seen.push(await cost("select taken from sluice.workflow_notes(100)", []));
+    seen.push(await cost("select taken from sluice.workflow_process_notes(100)", []));
   }
   expect(seen[1]! - seen[0]!).toBeLessThan(50);
   await holder.rollback();

@@ -154,7 +154,7 @@ describe("cancel of a long fan-out", () => {
     const asked = "select array_agg(id order by id)::int[] from sluice.stop";
     expect(await play.db.value(asked)).toEqual(play.hand.map((t) => t.id));
     // What has passed the window, or has none, goes in pieces.
-    const further = (): Promise<string> => play.db.value("select sluice.workflow_further($1, 1000)", [run]);
+    const further = (): Promise<string> => play.db.value("select sluice.workflow_continue($1, 1000)", [run]);
     for (let i = 0; i < 5 && (await further()) === "more"; i++);
     expect(await play.claim()).toEqual([]);
     await play.drain();

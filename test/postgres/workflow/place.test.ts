@@ -149,7 +149,7 @@ test("a step tells a worker that serves the type, and only that one, that there 
   const told = async (types: string[]): Promise<boolean> => {
     const streams = types.map((t) => play.streamOf(t));
     const worker = await play.db.register(streams);
-    const text = "select count(*)::int from sluice.step($1, 16, $2, 0) where (note ->> 'unplaced')::boolean";
+    const text = "select count(*)::int from sluice.step($1, 16, $2, 0) where (report ->> 'unplaced')::boolean";
     return (await play.db.value<number>(text, [worker.id, streams])) === 1;
   };
   expect(await told(["a", "other"])).toBe(false);
@@ -286,7 +286,7 @@ test("what nobody wants any more is cleared away by a transaction that does noth
   expect(await takeRow(play, placer)).toMatchObject({ run: String(stale) });
   await play.db.value("select sluice.workflow_cancel($1)", [stale]);
   await placer.rollback();
-  const hold = "select sluice.workflow_hold($1, 1::smallint, true)";
+  const hold = "select sluice.workflow_lock_unplaced($1, 1::smallint, true)";
   expect(await play.db.value(hold, [stale])).toBe(false);
   expect(await takeRow(play, play.db)).toMatchObject({ run: null, again: true });
   expect(await takeRow(play, play.db)).toMatchObject({ run: String(wantedRun), again: false });

@@ -307,7 +307,7 @@ export const standingStill = schedule(
       placer.value("select current_setting('idle_in_transaction_session_timeout')");
     const hold = async (ours: boolean): Promise<string> => {
       await placer.begin();
-      await placer.value("select sluice.workflow_hold($1, 1::smallint, $2)", [run, ours]);
+      await placer.value("select sluice.workflow_lock_unplaced($1, 1::smallint, $2)", [run, ours]);
       const seen = await patience();
       await placer.rollback();
       return seen;

@@ -192,7 +192,7 @@ class Actor {
       ["select sluice.workflow_window($1, $2, $3)", [run, `n${this.#dice.below(5)}`, 1 + this.#dice.below(4)]],
       ["select sluice.workflow_retry(id) from sluice.workflow_run where id = $1 and parent is null", [run]],
       ["select sluice.workflow_retry(id) from sluice.workflow_run where id = $1 and parent is null", [run]],
-      ["select sluice.workflow_further($1, 2)", [run]],
+      ["select sluice.workflow_continue($1, 2)", [run]],
       ["select sluice.workflow_cancel_maps($1, '{}', 2)", [run]],
       ["select sluice.workflow_follow($1, 2)", [run]],
       ["select sluice.workflow_send($1, 'go', '1')", [run]],
@@ -216,7 +216,7 @@ class Actor {
     await this.#db.rows("select sluice.workflow_retry($1)", [run]);
     const verbs = [
       "select sluice.workflow_cancel($1)",
-      "select sluice.workflow_further($1, 1)",
+      "select sluice.workflow_continue($1, 1)",
       "select sluice.workflow_cancel_maps($1, '{}', 1)",
       `select sluice.retry(d.id) from sluice.workflow_task w join sluice.done d on d.id = w.id and d.state <> 'succeeded'
         join sluice.workflow_node n on n.run = w.run and n.node = w.node and n.state = 'running' where w.run = $1 order by w.item desc limit 1`,

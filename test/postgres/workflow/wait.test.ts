@@ -179,7 +179,7 @@ describe("waitFor", () => {
       );
     await play.db.begin();
     const before = await rowsRead();
-    await play.db.rows("select made from sluice.workflow_heard($1)", [[run]]);
+    await play.db.rows("select made from sluice.workflow_deliver_events($1)", [[run]]);
     const read = (await rowsRead()) - before;
     await play.db.commit();
     expect(read).toBeLessThan(100);

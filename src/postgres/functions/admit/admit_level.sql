@@ -4,7 +4,7 @@
 create or replace function sluice.admit_level(p_level int, p_new bigint[], p_new_limits int[], p_freed bigint[],
   p_freed_n int[], out lanes bigint[], out limits int[], out streams int[])
 language plpgsql as $$
-declare v_locked record; v_born bigint[]; v_slow bigint[] := '{}'; v_open tid[] := '{}'; v record;
+declare v_locked record; v_born bigint[]; v_stuck bigint[] := '{}'; v_open tid[] := '{}'; v record;
 begin
   if p_new is not null then
     -- Born with one slot already out: it is handed on below, and in the common case of one task per lane the row is
@@ -31,17 +31,19 @@ begin
   end if;
   if p_level = sluice.key_level() and exists (select from sluice.stuck) then
     -- Only where a stuck stream waits: a type that nobody serves must not make all others slow.
-    v_slow := array(select l from unnest(v_locked.lanes) l where exists (
+    v_stuck := array(select l from unnest(v_locked.lanes) l where exists (
       select from (select distinct stream from sluice.stuck) s where exists (
         select from sluice.waiting w where w.lane = l and w.lane >= sluice.first_key() and w.stream = s.stream)));
     v_open := array(select o from unnest(v_locked.lanes, v_locked.room) l(id, room)
-      cross join lateral sluice.open_waiters(l.id, least(l.room, 1000)) o where l.id = any (v_slow));
+      cross join lateral sluice.open_waiters(l.id, least(l.room, sluice.moves_max())) o where l.id = any (v_stuck));
   end if;
   select * into v from sluice.hand_on(p_level, v_locked.lanes, v_locked.returned, v_locked.room,
-    case when v_locked.all_full then v_locked.lanes else v_locked.was_full end, v_slow, v_open);
+    v_locked.was_full, v_stuck, v_open);
   lanes := v.lanes;
   limits := v.limits;
   streams := v.streams;
   -- guard: a locked waiter is postponed -> test/postgres/attacks.test.ts: "attack 1: a waiter locked by a transaction that aborts is not forgotten"
-  if /* guard:stuck */ v.stuck is not null /* end */ then perform sluice.postpone(v.stuck, v.stuck_limits); end if;
+  if /* guard:locked-out */ v.locked_out is not null /* end */ then
+    perform sluice.postpone(v.locked_out, v.locked_out_limits);
+  end if;
 end $$;

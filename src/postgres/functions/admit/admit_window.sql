@@ -16,7 +16,7 @@ begin
   with moved as (
     delete from sluice.waiting where ctid = any (array(
       select ctid from sluice.waiting where lane = p_lane
-      order by place, id limit least(v_room, 1000) for update skip locked))
+      order by place, id limit least(v_room, sluice.moves_max()) for update skip locked))
     returning id, stream, gate, rank, attempt, held + 1 as held, lanes, lane_limits, late, turn as had,
       held + 1 = cardinality(lanes) as through
   ), passed as (
@@ -41,7 +41,7 @@ begin
   v_used := v_used + v_taken - p_freed;
   v_more := (v_taken < v_room or v_used <= 0) and exists (select from sluice.waiting where lane = p_lane);
   -- Seen but not taken: more than we move at once, or locked by a transaction that may yet abort.
-  if v_more and v_taken < least(v_room, 1000) then
+  if v_more and v_taken < least(v_room, sluice.moves_max()) then
     perform sluice.postpone(array[p_lane], array[-2]);
   elsif v_more and v_taken < v_room then
     insert into sluice.dirty (lane, limit_id) values (p_lane, sluice.window_limit());

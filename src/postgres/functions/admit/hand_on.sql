@@ -1,11 +1,11 @@
 -- Moves the next tasks of locked lanes on, and counts. A snapshot later than the lock: every committed waiter is
--- visible. p_full: lanes whose slots were all out until now; their tasks are late. p_slow: lanes with stuck tasks,
+-- visible. p_full: lanes whose slots were all out until now; their tasks are late. p_stuck: lanes with stuck kinds,
 -- whose next tasks are p_open. Returns the lanes that the tasks want next, the streams of tasks with no lane left, and
--- the lanes with waiters that another transaction has locked (stuck). One statement: its rows go from part to part
+-- the lanes with waiters that another transaction has locked (locked_out). One statement: its rows go from part to part
 -- with their lists of lanes.
 create or replace function sluice.hand_on(p_level int, p_lanes bigint[], p_returned int[], p_room int[],
-  p_full bigint[], p_slow bigint[], p_open tid[], out lanes bigint[], out limits int[], out streams int[],
-  out stuck bigint[], out stuck_limits int[])
+  p_full bigint[], p_stuck bigint[], p_open tid[], out lanes bigint[], out limits int[], out streams int[],
+  out locked_out bigint[], out locked_out_limits int[])
 language plpgsql as $$
 #variable_conflict use_column
 begin
@@ -14,8 +14,8 @@ begin
   ), in_line as (
     select w.tid, l.id as lane from lane l cross join lateral (
       select ctid as tid from sluice.waiting where lane = l.id
-      order by place, id limit least(l.room, 1000) for update skip locked) w
-    where l.id <> all (p_slow)
+      order by place, id limit least(l.room, sluice.moves_max()) for update skip locked) w
+    where l.id <> all (p_stuck)
   ), open as (
     select ctid as tid, lane from sluice.waiting where ctid = any (p_open) for update skip locked
   ), candidate as (select * from in_line union all select * from open
@@ -50,16 +50,16 @@ begin
     cross join lateral (select ctid as tid, used, limit_id from sluice.lane where id = t.id limit 1) r
     where t.change <> 0 or t.taken < t.room
   ), left_over as materialized (
-    -- Seen but not taken: more than we move at once, or (stuck) locked by a transaction that may yet abort.
-    select a.*, a.taken < least(a.room, 1000) as stuck, (a.taken < a.room or a.used <= 0)
+    -- Seen but not taken: more than we move at once, or (locked_out) locked by a transaction that may yet abort.
+    select a.*, a.taken < least(a.room, sluice.moves_max()) as locked_out, (a.taken < a.room or a.used <= 0)
       and (
         select count(*) from (select from sluice.waiting w where w.lane = a.id limit a.taken + 1) x) > a.taken as more
     from after a
   ), again as (
     insert into sluice.dirty (lane, limit_id)
-    select id, limit_id from left_over where more and taken < room and not stuck
+    select id, limit_id from left_over where more and taken < room and not locked_out
   ), behind as (
-    -- Two limits of one level: the turn of a lane at or below this one is over, the next claim looks.
+    -- Two limits of one level: lanes at or below this level have been handled, so the next claim admits.
     insert into sluice.dirty (lane, limit_id)
     select lane, limit_id from onward where /* guard:turn-over */ sluice.lane_level(lane) <= p_level /* end */
   ), emptied as (
@@ -70,6 +70,6 @@ begin
   )
   select (select array_agg(lane) from onward), (select array_agg(limit_id) from onward),
     (select array_agg(distinct stream) from passed),
-    array_agg(id) filter (where more and stuck), array_agg(limit_id) filter (where more and stuck)
-  into lanes, limits, streams, stuck, stuck_limits from left_over;
+    array_agg(id) filter (where more and locked_out), array_agg(limit_id) filter (where more and locked_out)
+  into lanes, limits, streams, locked_out, locked_out_limits from left_over;
 end $$;

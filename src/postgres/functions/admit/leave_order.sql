@@ -1,7 +1,7 @@
 -- Order keys whose slot nobody took: those without a line go, those whose head is locked by a transaction that may yet
 -- abort are postponed. The caller holds their locks.
 create or replace function sluice.leave_order(p_lanes bigint[]) returns void language plpgsql as $$
-declare v_stuck bigint[];
+declare v_locked_out bigint[];
 begin
   with lane as materialized (
     select l as id, exists (select from sluice.waiting w where w.lane = l) as more from unnest(p_lanes) l
@@ -10,9 +10,9 @@ begin
   ), freed as (
     update sluice.lane n set used = 0 where n.id = any (array(select id from lane where more)) and n.used <> 0
   )
-  select array_agg(id) filter (where more) into v_stuck from lane;
+  select array_agg(id) filter (where more) into v_locked_out from lane;
   -- guard: a locked head is postponed -> test/postgres/attacks.test.ts: "attack 8: a locked head of an order key is not jumped"
-  if /* guard:stuck */ v_stuck is not null /* end */ then
-    perform sluice.postpone(v_stuck, array_fill(0, array[cardinality(v_stuck)]));
+  if /* guard:locked-out */ v_locked_out is not null /* end */ then
+    perform sluice.postpone(v_locked_out, array_fill(0, array[cardinality(v_locked_out)]));
   end if;
 end $$;

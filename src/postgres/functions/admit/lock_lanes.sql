@@ -3,9 +3,9 @@
 -- transaction, which is as good as a lock.
 --
 -- Returns the lanes that are there, how many slots came back to each (one more if it was born with one out), and how
--- many it can give. was_full: those whose slots were all out. all_full: all of them were.
+-- many it can give. was_full: those whose slots were all out.
 create or replace function sluice.lock_lanes(p_new bigint[], p_new_limits int[], p_freed bigint[], p_freed_n int[],
-  p_born bigint[], out lanes bigint[], out returned int[], out room int[], out was_full bigint[], out all_full boolean)
+  p_born bigint[], out lanes bigint[], out returned int[], out room int[], out was_full bigint[])
 language plpgsql as $$
 #variable_conflict use_column
 begin
@@ -37,7 +37,7 @@ begin
     where /* guard:vanished */ limit_id is not null /* end */ and not exists (select from held h where h.lane = t.lane)
   )
   select array_agg(lane), array_agg(returned), array_agg(greatest(0, room)),
-    array_agg(lane) filter (where was_full), bool_and(was_full)
-  into lanes, returned, room, was_full, all_full from held;
+    array_agg(lane) filter (where was_full)
+  into lanes, returned, room, was_full from held;
   /* guard:snapshot */ /* end */
 end $$;

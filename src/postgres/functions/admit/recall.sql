@@ -1,11 +1,11 @@
 -- Lanes whose blockers have ended, committed or not, become notes, and so do those of kinds that are no longer stuck.
--- Cheap while there are none, however many lanes wait. Of lanes whose kinds are still stuck some are looked at all the
--- same, in turn: tasks of other kinds may wait there too.
+-- Cheap while there are none, however many lanes wait. Of lanes whose kinds are still stuck, 50 of each kind
+-- become notes all the same, from a random key on: tasks of other kinds may wait there too.
 create or replace function sluice.recall(p_max int) returns int
 language plpgsql /* settings: index plans */ as $$
 declare
   v_ended bigint[]; v_stuck bigint[]; v_tids tid[]; v_n int;
-  v_from bigint := (random() * 4611686018427387903)::bigint;
+  v_from bigint := sluice.random_key();
 begin
   with recursive blocker as (
     (select p.blocker as id from sluice.postponed p order by p.blocker limit 1)

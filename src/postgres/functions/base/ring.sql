@@ -1,6 +1,6 @@
--- Wakes sleeping workers that serve one of these streams, one per 50 tasks, and tells each its share. NOTIFY takes a
--- global lock at commit and signals every backend of the database that listens, so it is sent only if a worker on call
--- sleeps. A notification is only a hint: workers also poll. PostgreSQL cannot prepare a transaction that has
+-- Wakes sleeping workers that serve one of these streams, one and one more per 50 tasks, with the share of each. NOTIFY
+-- takes a global lock at commit and signals every backend of the database that listens, so it is sent only if a worker
+-- on call sleeps. A notification is only a hint: workers also poll. PostgreSQL cannot prepare a transaction that has
 -- notified, so PREPARE TRANSACTION needs sluice.ring = off.
 create or replace function sluice.ring(p_streams int[], p_tasks int) returns void language plpgsql as $$
 begin

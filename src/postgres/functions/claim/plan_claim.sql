@@ -1,6 +1,6 @@
--- Decides how many tasks a claim takes of each of several sources, or of one that way_of leaves to it, and locks the
--- counters that must change (lock_gates). p_everywhere: look at rivals too; where looks take long, only as often as at
--- everything.
+-- Decides how many tasks a claim takes of each of several sources, or of one that plan_sole_source leaves to it, and
+-- locks the counters that must change (lock_gates). p_everywhere: examine rivals too; where searches take long, only as
+-- often as everything.
 create or replace function sluice.plan_claim(p_n int, p_streams int[], p_sources sluice.source[], p_freed sluice.freed,
   p_token bigint, p_everywhere boolean, p_meters boolean) returns sluice.claim_plan language plpgsql as $$
 declare

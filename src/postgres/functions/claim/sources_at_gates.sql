@@ -6,7 +6,7 @@ declare
   v_own int[] := coalesce(p_own_gates, '{}');
   -- Where to begin with those, too: at most 8, so that others are not left out for ever.
   v_turn int := 1 + p_token % greatest(1, cardinality(p_own_gates));
-  v_from int := sluice.turn_of(p_token);
+  v_from int := sluice.random_gate(p_token);
 begin
   return (select array_agg(z) from (
     select u.stream, h.gate, case when h.gate = s.gate or h.gate < 0 and s.gate = any (sluice.gates_of(h.gate)) then 0

@@ -17,7 +17,7 @@ begin
   )
   select c.id, c.stream, (c.attempt + 1)::smallint, t.input,
     sluice.slots_held(c.lanes, p_source.gate, p_source.stream_gate), t.trace,
-    sluice.told(p_meters, p_gates, c.id = p_source.id, c.attempt, coalesce(t.due_at, t.created_at), p_look,
+    sluice.claim_report(p_meters, p_gates, c.id = p_source.id, c.attempt, coalesce(t.due_at, t.created_at), p_look,
       c.lanes, c.late, t.lane_limits), t.nonce, null::json
   from taken c
   cross join lateral (

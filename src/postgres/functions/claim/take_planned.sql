@@ -62,7 +62,7 @@ begin
     where /* guard:returned */ p_many /* end */ and c.n + c.absorbed < 0
   )
   select c.id, c.stream, (c.attempt + 1)::smallint, t.input, sluice.slots_held(c.lanes, c.gate, c.stream_gate), t.trace,
-    sluice.told(p_meters, c.passed, c.id = v_head, c.attempt, coalesce(t.due_at, t.created_at), p_look,
+    sluice.claim_report(p_meters, c.passed, c.id = v_head, c.attempt, coalesce(t.due_at, t.created_at), p_look,
       c.lanes, c.late, t.lane_limits), t.nonce, null::json
   from taken c
   cross join lateral (

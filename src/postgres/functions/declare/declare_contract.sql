@@ -13,7 +13,7 @@ declare
 begin
   -- Before any row lock, as everywhere: giving a type its limit, or taking it away, needs the barrier.
   select gate into v_old from sluice.contract where type = p_type;
-  if p_sync or p_concurrency is not null and coalesce(v_old, 0) = 0 then perform sluice.barrier_alone(); end if;
+  if p_sync or p_concurrency is not null and coalesce(v_old, 0) = 0 then perform sluice.barrier_exclusive(); end if;
   if p_concurrency is not null then v_gate := sluice.declare_limit(p_type, p_concurrency, null, p_sync); end if;
   insert into sluice.contract as c (
     type, queue, priority, attempts_max, ordered, order_scope, order_blocks, limit_ids)

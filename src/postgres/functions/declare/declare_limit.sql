@@ -30,7 +30,7 @@ begin
     perform sluice.make_gate(v.id);
   end if;
   if p_sync and (p_total, p_per_key) is distinct from (v.total_declared, v.per_key_declared) then
-    perform sluice.barrier_alone();
+    perform sluice.barrier_exclusive();
     update sluice.limits set
       total_declared = coalesce(p_total, total_declared),
       per_key_declared = coalesce(p_per_key, per_key_declared)

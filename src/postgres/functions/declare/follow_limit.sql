@@ -1,8 +1,7 @@
 -- Examines the next p_max lanes after a limit's number has changed: lanes with room for a waiter get a note, lanes
--- above the number become `excess`. Returns how many lanes were examined. The walk goes by the primary key over lanes
--- of all
--- limits: it is bounded all the same, and needs no index of its own. The lock on its row in `changed` lets one worker
--- at a time do this; a locked row is skipped, so it has no place in the lock order.
+-- above the number become `excess`. Returns how many lanes were examined. The walk goes by the primary key over keys of
+-- all limits: it is bounded all the same, and `lane_limit` has no order within a limit. The lock on its row in
+-- `changed` lets one worker at a time do this; a locked row is skipped, so it has no place in the lock order.
 create or replace function sluice.follow_limit(p_max int, p_limit int default null) returns int
 language plpgsql /* settings: index plans */ as $$
 declare

@@ -2,7 +2,7 @@
 -- returns.
 create or replace function sluice.pause_queue(p_queue text, p_paused boolean) returns void language plpgsql as $$
 begin
-  perform sluice.barrier_alone();
+  perform sluice.barrier_exclusive();
   insert into sluice.queue (name) select 'default' where p_queue = 'default' on conflict do nothing;
   update sluice.queue set paused = p_paused where name = p_queue;
   if not found then perform sluice.refuse('unknown_queue', format('there is no queue named %L', p_queue)); end if;

@@ -4,7 +4,7 @@ create or replace function sluice.remove_limit(p_name text) returns boolean lang
 declare
   v_id int;
 begin
-  perform sluice.barrier_alone();
+  perform sluice.barrier_exclusive();
   delete from sluice.limits where name = p_name returning id into v_id;
   if not found then return false; end if;
   update sluice.contract set gate = 0 where gate = v_id;

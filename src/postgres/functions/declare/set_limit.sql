@@ -5,7 +5,7 @@ create or replace function sluice.set_limit(p_name text, p_total int, p_per_key 
 declare
   v sluice.limits;
 begin
-  perform sluice.barrier_alone();
+  perform sluice.barrier_exclusive();
   select * into v from sluice.limits where name = p_name;
   if not found then perform sluice.refuse('unknown_limit', format('there is no limit named %L', p_name)); end if;
   if (p_total is not null and v.total_declared is null) or (p_per_key is not null and v.per_key_declared is null) then

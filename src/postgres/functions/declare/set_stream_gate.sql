@@ -6,7 +6,7 @@ language plpgsql set lock_timeout = '10s' as $$
 declare
   v_running int;
 begin
-  perform sluice.barrier_alone();
+  perform sluice.barrier_exclusive();
   update sluice.contract set gate = p_gate where type = p_type;
   update sluice.stream set gate = p_gate where id = any (array(
     select s.id from sluice.stream s where s.type = p_type order by s.id for update));

@@ -1,10 +1,9 @@
 -- Moves tasks that hold a slot of a lane above its number, but do not run, back to wait at that lane, the last ones
 -- first. Otherwise they would keep the lane above its number without using it. Tasks that another transaction has
--- locked
--- are skipped and tried again: the keeper calls this while a limit is `lowered`, and claims skip such tasks until then.
--- Slots that come free become notes, no more than the keeper's next look takes. At most p_max lanes of each limit at a
--- time, by one worker: the advisory lock is tried and never waited for. Takes the barrier, shared.
--- shed: how many tasks moved. cleared: how many lanes are no longer above their number.
+-- locked are skipped and tried again: the keeper calls this while a limit is `lowered`, and claims skip such tasks
+-- until then. Slots that come free become notes, no more than the keeper's next look takes. At most p_max lanes of each
+-- limit at a time, by one worker: the advisory lock is tried and never waited for. Takes the barrier, shared. shed: how
+-- many tasks moved. cleared: how many lanes are no longer above their number.
 create or replace function sluice.shed(p_max int default 500, out shed int, out cleared int)
 language plpgsql set jit = off as $$
 declare

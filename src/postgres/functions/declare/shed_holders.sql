@@ -35,21 +35,24 @@ begin
       select ctid from sluice.ready
       where ctid = any (array(select tid from chosen where source = 'ready'))
       for update /* guard:locked */ skip locked /* end */))
-    returning id
+    returning id, turn, late
   ), from_gated as (
     delete from sluice.gated where ctid = any (array(
       select ctid from sluice.gated
       where ctid = any (array(select tid from chosen where source = 'gated'))
       for update /* guard:locked */ skip locked /* end */))
-    returning id
+    returning id, turn, late
   ), back as materialized (
-    select t.*, c.attempt, (select min(array_position(t.lanes, l)) from unnest(c.over) l) as at
+    select t.*, c.attempt, g.turn, coalesce(g.late, 0) as late,
+      (select min(array_position(t.lanes, l)) from unnest(c.over) l) as at
     from chosen c
+    join (table from_ready union all table from_gated) g on g.id = c.id
     cross join lateral (select * from sluice.task where id = c.id limit 1) t
-    where c.id in (select id from from_ready union all select id from from_gated)
   ), waits as (
-    insert into sluice.waiting (id, lane, place, rank, attempt, held, stream, gate, lanes, lane_limits)
-    select id, lanes[at], sluice.lane_place(lanes[at], rank), rank, attempt, at - 1, stream, gate, lanes, lane_limits
+    insert into sluice.waiting (
+      id, lane, place, rank, attempt, held, stream, gate, lanes, lane_limits, late, turn)
+    select id, lanes[at], sluice.lane_place(lanes[at], rank), rank, attempt, at - 1, stream, gate, lanes, lane_limits,
+      late, turn
     from back
   ), notes as (
     insert into sluice.dirty (lane, limit_id, freed)

@@ -45,13 +45,13 @@ begin
     perform sluice.insert_plain(
       p_stream, v_rank, p_attempts::smallint, ids, v_inputs, 0, v_later, v_fresh, v_traces);
   else
-    perform sluice.insert_placed(
+    perform sluice.insert_limited(
       p_stream, v_rank, p_attempts::smallint, ids, v_inputs, p_limits, p_keys, p_orders, p_order_blocks,
       v_later, v_fresh, v_traces);
   end if;
   -- guard: what is due later is looked at in time -> test/postgres/keeper.test.ts: "of tasks scheduled for soon the first tells the leader, those that are due after its next look do not"
   if v_later is not null then
-    /* guard:look */ perform sluice.look_by(v_later) /* end */;
+    /* guard:look */ perform sluice.poll_by(v_later) /* end */;
   elsif exists (select from sluice.worker where asleep) then
     perform sluice.ring(array[p_stream], v_count);
   end if;

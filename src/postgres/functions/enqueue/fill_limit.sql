@@ -7,7 +7,7 @@ begin
       where id = p_limit and total_declared = sluice.no_limit() and total_override is null) then
     return;
   end if;
-  perform sluice.barrier_alone();
+  perform sluice.barrier_exclusive();
   update sluice.limits set total_declared = p_total
   where id = p_limit and total_declared = sluice.no_limit() and total_override is null;
   if found then perform sluice.apply_limit(p_limit); end if;

@@ -23,7 +23,7 @@ begin
   into k
   from sluice.task_state y where y.id = p_id;
   if k.state = 'running' then
-    v_run := sluice.explain_run(p_id, k.worker, k.started_at);
+    v_run := sluice.explain_execution(p_id, k.worker, k.started_at);
   elsif k.state = 'failed' then
     v_blocks := sluice.explain_blocks(t);
   elsif k.state in ('scheduled', 'waiting', 'ready') then

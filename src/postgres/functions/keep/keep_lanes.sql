@@ -9,7 +9,7 @@ begin
   if exists (select from sluice.lowered) then
     select v_n /* guard:shed */ + s.shed + s.cleared into v_n from sluice.shed() s /* end */;
   end if;
-  if exists (select from sluice.stream where laned) then v_n := v_n + sluice.demote(p_max); end if;
+  if exists (select from sluice.stream where laned) then v_n := v_n + sluice.park_closed_kinds(p_max); end if;
   if exists (select from sluice.parked) or exists (select from sluice.stuck) then
     v_n := v_n + sluice.unpark(p_max);
   end if;

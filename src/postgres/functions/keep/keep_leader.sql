@@ -1,9 +1,9 @@
 -- Finds out what only the leader has to do. ticks: schedules are due. runs: workflow runs have something to do. waits:
--- some of that waits for the next look. flows: there are fan-outs of handlers. ended: there are runs to prune some day.
+-- some of that waits for the next look. maps: there are fan-outs of handlers. ended: there are runs to prune some day.
 -- next_at: when the next schedule or timer is due. Volatile, to read the latest snapshot as its caller does.
 create or replace function sluice.keep_leader(
   p_now timestamptz,
-  out ticks boolean, out runs boolean, out waits boolean, out flows boolean, out ended boolean, out next_at timestamptz)
+  out ticks boolean, out runs boolean, out waits boolean, out maps boolean, out ended boolean, out next_at timestamptz)
 language plpgsql /* settings: index plans */ as $$
 begin
   select exists (select from sluice.schedule s where s.due_at <= p_now),
@@ -19,8 +19,8 @@ begin
     least(
       (select s.due_at from sluice.schedule s where s.due_at > p_now order by s.due_at limit 1),
       (select t.due_at from sluice.workflow_timer t where t.due_at > p_now order by t.due_at limit 1))
-  into ticks, runs, waits, flows, ended, next_at;
+  into ticks, runs, waits, maps, ended, next_at;
   runs := runs or waits
     or exists (select from sluice.workflow_unplaced)
-    or flows and exists (select from sluice.stop s join sluice.parent p on p.id = s.id);
+    or maps and exists (select from sluice.stop s join sluice.parent p on p.id = s.id);
 end $$;

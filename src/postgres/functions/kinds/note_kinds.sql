@@ -3,7 +3,7 @@
 create or replace function sluice.note_kinds(p_token bigint) returns void language plpgsql
 set enable_seqscan = off set enable_bitmapscan = off set jit = off as $$
 declare
-  v_start int := sluice.turn_of(p_token);
+  v_start int := sluice.random_gate(p_token);
 begin
   -- guard: kinds without a row get one -> test/postgres/kinds.test.ts: "tasks that waited before their stream had many groups are claimed"
   insert into sluice.waiting_kind (stream, gate)

@@ -8,9 +8,9 @@ begin
     select w.id, w.run
     from unnest(p_gone) u(id)
     cross join lateral (select x.id, x.run from sluice.workflow_task x where x.id = u.id limit 1) w;
-    if found then perform sluice.look_by(sluice.clock() + interval '100 milliseconds'); end if;
+    if found then perform sluice.poll_by(sluice.clock() + interval '100 milliseconds'); end if;
   end if;
-  perform sluice.workflow_bereave(p_gone);
+  perform sluice.workflow_note_orphans_of(p_gone);
   if exists (select from sluice.worker where asleep) then
     perform sluice.ring(
       array(select distinct t.stream from sluice.task t where t.id = any (p_gone) and t.lanes is not null),

@@ -11,55 +11,58 @@ begin
     from (select distinct unnest(p_ids) as id) u
     cross join lateral (
       select k.id, k.stream, k.rank, k.gate, k.lanes from sluice.task k where k.id = u.id limit 1) t
-  ), s as (
+  ), from_scheduled as (
     delete from sluice.scheduled where ctid = any (array(
       select x.tid from target t cross join lateral (
         select y.ctid as tid from sluice.scheduled y
         where y.id = t.id for update /* guard:locked */ skip locked /* end */) x))
     returning scheduled.id, attempt, held::int
-  ), w as (
+  ), from_waiting as (
     delete from sluice.waiting where ctid = any (array(
       select x.tid from target t cross join lateral unnest(t.lanes) l cross join lateral (
         select y.ctid as tid from sluice.waiting y
         where y.lane = l and y.place = sluice.lane_place(l, t.rank) and y.id = t.id
         for update /* guard:locked */ skip locked /* end */) x))
     returning waiting.id, attempt, held::int, waiting.lane, lane_limits[held + 1] as limit_id
-  ), r as (
+  ), from_ready as (
     delete from sluice.ready where ctid = any (array(
       select y.ctid from sluice.ready y
       where y.ctid = any (array(
         select sluice.ready_at(t.id, t.stream, t.rank, t.lanes) from target t where t.gate = 0))
       for update /* guard:locked */ skip locked /* end */))
     returning ready.id, attempt, coalesce(cardinality(lanes), 0) as held
-  ), g as (
+  ), from_gated as (
     delete from sluice.gated where ctid = any (array(
       select y.ctid from sluice.gated y
       where y.ctid = any (array(
         select sluice.gated_at(t.id, t.stream, t.gate, t.rank, t.lanes) from target t where t.gate <> 0))
       for update /* guard:locked */ skip locked /* end */))
     returning gated.id, attempt, coalesce(cardinality(lanes), 0) as held
-  ), p as (
+  ), from_suspect as (
     delete from sluice.suspect where ctid = any (array(
       select x.tid from target t cross join lateral (
         select y.ctid as tid from sluice.suspect y
         where y.id = t.id for update /* guard:locked */ skip locked /* end */) x))
     returning suspect.id, attempt, coalesce(cardinality(lanes), 0) as held
-  ), k as (
+  ), from_parked as (
     delete from sluice.parked where ctid = any (array(
       select x.tid from target t cross join lateral (
         select y.ctid as tid from sluice.parked y
         where y.id = t.id for update /* guard:locked */ skip locked /* end */) x))
     returning parked.id, attempt, held::int
-  ), c as (
+  ), from_parent as (
     delete from sluice.parent where ctid = any (array(
       select x.tid from target t cross join lateral (
         select y.ctid as tid from sluice.parent y
         where y.id = t.id for update /* guard:locked */ skip locked /* end */) x))
     returning parent.id, attempt, held::int
   ), gone as (
-    select k.*, null::bigint as lane, null::int as limit_id
-    from (table k union all table c union all table s union all table r union all table g union all table p) k
-    union all select * from w
+    select x.*, null::bigint as lane, null::int as limit_id
+    from (
+      table from_scheduled union all table from_ready union all table from_gated union all table from_suspect
+      union all table from_parked union all table from_parent
+    ) x
+    union all select * from from_waiting
   )
   select gone.id, gone.attempt, t.lanes[1:/* guard:held */ gone.held /* end */], gone.lane, gone.limit_id
   from gone join target t on t.id = gone.id;

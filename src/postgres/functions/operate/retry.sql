@@ -14,7 +14,7 @@ begin
   -- the task under this lock, so one of the two sees the other.
   -- guard: a retry locks what its task made -> test/postgres/workflow/races.test.ts: "what a task had fanned out goes on if the task is retried before anybody cancels it"
   v_runs := /* guard:made */ v_made || /* end */ array(select w.run from sluice.workflow_task w where w.id = p_id);
-  if v_runs <> '{}' then perform sluice.workflow_shared(v_runs); end if;
+  if v_runs <> '{}' then perform sluice.workflow_lock_shared(v_runs); end if;
   if exists (select from sluice.retried r where r.token = p_token) then return true; end if;
   if exists (select from sluice.workflow_task where id = p_id) then
     v_counted := sluice.workflow_uncount(p_id);

@@ -9,6 +9,6 @@ begin
     revision = default
   where name = p_name and revision = p_seen;
   if not found then return false; end if;
-  perform sluice.look_by(p_next_at);
+  perform sluice.poll_by(p_next_at);
   return true;
 end $$;

@@ -22,7 +22,7 @@ begin
       p_enabled, case when p_enabled then p_next_at end, case when p_enabled then p_next_at end)
     on conflict (name) do nothing;
     if not found then return false; end if;
-    perform sluice.look_by(p_next_at);
+    perform sluice.poll_by(p_next_at);
     return true;
   end if;
   update sluice.schedule set
@@ -35,6 +35,6 @@ begin
     due_at = case when p_enabled and not paused then p_next_at end
   where name = p_name and revision = p_seen;
   if not found then return false; end if;
-  perform sluice.look_by(p_next_at);
+  perform sluice.poll_by(p_next_at);
   return true;
 end $$;

@@ -10,8 +10,8 @@ begin
   perform sluice.barrier_shared();
   perform sluice.require_lease(p_worker);
   select * into v from sluice.settle_others(p_ids, p_claims, p_kinds, p_delays, p_outcomes);
-  if v.slept is not null or v.ended is not null and exists (select from sluice.workflow_active) then
-    perform sluice.workflow_ended_elsewhere(v.ended, v.ended_states, v.slept);
+  if v.parents is not null or v.ended is not null and exists (select from sluice.workflow_active) then
+    perform sluice.workflow_ended_elsewhere(v.ended, v.ended_states, v.parents);
   end if;
   if v.gates is not null then perform sluice.give_back(v.gates, v.gates_n); end if;
   if v.lanes is not null then perform sluice.ring_streams(sluice.admit(v.lanes, null, null, null)); end if;

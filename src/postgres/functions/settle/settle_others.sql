@@ -3,7 +3,7 @@
 -- rows, with lists of lanes of different lengths, which arrays between statements could not hold.
 create or replace function sluice.settle_others(p_ids bigint[], p_claims bigint[], p_kinds sluice.settlement[],
   p_delays bigint[], p_outcomes text, out settled bigint[], out lanes bigint[], out gates int[], out gates_n int[],
-  out ended bigint[], out ended_states sluice.state[], out slept bigint[])
+  out ended bigint[], out ended_states sluice.state[], out parents bigint[])
 language plpgsql /* settings: index plans */ as $$
 declare
   v_outcomes text[] := string_to_array(p_outcomes, E'\x1e', '');
@@ -76,7 +76,7 @@ begin
     (select array_agg(sluice.state_after(kind) order by id) from fate where kind in ('fail', 'cancel')),
     (select array_agg(id) from fate where kind = 'wait'),
     (select array_agg(distinct stream) from fate where kind = 'release')
-  into settled, lanes, gates, gates_n, ended, ended_states, slept, v_back;
+  into settled, lanes, gates, gates_n, ended, ended_states, parents, v_back;
   if gates is not null then select f.gates, f.n into gates, gates_n from sluice.slots_of(gates, gates_n) f; end if;
   delete from sluice.stop where id = any (ended);
   delete from sluice.crash where id = any (ended);

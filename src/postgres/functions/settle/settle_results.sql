@@ -1,6 +1,6 @@
 -- Successes with results, or some that are awaited.
 create or replace function sluice.settle_results(p_ids bigint[], p_claims bigint[], p_results text[], p_keep boolean,
-  p_awaited bigint[]) returns sluice.gone language plpgsql as $$
+  p_kept_ids bigint[]) returns sluice.gone language plpgsql as $$
 declare v_gone sluice.gone;
 begin
   with outcome as materialized (
@@ -15,10 +15,10 @@ begin
     insert into sluice.done (id, state, attempt, worker, started_at, finished_at, outcome)
     select g.id, 'succeeded', g.attempt, g.worker, g.started_at, sluice.clock(), o.result::json from gone g
     left join (select distinct on (id) id, result from outcome where p_results is not null) o on o.id = g.id
-    where p_keep or g.id = any (p_awaited)
+    where p_keep or g.id = any (p_kept_ids)
   ), forgotten as (
     delete from sluice.task where id = any (array(
-      select id from gone where not p_keep and id <> all (coalesce(p_awaited, '{}'))))
+      select id from gone where not p_keep and id <> all (coalesce(p_kept_ids, '{}'))))
   )
   select array_agg(id), (select array_agg(l) from gone, unnest(gone.lanes) l), array_agg(gate), array_agg(stream_gate)
   into v_gone from gone;

@@ -4,7 +4,7 @@
 create or replace function sluice.first_at_all(p_token bigint) returns table (id bigint, gates int[])
 language plpgsql stable set enable_seqscan = off set enable_bitmapscan = off set jit = off as $$
 declare
-  v_start int := sluice.turn_of(p_token);
+  v_start int := sluice.random_gate(p_token);
 begin
   return query
   with recursive busy as (

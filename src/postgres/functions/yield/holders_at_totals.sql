@@ -9,7 +9,7 @@ declare
 begin
   return query
   with shut as materialized (
-    select * from sluice.shut_kinds(sluice.turn_of(p_token))
+    select * from sluice.shut_kinds(sluice.random_gate(p_token))
   ), idle as materialized (
     select l.id from sluice.stream l
     where l.laned

@@ -1,5 +1,6 @@
--- Decides what becomes of the nodes that workflow_go is called for (p_runs, p_nodes, p_hits and p_good as there). Reads
--- only, in one statement, later than the one that locked the runs; runs under the planner settings of workflow_go.
+-- Decides what becomes of the nodes that workflow_advance_nodes is called for (p_runs, p_nodes, p_ended_deps and
+-- p_all_succeeded as there). Reads only, in one statement, later than the one that locked the runs; runs under the
+-- planner settings of workflow_advance_nodes.
 --
 -- Returns lists with one entry per node: its row, how many dependencies it still waits for, its fate, and what its run
 -- and step say. types: the streams of nodes with the fate make_task.
@@ -8,16 +9,16 @@
 -- meets nothing by itself: a node in it without what it needs is skipped, as it is outside. Where all that a node needs
 -- has just succeeded together, most often a single dependency, nothing is looked up.
 create or replace function sluice.workflow_fates(
-  p_runs bigint[], p_nodes smallint[], p_hits smallint[], p_good boolean,
+  p_runs bigint[], p_nodes smallint[], p_ended_deps smallint[], p_all_succeeded boolean,
   out runs bigint[], out nodes smallint[], out tids tid[], out lefts smallint[], out fates sluice.fate[],
   out streams int[], out graphs int[], out bytes int[], out types int[]
 ) language plpgsql as $$
 begin
   with hit as (
     select h.run, h.node, r.graph, r.paused, r.bytes_max, h.hits
-    from unnest(p_runs, p_nodes, p_hits) h(run, node, hits)
+    from unnest(p_runs, p_nodes, p_ended_deps) h(run, node, hits)
     cross join lateral (select graph, paused, bytes_max from sluice.workflow_run where id = h.run limit 1) r
-    where p_hits is not null
+    where p_ended_deps is not null
     union all
     select h.run, x.node, r.graph, r.paused, r.bytes_max, count(*)::smallint
     from unnest(p_runs, p_nodes) h(run, node)
@@ -26,12 +27,13 @@ begin
       select successors from sluice.workflow_step k where k.graph = r.graph and k.node = h.node limit 1
     ) k
     cross join lateral unnest(k.successors) x(node)
-    where p_hits is null
+    where p_ended_deps is null
     group by 1, 2, 3, 4, 5
   ), judged as (
     select u.run, u.node, n.tid, n.blocked - u.hits as left_over, s.stream, u.graph, u.bytes_max,
       case when n.blocked > u.hits then 'blocked' else coalesce(
-        case when u.hits < cardinality(s.deps) or u.hits > 0 and not (p_good and 'success' = all (s.dep_on)) then (
+        case when u.hits < cardinality(s.deps)
+            or u.hits > 0 and not (p_all_succeeded and 'success' = all (s.dep_on)) then (
           select case
             when bool_or(x.verdict = 'bad') then 'skipped_by_failure'
             when bool_or(x.verdict = 'unmet')

@@ -6,7 +6,7 @@ language plpgsql /* settings: index plans */ as $$
 declare v_n int; v_pending bigint[]; v_stayed boolean; v record;
 begin
   -- guard: given up with what is not back -> test/postgres/workflow/again.test.ts: "a fail-fast fan-out that fails again before all are back ends with those as they were"
-  v_stayed := /* guard:stay */ sluice.workflow_stay(p_run, p_node) is not null /* end */;
+  v_stayed := /* guard:stay */ sluice.workflow_abandon_retry(p_run, p_node) is not null /* end */;
   select * into v from sluice.workflow_in_flight(p_run, p_node, 500);
   select count(*) filter (where c.answer = 'cancelled'),
     array_agg(c.id) filter (where c.answer in ('asked', 'moving'))

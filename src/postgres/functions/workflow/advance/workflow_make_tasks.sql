@@ -1,7 +1,7 @@
 -- Creates the tasks of nodes with the fate make_task, whose streams are p_types; the other lists as workflow_fates
--- returns them. The caller holds the locks of the runs. Runs under the planner settings of workflow_go. Returns the
--- fates: placing where only code can place the task, failed where its input cannot be rendered, with the errors; and
--- the streams and the number of new tasks.
+-- returns them. The caller holds the locks of the runs. Runs under the planner settings of workflow_advance_nodes.
+-- Returns the fates: placing where only code can place the task, failed where its input cannot be rendered, with the
+-- errors; and the streams and the number of new tasks.
 create or replace function sluice.workflow_make_tasks(
   p_runs bigint[], p_nodes smallint[], p_tids tid[], p_graphs int[], p_bytes int[], p_streams int[],
   p_fates sluice.fate[], p_types int[],

@@ -1,7 +1,7 @@
 -- Writes the fates of nodes into their rows, but for those with the fate make_task, which have been written with their
 -- tasks, and notes the nodes whose tasks are to be placed. The lists as workflow_fates and workflow_make_tasks
 -- return them.
--- The caller holds the locks of the runs. Runs under the planner settings of workflow_go.
+-- The caller holds the locks of the runs. Runs under the planner settings of workflow_advance_nodes.
 create or replace function sluice.workflow_mark(
   p_runs bigint[], p_nodes smallint[], p_tids tid[], p_lefts smallint[], p_fates sluice.fate[], p_streams int[],
   p_errors json[]

@@ -54,7 +54,7 @@ begin
   end loop;
   -- guard: what cancelled tasks made is shut -> test/postgres/workflow/inner.test.ts: "shuts what its sleeping tasks have fanned out before it returns, and what the items of that have"
   if /* guard:made */ v_all is not null /* end */ then
-    v_n := v_n + sluice.workflow_shut(v_all, p_max - v_new);
+    v_n := v_n + sluice.workflow_cancel_maps_of(v_all, p_max - v_new);
   end if;
   return case when v_more then greatest(v_n, p_max) else v_n end;
 end $$;

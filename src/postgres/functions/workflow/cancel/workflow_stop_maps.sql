@@ -24,9 +24,9 @@ begin
     for v_run in
       select distinct a.run from sluice.workflow_again a where /* guard:stay */ a.run = any (v_runs) /* end */
     loop
-      perform sluice.workflow_stay(v_run);
+      perform sluice.workflow_abandon_retry(v_run);
       select * into t
-      from sluice.workflow_tally(array[v_run], array[1::smallint], array[0], array[0], array[0], null);
+      from sluice.workflow_count_tasks(array[v_run], array[1::smallint], array[0], array[0], array[0], null);
       if t.over_runs is not null then
         perform sluice.workflow_cascade(t.over_runs, t.over_nodes);
       end if;

@@ -20,7 +20,7 @@ begin
   end if;
   perform sluice.barrier_shared();
   if exists (select from sluice.workflow_note) then
-    select * into v from sluice.workflow_notes(p_max);
+    select * into v from sluice.workflow_process_notes(p_max);
     moved := moved + v.taken;
     perform sluice.workflow_ring(v.streams, v.made);
   end if;

@@ -13,7 +13,7 @@ begin
   -- guard: an event in time beats its timeout -> test/postgres/workflow/wait.test.ts: "an event that was sent in time wins over its timeout, however many notes stand before it"
   v_heard := array(select t from unnest(v_runs) t where exists (select from sluice.workflow_event e where e.run = t));
   if /* guard:in-time */ v_heard <> '{}' /* end */ then
-    select * into v from sluice.workflow_heard(v_heard);
+    select * into v from sluice.workflow_deliver_events(v_heard);
     v_moved := v_moved + v.made;
     perform sluice.workflow_ring(v.streams, v.made);
   end if;

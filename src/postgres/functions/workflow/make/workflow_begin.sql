@@ -46,7 +46,7 @@ begin
     where run = p_run and node = p_node;
   elsif v_at is not null then
     insert into sluice.workflow_timer (run, node, due_at) values (p_run, p_node, v_at);
-    perform sluice.look_by(v_at);
+    perform sluice.poll_by(v_at);
   end if;
   return v_state;
 end $$;

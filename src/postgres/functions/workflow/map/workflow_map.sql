@@ -10,7 +10,7 @@ create or replace function sluice.workflow_map(
 ) language plpgsql as $$
 declare v_empty boolean := p_total = 0;
 begin
-  perform sluice.workflow_impatient();
+  perform sluice.workflow_limit_idle();
   perform sluice.require_lease(p_worker);
   perform from sluice.running r where r.id = p_id and r.claim = p_claim and r.worker = p_worker;
   if not found then

@@ -3,7 +3,7 @@
 -- that was left undone. The state is read, not given: if one caller pauses and another resumes at the same moment, all
 -- follow the later one.
 --
--- Takes the barrier alone, and fan-outs with SKIP LOCKED. Returns how many moved, and whether to call again (more).
+-- Takes the exclusive barrier, and fan-outs with SKIP LOCKED. Returns how many moved, and whether to call again (more).
 -- None moved and more: other transactions hold the rest.
 create or replace function sluice.workflow_follow(p_root bigint, p_max int, out moved int, out more boolean)
 language plpgsql set lock_timeout = '2s' /* settings: index plans */ as $$
@@ -14,7 +14,7 @@ begin
   if not more then
     return;
   end if;
-  perform sluice.barrier_alone();
+  perform sluice.barrier_exclusive();
   select x.run, x.root into v_run, v_root from sluice.workflow_lead x
   where p_root is null or x.root = p_root order by x.run limit 1 for update;
   if not found then
@@ -32,7 +32,7 @@ begin
   update sluice.workflow_run m set paused = not m.paused where m.id = any (v_held);
   moved := cardinality(v_held);
   if moved > 0 then
-    perform sluice.workflow_apply(v_held);
+    perform sluice.workflow_apply_windows(v_held);
     perform sluice.workflow_lead(v_held, v_root);
   end if;
   if moved = cardinality(v_maps) and moved < p_max then

@@ -40,6 +40,6 @@ begin
   end if;
   insert into sluice.workflow_event (run, name, payload) values (p_run, p_name, coalesce(p_payload, 'null'));
   insert into sluice.workflow_note (run) values (p_run);
-  perform sluice.look_by(sluice.clock() + interval '100 milliseconds');
+  perform sluice.poll_by(sluice.clock() + interval '100 milliseconds');
   return true;
 end $$;

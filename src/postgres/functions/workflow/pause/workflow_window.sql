@@ -1,5 +1,5 @@
 -- Sets the window of an each, from the moment this returns. Items that run beyond a lowered window finish. Takes the
--- barrier alone and the run's lock. Returns false if the node has no window, or is over.
+-- exclusive barrier and the run's lock. Returns false if the node has no window, or is over.
 create or replace function sluice.workflow_window(p_run bigint, p_node text, p_window int) returns boolean
 language plpgsql set lock_timeout = '2s' as $$
 declare v_node smallint;
@@ -7,7 +7,7 @@ begin
   if p_window is null or p_window < 1 then
     perform sluice.refuse('invalid_option', 'a window is at least 1');
   end if;
-  if not sluice.workflow_alone(array[p_run]) then
+  if not sluice.workflow_lock_exclusive(array[p_run]) then
     return false;
   end if;
   select n.node into v_node
@@ -20,6 +20,6 @@ begin
     return false;
   end if;
   update sluice.workflow_node set window_size = p_window where run = p_run and node = v_node;
-  perform sluice.workflow_apply(array[p_run]);
+  perform sluice.workflow_apply_windows(array[p_run]);
   return true;
 end $$;

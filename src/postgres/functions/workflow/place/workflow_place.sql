@@ -20,7 +20,7 @@ begin
     perform sluice.workflow_check_orders(p_run, p_from, string_to_array(p_orders, E'\x1e'));
   end if;
   v_ids := array(select nextval('sluice.task_id') from generate_series(1, cardinality(v_inputs)));
-  perform sluice.insert_placed(
+  perform sluice.insert_limited(
     p_stream, (-p_priority)::smallint, p_attempts::smallint, v_ids, v_inputs, p_limits, p_keys, p_orders,
     p_order_blocks, null, null, null, v.lane, p_run || ':' || p_node);
   insert into sluice.workflow_task (id, run, node, item)

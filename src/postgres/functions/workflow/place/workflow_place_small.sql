@@ -25,7 +25,7 @@ begin
     perform sluice.refuse('workflow_over', 'one of these nodes is not to be placed any more');
   end if;
   v_ids := array(select nextval('sluice.task_id') from generate_series(1, cardinality(v_inputs)));
-  perform sluice.insert_placed(
+  perform sluice.insert_limited(
     p_stream, (-p_priority)::smallint, p_attempts::smallint, v_ids, v_inputs, p_limits, p_keys, p_orders,
     p_order_blocks, null, null, null);
   insert into sluice.workflow_task (id, run, node, item)
@@ -40,6 +40,6 @@ begin
     cross join lateral (
       select k.ctid as tid from sluice.workflow_unplaced k where k.run = u.run and k.node = u.node limit 1
     ) x));
-  perform sluice.workflow_very_impatient();
+  perform sluice.workflow_limit_idle_commit();
   perform sluice.workflow_ring(array[p_stream], cardinality(v_ids));
 end $$;

@@ -32,7 +32,7 @@ begin
   if v_paused then
     update sluice.workflow_run set paused = true where id = p_run;
   end if;
-  perform sluice.workflow_very_impatient();
+  perform sluice.workflow_limit_idle_commit();
   perform sluice.workflow_ring(array[v.stream], v.total);
   return true;
 end $$;

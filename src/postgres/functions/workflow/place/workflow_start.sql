@@ -49,5 +49,5 @@ begin
   from unnest(v_fresh) r
   cross join sluice.workflow_step s
   where s.graph = p_graph and s.deps = '{}';
-  perform sluice.workflow_set_off(v_runs, v_nodes);
+  perform sluice.workflow_begin_nodes(v_runs, v_nodes);
 end $$;

@@ -13,7 +13,7 @@ create or replace function sluice.workflow_take(
 declare v_stream int; v_since timestamptz; v_tries int; v_now timestamptz := sluice.clock();
 begin
   again := false;
-  perform sluice.workflow_impatient();
+  perform sluice.workflow_limit_idle();
   for v_stream, v_since in
     select s, x.since
     from unnest(p_streams) s
@@ -39,7 +39,7 @@ begin
     perform sluice.workflow_stale(run, node);
   -- guard: the code of a node that kills its process is counted -> test/postgres/workflow/place.test.ts: "a node whose code kills the process is counted each time, and fails after ten"
   elsif /* guard:died */ exists (select from sluice.workflow_trying) /* end */
-    and sluice.workflow_outlived(run, node) then
+    and sluice.workflow_placer_died(run, node) then
     null;
   elsif v_tries >= 10 then
     perform sluice.workflow_misplaced(run, node, sluice.workflow_error('poisoned', format(

@@ -8,7 +8,7 @@ declare
   v_stream int; v_runs bigint[]; v_nodes smallint[]; v_died text[]; v_now timestamptz := sluice.clock();
   v_seen int := 0; v_taken int := 0; v_bytes int := 0;
 begin
-  perform sluice.workflow_impatient();
+  perform sluice.workflow_limit_idle();
   for v_stream in select s from unnest(p_streams) s order by random() loop
     select array_agg(x.run), array_agg(x.node) into v_runs, v_nodes
     from (

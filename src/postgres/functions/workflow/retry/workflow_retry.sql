@@ -2,16 +2,16 @@
 
 -- Runs a run again from what failed. Tasks that failed or were cancelled run again in their old place; of an each only
 -- those items. Everything after them begins anew when its turn comes, also branches that the failure had started. What
--- succeeded before is kept. Tasks come back in batches: the first here, the others by workflow_further or a keeper.
--- Locks the run (workflow_shared), then lanes. p_token: see sluice.retried. Returns how many nodes run again from the
--- failure, 0 if nothing failed.
+-- succeeded before is kept. Tasks come back in batches: the first here, the others by workflow_continue or a keeper.
+-- Locks the run (workflow_lock_shared), then lanes. p_token: see sluice.retried. Returns how many nodes run again from
+-- the failure, 0 if nothing failed.
 create or replace function sluice.workflow_retry(p_run bigint, p_token bigint default null) returns int
 language plpgsql set lock_timeout = '2s' /* settings: index plans */ as $$
 declare
   r sluice.workflow_run; v_before int;
   v_seeds smallint[]; v_again smallint[]; v_after smallint[]; v_anew smallint[]; v_free smallint[];
 begin
-  perform sluice.workflow_shared(array[p_run]);
+  perform sluice.workflow_lock_shared(array[p_run]);
   -- Under the run's lock: a first call that is still under way has committed by now, or has not begun.
   -- guard: a retry of a run is asked for twice -> test/postgres/workflow/again.test.ts: "a retry of a run that is asked for again under its token is told the same, also when the run is paused"
   select x.answer into v_before from sluice.retried x where x.token = p_token;
@@ -49,11 +49,11 @@ begin
     select node from sluice.workflow_node n
     where n.run = p_run and n.node = any (v_anew) and n.blocked = 0 order by node);
   if v_free <> '{}' then
-    perform sluice.workflow_set_off(array_fill(p_run, array[cardinality(v_free)]), v_free);
+    perform sluice.workflow_begin_nodes(array_fill(p_run, array[cardinality(v_free)]), v_free);
   end if;
   perform sluice.workflow_again_run(p_run, /* guard:piece */ 1000 /* end */);
   if exists (select from sluice.workflow_again where run = p_run) then
-    perform sluice.look_by(sluice.clock() + interval '100 milliseconds');
+    perform sluice.poll_by(sluice.clock() + interval '100 milliseconds');
   end if;
   perform sluice.note_retried(p_token, cardinality(v_seeds));
   return cardinality(v_seeds);
