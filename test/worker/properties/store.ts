@@ -181,7 +181,7 @@ export class Store {
     const due = [...this.tasks.values()].some((t) => t.state === "scheduled" && t.dueMs <= performance.now());
     const dead = [...this.leases.keys()].some((worker) => !this.alive(worker));
     const found = { leads: true, live: true, dead, due, ticks: true, runs: true };
-    return [{ ...found, flows: true, ended: true, next_ms: LOOK_MS, due_ms: null }];
+    return [{ ...found, maps: true, ended: true, next_ms: LOOK_MS, due_ms: null }];
   }
 
   /** What the keeper does: those whose time has come, and those whose worker is dead. */
