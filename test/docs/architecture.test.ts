@@ -1,6 +1,6 @@
 import { existsSync } from "node:fs";
 import { expect, test } from "vitest";
-import { pageText } from "../support/markdown.js";
+import { docsPages, pageText } from "../support/markdown.js";
 
 const root = new URL("../../", import.meta.url);
 // ARCHITECTURE.md says that TypeScript paths start at src/ and SQL paths at src/postgres/functions/.
@@ -23,6 +23,24 @@ test("every path that ARCHITECTURE.md names exists", () => {
   expect(paths.filter((path) => !exists(path))).toEqual([]);
 });
 
+/** The repository paths that a page has in backticks, except those that it calls gone: `src/old.ts` (gone). */
+function repositoryPathsIn(text: string): string[] {
+  const named = text.matchAll(
+    /`((?:src|test|fault|scripts|bench|docs|examples)\/[\w./-]+)`(?! \(gone\))/g,
+  );
+  return [...named].map(([, path]) => path!);
+}
+
+const missingFrom = (page: string): string[] =>
+  repositoryPathsIn(pageText(page)).filter((path) => !existsSync(new URL(path, root)));
+
+// The benchmark writes its own pages.
+const internals = docsPages().filter((page) => /^docs\/internals\/(?!bench\/)/.test(page));
+
+test.each(internals)("every path that %s names exists, or is said to be gone", (page) => {
+  expect(missingFrom(page)).toEqual([]);
+});
+
 test.each([
   "limits",
   "enqueue",
@@ -31,15 +49,21 @@ test.each([
   "workflows",
   "explain",
   "pressure",
+  "performance",
   "proof",
   "attacks",
-])("every path that docs/internals/%s.md names exists", (page) => {
-  const named = [
-    ...pageText(`docs/internals/${page}.md`).matchAll(/`((?:src|test|fault|scripts)\/[\w./-]+)`/g),
-  ];
-  const paths = named.map(([, path]) => path!);
-  expect(paths.length).toBeGreaterThan(0);
-  expect(paths.filter((path) => !existsSync(new URL(path, root)))).toEqual([]);
+])("docs/internals/%s.md names the files that it explains", (page) => {
+  expect(repositoryPathsIn(pageText(`docs/internals/${page}.md`)).length).toBeGreaterThan(0);
+});
+
+test("the check of paths covers the decision records and skips only what is said to be gone", () => {
+  const decisions = internals.filter((page) => page.startsWith("docs/internals/decisions/"));
+  expect(decisions.length).toBeGreaterThan(25);
+  expect(decisions.flatMap((page) => repositoryPathsIn(pageText(page))).length).toBeGreaterThan(3);
+  expect(repositoryPathsIn("`src/a.ts` calls `src/b.ts` (gone), not `test/c`")).toEqual([
+    "src/a.ts",
+    "test/c",
+  ]);
 });
 
 test("the list of attacks has every attack that a test replays, and no other", () => {
