@@ -1,6 +1,6 @@
 import { Sluice, limit, task, type } from "../src/index.js";
 
-// What producers and workers agree on: at most 5 mails at once, one account's mails in order.
+// Producers and workers share this contract: at most 5 mails at once, in order per account.
 const mails = limit("mails", { total: 5 });
 const sendMail = task("send-mail", {
   input: type<{ account: string; subject: string }>(),
