@@ -14,37 +14,37 @@ function ledger(...rows: Row[]): Ledger {
   return watch.ledger();
 }
 
-test("tasks of a key that begin one after the other, in order, are neither inverted nor overlap", () => {
+test("the bench audit reports no inversion or overlap for tasks of a key that run serially in order", () => {
   const found = audit([ledger(["a", 0, 1, 2], ["b", 1, 1.5, 4], ["a", 2, 2, 3], ["a", 7, 3, 5])]);
   expect(found).toEqual({ inversions: 0, overlaps: 0, peak: 2, peakPerKey: 1 });
 });
 
-test("a start with a smaller n than an earlier one of its key is an inversion, every time", () => {
+test("the bench audit counts every start with a smaller n than an earlier start of its key as an inversion", () => {
   const found = audit([ledger(["a", 5, 1, 2], ["a", 3, 2, 3], ["a", 4, 3, 4], ["b", 0, 4, 5])]);
   expect(found.inversions).toBe(2);
 });
 
-test("a start while another of its key runs is an overlap, also in another process", () => {
+test("the bench audit counts a start while another task of its key runs as an overlap, also across processes", () => {
   const [one, other] = [ledger(["a", 0, 1, 5]), ledger(["a", 1, 3, 4], ["b", 2, 3.5, 4])];
   expect(audit([one, other])).toEqual({ inversions: 0, overlaps: 1, peak: 3, peakPerKey: 2 });
 });
 
-test("what begins at the moment at which another ends does not overlap it", () => {
+test("a task that starts at the millisecond another ends does not overlap it in the bench audit", () => {
   const found = audit([ledger(["a", 0, 1, 2], ["a", 1, 2, 3])]);
   expect([found.overlaps, found.peak]).toEqual([0, 1]);
 });
 
-test("no-ops within one tick of the clock ran one after the other", () => {
+test("the bench audit treats no-ops within one clock tick as serial", () => {
   const found = audit([ledger(["a", 0, 1, 1], ["a", 1, 1, 1], ["a", 2, 1, 1])]);
   expect(found).toEqual({ inversions: 0, overlaps: 0, peak: 1, peakPerKey: 1 });
 });
 
-test("what still runs when it is asked counts as running", () => {
+test("the bench audit counts a task without an end as still running", () => {
   const found = audit([ledger(["a", 0, 1, NaN], ["a", 1, 2, 3])]);
   expect([found.overlaps, found.peakPerKey]).toEqual([1, 2]);
 });
 
-test("tasks without a key have a peak and nothing else", () => {
+test("the bench audit reports only the peak for tasks without a key", () => {
   const watch = new Watch(2);
   watch.end(watch.begin({ n: 1 }, 1), 3);
   watch.end(watch.begin({ n: 0 }, 2), 3);

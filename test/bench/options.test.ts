@@ -18,7 +18,7 @@ const peer: Library = {
 const workloads = workloadsOf(castOf([sluice, pureSql, peer]), false);
 const all = { command: "run", only: [], subjects: [] } as const;
 
-test("without a word everything is measured, three times, for three seconds", () => {
+test("the bench measures everything three times for three seconds by default", () => {
   expect(parseOptions([])).toMatchObject({
     command: "run",
     quick: false,
@@ -29,7 +29,7 @@ test("without a word everything is measured, three times, for three seconds", ()
   });
 });
 
-test("--quick is short, unless told otherwise", () => {
+test("bench --quick runs one short repetition unless --seconds or --reps override it", () => {
   expect(parseOptions(["accept", "--quick"])).toMatchObject({ repetitions: 1, seconds: 0.5 });
   expect(parseOptions(["--quick", "--seconds", "2", "--reps", "4"])).toMatchObject({
     repetitions: 4,
@@ -37,7 +37,7 @@ test("--quick is short, unless told otherwise", () => {
   });
 });
 
-test("lists and numbers are read", () => {
+test("bench options accept lists and worker settings", () => {
   const options = parseOptions(["--only", "order,drain-1", "--only", "types", "--worker", "a=5"]);
   expect(options).toMatchObject({ only: ["order", "drain-1", "types"], numbers: { a: 5 } });
   expect(parseOptions(["--help"])).toBeNull();
@@ -52,11 +52,11 @@ test.each([
   [["--worker", "claimBatchSize"]],
   [["--fast"]],
   [["plans"]],
-])("%j is refused", (argv) => {
+])("the bench command line refuses %j", (argv) => {
   expect(() => parseOptions(argv)).toThrow(UsageError);
 });
 
-test("names of workloads and subjects are unique", () => {
+test("names of bench workloads and subjects are unique", () => {
   const names = workloads.map(({ name }) => name);
   expect(new Set(names).size).toBe(names.length);
   for (const { name, subjects } of workloads) {
@@ -65,7 +65,7 @@ test("names of workloads and subjects are unique", () => {
   }
 });
 
-test("every target names a subject that is measured, and every base one beside it", () => {
+test("every bench target and every base names a measured subject", () => {
   const known = workloads.flatMap(({ name, subjects, readings = [] }) =>
     [name, ...readings.map(({ workload }) => workload)].flatMap((workload) =>
       subjects.map(({ who }) => `${workload}: ${who.name}`),
@@ -79,7 +79,7 @@ test("every target names a subject that is measured, and every base one beside i
   expect(bases.filter((base) => !known.includes(base))).toEqual([]);
 });
 
-test("accept measures what has a target, and nothing else", () => {
+test("bench accept measures only the workloads that have a target", () => {
   const chosen = choose({ ...all, command: "accept" }, workloads, targets).map((w) => w.name);
   expect(chosen).toContain("latency");
   expect(chosen).not.toContain("enqueue-tx");
@@ -87,13 +87,13 @@ test("accept measures what has a target, and nothing else", () => {
   expect(chosen.filter((name) => !named.includes(name))).toEqual([]);
 });
 
-test("--only takes a workload by its name or by that of what is read from it", () => {
+test("bench --only selects a workload by its name or by the name of one of its readings", () => {
   const names = (...only: string[]) => choose({ ...all, only }, workloads, []).map((w) => w.name);
   expect(names("latency-p99", "order")).toEqual(["latency", "order"]);
   expect(() => names("ordre")).toThrow(/no workload ordre: there are enqueue/);
 });
 
-test("--subjects keeps what others are compared to, and leaves out what is about nobody else", () => {
+test("bench --subjects keeps the base subjects and skips workloads without a selected subject", () => {
   const chosen = choose({ ...all, subjects: ["peer, tuned"] }, workloads, []);
   const order = chosen.find(({ name }) => name === "order")!;
   expect(order.subjects.map(({ who }) => who.name)).toEqual(["unlimited", "peer, tuned"]);
@@ -101,7 +101,7 @@ test("--subjects keeps what others are compared to, and leaves out what is about
   expect(() => choose({ ...all, subjects: ["nobody"] }, workloads, [])).toThrow(UsageError);
 });
 
-test("progress knows of probes: one for each subject, or one for all that have the same size", () => {
+test("bench progress counts one probe per subject, or one for all subjects of the same size", () => {
   const [order] = choose({ ...all, only: ["order-1"] }, workloads, []);
   const [blocked] = choose({ ...all, only: ["blocked"] }, workloads, []);
   const [permits] = choose({ ...all, only: ["permits"] }, workloads, []);
@@ -116,6 +116,6 @@ test.each([
   ["22.17.9", false],
   ["24.0.0", true],
   ["20.19.0", false],
-])("Node %s runs the peers: %s", (version, expected) => {
+])("Node.js %s is new enough to run the peer libraries: %s", (version, expected) => {
   expect(isNewEnough(version)).toBe(expected);
 });

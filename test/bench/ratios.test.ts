@@ -17,7 +17,7 @@ const bossDefault = row(who("pg-boss", "default"), [1, 1, 45]);
 const bull = row(who("bullmq-redis", "tuned", "redis"), [80, 40, 30]);
 const more = { better: "more", base: null } as const;
 
-test("the base is the best of each repetition, and the ratio the median over them", () => {
+test("a bench ratio is the median over repetitions of the ratio to the best peer", () => {
   const ratios = ratiosOf(sluice, [sluice, bare, boss, bossDefault, bull], more);
   // 100 / 80, 120 / 60, 90 / 45
   expect(ratios.bestPeer).toBeCloseTo(2);
@@ -29,24 +29,24 @@ test("the base is the best of each repetition, and the ratio the median over the
   expect(ratios).not.toHaveProperty("base");
 });
 
-test("where less is better the best peer is the lowest", () => {
+test("the best peer has the lowest value when a workload measures less as better", () => {
   const ratios = ratiosOf(sluice, [sluice, boss, bull], { better: "less", base: null });
   // 100 / 50, 120 / 40, 90 / 10
   expect(ratios.bestPeer).toBeCloseTo(3);
 });
 
-test("neither we nor pure SQL are a peer, and without one there is no such ratio", () => {
+test("Sluice and pure SQL do not count as peers, and without a peer there is no peer ratio", () => {
   expect(ratiosOf(sluice, [sluice, bare], more)).toEqual({ pureSql: 0.5 });
 });
 
-test("a base is a subject of the workload or a number", () => {
+test("the base of a bench ratio is a subject of the workload or a number", () => {
   const to = (base: Workload["base"]) => ratiosOf(sluice, [sluice, bare], { ...more, base }).base;
   expect(to({ subject: "pure-sql, two connections" })).toBeCloseTo(0.5);
   expect(to({ ideal: 50, words: "the ideal" })).toBeCloseTo(2);
   expect(to({ subject: "somebody who was left out" })).toBeUndefined();
 });
 
-test("CPU per task is compared with that of the subject that is the base, repetition by repetition", () => {
+test("the CPU ratio compares CPU per task with the base subject repetition by repetition", () => {
   const using = (of: Row, cpu: readonly number[]): Row => ({
     who: of.who,
     samples: of.samples.map(({ value }, i) => ({ value, facts: { cpuUsPerTask: cpu[i]! } })),
@@ -69,13 +69,13 @@ test.each([
   [[50, 30, 20], 20, 50],
   [[7], 100, 100],
   [[0, 0], 0, 0],
-])("of %j tasks the smallest share is %d %% and the largest %d %%", (counts, min, max) => {
+])("shares of the task counts %j range from %d %% to %d %%", (counts, min, max) => {
   const shares = sharesOf(counts);
   expect(shares.min).toBeCloseTo(min, 2);
   expect(shares.max).toBeCloseTo(max, 2);
 });
 
-test("a peer that broke the order once is nobody's measure", () => {
+test("a peer that broke order once is excluded from bench ratios", () => {
   const broken = row(who("pg-boss", "tuned"), [500, 500, 500], { inversions: 1 });
   const kept = ({ inversions = 0 }: Facts): boolean => inversions === 0;
   expect(ratiosOf(sluice, [sluice, broken, bull], { ...more, kept }).bestPeer).toBeCloseTo(3);
@@ -99,7 +99,7 @@ const workload: Workload = {
   readings: [{ workload: "latency-p99", about: "how long: p99", fact: "p99Ms", unit: "ms" }],
 };
 
-test("results are medians; of what must not happen the worst counts", () => {
+test("bench results are medians, except that violations report the worst repetition", () => {
   const samples = [3, 1, 2].map((value) => ({ value, facts: { p99Ms: value * 10, peak: value } }));
   const entry = { subject: subjectOf(sluice.who), samples, tasks: 3, cannot: null };
   const [main, p99] = resultsOf(workload, [entry]);
@@ -108,7 +108,7 @@ test("results are medians; of what must not happen the worst counts", () => {
   expect(p99).toMatchObject({ workload: "latency-p99", value: 20, min: 10, max: 30 });
 });
 
-test("who failed in the middle has no value, a reason, and is nobody's measure", () => {
+test("a subject that failed midway has no value, reports the reason and is excluded from bench ratios", () => {
   const sample = { value: 1, facts: {} };
   const ours = { subject: subjectOf(sluice.who), samples: [sample], tasks: 3, cannot: null };
   const failed = { ...ours, subject: subjectOf(boss.who), cannot: "failed: it fell over" };

@@ -25,7 +25,7 @@ async function ownDatabase() {
   return database;
 }
 
-/** Fills a database of its own, drains it, and returns what the handlers saw. */
+/** Fills a new database, drains it, and returns what the handlers saw. */
 async function drained(adapter: Adapter, shape: Shape, keys: Keys | null = null, counted = TASKS) {
   const { url } = await ownDatabase();
   await adapter.install(url, shape);
@@ -51,19 +51,19 @@ async function drained(adapter: Adapter, shape: Shape, keys: Keys | null = null,
 
 const everyone = Array.from({ length: TASKS }, (_, n) => n);
 
-test.each(variants)("$name runs every task of a backlog once", async ({ variant }) => {
+test.each(variants)("the bench adapter of $name runs every task of a backlog once", async ({ variant }) => {
   const { seen } = await drained(variant.adapter, {});
   expect(seen).toEqual(everyone);
 });
 
-test.each(variants)("$name keeps an order and a limit", async ({ variant }) => {
+test.each(variants)("the bench adapter of $name keeps order and limit", async ({ variant }) => {
   const { seen, found } = await drained(variant.adapter, { ordered: true, limit: 10 }, HUNDRED);
   expect(seen).toEqual(everyone);
   expect([found.inversions, found.overlaps]).toEqual([0, 0]);
 });
 
 const RUN_LENGTH = 50;
-test.each(Object.keys(scenes))("the scene %s has all its counted tasks run", async (name) => {
+test.each(Object.keys(scenes))("the bench scene %s runs all its counted tasks", async (name) => {
   const { adapter } = sluice.variants[0]!;
   const counted = name.startsWith("types") ? TASKS - RUN_LENGTH : TASKS;
   const { seen } = await drained(adapter, { scene: { name, beside: 20 } }, null, counted);
@@ -71,14 +71,14 @@ test.each(Object.keys(scenes))("the scene %s has all its counted tasks run", asy
   expect(new Set(seen).size).toBe(counted);
 });
 
-test("a count of successes that is wrong is told", async () => {
+test("the bench fails if the number of succeeded tasks is wrong", async () => {
   const { url } = await ownDatabase();
   const { adapter } = sluice.variants[0]!;
   await adapter.install(url, {});
   await expect(adapter.verify!(url, {}, 3)).rejects.toThrow("0 of 3 tasks succeeded");
 });
 
-test("a task and a row of the caller's own are enqueued together", async () => {
+test("the bench adapter of sluice enqueues a task and inserts a row in one transaction", async () => {
   const { url } = await ownDatabase();
   const { adapter } = sluice.variants[0]!;
   await adapter.install(url, {});
@@ -89,7 +89,7 @@ test("a task and a row of the caller's own are enqueued together", async () => {
   expect(await askNumber(url, "select count(*)::int as n from sluice.task")).toBe(1);
 });
 
-test.runIf(process.platform === "linux")("CPU time of a process and its children grows", () => {
+test.runIf(process.platform === "linux")("the bench measures growing CPU time of a process and its children", () => {
   const before = treeCpuMs(process.pid)!;
   const until = process.cpuUsage().user + 100_000;
   while (process.cpuUsage().user < until);

@@ -11,16 +11,16 @@ const node = (type: string, more: Record<string, unknown> = {}): PlanNode => ({
   ...more,
 });
 
-test("a big table that is read from end to end is a fault, however few rows come of it", () => {
+test("a sequential scan of a big table is a plan fault, however few rows it returns", () => {
   const plan = node("Limit", { Plans: [node("Seq Scan", { "Relation Name": "ready" })] });
   expect(faultsOf(plan, bounds)).toEqual(["Seq Scan on ready reads 1 rows from end to end"]);
 });
 
-test("a small table may be read from end to end", () => {
+test("a sequential scan of a small table is not a plan fault", () => {
   expect(faultsOf(node("Seq Scan", { "Relation Name": "worker" }), bounds)).toEqual([]);
 });
 
-test("rows that a filter throws away are counted over all loops", () => {
+test("rows removed by a filter are summed over all loops of a plan node", () => {
   const scan = (loops: number): PlanNode =>
     node("Index Scan", {
       "Relation Name": "ready",
@@ -31,14 +31,14 @@ test("rows that a filter throws away are counted over all loops", () => {
   expect(faultsOf(scan(201), bounds)).toEqual(["Index Scan on ready reads 1,206 rows and keeps 201"]);
 });
 
-test("rows that a join throws away are a fault, too", () => {
+test("rows removed by a join filter are a plan fault", () => {
   const join = node("Nested Loop", { "Rows Removed by Join Filter": 5_000 });
   expect(faultsOf(node("Result", { Plans: [join] }), bounds)).toEqual([
     "Nested Loop: rows removed by join filter 5,000",
   ]);
 });
 
-test("a scan that reads more than a batch needs is a fault, and says how much it keeps", () => {
+test("a scan that reads more rows than a batch needs is a plan fault that reports how many rows it keeps", () => {
   const scan = node("Index Only Scan", { "Relation Name": "task", "Actual Rows": 1_001 });
   expect(faultsOf(scan, bounds)).toEqual(["Index Only Scan on task reads 1,001 rows and keeps 1,001"]);
 });

@@ -13,7 +13,7 @@ import { findingsOf, seeScenario } from "../../../bench/src/plans/see.js";
 import { PlanSession } from "../../../bench/src/plans/session.js";
 import { freshDatabase } from "../../support/database.js";
 
-// Enough that two tables count as big; the full size is the bench's.
+// Large enough that two tables count as big. The bench itself uses the full size.
 const PENDING = 3_000;
 
 let folder: string;
@@ -34,7 +34,7 @@ async function run(url: string, text: string): Promise<Record<string, unknown>[]
   }
 }
 
-/** As the bench's own, but each database is changed after it was filled. */
+/** Databases like those of the bench, but each is changed after it is filled. */
 function databases(change: string): {
   readonly version: string;
   copyOf(recipe: Recipe): Promise<Copy>;
@@ -64,14 +64,14 @@ const hasAutoExplain = async (): Promise<boolean> => {
   }
 };
 
-// Up to four backlogs are filled and looked at, up to three times.
+// The tests fill and inspect up to four backlogs, up to three times.
 const TIMEOUT_MS = 300_000;
 const TRIES = 3;
 
 /**
- * Saves the plans, and finds what is found every time. What a plan reads too much it always does. But when others change
- * many tables at once, in whatever database, a session forgets all that it knows of its own: its next call reads the
- * catalogs anew, which may be two thousand pages.
+ * Saves the plans and keeps only findings that recur in every try. A plan that reads too much does so every time. But
+ * when other sessions change many tables at once, in any database, PostgreSQL discards the catalog caches of every
+ * session: its next call reads the catalogs again, which may be two thousand pages.
  */
 async function savedPlans(): Promise<Awaited<ReturnType<typeof savePlans>>> {
   const options = { pending: PENDING, tell: () => {} };
@@ -86,7 +86,7 @@ async function savedPlans(): Promise<Awaited<ReturnType<typeof savePlans>>> {
 }
 
 test(
-  "plans of every scenario are saved, and nothing in them grows with the backlog",
+  "bench plans saves the plans of every scenario, and none of them grows with the backlog",
   { timeout: TIMEOUT_MS },
   async () => {
     const { findings, summary } = await savedPlans();
@@ -103,7 +103,7 @@ test(
 
 const scenarioOf = (name: string): Scenario => scenarios.find((s) => s.name === name)!;
 
-test("a claim that reads its table from end to end is found", { timeout: TIMEOUT_MS }, async (context) => {
+test("bench plans reports a claim that scans its table sequentially", { timeout: TIMEOUT_MS }, async (context) => {
   if (!(await hasAutoExplain())) context.skip("this server does not let us load auto_explain");
   const broken = databases("drop index sluice.ready_next");
   const seen = await seeScenario(broken, scenarioOf("no-limits"), PENDING);
@@ -112,7 +112,7 @@ test("a claim that reads its table from end to end is found", { timeout: TIMEOUT
 });
 
 test(
-  "with every slot taken a claim gets nothing where all is limited, and others where one type is",
+  "with all slots taken, a claim returns nothing when all types are limited and other types when only one is",
   { timeout: TIMEOUT_MS },
   async () => {
     const claimed = new Map<string, number>();

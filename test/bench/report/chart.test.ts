@@ -5,7 +5,7 @@ import { about, sample, subjects, who, workload } from "./sample.js";
 
 const panel = (title: string) => panelsOf(sample).find((p) => p.title === title)!;
 
-test("a chart has the main workloads in which a peer took part", () => {
+test("the bench chart shows the main workloads that have a peer", () => {
   expect(panelsOf(sample).map((p) => p.title)).toEqual([
     "drain-1",
     "drain-2",
@@ -16,7 +16,7 @@ test("a chart has the main workloads in which a peer took part", () => {
   ]);
 });
 
-test("a peer has the bar of its best variant, Sluice one of each, the best on top", () => {
+test("the bench chart shows the best variant of each peer and every variant of Sluice, best first", () => {
   expect(panel("drain-1").bars.map((bar) => bar.label)).toEqual([
     "pure-sql, bare loop",
     "sluice, history off",
@@ -30,12 +30,12 @@ test("a peer has the bar of its best variant, Sluice one of each, the best on to
   expect(panel("latency").bars[0]!.label).toBe("bullmq-redis, tuned");
 });
 
-test("a library that cannot stands below the bars once, whatever its variants", () => {
+test("the bench chart lists an incapable library once below the bars, however many variants it has", () => {
   const last = panel("limit-10-noop").bars.filter((bar) => bar.extent === null);
   expect(last.map((bar) => [bar.label, bar.text])).toEqual([["graphile-worker", "cannot"]]);
 });
 
-test("speed that was bought with order says so, and the best that keeps it stands below", () => {
+test("the bench chart marks a variant that broke order and shows the best ordered variant below it", () => {
   expect(panel("order-contiguous").bars.map(({ label, text }) => `${label}: ${text}`)).toEqual([
     "sluice, history off: 31,200",
     "graphile-worker, tuned: 6,510  (41,233 out of order)",
@@ -45,7 +45,7 @@ test("speed that was bought with order says so, and the best that keeps it stand
   ]);
 });
 
-test("what Sluice is compared to without a limit is no bar", () => {
+test("the bench chart has no bar for the unlimited base of Sluice", () => {
   const results = workload("limit-10-noop", "no-ops", [
     [{ ...subjects.on, name: "unlimited" }, 60_000],
     [subjects.on, 20_000],
@@ -54,7 +54,7 @@ test("what Sluice is compared to without a limit is no bar", () => {
   expect(panelsOf(results)[0]!.bars.map((bar) => bar.label)).toEqual(["sluice, history on", "pg-boss, tuned"]);
 });
 
-test("nothing of the chart reaches beyond its edges, however long names and numbers are", () => {
+test("the bench chart stays within its edges, however long names and numbers are", () => {
   const long = who("a-library-with-quite-a-name", "tuned for everything at once");
   // One on the left, one on the right.
   const results = ["drain-1", "drain-2"].flatMap((name) =>
@@ -68,7 +68,7 @@ test("nothing of the chart reaches beyond its edges, however long names and numb
   const width = Number(/viewBox="0 0 (\d+)/.exec(svg)![1]);
   const ends = [
     ...[...svg.matchAll(/<text x="([\d.]+)"[^>]*>([^<]*)</g)].map(([tag, x, text]) =>
-      // As wide as the widest of the fonts has it, at 12 pixels.
+      // The width of the widest of the fonts at 12 pixels.
       tag.includes('"end"') ? Number(x) : Number(x) + text!.length * (tag.includes("600") ? 7.2 : 6.4),
     ),
     ...[...svg.matchAll(/<rect x="([\d.]+)" y="[\d.]+" width="([\d.]+)"/g)].map(([, x, w]) => Number(x) + Number(w)),
@@ -78,7 +78,7 @@ test("nothing of the chart reaches beyond its edges, however long names and numb
   expect(svg).not.toMatch(/(?:x|width)="-|NaN|Infinity/);
 });
 
-test("what a name contains does not end the drawing", () => {
+test("the bench chart escapes markup in names", () => {
   const odd = { ...who("odd", "<b> & co"), name: "<b> & co" };
   const svg = svgOf(workload("drain-1", "a < b", [[odd, 1]]), about)!;
   expect(svg).toContain("&lt;b&gt; &amp; co");

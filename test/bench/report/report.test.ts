@@ -28,7 +28,7 @@ const lineOf = (workload: string, subject: string): Line | undefined =>
 
 const target = (t: Omit<Target, "of"> & { readonly of: string }): Target => t as Target;
 
-test("a line of JSON per subject, with its ratios and facts", () => {
+test("bench JSON output has one line per subject with its ratios and facts", () => {
   expect(lines()).toHaveLength(sample.length);
   expect(lineOf("drain-1", "sluice, history off")).toMatchObject({
     tasksPerSecond: 66_800,
@@ -44,18 +44,18 @@ test("a line of JSON per subject, with its ratios and facts", () => {
   });
 });
 
-test("where milliseconds were measured a line has no tasks per second, but a median", () => {
+test("bench JSON output reports a median instead of tasks per second for workloads in milliseconds", () => {
   const line = lineOf("latency", "sluice, history off");
   expect(line).toMatchObject({ tasksPerSecond: null, median: 1.41, unit: "ms", p99Ms: 4.02 });
 });
 
-test("a line of who cannot do it says why", () => {
+test("bench JSON output says why a subject cannot run a workload", () => {
   const line = lineOf("limit-10-noop", "graphile-worker, tuned");
   expect(line).toMatchObject({ tasksPerSecond: null, median: null });
   expect(line?.["cannot"]).toBe("it has no limit over all processes");
 });
 
-test("a terminal's table has the best first, and who cannot below it", () => {
+test("the bench terminal table lists the best subject first and incapable subjects below", () => {
   const table = tableOf(sample).split("\n");
   const latency = table.filter((line) => line.startsWith("latency  "));
   expect(latency.map((line) => /\w\S+, \w+/.exec(line)?.[0])).toEqual([
@@ -67,7 +67,7 @@ test("a terminal's table has the best first, and who cannot below it", () => {
   expect(table).toContain("limit-10-noop (graphile-worker, tuned): cannot. it has no limit over all processes");
 });
 
-test("the tables show CPU per task beside the rate, and JSON has its ratio to the base", () => {
+test("bench tables show CPU per task beside the rate, and JSON output has its ratio to the base", () => {
   const facts = { cpuUsPerTask: 17.25, nodeCpuMsPer1000: 7, databaseCpuMsPer1000: 10.25 };
   const results = workload("drain-1", "no-ops", [
     [subjects.on, 1_000, { facts, ratios: { base: 0.9, baseCpu: 1.15 } }],
@@ -90,7 +90,7 @@ test("the tables show CPU per task beside the rate, and JSON has its ratio to th
   expect(lines(results)[0]).toMatchObject({ ratioToBaseCpu: 1.15, cpuUsPerTask: 17.25 });
 });
 
-test("each configuration is told once, and by workload where a variant has several", () => {
+test("the bench report lists each configuration once, per workload if a variant has several", () => {
   const setTwice = { ...subjects.off, config: "with more permits" };
   const results = [...sample, ...workload("permits", "many at once", [[setTwice, 300]], "ms")];
   const list = markdownOf(results, about).split("## How each was set, and why")[1]!.split("##")[0]!;
@@ -98,7 +98,7 @@ test("each configuration is told once, and by workload where a variant has sever
   expect(list).toContain("- **sluice 1.2.3, history off (permits)**: with more permits");
 });
 
-test("a report tells the machine, the versions, the command, and who cannot", () => {
+test("the bench report names the machine, the versions, the command and the incapable subjects", () => {
   const report = markdownOf(sample, about);
   for (const text of [
     "2 cores, Some Processor @ 2.50GHz, 8.00 GB",
@@ -113,7 +113,7 @@ test("a report tells the machine, the versions, the command, and who cannot", ()
     expect(report).toContain(text);
 });
 
-test("a report's table has only columns that somebody fills, and no row breaks out of it", () => {
+test("the bench report table omits empty columns and escapes its cells", () => {
   const odd = { ...who("odd", "a|b"), name: "odd | one" };
   const report = markdownOf(workload("drain-1", "no-ops", [[odd, 10]]), about);
   const rows = report.split("\n").filter((line) => line.startsWith("| ") && !line.includes("---"));
@@ -121,12 +121,12 @@ test("a report's table has only columns that somebody fills, and no row breaks o
   expect(rows).toContain("| odd \\| one | 10.0 | 9.40 - 10.6 |");
 });
 
-test("a quick run says in its report that it proves nothing", () => {
+test("the bench report of a quick run says that its numbers prove nothing", () => {
   expect(markdownOf(sample, { ...about, quick: true })).toContain("prove nothing");
   expect(markdownOf(sample, about)).not.toContain("prove nothing");
 });
 
-test("a target is judged by a ratio, by the median, or by a fact", () => {
+test("a bench target is judged by a ratio, by the median or by a fact", () => {
   const verdicts = judge(sample, [
     target({ workload: "drain-1", subject: "sluice, history off", of: "bestPeer", atLeast: 1.4 }),
     target({ workload: "drain-1", subject: "sluice, history off", of: "pureSql", atLeast: 0.82 }),
@@ -137,7 +137,7 @@ test("a target is judged by a ratio, by the median, or by a fact", () => {
   expect(verdictTable(verdicts)).toContain("2 passed, 2 failed");
 });
 
-test("a target that nothing came out for is missed, not left out", () => {
+test("a bench target without a result is missed, not skipped", () => {
   const verdicts = judge(sample, [
     target({ workload: "drain-1", subject: "sluice, misspelt", of: "value", atLeast: 0 }),
     target({
@@ -151,11 +151,11 @@ test("a target that nothing came out for is missed, not left out", () => {
   expect(verdicts.map((v) => v.passed)).toEqual([false, false, false]);
 });
 
-test("a target whose workload was not measured is not judged", () => {
+test("a bench target is not judged if its workload was not measured", () => {
   expect(judge(sample, [target({ workload: "other", subject: "s", of: "value" })])).toEqual([]);
 });
 
-test("a folder gets the results, the report and the chart it shows", () => {
+test("the bench writes results, report and chart into the output folder", () => {
   const folder = mkdtempSync(join(tmpdir(), "sluice-report-"));
   try {
     writeReport(folder, sample, about, { plans: "All is well." });
@@ -168,7 +168,7 @@ test("a folder gets the results, the report and the chart it shows", () => {
   }
 });
 
-test("without a peer there is no chart, and the report shows none", () => {
+test("the bench writes no chart and links none if no peer was measured", () => {
   const folder = mkdtempSync(join(tmpdir(), "sluice-report-"));
   try {
     writeReport(folder, workload("drain-1", "no-ops", [[subjects.off, 10]]), about);

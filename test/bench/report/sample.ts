@@ -1,6 +1,6 @@
 import type { About, Facts, Ratios, Result, Who } from "../../../bench/src/result.js";
 
-/** A run as it could have come out: made up, to look at the reports. */
+/** An invented bench run for the tests of reports. */
 export const about: About = {
   at: "2030-01-02T03:04:05.000Z",
   command: "npm run bench -- accept",
@@ -41,7 +41,7 @@ interface Extra {
   readonly spread?: number;
 }
 
-/** What one subject of a workload has reached. */
+/** The result of one subject of a workload. */
 export type Row = readonly [who: Who, value: number | string, extra?: Extra];
 
 export function workload(
