@@ -25,7 +25,7 @@ test("a bench backlog size accepts a time factor, a multiple and a minimum", () 
   expect(tasksFor(10, 3, { min: 40_000 })).toBe(50_000);
 });
 
-test("the bench repeats a probe that finished too quickly", () => {
+test("a bench probe that finishes at once is too short to calibrate by", () => {
   const after = (seconds: number) => ({ value: 1, facts: { seconds } });
   expect(isTooShort(after(0.1), 3)).toBe(true);
   expect(isTooShort(after(1), 3)).toBe(false);

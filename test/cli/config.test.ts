@@ -54,7 +54,7 @@ describe("sluice config", () => {
     expect(all.connections).toMatchObject({ total: 17, ok: true });
   });
 
-  test("tells where each came from: environment, file, preset or default", async () => {
+  test("shows the source of each setting: environment, file, preset or default", async () => {
     const env = { MAX_CONCURRENT_TASKS: "200", SLUICE_CONFIG: file };
     const all = await shown([], env);
     expect(all.file).toBe(file);
@@ -74,7 +74,7 @@ describe("sluice config", () => {
     expect(find(other, "worker", "claim_loops")).toMatchObject({ value: 2, source: "preset dev" });
   });
 
-  test("in lines for people, grouped, with the sum of the connections", async () => {
+  test("prints readable lines by section, with the sum of the connections", async () => {
     const { code, out, err } = await run(["config", "--config", file], { LEASE_MS: "20000" });
     expect({ code, err }).toEqual({ code: 0, err: "" });
     expect(out).toContain(`config file: ${file}\npreset: io (file ${file}: preset)\n`);
@@ -83,7 +83,7 @@ describe("sluice config", () => {
     expect(out).toContain("connections: 35 for 5 to claim and settle + 1 to beat + 1 to keep");
   });
 
-  test("shows no password and no token", async () => {
+  test("prints no password and no token", async () => {
     const env = { SLUICE_LISTEN_URL: "postgres://ada:secret@direct.example/shop?password=secret" };
     const [lines, json] = await Promise.all([
       run(["config", "--config", file], env),
@@ -96,14 +96,14 @@ describe("sluice config", () => {
     }
   });
 
-  test("connections that do not add up are printed, and are an error", async () => {
+  test("exits with an error if the connections do not add up, and prints them", async () => {
     const { code, out, err } = await run(["config"], { NUM_WORKERS: "40" });
     expect(code).toBe(2);
     expect(out).toMatch(/claim_loops +40 /);
     expect(err).toContain("error invalid_option: dbConnections (MAX_DB_CONNECTIONS) is 17, but 50");
   });
 
-  test("metrics that a worker would refuse to serve are printed, and are an error", async () => {
+  test("exits with an error if a worker would refuse to serve the metrics, and prints the settings", async () => {
     const env = { SLUICE_METRICS_PORT: "9464", SLUICE_METRICS_HOST: "0.0.0.0" };
     const [open, closed] = await Promise.all([
       run(["config"], env),
@@ -119,14 +119,14 @@ describe("sluice config", () => {
     [["--preset", "fast"], {}, 'preset must be "default" or "dev"'],
     [["--config", join(folder, "none.toml")], {}, "none.toml cannot be read: it does not exist"],
     [[], { LEASE_MS: "soon" }, "LEASE_MS must be an integer from 500 to 3600000"],
-  ])("%j %j is refused with 2", async (args, env, words) => {
+  ])("refuses %j %j and exits with 2", async (args, env, words) => {
     const { code, out, err } = await run(["config", ...args], env);
     expect([code, out]).toEqual([2, ""]);
     expect(err).toContain("error invalid_option: ");
     expect(err).toContain(words);
   });
 
-  test("helps, with examples", async () => {
+  test("prints its help with examples", async () => {
     const { code, out } = await run(["config", "--help"]);
     expect(code).toBe(0);
     for (const word of ["--config", "--preset", "--json", "SLUICE_CONFIG", "Examples:"]) expect(out).toContain(word);

@@ -3,7 +3,7 @@ import { limit, task } from "../../src/index.js";
 import { scene } from "../flow/scene.js";
 import { sluice } from "./run.js";
 
-test("sluice explain tells of a task and of a queue, for people and for programs", async () => {
+test("sluice explain explains a task and a queue as text and as JSON", async () => {
   const s = await scene();
   const mail = task("mail", { queue: "post", limits: [limit("mail", { total: 0 })] });
   const handle = await s.sluice.enqueue(mail);
@@ -32,7 +32,7 @@ test("sluice explain tells of a task and of a queue, for people and for programs
   expect(JSON.parse(queueJson.out)).toMatchObject(whole);
 });
 
-test("sluice explain refuses what it cannot explain", async () => {
+test("sluice explain refuses unknown tasks, unknown queues and ambiguous arguments", async () => {
   const s = await scene();
   const cli = (...args: string[]) => sluice(["explain", ...args], { DATABASE_URL: s.url });
   const [none, both, absent, word, nowhere] = await Promise.all([

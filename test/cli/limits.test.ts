@@ -3,7 +3,7 @@ import { limit, task } from "../../src/index.js";
 import { scene } from "../flow/scene.js";
 import { sluice } from "./run.js";
 
-test("sluice limits lists limits page by page, for people and for programs", async () => {
+test("sluice limits lists limits page by page as text and as JSON", async () => {
   const s = await scene();
   const keyed = limit("tenant", { perKey: 2 });
   await s.sluice.sync([limit("bank", { total: 5 }), limit("lifted", { total: null }), keyed]);

@@ -22,7 +22,7 @@ async function versionOf(schema: string): Promise<number> {
 }
 
 describe("sluice migrate", () => {
-  test("makes the schema, then finds it up to date", async () => {
+  test("creates the schema and then reports it as up to date", async () => {
     const first = await sluice(["migrate", "--url", database.url]);
     expect(first).toMatchObject({ code: 0, err: "" });
     const version = await versionOf("sluice");
@@ -36,7 +36,7 @@ describe("sluice migrate", () => {
     });
   });
 
-  test("--check fails while something is missing, and --plan prints the SQL that mends it", async () => {
+  test("fails with --check while a migration is missing, and prints the missing SQL with --plan", async () => {
     const args = ["migrate", "--url", database.url, "--schema", "planned"];
     const before = await sluice([...args, "--check"]);
     expect(before).toMatchObject({ code: 1, err: "" });
@@ -44,7 +44,7 @@ describe("sluice migrate", () => {
     const { out: script } = await sluice([...args, "--plan"]);
     expect(script).toContain('create table "planned".task (');
     expect(script).toContain('create or replace function "planned".step(');
-    // Neither has made anything.
+    // Neither command has created anything.
     expect((await sluice([...args, "--check"])).code).toBe(1);
     expect((await sluice(args)).code).toBe(0);
     const after = await sluice([...args, "--check", "--json"]);
@@ -52,7 +52,7 @@ describe("sluice migrate", () => {
     expect(JSON.parse(after.out)).toMatchObject({ applied: [], installed: [] });
   });
 
-  test("in three processes at once: one applies, none fails", async () => {
+  test("applies each migration once when three processes run it concurrently", async () => {
     const args = ["migrate", "--url", database.url, "--schema", "at_once", "--json"];
     const all = await Promise.all(Array.from({ length: 3 }, () => sluice(args)));
     const reports = all.map(({ out }) => JSON.parse(out) as { applied: string[]; version: number });
@@ -62,7 +62,7 @@ describe("sluice migrate", () => {
     expect(reports.every((report) => report.version === version)).toBe(true);
   });
 
-  test("finds the database and the schema in the config file", async () => {
+  test("reads the database and the schema from the config file", async () => {
     const folder = mkdtempSync(join(tmpdir(), "sluice-migrate-"));
     onTestFinished(() => rmSync(folder, { recursive: true }));
     const file = join(folder, "sluice.toml");
@@ -83,19 +83,19 @@ describe("sluice migrate", () => {
     ["invalid_option", 2, ["--url", "localhost"], {}],
     ["invalid_option", 2, ["--schema", "a; drop"], { DATABASE_URL: nowhere }],
     ["database_unavailable", 1, ["--url", nowhere], {}],
-  ])("says %s and exits with %i", async (code, exit, args, env) => {
+  ])("reports %s and exits with %i", async (code, exit, args, env) => {
     const said = await sluice(["migrate", ...args], env);
     expect(said).toMatchObject({ code: exit, out: "" });
     expect(said.err).toMatch(new RegExp(`^error ${code}: .+\n$`));
   });
 
-  test("without a database says what to pass", async () => {
+  test("says which option to pass if no database is given", async () => {
     const { err } = await sluice(["migrate"]);
     expect(err).toMatch(/--url postgres:\/\/.*DATABASE_URL/);
     expect(err).not.toMatch(/pool|embedded/);
   });
 
-  test("says it in JSON where JSON is wanted", async () => {
+  test("prints errors as JSON with --json", async () => {
     const { code, out, err } = await sluice(["migrate", "--json"]);
     expect([code, out]).toEqual([2, ""]);
     expect(JSON.parse(err)).toEqual({
@@ -105,7 +105,7 @@ describe("sluice migrate", () => {
 });
 
 describe("sluice", () => {
-  test("helps", async () => {
+  test("prints help for the program and for a command", async () => {
     const one = await sluice(["migrate", "--help"]);
     expect(one).toMatchObject({ code: 0, err: "" });
     for (const word of ["--url", "--schema", "--json", "DATABASE_URL", "Examples:"]) {
@@ -114,7 +114,7 @@ describe("sluice", () => {
     expect(one.out).toContain(`"version":${SCHEMA_VERSION},`);
   });
 
-  test("tells its version, and wrong use with 2", async () => {
+  test("prints its version, and exits with 2 on wrong usage", async () => {
     const [version, unknown, option, none] = await Promise.all([
       sluice(["--version"]),
       sluice(["migrat"]),

@@ -31,7 +31,7 @@ async function plan(args: readonly string[]): Promise<Said> {
 const web = ["--rate", "200", "--duration", "80ms", "--io", "0.9", "--cores", "4"];
 
 describe("sluice plan", () => {
-  test("in JSON is one object with inputs, recommendation, arithmetic and simulation", async () => {
+  test("prints one JSON object with inputs, recommendation, arithmetic and simulation", async () => {
     const [one, again] = await Promise.all([plan([...web, "--json"]), plan([...web, "--json"])]);
     expect(one).toMatchObject({ code: 0, err: "" });
     expect(one).toEqual(again);
@@ -46,7 +46,7 @@ describe("sluice plan", () => {
     });
   });
 
-  test("takes durations from a file", async () => {
+  test("reads durations from a file", async () => {
     const file = fileOf("good.jsonl", '10\n30\n{"durationMs":20}\n');
     const args = ["--rate", "60/min", "--duration-file", file, "--io-bound", "--json"];
     const { out } = await plan([...args, "--permits", "50", "--preset", "io", "--seconds", "5"]);
@@ -57,7 +57,7 @@ describe("sluice plan", () => {
     });
   });
 
-  test("takes a share without its nought, hours and minutes by their names", async () => {
+  test("accepts a share such as .9, and rates and durations in hours and minutes", async () => {
     const args = ["--rate", "5000/hour", "--duration", "12m", "--io", ".9", "--json"];
     const { out, err } = await plan([...args, "--seconds", "5"]);
     expect(err).toBe("");
@@ -66,7 +66,7 @@ describe("sluice plan", () => {
     });
   });
 
-  test("a preset that sets the claim size is planned with it, unless --batch says another", async () => {
+  test("uses the claim size of the preset unless --batch overrides it", async () => {
     const args = ["--rate", "9000", "--duration", "1ms", "--io-bound", "--preset", "throughput"];
     const inputs = async (more: readonly string[]): Promise<unknown> =>
       JSON.parse((await plan([...args, "--seconds", "1", "--json", ...more])).out) as unknown;
@@ -74,7 +74,7 @@ describe("sluice plan", () => {
     expect(await inputs(["--batch", "20"])).toMatchObject({ inputs: { batch: 20 } });
   });
 
-  test("--batch is part of what to set, also at the size that claims start with", async () => {
+  test("lists --batch among the settings even if it equals the default claim size", async () => {
     const [given, not] = await Promise.all([
       plan([...web, "--seconds", "1", "--batch", "50"]),
       plan([...web, "--seconds", "1"]),
@@ -83,7 +83,7 @@ describe("sluice plan", () => {
     expect(not.out).not.toContain("CLAIM_BATCH_SIZE");
   });
 
-  test("the help and a plan with a preset say what the preset is for", async () => {
+  test("explains the purpose of a preset in its help and in a plan with that preset", async () => {
     const purpose = "10 tasks at once, however many wait: heavy tasks, not many short ones";
     const [help, high] = await Promise.all([plan(["--help"]), plan([...web, "--preset", "high", "--seconds", "1"])]);
     expect(help.out).toContain(`  high        ${purpose}`);
@@ -104,14 +104,14 @@ describe("sluice plan", () => {
     ["--spread goes with --duration", [...usual, "--duration-file", "x", "--spread", "exponential"]],
     ["cannot be read: ENOENT", [...usual, "--duration-file", join(folder, "none.txt")]],
     ["bad.txt, line 2, must be a duration in ms", [...usual, "--duration-file", fileOf("bad.txt", "1\nsoon\n")]],
-  ])("says %j and exits with 2", async (words, args) => {
+  ])("reports %j and exits with 2", async (words, args) => {
     const said = await plan(args);
     expect(said).toMatchObject({ code: 2, out: "" });
     expect(said.err).toMatch(/^error invalid_option: .+\n$/);
     expect(said.err).toContain(words);
   });
 
-  test("helps, and wants a rate", async () => {
+  test("prints its help, and requires a rate", async () => {
     const [help, none] = await Promise.all([plan(["--help"]), plan([])]);
     expect(help).toMatchObject({ code: 0, err: "" });
     for (const word of ["--rate", "--duration-file", "--json", "Examples:"]) expect(help.out).toContain(word);
@@ -128,7 +128,7 @@ describe("docs/operate/plan.md", () => {
   test("shows at least three commands", () => expect(shown.length).toBeGreaterThanOrEqual(3));
 
   test.each(shown.map(([, args, output]) => [args!, output!]))(
-    "shows what `sluice plan %s` prints, word for word",
+    "shows the exact output of `sluice plan %s`",
     async (args, output) => {
       const file = fileOf("samples.txt", samples!);
       const words = args.split(" ").map((word) => (word === "samples.txt" ? file : word));

@@ -6,7 +6,7 @@ export interface Said {
   readonly err: string;
 }
 
-/** What the command says and how it ends, with no DATABASE_URL unless it is given. */
+/** The output and exit code of the command. DATABASE_URL is unset unless given. */
 export async function sluice(
   args: readonly string[],
   env: NodeJS.ProcessEnv = {},

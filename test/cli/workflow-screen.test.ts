@@ -35,7 +35,7 @@ const ESC = String.fromCodePoint(27);
 const CODES = new RegExp(`${ESC}\\[(\\d*)([A-Za-z])|[^${ESC}]`, "gu");
 const COLOURS = new RegExp(`${ESC}\\[\\d+m`, "g");
 
-/** A terminal, as far as it is needed: what stands on it after all that was written. */
+/** A minimal terminal that keeps the text on its screen after all writes. */
 class Terminal implements Screen {
   readonly isTTY = true;
   lines: string[] = [""];
@@ -65,7 +65,7 @@ class Terminal implements Screen {
 const bare = (lines: string[]): string[] =>
   lines.map((line) => line.replaceAll(COLOURS, "")).filter((line) => line !== "");
 
-test("on a terminal a view is drawn over the one before, also if it is shorter", () => {
+test("the workflow view redraws over the previous one on a terminal, even if it is shorter", () => {
   const terminal = new Terminal(60, 10);
   const show = showOn(terminal);
   show(status([node("a"), node("b"), node("c")]));
@@ -73,7 +73,7 @@ test("on a terminal a view is drawn over the one before, also if it is shorter",
   expect(bare(terminal.lines)).toEqual(["run 7 of nightly: running, 50 %", "  ✓ a  t  succeeded", "  ● b  t  running"]);
 });
 
-test("a view larger than the terminal is cut to it", () => {
+test("the workflow view is cut to the size of the terminal", () => {
   const terminal = new Terminal(24, 5);
   const show = showOn(terminal);
   const nodes = Array.from({ length: 9 }, (_, i) => node(`a long name of node ${i}`));
@@ -86,7 +86,7 @@ test("a view larger than the terminal is cut to it", () => {
   ]);
 });
 
-test("where there is too little room, what failed and what runs is shown, in the order of the graph", () => {
+test("the workflow view prefers failed and running nodes in graph order when space is short", () => {
   const terminal = new Terminal(80, 8);
   const show = showOn(terminal);
   const done = Array.from({ length: 6 }, (_, i) => node(`done ${i}`, { state: "succeeded" }));
@@ -103,7 +103,7 @@ test("where there is too little room, what failed and what runs is shown, in the
     "  · next 2  t  pending",
     "  ... and 9 more: 3 pending, 6 succeeded",
   ]);
-  // Also when it is over.
+  // The same holds once the run has ended.
   const over = next.map((one) => ({ ...one, state: "skipped" as const }));
   show(status([...done, bad, ...over], 1));
   expect(bare(terminal.lines).slice(1)).toEqual([
@@ -116,7 +116,7 @@ test("where there is too little room, what failed and what runs is shown, in the
   ]);
 });
 
-test("a node that waits says for what and until when, and one that nobody serves says that", () => {
+test("the workflow view shows what a node waits for and until when, and marks nodes that no worker serves", () => {
   let out = "";
   const show = showOn({ write: (text) => (out += text) });
   const until = new Date(0);
@@ -136,7 +136,7 @@ test("a node that waits says for what and until when, and one that nobody serves
   ]);
 });
 
-test("an each has a bar, its counts, how many run in its window, and how many wait", () => {
+test("the workflow view of an each shows a progress bar, its counts, its window and its waiting items", () => {
   let out = "";
   const show = showOn({ write: (text) => (out += text) });
   const counts = { total: 20, succeeded: 9, failed: 1, cancelled: 0 };
@@ -144,7 +144,7 @@ test("an each has a bar, its counts, how many run in its window, and how many wa
   expect(bare([out])[0]).toContain("██████████░░░░░░░░░░ 10/20, 1 failed, 3 of 3 at once, 7 waiting");
 });
 
-test("without a terminal only what has changed is told", () => {
+test("the workflow view prints only changes without a terminal", () => {
   const told: string[] = [];
   const show = showOn({ write: (text) => told.push(text) });
   show(status([node("a"), node("b")]));

@@ -15,13 +15,13 @@ const waits = workflow("waits", {}, (w) => {
   return { said };
 });
 
-/** The command on this scene's database. */
+/** Runs the command on the database of this scene. */
 const on =
   (s: Scene) =>
   (args: string, heard?: (out: string) => void, more: readonly string[] = []): Promise<Said> =>
     sluice(["workflow", ...args.split(" "), ...more], { DATABASE_URL: s.url }, heard);
 
-/** What --help prints of a verb. */
+/** The --help output of a subcommand. */
 function helpOf(verb: string): string {
   const main = new Command("sluice").addCommand(workflowCommand());
   const command = main.commands[0]!.commands.find((one) => one.name() === verb)!;
@@ -42,7 +42,7 @@ async function fanning(items: number, onError: "finish" | "collect" = "finish") 
 }
 
 describe("sluice workflow", () => {
-  test("start takes the newest graph of a name, with an input of text or of a file, once per key", async () => {
+  test("start runs the newest graph of a name with an input from text or a file, once per key", async () => {
     const { s, hands, cli } = await fanning(0);
     hands.letGo();
     const folder = mkdtempSync(join(tmpdir(), "sluice-"));
@@ -59,7 +59,7 @@ describe("sluice workflow", () => {
     });
   });
 
-  test("start --watch tells what changes, and fails as the run does", async () => {
+  test("start --watch prints changes and fails if the run fails", async () => {
     const { s, hands, cli } = await fanning(0);
     const ended = cli("start fan-out --watch --input", undefined, ['{"items":[1,2,3,4]}']);
     await hands.full(3);
@@ -75,7 +75,7 @@ describe("sluice workflow", () => {
     expect(await s.sluice.runs({ state: "failed" })).toMatchObject({ runs: [{ id: "2" }] });
   });
 
-  test("status shows every node, with a bar for an each", async () => {
+  test("status shows every node, with a progress bar for an each", async () => {
     const { hands, run, cli } = await fanning(6);
     await hands.full(3);
     const { code, out } = await cli(`status ${run.id}`);
@@ -89,7 +89,7 @@ describe("sluice workflow", () => {
     ]);
     const status = parsed(await cli(`status ${run.id} --json`));
     expect(status).toMatchObject({ id: "1", state: "running", nodes: [{ name: "each" }, {}] });
-    // A line of JSON for every status, the last one of the end.
+    // One line of JSON per status; the last one is final.
     const watched = await cli(`status ${run.id} --watch --json`, () => hands.letGo());
     const states = watched.out
       .trimEnd()
@@ -98,7 +98,7 @@ describe("sluice workflow", () => {
     expect([watched.code, states[0], states.at(-1)]).toEqual([0, "running", "succeeded"]);
   });
 
-  test("status says why a node failed, what it waits for, and that nobody serves it", async () => {
+  test("status shows why a node failed, what it waits for, and that no worker serves it", async () => {
     const s = await workflowScene();
     const nothing = task("nothing", { retry: { attempts: 1 } });
     const many = workflow("many", {}, (w) => {
@@ -125,7 +125,7 @@ describe("sluice workflow", () => {
     await run.cancel();
   });
 
-  test("items lists them page by page, those that failed with their errors", async () => {
+  test("items lists the items page by page, failed ones with their errors", async () => {
     const { hands, run, cli } = await fanning(6, "collect");
     await hands.full(3);
     for (const i of [0, 2]) hands.active.get(i)!.fail();
@@ -141,13 +141,13 @@ describe("sluice workflow", () => {
       after: null,
     });
     expect((await cli(`items ${run.id} none`)).err).toMatch(/^error unknown_node: /);
-    // The run has succeeded, so there is nothing that a retry could run again.
+    // The run has succeeded, so a retry has nothing to run again.
     expect((await cli(`retry ${run.id}`)).out).toBe(
       `run 1: no node has failed, so nothing runs again. 2 items of "each" did not succeed, which its onError lets pass: sluice workflow items 1 "each"\n`,
     );
   });
 
-  test("declare stores a graph that start then takes, if its tasks are known", async () => {
+  test("declare stores a graph for start if its tasks are known", async () => {
     const s = await workflowScene();
     const cli = on(s);
     const folder = mkdtempSync(join(tmpdir(), "sluice-"));
@@ -171,7 +171,7 @@ describe("sluice workflow", () => {
     expect((await cli(`declare ${file}`)).err).toMatch(/^error invalid_workflow: /);
   });
 
-  test("graph draws a name without states and a run with them", async () => {
+  test("graph draws a workflow without states and a run with states", async () => {
     const { hands, run, cli } = await fanning(6);
     await hands.full(3);
     const plain = await cli("graph fan-out");
@@ -189,7 +189,7 @@ describe("sluice workflow", () => {
     });
   });
 
-  test("pause, resume, window, cancel and retry steer a run", async () => {
+  test("pause, resume, window, cancel and retry change a run", async () => {
     const { hands, run, cli } = await fanning(6);
     await hands.full(3);
     expect((await cli(`pause ${run.id}`)).out).toBe("run 1: paused\n");
@@ -214,7 +214,7 @@ describe("sluice workflow", () => {
     });
   });
 
-  test("send reaches the node that waits", async () => {
+  test("send delivers an event to the waiting node", async () => {
     const s = await workflowScene();
     const nothing = task("nothing");
     await s.worker({ handlers: [nothing.handle(async () => undefined)], pollIntervalMs: 20 });
@@ -224,7 +224,7 @@ describe("sluice workflow", () => {
     expect(await run.result({ timeoutMs: 30_000 })).toEqual({ said: { by: "me" } });
   });
 
-  test("list pages through runs, the newest first", async () => {
+  test("list pages through runs, newest first", async () => {
     const s = await workflowScene();
     for (let i = 0; i < 3; i++) await s.sluice.start(waits);
     await s.sluice.run("2").cancel("no");
@@ -236,7 +236,7 @@ describe("sluice workflow", () => {
     expect((await cli("list --workflow none")).out).toBe("no runs\n");
   });
 
-  test("helps, with examples, for every verb", async () => {
+  test("every subcommand prints its help with examples", async () => {
     const { out, code } = await sluice(["workflow", "--help"]);
     expect(code).toBe(0);
     const verbs = [...out.matchAll(/^ {2}([a-z]+) \[options\]/gm)].map(([, verb]) => verb!);
@@ -251,7 +251,7 @@ describe("sluice workflow", () => {
   });
 });
 
-describe("what cannot be done", () => {
+describe("a failing sluice workflow command", () => {
   let database: TestDatabase;
   beforeAll(async () => {
     database = await freshDatabase({ migrated: true });
@@ -276,13 +276,13 @@ describe("what cannot be done", () => {
     ["invalid_option", 2, "list --task x"],
     ["invalid_option", 2, "list --limit 0"],
     ["invalid_option", 2, "list --since yesterday"],
-  ])("says %s and exits with %i: %s", async (code, exit, args) => {
+  ])("reports %s and exits with %i: %s", async (code, exit, args) => {
     const said = await sluice(["workflow", ...args.split(" ")], { DATABASE_URL: database.url });
     expect(said).toMatchObject({ code: exit, out: "" });
     expect(said.err).toMatch(new RegExp(`^error ${code}: .+\n$`));
   });
 
-  test("says what was typed", async () => {
+  test("quotes the wrong input in its error", async () => {
     const said = await sluice(["workflow", "window", "1", "each", "abc"], {
       DATABASE_URL: database.url,
     });
