@@ -5,7 +5,7 @@ import { resolveSection } from "../../src/config/resolve.js";
 
 const nothing = { env: {}, file: null };
 
-describe("who gets which connections", () => {
+describe("the split of a worker's connections", () => {
   test.each([
     // loops, total, api, explicit | claims, handlers, needed
     [1, 17, 7, undefined, 2, 6, 17],
@@ -19,7 +19,7 @@ describe("who gets which connections", () => {
     [1, 17, 7, 3, 2, 3, 14],
     [1, 17, 7, 6, 2, 6, 17],
     [64, 10_000, 1000, undefined, 64, 8934, 10_000],
-  ])("%i loops, %i in all, %i for the API, %s for handlers", (...row) => {
+  ])("adds up for %i claim loops, %i in total, %i for the API, %s for handlers", (...row) => {
     const [claimLoops, dbConnections, apiConnections, handlerConnections, claims, handlers, sum] = row;
     expect(connectionsOf({ claimLoops, dbConnections, apiConnections, handlerConnections })).toEqual({
       claims,
@@ -39,7 +39,7 @@ describe("who gets which connections", () => {
     [8, 17, 7, undefined, 18, ["8 to claim", "1 to beat", "1 to keep", "1 for tra", "7 for enq"]],
     [1, 17, 20, undefined, 25, ["2 to claim", "1 to beat", "1 to keep", "1 for tra", "20 for enq"]],
     [1, 17, 7, 7, 18, ["2 to claim", "1 to beat", "1 to keep", "7 for tra", "7 for enq"]],
-  ])("%i loops, %i in all, %i for the API, %s for handlers: too few", (...row) => {
+  ])("reports too few for %i claim loops, %i in total, %i for the API, %s for handlers", (...row) => {
     const [claimLoops, dbConnections, apiConnections, handlerConnections, needed, summands] = row;
     const shares = connectionsOf({ claimLoops, dbConnections, apiConnections, handlerConnections });
     expect(shares).toMatchObject({ ok: false, needed, total: dbConnections });
@@ -47,7 +47,7 @@ describe("who gets which connections", () => {
     for (const summand of summands) expect(shares.problem).toContain(summand);
   });
 
-  test.each(presetNames)("the preset %s adds up", (preset) => {
+  test.each(presetNames)("adds up for the preset %s", (preset) => {
     const numbers = resolveSection("worker", {}, nothing, preset).values;
     expect(connectionsOf({ ...numbers, apiConnections: 7 })).toMatchObject({
       ok: true,
@@ -65,27 +65,37 @@ test.each([
   ["cpu", 64, [2, 4, 15]],
   ["io", 8, [5, 20, 35]],
   ["throughput", 8, [1, 2_000, 17]],
-] as const)("the preset %s on %i cores", (name, cores, expected) => {
+] as const)("the preset %s on %i cores sets claim loops, permits and connections", (name, cores, expected) => {
   const { claimLoops, maxConcurrentTasks, dbConnections } = presetOf(name, cores);
   expect([claimLoops, maxConcurrentTasks, dbConnections]).toEqual(expected);
 });
 
-test("only the preset throughput sets the size of claims", () => {
+test("only the preset throughput sets the claim size", () => {
   const sizes = presetNames.map((name) => [name, presetOf(name).claimBatchSize]);
   expect(sizes.filter(([, size]) => size !== undefined)).toEqual([["throughput", 500]]);
 });
 
-describe("whether the server has room", () => {
+describe("the check of free server connections", () => {
   const server = { max: 100, reserved: 3, inUse: 0, workers: 0, registered: 0 };
   test.each([
-    ["alone", { may: 17, open: 3 }, { inUse: 3 }, "fits"],
-    ["alone, to the last", { may: 97, open: 3 }, { inUse: 3 }, "fits"],
-    ["one too many, alone", { may: 98, open: 3 }, { inUse: 3 }, "impossible"],
-    ["beside what others have open", { may: 17, open: 3 }, { inUse: 83 }, "fits"],
-    ["one too many beside that", { may: 17, open: 3 }, { inUse: 84 }, "tight"],
-    ["beside other workers", { may: 17, open: 3 }, { workers: 2, registered: 80 }, "fits"],
-    ["one too many beside them", { may: 17, open: 3 }, { workers: 2, registered: 81 }, "tight"],
-    ["counted once", { may: 17, open: 3 }, { inUse: 60, workers: 2, registered: 60 }, "fits"],
+    ["passes for a worker alone", { may: 17, open: 3 }, { inUse: 3 }, "fits"],
+    ["passes for a worker that uses the last connection", { may: 97, open: 3 }, { inUse: 3 }, "fits"],
+    ["refuses one connection more than the server has", { may: 98, open: 3 }, { inUse: 3 }, "impossible"],
+    ["passes beside open connections of other clients", { may: 17, open: 3 }, { inUse: 83 }, "fits"],
+    ["warns of one connection too many beside open connections", { may: 17, open: 3 }, { inUse: 84 }, "tight"],
+    ["passes beside other registered workers", { may: 17, open: 3 }, { workers: 2, registered: 80 }, "fits"],
+    [
+      "warns of one connection too many beside other workers",
+      { may: 17, open: 3 },
+      { workers: 2, registered: 81 },
+      "tight",
+    ],
+    [
+      "counts connections once that are both open and registered",
+      { may: 17, open: 3 },
+      { inUse: 60, workers: 2, registered: 60 },
+      "fits",
+    ],
   ] as const)("%s", (_, mine, more, expected) => {
     const { impossible, tight } = fitOf(mine, { ...server, ...more });
     const found = impossible !== null ? "impossible" : tight !== null ? "tight" : "fits";
@@ -97,7 +107,7 @@ describe("whether the server has room", () => {
     fitOf({ may: 17, open: 3 }, { ...server, ...more }).tight;
   const but = "but the server has 97 (max_connections 100 - 3 reserved). ";
 
-  test("the warning shows a sum that adds up, of what there is at least, and what to do", () => {
+  test("warns with the sum of connections and with ways to reduce it", () => {
     const mine = "this worker may open 17 connections and";
     expect(words({ inUse: 13, workers: 5, registered: 85 })).toContain(
       `${mine} 5 other workers may open 85: 17 + 85 = 102, ${but}`,
@@ -109,7 +119,7 @@ describe("whether the server has room", () => {
     );
   });
 
-  test("and so does the refusal", () => {
+  test("refuses with the number of connections and with ways to reduce it", () => {
     const { impossible } = fitOf({ may: 98, open: 3 }, server);
     expect(impossible).toContain(`may open 98 connections, ${but}Lower dbConnections`);
   });

@@ -7,7 +7,7 @@ import { freshDatabase } from "../support/database.js";
 
 const handlers = [task("job").handle(() => 1)];
 
-/** A database of its own, and a config file with this text. */
+/** A new database, and a config file with this text. */
 async function house(text: string): Promise<{ url: string; config: string }> {
   const folder = mkdtempSync(join(tmpdir(), "sluice-door-"));
   onTestFinished(() => rmSync(folder, { recursive: true }));
@@ -29,8 +29,8 @@ function setEnv(name: string, value: string): void {
   onTestFinished(() => void vi.unstubAllEnvs());
 }
 
-describe("settings reach what they are for", () => {
-  test("a worker's: code before environment before file before preset", async () => {
+describe("settings reach the client and the worker", () => {
+  test("a worker takes code before environment before file before preset", async () => {
     const h = await house('preset = "io"\n[worker]\nmax_concurrent_tasks = 30');
     const sluice = await connect(h);
     const permits = (options = {}): number => sluice.worker({ handlers, ...options }).status().permitsMax;
@@ -45,7 +45,7 @@ describe("settings reach what they are for", () => {
     expect(other.worker({ handlers, preset: "dev" }).status().permitsMax).toBe(3);
   });
 
-  test("a client's: the file names database and schema, and is found by SLUICE_CONFIG", async () => {
+  test("a client takes database and schema from the file that SLUICE_CONFIG names", async () => {
     const { url, config } = await house("");
     writeFileSync(config, `[client]\nurl = "${url}"\nschema = "jobs"\nlisten = false`);
     setEnv("SLUICE_CONFIG", config);
@@ -58,7 +58,7 @@ describe("settings reach what they are for", () => {
     expect(await sluice.task(id).status()).toBeNull();
   });
 
-  test("pressure and metrics too", async () => {
+  test("a worker takes pressure and metrics settings from file and environment", async () => {
     const h = await house("[metrics]\nport = 0\n[pressure]\nmemory_percent_max = false");
     const worker = (await connect(h)).worker({ handlers });
     await worker.start();
@@ -77,12 +77,12 @@ describe("settings reach what they are for", () => {
   });
 });
 
-describe("what is wrong is told before anything is opened", () => {
+describe("a wrong setting is refused before a connection opens", () => {
   test.each([
     ["[worker]\nleese_ms = 5", "worker.leese_ms"],
     ["[worker]\nlease_ms = 5", "worker.lease_ms"],
     ["[history]\nfailed_ms = true", "history.failed_ms"],
-  ])("%j, also to a client that has no worker", async (text, option) => {
+  ])("config file %j is refused, even for a client without a worker", async (text, option) => {
     const { config } = await house(text);
     await expect(Client.connect({ url: "postgres://nobody.invalid", config })).rejects.toMatchObject({
       code: "invalid_option",
@@ -96,7 +96,7 @@ describe("what is wrong is told before anything is opened", () => {
     ["SLUICE_HISTORY_FAILED_MS", "-1"],
     ["SLUICE_SCHEMA", "a; drop"],
     ["SLUICE_LISTEN_URL", "localhost"],
-  ])("%s=%s", async (name, value) => {
+  ])("environment variable %s=%s is refused", async (name, value) => {
     setEnv(name, value);
     await expect(Client.connect({ url: "postgres://nobody.invalid" })).rejects.toMatchObject({
       code: "invalid_option",
@@ -105,7 +105,7 @@ describe("what is wrong is told before anything is opened", () => {
   });
 
   test.each(["NUM_WORKERS", "SLUICE_PRESET", "SLUICE_METRICS_PORT"])(
-    "%s, but only to who makes a worker",
+    "wrong environment variable %s is refused only when a worker is created",
     async (name) => {
       const { url } = await house("");
       setEnv(name, "auto");
@@ -119,7 +119,7 @@ describe("what is wrong is told before anything is opened", () => {
     ["listen", 1],
     ["prepare", null],
     ["config", 5],
-  ])("%s: %j in code", async (name, value) => {
+  ])("option %s: %j in code is refused", async (name, value) => {
     await expect(Client.connect({ url: "postgres://nobody.invalid", [name]: value })).rejects.toMatchObject({
       code: "invalid_option",
       details: { option: name },
@@ -127,7 +127,7 @@ describe("what is wrong is told before anything is opened", () => {
   });
 });
 
-test("who brings a pool or asks for a server of his own is not bothered by an address elsewhere", async () => {
+test("a client with its own pool ignores an invalid DATABASE_URL", async () => {
   setEnv("DATABASE_URL", "nonsense");
   const { url } = await house("");
   const { default: pg } = await import("pg");

@@ -27,7 +27,7 @@ async function refusal(text: string): Promise<{ path: string; error: SluiceError
   return { path, error };
 }
 
-test("a file is read section by section", async () => {
+test("the config file is read section by section", async () => {
   const path = fileWith(`
     preset = "io" # the worker waits for others
     [client]
@@ -52,8 +52,8 @@ test("a file is read section by section", async () => {
   });
 });
 
-describe("which file", () => {
-  test("the one that code names, before the one of SLUICE_CONFIG", async () => {
+describe("the config file", () => {
+  test("is the one named in code, then the one named by SLUICE_CONFIG", async () => {
     const [one, two] = [fileWith('preset = "io"'), fileWith('preset = "dev"')];
     const env = { SLUICE_CONFIG: two };
     expect((await readConfigFile(one, env))?.values.get("preset")).toBe("io");
@@ -61,12 +61,12 @@ describe("which file", () => {
     expect(await readConfigFile(false, env)).toBeNull();
   });
 
-  test("none, if there is no sluice.toml in the working directory", async () => {
+  test("is optional if the working directory has no sluice.toml", async () => {
     expect(await readConfigFile(undefined, {})).toBeNull();
     expect(await readConfigFile(undefined, { SLUICE_CONFIG: "" })).toBeNull();
   });
 
-  test("one that is named must be there", async () => {
+  test("must exist if code or SLUICE_CONFIG names it", async () => {
     const path = join(folder(), "elsewhere.toml");
     const missing = { code: "invalid_option", details: { file: path } };
     await expect(readConfigFile(path, {})).rejects.toMatchObject(missing);
@@ -74,7 +74,7 @@ describe("which file", () => {
     await expect(readConfigFile(folder(), {})).rejects.toMatchObject({ code: "invalid_option" });
   });
 
-  test.each([5, "", {}, true])("config cannot be %j", async (value) => {
+  test.each([5, "", {}, true])("cannot be given as %j", async (value) => {
     await expect(readConfigFile(value as never, {})).rejects.toMatchObject({
       code: "invalid_option",
       details: { option: "config" },
@@ -82,7 +82,7 @@ describe("which file", () => {
   });
 });
 
-describe("an error names file and key", () => {
+describe("an error in the config file", () => {
   test.each([
     ["[worker]\nlaese_ms = 5", "worker.laese_ms", "did you mean lease_ms?"],
     ["[worker]\nleaseMs = 5", "worker.leaseMs", "did you mean lease_ms?"],
@@ -107,7 +107,7 @@ describe("an error names file and key", () => {
     ["[worker.lease_ms]", "worker.lease_ms", "must be an integer"],
     ["[worker.__proto__]\na = 1", "worker.__proto__", "has no key"],
     ["[constructor]", "constructor", "at its top"],
-  ])("%j", async (text, option, words) => {
+  ])("names the file and the key: %j", async (text, option, words) => {
     const { path, error } = await refusal(text);
     expect(error).toMatchObject({ code: "invalid_option", details: { option, file: path } });
     expect(error.message).toContain(path);
@@ -119,13 +119,13 @@ describe("an error names file and key", () => {
     ["[worker]\nlease_ms = = 5", 2],
     ["[worker]\nlease_ms = 5000\nlease_ms = 6000", 3],
     ["[worker]\n\n\nlease_ms = 99999999999999999999", 4],
-  ])("and the line, where it is no TOML: %j", async (text, line) => {
+  ])("names the line if the text is not TOML: %j", async (text, line) => {
     const { path, error } = await refusal(text);
     expect(error).toMatchObject({ code: "invalid_option", details: { file: path, line } });
     expect(error.message).toContain(`${path}, line ${line},`);
   });
 
-  test("but never shows what stands beside the fault: it may be a password", async () => {
+  test("never shows the text beside the fault, which may be a password", async () => {
     const { error } = await refusal('[client]\nurl = "postgres://ada:secret@db/shop" x');
     expect(error.message).not.toContain("secret");
     expect(JSON.stringify(error.details)).not.toContain("secret");

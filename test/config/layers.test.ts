@@ -6,10 +6,10 @@ import { scene, signal, until, type Scene } from "../flow/scene.js";
 
 const probe = task("probe", { input: type<number>() });
 const other = task("other", { input: type<number>() });
-// Of the seven for enqueue and queries one listens.
+// One of the seven connections for enqueues and queries listens.
 const API = 6;
 
-/** A connection of the test's own, outside every pool. */
+/** A connection outside every pool. */
 async function aside({ url }: Scene): Promise<pg.Client> {
   const client = new pg.Client({ connectionString: url, application_name: "audit" });
   await client.connect();
@@ -17,7 +17,7 @@ async function aside({ url }: Scene): Promise<pg.Client> {
   return client;
 }
 
-/** How many statements like this one wait for a lock. */
+/** The number of statements like this one that wait for a lock. */
 async function waiting({ sql }: Scene, like: string): Promise<number> {
   const { rows } = await sql.query<{ n: number }>(
     `select count(*)::int as n from pg_stat_activity where datname = current_database()
@@ -41,14 +41,14 @@ const endedWith = async ({ sql }: Scene, ids: readonly string[]): Promise<string
   return rows.map(({ state }) => state);
 };
 
-describe("no layer can take the connections of another", () => {
-  test("all connections for enqueue and queries are held: tasks are still claimed, run and settled", async () => {
+describe("each kind of work has its own connections", () => {
+  test("tasks are claimed, run and settled while all connections for enqueues and queries are busy", async () => {
     const s = await scene();
     await s.worker({ handlers: [probe.handle((n) => n)] });
     const [held, mine] = [await aside(s), await aside(s)];
     await held.query("begin");
     await s.sluice.enqueue(other, 0, { tx: held, idempotencyKey: "one" });
-    // Each of them waits for what becomes of the open transaction, many more for a connection.
+    // Six of them wait for the open transaction, the others for a connection.
     const blocked = Array.from({ length: 3 * API }, () => s.sluice.enqueue(other, 0, { idempotencyKey: "one" }));
     await until("every connection to be held", async () => (await waiting(s, "enqueue_many")) === API);
     const ids = [await put(mine, 1), await put(mine, 2)];
@@ -59,7 +59,7 @@ describe("no layer can take the connections of another", () => {
     expect(handles.every(({ existed }) => existed)).toBe(true);
   });
 
-  test("all connections for transactions of handlers are held: claims, settles and enqueues go on", async () => {
+  test("claims, settles and enqueues go on while all connections for handler transactions are busy", async () => {
     const s = await scene();
     const gate = signal();
     let [inside, begun] = [0, 0];
@@ -82,7 +82,7 @@ describe("no layer can take the connections of another", () => {
     await until("the others to end", async () => (await s.sluice.counts()).succeeded === 8);
   });
 
-  test("no claim and no settle comes through: enqueues and queries go on", async () => {
+  test("enqueues and queries go on while claims and settles are blocked", async () => {
     const s = await scene({ logger: silentLogger });
     await s.worker({ handlers: [probe.handle((n) => n)], claimLoops: 3 });
     const held = await aside(s);
@@ -150,7 +150,7 @@ class Flood {
   }
 }
 
-test("a flood of enqueues and queries in the same process does not stand in the way of a claim", async () => {
+test("a flood of enqueues and queries in the same process does not delay a claim", async () => {
   const s = await scene();
   const started = new Map<number, (at: number) => void>();
   const handler = probe.handle((n) => started.get(n)?.(performance.now()));
@@ -182,7 +182,7 @@ test("a flood of enqueues and queries in the same process does not stand in the 
       `${perSecond.toFixed(0)} calls a second, which take ${ownMs.toFixed(0)} ms each`,
   );
   expect(flood.failed).toBeNull();
-  // A claim that had to stand in their line would take as long as they do. Both were measured in the same
-  // process and the same seconds, so that the machine's speed does not matter.
+  // A claim that queued behind these calls would take as long as they do. Both are measured in the same process and
+  // the same seconds, so the speed of the machine does not matter.
   expect(floodedMs).toBeLessThan(ownMs / 2);
 });

@@ -18,8 +18,8 @@ const all = sections.flatMap((section) =>
   })),
 );
 
-describe("the defaults", () => {
-  test("of a worker", () => {
+describe("without configuration", () => {
+  test("a worker uses its default settings", () => {
     expect(resolveSection("worker", {}, nothing).values).toEqual({
       maxConcurrentTasks: 1000,
       pollIntervalMs: 100,
@@ -31,7 +31,7 @@ describe("the defaults", () => {
     });
   });
 
-  test("of a client", () => {
+  test("a client and its history use their default settings", () => {
     expect(resolveSection("client", {}, nothing).values).toMatchObject({
       url: undefined,
       schema: "sluice",
@@ -48,7 +48,7 @@ describe("the defaults", () => {
   });
 });
 
-describe("code comes before environment before file before preset before default", () => {
+describe("precedence is code, environment, file, preset, default", () => {
   const env = { MAX_CONCURRENT_TASKS: "20" };
   const file = fileOf({ "worker.max_concurrent_tasks": 30 });
   test.each([
@@ -59,14 +59,17 @@ describe("code comes before environment before file before preset before default
     [{}, {}, fileOf({}), "dev", 3, { layer: "preset", name: "dev" }],
     [{}, {}, null, "dev", 3, { layer: "preset", name: "dev" }],
     [{}, {}, null, "default", 1000, { layer: "default" }],
-  ] as const)("%j, %j", (code, inEnv, inFile, preset, value, source) => {
-    const { values, sources } = resolveSection("worker", code, { env: inEnv, file: inFile }, preset);
-    expect(values.maxConcurrentTasks).toBe(value);
-    expect(sources.maxConcurrentTasks).toMatchObject(source);
-    expect(sources.leaseMs).toEqual({ layer: "default" });
-  });
+  ] as const)(
+    "for a worker setting with %j in code and %j in the environment",
+    (code, inEnv, inFile, preset, value, source) => {
+      const { values, sources } = resolveSection("worker", code, { env: inEnv, file: inFile }, preset);
+      expect(values.maxConcurrentTasks).toBe(value);
+      expect(sources.maxConcurrentTasks).toMatchObject(source);
+      expect(sources.leaseMs).toEqual({ layer: "default" });
+    },
+  );
 
-  test("for the preset's name too", () => {
+  test("for the name of the preset", () => {
     const layers = { env: { SLUICE_PRESET: "io" }, file: fileOf({ preset: "high" }) };
     expect(resolvePreset("dev", layers)).toEqual({ value: "dev", source: { layer: "code" } });
     expect(resolvePreset(undefined, layers).value).toBe("io");
@@ -77,7 +80,7 @@ describe("code comes before environment before file before preset before default
     expect(caught(() => resolvePreset(undefined, wrong)).message).toMatch(/^SLUICE_PRESET must/);
   });
 
-  test("for what a client and its history take", () => {
+  test("for the settings of a client and its history", () => {
     const file = fileOf({ "client.schema": "infile", "history.failed_ms": 3 });
     const env = { SLUICE_SCHEMA: "inenv", SLUICE_HISTORY_FAILED_MS: "2" };
     const schema = (code: object, layers: object): string =>
@@ -94,7 +97,7 @@ describe("code comes before environment before file before preset before default
 });
 
 describe("every setting", () => {
-  test("has a variable that is ours by its name, but for the few whose names are agreed upon", () => {
+  test("has a variable that starts with SLUICE_, except for a fixed list of common names", () => {
     const others = all.map(({ env }) => env).filter((env) => !env.startsWith("SLUICE_"));
     expect(others).toEqual([
       "DATABASE_URL",
@@ -110,7 +113,7 @@ describe("every setting", () => {
     ]);
   });
 
-  test("has a variable and a key of its own", () => {
+  test("has a unique variable and a snake_case key", () => {
     const variables = all.map(({ env }) => env);
     expect(new Set(variables).size).toBe(variables.length);
     for (const { name, help } of all) {
@@ -120,7 +123,7 @@ describe("every setting", () => {
   });
 
   const numbers = all.filter((setting) => setting.kind === "integer");
-  test.each(numbers)("$section.$name: its variable can set its whole range", (setting) => {
+  test.each(numbers)("$section.$name accepts its whole range from its variable", (setting) => {
     const { section, name, env, min, max } = setting;
     const resolve = (text: string): unknown =>
       resolveSection<Section>(section, {}, { env: { [env]: text }, file: null }).values[name];
@@ -135,7 +138,7 @@ describe("every setting", () => {
   });
 
   test.each(all.filter(({ kind }) => kind === "boolean"))(
-    "$section.$name: true, false, 1 and 0 in the environment, and nothing else",
+    "$section.$name accepts only true, false, 1 and 0 from its variable",
     ({ section, name, env }) => {
       const resolve = (text: string): unknown =>
         resolveSection<Section>(section, {}, { env: { [env]: text }, file: null }).values[name];
@@ -146,9 +149,9 @@ describe("every setting", () => {
   );
 });
 
-describe("bad values", () => {
+describe("invalid values", () => {
   test.each([" ", "abc", "1.5", "1e3", "0x10", "1_000", "5 ", "NaN", "Infinity", "9".repeat(40)])(
-    "a number cannot be %j in the environment",
+    "a number setting refuses %j from the environment",
     (text) => {
       const layers = { env: { MAX_CONCURRENT_TASKS: text }, file: null };
       const error = caught(() => resolveSection("worker", {}, layers));
@@ -160,13 +163,13 @@ describe("bad values", () => {
     },
   );
 
-  test.each([0, -1, 1.5, NaN, Infinity, "5", null, 5n, false])("a number cannot be %s in code", (value) => {
+  test.each([0, -1, 1.5, NaN, Infinity, "5", null, 5n, false])("a number setting refuses %s in code", (value) => {
     const bad = { maxConcurrentTasks: value } as never;
     const error = caught(() => resolveSection("worker", bad, nothing));
     expect(error.message).toMatch(/^maxConcurrentTasks must be an integer from 1 to 100000/);
   });
 
-  test("a schema's name and an address are checked wherever they stand, and a password is never told", () => {
+  test("a wrong schema name or database address from the environment is refused without showing a password", () => {
     const env = { DATABASE_URL: "localhost:secret" };
     const error = caught(() => resolveSection("client", {}, { env, file: null }));
     expect(error.message).toMatch(/^DATABASE_URL must be text that begins with postgres:/);
@@ -188,6 +191,6 @@ test.each([
     "postgres://db.example/shop?user=ada&password=secret&sslmode=require",
     "postgres://db.example/shop?user=ada&password=***&sslmode=require",
   ],
-])("%s is shown as %s", (url, shown) => {
+])("the database address %s is shown as %s", (url, shown) => {
   expect(maskUrl(url)).toBe(shown);
 });

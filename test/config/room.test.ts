@@ -6,11 +6,11 @@ import { openRealm } from "../roles/realm.js";
 const job = task("job");
 const handlers = [job.handle(() => 1)];
 
-/** A logger that keeps what it warns of. */
+/** A logger that keeps warnings about connections. */
 function listening(): { warnings: string[]; logger: Parameters<typeof scene>[0] } {
   const warnings: string[] = [];
   const nothing = (): void => {};
-  // A slow machine may give others reason to warn.
+  // A slow machine may cause other warnings.
   const warn = (message: string): void => {
     if (message.includes("connections")) warnings.push(message);
   };
@@ -20,7 +20,7 @@ function listening(): { warnings: string[]; logger: Parameters<typeof scene>[0] 
   };
 }
 
-/** How many connections the server has for everybody. */
+/** The number of unreserved connections of the server. */
 async function roomOf({ sql }: Scene): Promise<number> {
   const { rows } = await sql.query<{ n: number }>("select server_max - reserved as n from sluice.connections()");
   return rows[0]!.n;
@@ -33,15 +33,15 @@ const mayOpen = async ({ sql }: Scene): Promise<number[]> => {
   return rows.map(({ connections }) => connections);
 };
 
-describe("a worker looks whether the server has room for its connections", () => {
-  test("it registers what it may open; what the process shares counts once", async () => {
+describe("the connection check at worker start", () => {
+  test("registers the connections a worker may open and counts shared ones once per process", async () => {
     const s = await scene();
     await s.worker({ handlers });
     await s.worker({ handlers });
     expect(await mayOpen(s)).toEqual([17, 10]);
   });
 
-  test("whoever listens needs two for enqueue and queries, also where one is asked for", async () => {
+  test("counts two connections for enqueues and queries if the client listens, even if one is configured", async () => {
     const s = await scene({ apiConnections: 1 });
     await s.worker({ handlers, handlerConnections: 1 });
     expect(await mayOpen(s)).toEqual([7]);
@@ -50,7 +50,7 @@ describe("a worker looks whether the server has room for its connections", () =>
     expect(await mayOpen(quiet)).toEqual([6]);
   });
 
-  test("a process never opens more than it says", async () => {
+  test("registers at least as many connections as the process opens", async () => {
     const s = await scene();
     const job = task("job");
     const [full, counted] = [signal(), signal()];
@@ -71,18 +71,18 @@ describe("a worker looks whether the server has room for its connections", () =>
     );
     counted.resolve();
     expect(rows[0]!.n).toBeLessThanOrEqual(17);
-    // And it does open them; only the second line that claims may not have been needed.
+    // The process opens them all, except that the second claim connection may stay unused.
     expect(rows[0]!.n).toBeGreaterThanOrEqual(16);
     await until("all to end", async () => (await s.sluice.counts()).succeeded === 30);
   });
 
-  test("what a setting leaves unused is not counted", async () => {
+  test("does not count connections that a setting leaves unused", async () => {
     const s = await scene();
     await s.worker({ handlers, handlerConnections: 1 });
     expect(await mayOpen(s)).toEqual([12]);
   });
 
-  test("more than the server has at all is an error, and nothing is registered", async () => {
+  test("rejects a worker that may open more connections than the server has, and registers nothing", async () => {
     const s = await scene();
     const room = await roomOf(s);
     const worker = s.sluice.worker({ handlers, dbConnections: room + 1 });
@@ -94,7 +94,7 @@ describe("a worker looks whether the server has room for its connections", () =>
     expect(await mayOpen(s)).toEqual([]);
   });
 
-  test("more than other workers leave is a warning, once, with the arithmetic", async () => {
+  test("warns once, with the arithmetic, if other workers leave too few connections", async () => {
     const { warnings, logger } = listening();
     const s = await scene(logger);
     const room = await roomOf(s);
@@ -111,17 +111,17 @@ describe("a worker looks whether the server has room for its connections", () =>
       expect(warnings[0]).toContain(part);
   });
 
-  test("through a pooler nobody counts: it is the pooler that opens connections", async () => {
+  test("is skipped behind a pooler, which opens the server connections", async () => {
     const { warnings, logger } = listening();
     const s = await scene({ ...logger, prepare: false });
     await s.worker({ handlers, dbConnections: (await roomOf(s)) + 1 });
     expect(warnings).toEqual([]);
   });
 
-  test("a role that sees nothing of others counts them all the same", async () => {
+  test("counts the connections of other roles even if it cannot see their activity", async () => {
     const realm = await openRealm("jobs");
     onTestFinished(() => realm.close());
-    // Its five connections, at least, are of another role than the one that asks.
+    // At least its five connections belong to another role than the one that queries.
     const owner = await realm.connect("owner", { listen: false });
     await Promise.all(Array.from({ length: 5 }, () => owner.limits.list()));
     const [counted] = (await realm.sql(
@@ -136,17 +136,17 @@ describe("a worker looks whether the server has room for its connections", () =>
 });
 
 test.each<[string, Partial<WorkerOptions>, string]>([
-  ["too few in all", { dbConnections: 11 }, "is 11, but 12 are needed: 2 to claim and settle"],
-  ["too many loops", { claimLoops: 8 }, "8 to claim and settle + 1 to beat + 1 to keep"],
-  ["too many for handlers", { handlerConnections: 7 }, "7 for transactions of handlers"],
-])("%s: refused before anything is opened, with every summand", async (_, options, words) => {
+  ["too few connections in total", { dbConnections: 11 }, "is 11, but 12 are needed: 2 to claim and settle"],
+  ["too many claim loops", { claimLoops: 8 }, "8 to claim and settle + 1 to beat + 1 to keep"],
+  ["too many connections for handlers", { handlerConnections: 7 }, "7 for transactions of handlers"],
+])("a worker with %s is refused before a connection opens, with every summand", async (_, options, words) => {
   const s = await scene();
   const make = () => s.sluice.worker({ handlers, ...options });
   expect(make).toThrow(words);
   expect(make).toThrow(expect.objectContaining({ code: "invalid_option" }));
 });
 
-test("a preset of the worker's code decides loops, permits and connections", async () => {
+test("a preset in code sets claim loops, permits and connections of the worker", async () => {
   const s = await scene();
   const worker = await s.worker({ handlers, preset: "balanced" });
   expect(worker.status().permitsMax).toBe(5);
