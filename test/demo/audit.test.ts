@@ -16,7 +16,7 @@ const EMPTY = {
   slots: null,
 };
 
-/** Lines at the times they are listed under. */
+/** Log lines at the listed times. */
 function logOf(entries: readonly (readonly [number, Entry])[]): Line[] {
   return entries.map(([at, entry]) => ({ ...EMPTY, ...entry, at })).toSorted((a, b) => a.at - b.at);
 }
@@ -27,7 +27,7 @@ interface RunOptions extends Partial<Entry> {
   readonly left?: number;
 }
 
-/** The lines of one run. */
+/** The log lines of one run. */
 function run(task: string, { start, end, left, ...about }: RunOptions): [number, Entry][] {
   const entry = { task, claim: `${start}`, worker: "w1", type: "mail", limits: [], ...about };
   const lines: [number, Entry][] = [[start, { ...entry, kind: "start" }]];
@@ -54,7 +54,7 @@ const inA = (place: number, at: Omit<RunOptions, "place">): RunOptions => ({
   ...at,
 });
 
-test("a log in which all is well has no findings", () => {
+test("the demo audit finds nothing in a correct log", () => {
   const report = check(
     ...acknowledged("1", "2"),
     set(1, "gateway", 2),
@@ -75,13 +75,13 @@ test("a log in which all is well has no findings", () => {
   });
 });
 
-test("what was acknowledged and never came to an end is lost, whoever began it", () => {
+test("the demo audit reports an acknowledged task without an end as lost, even if it started", () => {
   expect(
     check(...acknowledged("1", "2", "3"), ...run("1", { start: 1, end: 2 }), ...run("2", { start: 1, left: 2 })),
   ).toMatchObject({ lost: 2, findings: ["2 was lost", "3 was lost"] });
 });
 
-test("two ends of one task are a double", () => {
+test("the demo audit reports two ends of one task as a double", () => {
   const twice = [...run("1", { start: 1, end: 2 }), ...run("1", { start: 5, end: 6, worker: "w2" })];
   expect(check(...twice)).toMatchObject({
     doubled: 1,
@@ -89,7 +89,7 @@ test("two ends of one task are a double", () => {
   });
 });
 
-test("an end whose worker died before it was recorded is not a double but reclaimed", () => {
+test("the demo audit counts a rerun as reclaimed if the worker died before its end was recorded", () => {
   const again = run("1", { start: 50, end: 60, worker: "w2" });
   expect(check(...run("1", { start: 1, end: 2 }), dead(10, "w1"), ...again)).toMatchObject({
     doubled: 0,
@@ -101,7 +101,7 @@ test("an end whose worker died before it was recorded is not a double but reclai
   });
 });
 
-test("an end that was itself the record is a double if the task runs again, also after a death", () => {
+test("the demo audit reports a rerun after a recorded end as a double, even after a crash", () => {
   const recorded = { recorded: true };
   expect(
     check(
@@ -112,13 +112,13 @@ test("an end that was itself the record is a double if the task runs again, also
   ).toMatchObject({ doubled: 1, reclaimedAfterMs: [] });
 });
 
-test("a task given away while its worker was alive is a double if both end", () => {
+test("the demo audit reports a double if a task is reassigned from a live worker and both end", () => {
   expect(
     check(...run("1", { start: 1, end: 8 }), ...run("1", { start: 5, end: 9, worker: "w2" }), dead(10, "w1")),
   ).toMatchObject({ doubled: 1, reclaimedAfterMs: [] });
 });
 
-test("a start above the number is found, and a slot given back in the same moment is free", () => {
+test("the demo audit reports a start above a limit, and frees a slot at the moment its task ends", () => {
   const at = (task: string, start: number, end?: number): [number, Entry][] =>
     run(task, { start, ...(end === undefined ? {} : { end }), limits: ["gateway"] });
   expect(check(set(0, "gateway", 1), ...at("1", 1, 3), ...at("2", 3, 4))).toMatchObject({
@@ -131,7 +131,7 @@ test("a start above the number is found, and a slot given back in the same momen
   });
 });
 
-test("each key of a limit is counted for itself", () => {
+test("the demo audit counts each key of a limit separately", () => {
   const of = (task: string, tenant: string): [number, Entry][] =>
     run(task, { start: 1, end: 9, limits: [`tenant/${tenant}`] });
   const limit = set(0, "tenant", 2);
@@ -143,7 +143,7 @@ test("each key of a limit is counted for itself", () => {
   expect(check(limit, ...four, ...of("5", "b"))).toMatchObject({ overLimit: 1 });
 });
 
-test("a dead worker's run holds its slot until the worker is known to be dead, and no longer", () => {
+test("the demo audit counts the slot of a dead worker until its death is recorded", () => {
   const limit = set(0, "gateway", 1);
   const victim = run("1", { start: 1, limits: ["gateway"] });
   const next = (start: number): [number, Entry][] => run("2", { start, end: 99, limits: ["gateway"], worker: "w2" });
@@ -151,19 +151,19 @@ test("a dead worker's run holds its slot until the worker is known to be dead, a
   expect(check(limit, ...victim, dead(10, "w1"), ...next(11))).toMatchObject({ overLimit: 0 });
 });
 
-/** So many that run from `start` on. */
+/** `size` tasks that run from `start` on. */
 const crowd = (name: string, size: number, start: number, end: number): [number, Entry][] =>
   Array.from({ length: size }, (_, i) =>
     run(`${name}${i}`, { start: start + i / 100, end, limits: ["gateway"] }),
   ).flat();
 
-test("a raised number may be used from when it was asked for", () => {
+test("the demo audit allows a raised limit from the moment of the request", () => {
   expect(
     check(set(0, "gateway", 1), asked(5, "gateway", 3), ...crowd("r", 3, 6, 9), set(8, "gateway", 3)),
   ).toMatchObject({ overLimit: 0 });
 });
 
-test("a lowered number counts from when set has returned; what runs may finish", () => {
+test("the demo audit applies a lowered limit once the call returns, and lets running tasks finish", () => {
   const before = [set(0, "gateway", 4), ...crowd("old", 4, 1, 50), asked(5, "gateway", 2)];
   expect(check(...before, ...crowd("new", 2, 60, 99), set(7, "gateway", 2))).toMatchObject({
     overLimit: 0,
@@ -179,14 +179,14 @@ test("a lowered number counts from when set has returned; what runs may finish",
   expect(check(...between, set(7, "gateway", 2))).toMatchObject({ overLimit: 0 });
 });
 
-test("after a lowering only as many late starts are excused as could have been claimed before it", () => {
-  // 3 of 4 ran when the number fell to 2: one more may have been on its way, a second one not.
+test("the demo audit excuses only late starts that could have been claimed before a limit was lowered", () => {
+  // 3 of 4 ran when the limit fell to 2: one more may already have been claimed, but not two.
   const before = [set(0, "gateway", 4), ...crowd("old", 3, 1, 50), set(7, "gateway", 2)];
   expect(check(...before, ...crowd("late", 1, 8, 50))).toMatchObject({ overLimit: 0 });
   expect(check(...before, ...crowd("late", 2, 8, 50))).toMatchObject({ overLimit: 1 });
 });
 
-test("places of an order key follow each other, and one whose worker died begins again", () => {
+test("the demo audit accepts tasks of an order key in sequence, and a rerun after a crash", () => {
   expect(
     check(
       ...run("1", inA(0, { start: 1, end: 2 })),
@@ -199,18 +199,18 @@ test("places of an order key follow each other, and one whose worker died begins
 });
 
 test.each([
-  ["one beside another", [inA(0, { start: 1, end: 4 }), inA(1, { start: 3, end: 5 })]],
-  ["one beside its own second run", [inA(0, { start: 1 }), inA(0, { start: 3, end: 5 })]],
-  ["one before the one before it", [inA(1, { start: 1, end: 2 }), inA(2, { start: 3, end: 5 })]],
-  ["one after one that gave up", [inA(0, { start: 1, left: 2 }), inA(1, { start: 3, end: 5 })]],
-  ["one that was already done", [inA(0, { start: 1, end: 2 }), inA(0, { start: 3, end: 5 })]],
-] as const)("out of order: %s", (_, runs) => {
+  ["a task beside the previous one", [inA(0, { start: 1, end: 4 }), inA(1, { start: 3, end: 5 })]],
+  ["a task beside its own rerun", [inA(0, { start: 1 }), inA(0, { start: 3, end: 5 })]],
+  ["a task before its predecessor", [inA(1, { start: 1, end: 2 }), inA(2, { start: 3, end: 5 })]],
+  ["a task after an unfinished predecessor", [inA(0, { start: 1, left: 2 }), inA(1, { start: 3, end: 5 })]],
+  ["a task that already ended", [inA(0, { start: 1, end: 2 }), inA(0, { start: 3, end: 5 })]],
+] as const)("the demo audit reports %s as out of order", (_, runs) => {
   expect(check(...runs.flatMap((about, i) => run(String(i), about)))).toMatchObject({
     outOfOrder: 1,
   });
 });
 
-test("the checker imports nothing but its own parts, so it can know nothing but the log", () => {
+test("the demo audit imports only its own files, so it sees only the log", () => {
   const parts = ["audit", "runs", "sweep"].map((name) => `examples/demo/${name}.ts`);
   const imports = parts.flatMap((part) => importsOf(part)).map(({ from }) => from);
   expect(imports.filter((from) => !parts.includes(from))).toEqual([]);

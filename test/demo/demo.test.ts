@@ -14,45 +14,41 @@ async function left(url: string): Promise<unknown[]> {
   return rows;
 }
 
-test(
-  "the demo ends by itself, its audit finds nothing, and it leaves nothing behind",
-  { timeout: PATIENCE_MS },
-  async () => {
-    const database = await freshDatabase();
-    const { code, out, err, report } = await play(["--json", "--tasks", "1000"], {
-      DATABASE_URL: database.url,
-    }).end;
-    expect([code, err]).toEqual([0, ""]);
-    expect(out).not.toContain("\u001b");
-    expect(out).toMatch(/gateway was lowered from 16 to 4\n[^]*gateway was raised to 16 again\n/);
-    expect(out).toMatch(/worker-2 was killed with kill -9\n[^]*worker-4 .* at work in its place\n/);
-    expect(out).toContain("Nothing was lost, doubled, over a limit or out of order.\n");
-    const found = report();
-    expect(found).toMatchObject({ ...clean, acknowledged: 1000, orderKeys: 48 });
-    expect(found.tasksPerSecond).toBeGreaterThan(0);
-    // Every limit was in use under every number it had.
-    expect(found.peaks.map(({ limit, slots }) => `${limit} ${slots}`).toSorted()).toEqual([
-      "gateway 16",
-      "gateway 4",
-      "mail 6",
-      "tenant 4",
-    ]);
-    for (const { peak } of found.peaks) expect(peak).toBeGreaterThan(0);
-    // Whatever the dead worker had in hand ran again.
-    expect(found.runs).toBeGreaterThanOrEqual(1000 + found.reclaimedAfterMs.length);
-    expect(out).toMatch(/(began again elsewhere, .* s after its death|No task had to be reclaimed)\./);
-    expect(await left(database.url)).toEqual([]);
-    await database.drop();
-  },
-);
+test("the demo ends by itself, passes its audit and leaves nothing behind", { timeout: PATIENCE_MS }, async () => {
+  const database = await freshDatabase();
+  const { code, out, err, report } = await play(["--json", "--tasks", "1000"], {
+    DATABASE_URL: database.url,
+  }).end;
+  expect([code, err]).toEqual([0, ""]);
+  expect(out).not.toContain("\u001b");
+  expect(out).toMatch(/gateway was lowered from 16 to 4\n[^]*gateway was raised to 16 again\n/);
+  expect(out).toMatch(/worker-2 was killed with kill -9\n[^]*worker-4 .* at work in its place\n/);
+  expect(out).toContain("Nothing was lost, doubled, over a limit or out of order.\n");
+  const found = report();
+  expect(found).toMatchObject({ ...clean, acknowledged: 1000, orderKeys: 48 });
+  expect(found.tasksPerSecond).toBeGreaterThan(0);
+  // Tasks used every limit at every value it had.
+  expect(found.peaks.map(({ limit, slots }) => `${limit} ${slots}`).toSorted()).toEqual([
+    "gateway 16",
+    "gateway 4",
+    "mail 6",
+    "tenant 4",
+  ]);
+  for (const { peak } of found.peaks) expect(peak).toBeGreaterThan(0);
+  // All tasks of the dead worker ran again.
+  expect(found.runs).toBeGreaterThanOrEqual(1000 + found.reclaimedAfterMs.length);
+  expect(out).toMatch(/(began again elsewhere, .* s after its death|No task had to be reclaimed)\./);
+  expect(await left(database.url)).toEqual([]);
+  await database.drop();
+});
 
-test("the demo needs nothing but npm install: it brings its own PostgreSQL", { timeout: PATIENCE_MS }, async () => {
+test("the demo runs on the embedded PostgreSQL after npm install alone", { timeout: PATIENCE_MS }, async () => {
   const { code, out, err } = await play(["--tasks", "200"], { DATABASE_URL: undefined }).end;
   expect([code, err]).toEqual([0, ""]);
   expect(out).toContain("embedded");
 });
 
-test("Ctrl-C ends the demo and its workers, and leaves nothing behind", { timeout: PATIENCE_MS }, async () => {
+test("Ctrl-C stops the demo and its workers and leaves nothing behind", { timeout: PATIENCE_MS }, async () => {
   const database = await freshDatabase();
   const { process, end } = play([], { DATABASE_URL: database.url });
   await process.line((line) => line.includes("were enqueued"));
@@ -69,7 +65,7 @@ test("Ctrl-C ends the demo and its workers, and leaves nothing behind", { timeou
   await database.drop();
 });
 
-test("help helps, and a wrong option is answered with a sentence", async () => {
+test("the demo prints its help, and explains a wrong option in one sentence", async () => {
   const help = await play(["--help"]).end;
   expect([help.code, help.err]).toEqual([0, ""]);
   expect(help.out).toContain("npm run demo -- [options]");

@@ -5,7 +5,7 @@ import { spawnTs, type SpawnedTs } from "../support/process.js";
 /** One run of the demo, from outside. */
 export interface Played {
   readonly process: SpawnedTs;
-  /** Resolves when it has ended by itself. */
+  /** Resolves when the demo has ended by itself. */
   readonly end: Promise<Ended>;
 }
 
@@ -13,11 +13,11 @@ interface Ended {
   readonly code: number | null;
   readonly out: string;
   readonly err: string;
-  /** The last line, if it was asked for as JSON. */
+  /** The last line, parsed. Needs --json. */
   readonly report: () => Report & { readonly seconds: number; readonly tasksPerSecond: number };
 }
 
-/** Runs the demo; what a terminal or CI would change is left out of its environment. */
+/** Runs the demo without the variables by which a terminal or CI changes its output. */
 export function play(args: readonly string[], env: NodeJS.ProcessEnv = {}): Played {
   const plain = { CI: undefined, NO_COLOR: undefined, FORCE_COLOR: undefined };
   const process = spawnTs("examples/demo/main.ts", args, { ...plain, ...env });

@@ -1,5 +1,5 @@
-// The demo's audit is only worth something if it fails when the queue does. Here the queue's guards
-// are taken out of the schema that the demo then uses.
+// The audit of the demo must fail when the queue does. These tests remove guards from the schema before the demo
+// uses it.
 import type pg from "pg";
 import { expect, onTestFinished, test } from "vitest";
 import { lookAt, until } from "../flow/scene.js";
@@ -15,7 +15,7 @@ interface Sabotaged {
   play(tasks: number): Played;
 }
 
-/** A database with the schema in place, but for what these mutations change. */
+/** A migrated database with these mutations applied. */
 async function sabotaged(mutations: readonly Mutation[], script = ""): Promise<Sabotaged> {
   const database = await freshDatabase({ migrated: true });
   const sql = lookAt(database.url);
@@ -46,7 +46,7 @@ const threeTimesTheSlots = `
     return new;
   end $$;
   create trigger triple before insert or update of cap on sluice.gate for each row execute function public.triple();`;
-// Mails stand in no lane, so nobody waits behind those that vanish.
+// Mails have no lane, so no task waits behind those that vanish.
 const mailsVanish = `
   create function public.vanish() returns trigger language plpgsql as $$
   begin
@@ -55,7 +55,7 @@ const mailsVanish = `
   create trigger vanish before insert on sluice.gated for each row execute function public.vanish();`;
 
 test(
-  "the demo fails on a queue that exceeds limits, breaks order and loses tasks, and counts each",
+  "the demo fails on a queue that exceeds limits, breaks order and loses tasks, and counts each violation",
   { timeout: PATIENCE_MS },
   async () => {
     const queue = await sabotaged([lastInFirstOut], threeTimesTheSlots + mailsVanish);
@@ -69,7 +69,7 @@ test(
   },
 );
 
-// The second completion of worker-1 waits just before the fence, under a name by which it is found.
+// The second completion of worker-1 waits just before the fence, under a name by which the test finds it.
 const STAGED = 7;
 const staged = `create sequence public.completion`;
 const waitBeforeTheFence: readonly [string, string] = [
@@ -80,29 +80,33 @@ const waitBeforeTheFence: readonly [string, string] = [
   end if;
   perform sluice.require_lease(p_worker);`,
 ];
-// A worker that was frozen cuts such a transaction itself when it wakes, because its own statements have deadlines; the
-// fence is what refuses it if it does not. Without the fence: attack 2, and what two ends of one task come to: audit.test.ts.
-test("a zombie's completion is refused, and no charge is doubled", { timeout: PATIENCE_MS }, async () => {
-  const mutation = { in: "settle_in_transaction", edits: [waitBeforeTheFence] };
-  const queue = await sabotaged([mutation], staged);
-  const test = await queue.sql.connect();
-  await test.query("select pg_advisory_lock($1)", [STAGED]);
-  const { process: demo, end } = queue.play(500);
+// A frozen worker that resumes aborts such a transaction itself, because its statements have deadlines. The fence refuses
+// the completion if the worker does not. Attack 2 shows a queue without the fence, and audit.test.ts a task that ends twice.
+test(
+  "the queue of the demo refuses a zombie's completion and doubles no charge",
+  { timeout: PATIENCE_MS },
+  async () => {
+    const mutation = { in: "settle_in_transaction", edits: [waitBeforeTheFence] };
+    const queue = await sabotaged([mutation], staged);
+    const test = await queue.sql.connect();
+    await test.query("select pg_advisory_lock($1)", [STAGED]);
+    const { process: demo, end } = queue.play(500);
 
-  const pid = pidOf("worker-1", await demo.line((line) => line.includes("worker-1 (pid ")));
-  const task = await until("a completion before the fence", () => zombieOf(queue.sql), WAIT_MS);
-  process.kill(pid, "SIGSTOP");
-  onTestFinished(() => wake(pid));
-  await until("another to complete its task", () => completed(queue.sql, task), WAIT_MS);
-  await test.query("select pg_advisory_unlock($1)", [STAGED]);
-  test.release();
-  process.kill(pid, "SIGCONT");
+    const pid = pidOf("worker-1", await demo.line((line) => line.includes("worker-1 (pid ")));
+    const task = await until("a completion before the fence", () => zombieOf(queue.sql), WAIT_MS);
+    process.kill(pid, "SIGSTOP");
+    onTestFinished(() => wake(pid));
+    await until("another to complete its task", () => completed(queue.sql, task), WAIT_MS);
+    await test.query("select pg_advisory_unlock($1)", [STAGED]);
+    test.release();
+    process.kill(pid, "SIGCONT");
 
-  // A mail that the zombie had in hand may have gone out twice: only the charges are fenced.
-  const { report } = await end;
-  const charges = report().findings.filter((found) => /^charge .* was completed/.test(found));
-  expect(charges).toEqual([]);
-});
+    // A mail that the zombie was sending may have been sent twice: only charges are fenced.
+    const { report } = await end;
+    const charges = report().findings.filter((found) => /^charge .* was completed/.test(found));
+    expect(charges).toEqual([]);
+  },
+);
 
 function pidOf(worker: string, line: string): number {
   return Number(new RegExp(`${worker} \\(pid (\\d+)\\)`).exec(line)![1]);
@@ -120,11 +124,11 @@ async function completed(sql: pg.Pool, task: string): Promise<boolean> {
   return (await sql.query(text, [task])).rowCount! > 0;
 }
 
-/** A frozen process hears nothing, and a failed test leaves nobody to wake it. */
+/** A frozen process handles no signal, and after a failed test nothing else would resume it. */
 function wake(pid: number): void {
   try {
     process.kill(pid, "SIGCONT");
   } catch {
-    // It is gone already.
+    // The process has already ended.
   }
 }

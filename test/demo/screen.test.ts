@@ -20,7 +20,7 @@ const look: Look = {
   ],
 };
 
-test("the picture shows what is done, slots used of each limit, and which worker is dead", () => {
+test("the demo screen shows finished tasks, used slots of each limit and dead workers", () => {
   const happenings = [{ seconds: 2.5, text: "worker-2 was killed with kill -9" }];
   expect(picture(look, happenings, pc.createColors(false))).toEqual([
     "  charge    ━━━━━━━━━━━━━━──────────────      900 / 1,800  done",
@@ -36,7 +36,7 @@ test("the picture shows what is done, slots used of each limit, and which worker
   ]);
 });
 
-/** What a screen writes to a terminal of this kind. */
+/** The text that a screen writes to a terminal of this kind. */
 function written(isTTY: boolean, rows: number, env: NodeJS.ProcessEnv): string {
   let text = "";
   const write = (chunk: string): boolean => ((text += chunk), true);
@@ -60,11 +60,11 @@ test.each([
   ["CI", true, 40, { CI: "true" }],
   ["a terminal that cannot move its cursor", true, 40, { TERM: "dumb" }],
   ["a terminal too low for the picture", true, 20, {}],
-] as const)("plain lines, at most one a second beside events: %s", (_, isTTY, rows, env) => {
+] as const)("the demo prints plain lines, at most one a second besides events, for %s", (_, isTTY, rows, env) => {
   expect(written(isTTY, rows, env)).toBe(plain);
 });
 
-test("on a terminal the picture is drawn over the one before, and the cursor comes back", () => {
+test("the demo screen redraws in place on a terminal and restores the cursor", () => {
   const text = written(true, 40, {});
   // The first picture has 9 lines, the event makes it 10.
   expect(text).toContain("\u001b[9A");
