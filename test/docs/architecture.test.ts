@@ -66,7 +66,7 @@ test("the check of paths covers the decision records and skips only what is said
   ]);
 });
 
-test("the list of attacks has every attack that a test replays, and no other", () => {
+test("docs/internals/attacks.md lists exactly the attacks that tests replay", () => {
   const tested = [...pageText("test/postgres/attacks.test.ts").matchAll(/"attack (\d+):/g)].map(
     ([, n]) => Number(n),
   );
@@ -76,7 +76,7 @@ test("the list of attacks has every attack that a test replays, and no other", (
   expect(listed).toEqual([...new Set(tested)].toSorted((a, b) => a - b));
 });
 
-test("every table of the schema is in ARCHITECTURE.md", () => {
+test("ARCHITECTURE.md names every table of the schema", () => {
   const text = pageText("ARCHITECTURE.md");
   const tables = [
     ...pageText("src/postgres/migrations/0001_tables.sql").matchAll(/create table sluice\.(\w+)/g),

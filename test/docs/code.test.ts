@@ -99,7 +99,7 @@ test("every TypeScript block of the README and the documentation compiles", () =
   expect(errorsIn(written)).toEqual([]);
 });
 
-test("a wrong block is found, with its page and line, and a block of another language is not", () => {
+test("the check of code blocks reports a wrong TypeScript block with page and line and ignores other languages", () => {
   const text = [
     "# Page",
     "```ts tasks",
@@ -141,7 +141,7 @@ async function start(program: Program) {
 }
 
 test.each(run.filter(({ page }) => !serves.test(page)))(
-  "program $name of $page runs and ends by itself",
+  "the program $name on $page runs and ends by itself",
   async (program) => {
     const { exit, said } = await start(program);
     expect([await exit, said()]).toEqual([0, ""]);
@@ -149,7 +149,7 @@ test.each(run.filter(({ page }) => !serves.test(page)))(
 );
 
 test.each(run.filter(({ page }) => serves.test(page)))(
-  "program $name of $page runs to its last line",
+  "the program $name on $page runs to its last line",
   async (program) => {
     const started = await start(program);
     await started.line((text) => text === LAST_LINE);

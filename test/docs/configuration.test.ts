@@ -31,7 +31,7 @@ function rowOf(section: Section, name: never): string {
   return `| ${cells.join(" | ")} |`;
 }
 
-test.each(sections)("the page shows every setting of [%s] as it is", (section) => {
+test.each(sections)("the configuration page shows the current settings of [%s]", (section) => {
   const [, part = ""] = page.split(`### [${section}]\n`);
   const shown = part
     .split("\n### ")[0]!
@@ -41,7 +41,7 @@ test.each(sections)("the page shows every setting of [%s] as it is", (section) =
 });
 
 test.each(presetNames)(
-  "the page shows the numbers of the preset %s and what it is for",
+  "the configuration page shows the numbers and the purpose of the preset %s",
   (preset) => {
     const { values } = resolveSection("worker", {}, { env: {}, file: null }, preset);
     const permits = preset === "cpu" ? "the cores, at most 4" : values.maxConcurrentTasks;
@@ -50,7 +50,7 @@ test.each(presetNames)(
   },
 );
 
-test("the example can be read, and its connections add up", async () => {
+test("the example config file is valid and its connections add up", async () => {
   const layers = { env: {}, file: await readConfigFile(pathOf("sluice.toml"), {}) };
   const preset = resolvePreset(undefined, layers).value;
   const { values } = resolveSection("worker", {}, layers, preset);

@@ -6,7 +6,7 @@ import { scene } from "../flow/scene.js";
 
 const page = readFileSync(new URL("../../docs/operate/explain.md", import.meta.url), "utf8");
 
-test("the page has a row for every kind of reason", () => {
+test("docs/operate/explain.md has a row for every kind of reason", () => {
   const kinds: Record<ReasonKind, true> = {
     scheduled: true,
     order: true,
@@ -27,7 +27,7 @@ test("the page has a row for every kind of reason", () => {
   expect(rows).toEqual(Object.keys(kinds));
 });
 
-test("the page's code runs, and says what it says", async () => {
+test("the code on docs/operate/explain.md runs and prints what the page shows", async () => {
   const { sluice } = await scene();
   await sluice.enqueue(task("sync", { limits: [limit("vendor", { total: 0 })] }));
   const [, code] = /```ts\n([\s\S]*?)```/.exec(page)!;

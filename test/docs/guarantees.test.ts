@@ -7,17 +7,17 @@ const proofs = [...page.matchAll(/^- `(test\/[^`]+)`: "(.+)"$/gm)].map(([, file,
   name: name!,
 }));
 
-test("the page names proofs", () => {
+test("docs/guarantees.md names tests as proof", () => {
   expect(proofs.length).toBeGreaterThan(20);
 });
 
-test.each(proofs)("$file has the test that the page names: $name", ({ file, name }) => {
+test.each(proofs)("$file has the test that docs/guarantees.md names: $name", ({ file, name }) => {
   const path = new URL(`../../${file}`, import.meta.url);
   expect(existsSync(path), file).toBe(true);
   expect(readFileSync(path, "utf8")).toContain(`"${name}"`);
 });
 
-test("every kind of finding of the audit is named on the page", () => {
+test("docs/guarantees.md names every kind of audit finding", () => {
   const report = readFileSync(new URL("../../fault/audit/report.ts", import.meta.url), "utf8");
   const list = /VIOLATIONS = \[([^\]]+)\]/.exec(report)![1]!;
   const kinds = [...list.matchAll(/"(\w+)"/g)].map(([, kind]) => kind!);

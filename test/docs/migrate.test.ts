@@ -60,7 +60,7 @@ async function serve(name: string, url: string, done: (to: string) => void): Pro
 const people = Array.from({ length: 900 }, (_, i) => `n${String(i).padStart(3, "0")}`);
 
 test(
-  "the page's program moves a live graphile-worker queue: no job is lost, none is done twice",
+  "the migration program on the graphile-worker page moves a live queue without losing or repeating a job",
   async () => {
     const { url } = await database();
     const logger = new Logger(() => () => {});
@@ -99,7 +99,7 @@ test(
   TIMEOUT_MS,
 );
 
-test("the page's program negates the priority of graphile-worker and keeps the run time", async () => {
+test("the migration program on the graphile-worker page negates the priority and keeps the run time", async () => {
   const { url, sql } = await database();
   const utils = await makeWorkerUtils({
     connectionString: url,
@@ -139,7 +139,7 @@ const onPostgres = (code: string): string =>
     );
 
 test(
-  "the page's program moves a paused BullMQ queue with its delays and priorities",
+  "the migration program on the BullMQ page moves a paused queue with its delays and priorities",
   async () => {
     const { url, sql } = await database();
     const client = new pg.Client({ connectionString: url });

@@ -6,7 +6,7 @@ test("the README shows the quickstart that runs in CI, word for word", () => {
   expect(pageText("README.md")).toContain(example.trimEnd());
 });
 
-test("the README's first code stands before line 15", () => {
+test("the README shows its first code before line 15", () => {
   const lines = pageText("README.md").split("\n");
   expect(lines.findIndex((line) => line.startsWith("```ts"))).toBeLessThan(15);
 });

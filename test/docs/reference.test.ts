@@ -19,14 +19,14 @@ function exportsOf(door: string): string[] {
   );
 }
 
-test("the page of the API names everything that sluice and sluice/client export", () => {
+test("docs/reference/api.md names every export of sluice and sluice/client", () => {
   const page = pageText("docs/reference/api.md");
   const exported = [...exportsOf("src/index.ts"), ...exportsOf("src/client.ts")];
   expect(exported.length).toBeGreaterThan(80);
   expect(exported.filter((name) => !new RegExp(`\`${name}\\b`).test(page))).toEqual([]);
 });
 
-test("the page of the CLI has every command and every option", () => {
+test("docs/reference/cli.md lists every command and every option", () => {
   const page = pageText("docs/reference/cli.md");
   const missing = [
     migrateCommand(),

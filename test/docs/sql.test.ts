@@ -36,13 +36,13 @@ async function declared(): Promise<{ producer: client.Client; sql: pg.Pool }> {
 
 const blocks = blocksOf(page, "sql").map(({ code }) => code);
 
-test("the page's first statement enqueues the task that the page of tasks declares", async () => {
+test("the first statement on docs/reference/sql.md enqueues the task that the tasks page declares", async () => {
   const { producer, sql } = await declared();
   const { rows } = await sql.query<{ enqueue: string }>(blocks[0]!);
   expect((await producer.task(rows[0]!.enqueue).status())?.type).toBe("send-invoice");
 });
 
-test("every SQL block of the page runs, in the order of the page", async () => {
+test("every SQL block on docs/reference/sql.md runs, in page order", async () => {
   const { producer, sql } = await declared();
   for (const block of blocks) await sql.query(block);
   // The first statement, and the trigger; both were cancelled, and one was retried.
@@ -52,7 +52,7 @@ test("every SQL block of the page runs, in the order of the page", async () => {
 });
 
 test.each(["task_state", "schedule_status", "workflow_status", "workflow_progress", "violation"])(
-  "the page names only columns that sluice.%s has",
+  "docs/reference/sql.md names only existing columns of sluice.%s",
   async (view) => {
     const { sql } = await declared();
     const { fields } = await sql.query(`select * from sluice.${view} limit 0`);
@@ -73,7 +73,7 @@ function namedColumns(view: string): string[] {
   return cells.flatMap((cell) => [...cell.matchAll(/`(\w+)`/g)].map(([, name]) => name!));
 }
 
-test("the page has every parameter of sluice.enqueue, in its order", async () => {
+test("docs/reference/sql.md lists every parameter of sluice.enqueue in order", async () => {
   const { sql } = await declared();
   const { rows } = await sql.query<{ names: string[] }>(
     "select proargnames as names from pg_proc where oid = 'sluice.enqueue'::regproc",

@@ -9,19 +9,19 @@ const page = textOf("docs/start/workflows.md");
 const blocksOf = (language: string): string[] =>
   [...page.matchAll(new RegExp(`\`\`\`${language}\n([\\s\\S]*?)\`\`\``, "g"))].map(([, b]) => b!);
 
-test("the definitions on the page are those that these tests run, word for word", () => {
+test("the workflows page shows exactly the definitions that these tests run", () => {
   const tested = textOf("test/docs/workflows.page.ts").replace('"../../src/index.js"', '"sluice"');
   const definitions = blocksOf("ts").filter((block) => / (task|workflow)\("/.test(block));
   expect(definitions.length).toBe(5);
   for (const block of definitions) expect(tested).toContain(block.trimEnd());
 });
 
-test("the page's data is the graph of the page's workflow", () => {
+test("the JSON on the workflows page is the graph of its workflow", () => {
   const [data] = blocksOf("json");
   expect(readGraph(JSON.parse(data!))).toEqual(nightly.graph);
 });
 
-test("the page's Mermaid is that of the page's workflow", () => {
+test("the Mermaid text on the workflows page matches its workflow", () => {
   expect(blocksOf("mermaid")[0]).toBe(graphToMermaid(nightly.graph));
 });
 
@@ -41,7 +41,7 @@ test.each([
   ["nightly", graphToSvg(nightly.graph)],
   ["fulfil", graphToSvg(fulfil.graph)],
   ["fulfil-running", graphToSvg(fulfil.graph, running)],
-])("the page's picture %s is that of the page's workflow", async (name, svg) => {
+])("the picture %s on the workflows page matches its workflow", async (name, svg) => {
   expect(page).toContain(`pictures/${name}.svg`);
   // vitest -u draws it anew.
   await expect(svg).toMatchFileSnapshot(`../../docs/start/pictures/${name}.svg`);
