@@ -38,7 +38,7 @@ function versionSaid(bin: string): string {
   return spawnSync(join(bin, "initdb"), ["--version"], { encoding: "utf8", ...identity }).stdout;
 }
 
-test("missing library links are made where the package is installed", async () => {
+test("the embedded server creates missing library links in the installed package", async () => {
   const links = JSON.parse(readFileSync(join(installed.native, "pg-symlinks.json"), "utf8")) as {
     target: string;
   }[];
@@ -48,7 +48,7 @@ test("missing library links are made where the package is installed", async () =
   expect(versionSaid(bin)).toContain("PostgreSQL");
 });
 
-test("a package that the server's user cannot read, or we cannot write, is copied once", async () => {
+test("the embedded server copies its package once if the package is not readable or writable", async () => {
   unlinkAll();
   chmodSync(join(installed.native, "lib"), identity === undefined ? 0o500 : 0o700);
   const bin = await runnable(installed, cache, identity);
@@ -59,7 +59,7 @@ test("a package that the server's user cannot read, or we cannot write, is copie
   expect(lstatSync(bin).ctimeMs).toBe(made);
 });
 
-test("a copy that lost a file to a cleaner is made again", async () => {
+test("the embedded server copies its package again if a file is missing from the copy", async () => {
   const bin = await runnable(installed, cache, identity);
   rmSync(join(bin, "initdb"));
   expect(await runnable(installed, cache, identity)).toBe(bin);

@@ -15,7 +15,7 @@ afterEach(() => rmSync(directory, { recursive: true, force: true }));
 
 const locks = (): string[] => readdirSync(directory).filter((name) => /^(lock|mark)\./.test(name));
 
-test("a lock that is held is not given to a second one, not even in the same process", () => {
+test("a directory lock has one holder at a time, even within a process", () => {
   const release = tryLock(directory);
   expect(release).toBeTypeOf("function");
   expect(tryLock(directory)).toBeUndefined();
@@ -23,12 +23,12 @@ test("a lock that is held is not given to a second one, not even in the same pro
   expect(tryLock(directory)).toBeTypeOf("function");
 });
 
-test("taking and releasing leaves one small file, however often", () => {
+test("a directory lock leaves one small file, however often it is taken", () => {
   for (let round = 0; round < 20; round += 1) tryLock(directory)?.();
   expect(locks()).toEqual(["lock.20"]);
 });
 
-test("the lock of a living process is waited for, that of a killed one is taken over", async () => {
+test("a directory lock is refused while its holder lives and taken over once the holder is killed", async () => {
   const holder = spawnTs("test/embedded/locker.ts", [directory, "0", "hold"]);
   await holder.line((line) => line === "holding");
   expect(tryLock(directory)).toBeUndefined();
@@ -36,7 +36,7 @@ test("the lock of a living process is waited for, that of a killed one is taken 
   expect(tryLock(directory)).toBeTypeOf("function");
 });
 
-test("many processes, some killed while they hold the lock, are never inside together", async () => {
+test("a directory lock excludes concurrent processes, even if some are killed while they hold it", async () => {
   const honest = Array.from({ length: 3 }, () => spawnTs("test/embedded/locker.ts", [directory, "60", "end"]));
   for (let victims = 0; victims < 2; victims += 1) {
     const victim = spawnTs("test/embedded/locker.ts", [directory, "5", "hold"]);

