@@ -125,12 +125,12 @@ function expectShown(example: string, lines: readonly string[]): void {
 
 const folder = new URL("../../examples/", import.meta.url);
 
-test("every example is run here", () => {
+test("every example has a test with its expected output", () => {
   const examples = readdirSync(folder).filter((file) => file.endsWith(".ts"));
   expect(examples.toSorted()).toEqual(Object.keys(shown).toSorted());
 });
 
-test("the table of examples has every one of them, with its command", () => {
+test("examples/README.md lists every example with its command", () => {
   const readme = readFileSync(new URL("README.md", folder), "utf8");
   const missing = Object.keys(shown).filter(
     (example) => !readme.includes(`[${example}](${example})`) || !readme.includes(`npx tsx examples/${example}`),
@@ -139,7 +139,7 @@ test("the table of examples has every one of them, with its command", () => {
 });
 
 test.each(Object.keys(shown))(
-  "%s runs on DATABASE_URL and ends by itself",
+  "the example %s runs on DATABASE_URL and ends by itself",
   async (example) => {
     const database = await freshDatabase();
     expectShown(example, await run(example, { DATABASE_URL: database.url }));
@@ -149,7 +149,7 @@ test.each(Object.keys(shown))(
 );
 
 test.each(["quickstart.ts", "transactional-outbox.ts", "graceful-shutdown.ts"])(
-  "%s needs nothing but npm install: it brings its own PostgreSQL",
+  "the example %s runs on the embedded PostgreSQL without DATABASE_URL",
   async (example) => {
     expectShown(example, await run(example, { DATABASE_URL: undefined }));
   },

@@ -73,7 +73,7 @@ async function logged({ sql }: House): Promise<{ n: number; by: string }[]> {
 const numbers = (from: number, to: number): number[] => Array.from({ length: to - from }, (_, i) => from + i);
 
 test(
-  "a live queue is moved while producers and workers of both run: no job is lost, none is done twice",
+  "the pg-boss migration moves a live queue while both systems run, without losing or repeating a job",
   async () => {
     const h = await house("bill");
     const send = (ns: number[]) =>
@@ -125,7 +125,7 @@ test(
 );
 
 test(
-  "a program that is killed at any batch can be run again: no job is lost, none is moved twice",
+  "the pg-boss migration can be killed at any batch and rerun without losing or repeating a job",
   async () => {
     const h = await house("bill");
     await h.boss.insert(
@@ -147,7 +147,7 @@ test(
 );
 
 test(
-  "priority, start time and age are kept, and what Sluice refuses stays with pg-boss",
+  "the pg-boss migration keeps priority, start time and age, and leaves jobs that Sluice refuses",
   async () => {
     const h = await house("bill");
     const later = new Date(Date.now() + 3_600_000);
@@ -177,7 +177,7 @@ test(
 );
 
 test(
-  "a queue in strict order keeps the order of every key, a job that waits for its retry first",
+  "the pg-boss migration keeps the order of every key, with a job that waits for its retry first",
   async () => {
     const h = await house("ship", { policy: "key_strict_fifo" });
     const keys = ["ada", "bob", "eve"];
@@ -207,7 +207,7 @@ test(
   TIMEOUT_MS,
 );
 
-test("jobs of a flow stay with pg-boss", async () => {
+test("the pg-boss migration leaves jobs of a flow in pg-boss", async () => {
   const h = await house("bill");
   await h.boss.flow([
     { ref: "first", name: "bill", data: { n: 1 } },
@@ -220,7 +220,7 @@ test("jobs of a flow stay with pg-boss", async () => {
   expect(out).toContain("left in pg-boss: 0 waiting, 0 active, 2 in flows");
 });
 
-test("--help prints the options, and a wrong command line exits with 2", async () => {
+test("the pg-boss migration prints its options with --help and exits with 2 on a wrong command line", async () => {
   const help = await ended(spawnTs(PROGRAM, ["--help"]));
   expect([help.code, help.out]).toEqual([0, expect.stringContaining("--task MODULE#EXPORT")]);
   const url = { DATABASE_URL: "postgres://localhost/none" };
