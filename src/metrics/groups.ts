@@ -64,7 +64,7 @@ export class Groups {
       const known = perKey ? this.#keyed : this.#totals;
       const tally = known.get(limit) ?? this.#meet(known, limit);
       tally.acquired++;
-      // guard: who came after the limit was full did not wait for it -> test/metrics/limits.test.ts: "who finds a free slot is not rejected, however often the limit was full before"
+      // guard: who came after the limit was full did not wait for it -> test/metrics/limits.test.ts: "a task that finds a free slot is not counted as rejected, however often the limit was full before"
       if (/* guard:full-before */ waitMs > fullMs /* end */) tally.rejected++;
       if (waitMs >= 0) tally.wait.observe(waitMs);
     }

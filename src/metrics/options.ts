@@ -39,7 +39,7 @@ export function checkMetrics(options: MetricsOptions = {}, layers: Layers = { en
   if (registry !== undefined && typeof registry?.registerMetric !== "function")
     throw refusal("registry", `must be a Registry of prom-client, not ${quote(registry)}`);
   const serve = port === undefined ? null : { port, host, token: token ?? null };
-  // guard: nothing listens beyond loopback without a token -> test/metrics/serve.test.ts: "beyond loopback a token is wanted"
+  // guard: nothing listens beyond loopback without a token -> test/metrics/serve.test.ts: "the metrics server requires a token beyond loopback"
   if (serve !== null && serve.token === null && /* guard:loopback */ !isLoopback(host) /* end */)
     throw refusal("token", `is needed to listen on ${host}: only loopback goes without`);
   return { enabled, serve, registry: registry ?? null };

@@ -79,7 +79,7 @@ function limits(patienceMs: number): ServerOptions {
     maxHeaderSize: HEADER_BYTES_MAX,
     headersTimeout: patienceMs,
     requestTimeout: patienceMs,
-    // guard: half a request holds its connection no longer -> test/metrics/serve.test.ts: "connections that ask for nothing do not keep out those that do"
+    // guard: half a request holds its connection no longer -> test/metrics/serve.test.ts: "idle connections do not block requests to the metrics server"
     connectionsCheckingInterval: /* guard:slow-request */ patienceMs / 5 /* end */,
     keepAliveTimeout: KEEP_ALIVE_MS,
   };
@@ -163,7 +163,7 @@ function json(status: number, value: object): Page {
  * its own name resolve to 127.0.0.1 and then read the responses; but its requests carry that name.
  */
 function refuses(token: string | null): (req: IncomingMessage) => 401 | 403 | null {
-  // guard: without a token only loopback is answered -> test/metrics/serve.test.ts: "without a token only requests to a loopback host are answered"
+  // guard: without a token only loopback is answered -> test/metrics/serve.test.ts: "the metrics server without a token answers only requests to a loopback host"
   if (token === null) {
     return ({ headers: { host = "" } }) => {
       const isLocal = /* guard:loopback */ LOOPBACK.test(host); /* end */

@@ -125,7 +125,7 @@ export class Outbox {
 
   /** The statement with these outcomes got no reply: they are sent again, or lost. */
   doubt(items: readonly Completion[]): void {
-    // guard: a completion whose reply was lost is in doubt -> test/metrics/counts.test.ts: "completed is at most what the database took, and that at most completed and unconfirmed"
+    // guard: a completion whose reply was lost is in doubt -> test/metrics/counts.test.ts: "completed never exceeds what the database accepted, which never exceeds completed plus unconfirmed"
     /* guard:doubt */ for (const item of items) this.#doubted.add(item); /* end */
   }
 

@@ -1,4 +1,4 @@
-// What is counted as completed, against what a database in memory has taken.
+// Compares the completed count with the completions that an in-memory database accepted.
 import fc from "fast-check";
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import { Tally } from "../../src/metrics/tally.js";
@@ -23,11 +23,11 @@ const options = fc.record({
   lines: fc.integer({ min: 1, max: 3 }),
   fates: fc.array(fate, { maxLength: 40 }),
   throws: fc.array(fc.boolean(), { maxLength: 10 }),
-  /** After so many turns the worker stops, whatever is under way. */
+  /** The worker stops after this many turns, whatever is in flight. */
   turnsMax: fc.integer({ min: 1, max: 400 }),
 });
 
-test("completed is at most what the database took, and that at most completed and unconfirmed", async () => {
+test("completed never exceeds what the database accepted, which never exceeds completed plus unconfirmed", async () => {
   let [unconfirmed, exact] = [0, 0];
   await fc.assert(
     fc.asyncProperty(options, async ({ turnsMax, ...given }) => {
@@ -41,11 +41,11 @@ test("completed is at most what the database took, and that at most completed an
           await vi.advanceTimersByTimeAsync(100);
         }
         await new Promise((resolve) => setImmediate(resolve));
-        // At any moment, as a scrape before a kill -9 sees it.
+        // This holds at any moment, as a scrape before a kill -9 sees it.
         expect(tally.completions).toBeLessThanOrEqual(accepted());
       }
       world.claimer.stop();
-      // What is under way comes to its end: its connection is closed.
+      // Calls in flight end because their connection is closed.
       while (world.scheduler.count() > 0) {
         await world.scheduler.waitOne();
         await new Promise((resolve) => setImmediate(resolve));
@@ -57,12 +57,12 @@ test("completed is at most what the database took, and that at most completed an
     }),
     { numRuns: 200 },
   );
-  // Both were seen, or this proves nothing.
+  // The test proves nothing unless both cases occurred.
   expect(unconfirmed).toBeGreaterThan(0);
   expect(exact).toBeGreaterThan(0);
 });
 
-test("what was sent without an answer and is refused the next time is unconfirmed, once", () => {
+test("a completion without a reply that is refused when resent counts as unconfirmed once", () => {
   const [outbox, session] = [new Outbox(), new Session("1", 0)];
   const completion = (id: string) => ({
     claim: issueClaim(id, "1"),
@@ -74,7 +74,7 @@ test("what was sent without an answer and is refused the next time is unconfirme
   const lost = outbox.takeSuccesses(10)!;
   outbox.doubt(lost.items);
   outbox.putBackSuccesses(lost);
-  // A fresh one goes with it: of two refused, one at most may have been taken before.
+  // A new completion goes with it: at most one of the two refused may have been accepted before.
   outbox.addSuccess(session, completion("2"));
   const again = outbox.takeSuccesses(10)!;
   outbox.answered(again.items, 2);
@@ -83,7 +83,7 @@ test("what was sent without an answer and is refused the next time is unconfirme
   expect(outbox.unconfirmed).toBe(1);
 });
 
-test("what the database refused is not completed", () => {
+test("a completion that the database refused does not count as completed", () => {
   const tally = new Tally();
   const parcel = { items: [{ startedMs: 0 }, { startedMs: 0 }, { startedMs: 0 }] };
   const reply = { claimed: [], refused: 2, look: null, unplaced: false, waitMs: null };

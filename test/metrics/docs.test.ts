@@ -14,16 +14,16 @@ const rows = new Map(
   ]),
 );
 
-test("every metric of the code is on the page with its kind and labels, and every one of the page is in the code", () => {
+test("the metrics page lists exactly the metrics of the code, with kind and labels", () => {
   const inCode = definitions.map(([name, { kind, labels = [] }]) => [PREFIX + name, { labels: [...labels], kind }]);
   expect(Object.fromEntries(rows)).toEqual(Object.fromEntries(inCode));
 });
 
-test("the page says how many metrics there are", () => {
+test("the metrics page states the number of metrics", () => {
   expect(/There are (\d+) metrics/.exec(page)?.[1]).toBe(String(definitions.length));
 });
 
-test("every alert is explained on the page, and every one explained exists", () => {
+test("the metrics page explains exactly the alerts that exist", () => {
   const alerts = [...textOf("docs/operate/alerts.yml").matchAll(/- alert: (\w+)/g)];
   const explained = [...page.matchAll(/^\| `(Sluice\w+)` \|/gm)];
   const named = (found: readonly RegExpExecArray[]): string[] => found.map(([, name]) => name!);

@@ -1,4 +1,4 @@
-// What is counted of limits, exactly: who passed one, and who had to wait for a slot of it.
+// Exact counts at limits: the tasks that passed, and those that had to wait for a slot.
 import { describe, expect, test } from "vitest";
 import { limit, task, type, type Worker, type WorkerOptions } from "../../src/index.js";
 import { ended, scene, signal, until, type Scene } from "../flow/scene.js";
@@ -7,7 +7,7 @@ import { parsed } from "./scrape.js";
 
 type Counts = Record<string, [acquired: number, rejected: number]>;
 
-/** Of all workers together, each group that was met. */
+/** The counts of each group, summed over all workers. */
 async function counted(...workers: Worker[]): Promise<Counts> {
   const counts: Counts = {};
   for (const worker of workers)
@@ -27,7 +27,7 @@ async function waits(worker: Worker, group: string, le?: string): Promise<number
   return values.get(`${name}_bucket{group="${group}",le="${le}"}`);
 }
 
-/** Enqueues, lets a worker take all it can, and then lets everything end. */
+/** Lets a worker claim as many tasks as it can, and then lets all of them end. */
 async function drained(
   s: Scene,
   { tasks, atOnce }: { readonly tasks: number; readonly atOnce: number },
@@ -44,8 +44,8 @@ async function drained(
 
 const twelve = Array.from({ length: 12 }, (_, i) => String(i));
 
-describe("all but those that fit at once had to wait for a slot", () => {
-  test("of a type's own limit", async () => {
+describe("all tasks beyond the free slots count as having waited", () => {
+  test("at the limit of a task type", async () => {
     const s = await scene();
     const job = task("job", { input: type<string>(), concurrency: 3 });
     await s.sluice.enqueueMany(job, twelve);
@@ -57,7 +57,7 @@ describe("all but those that fit at once had to wait for a slot", () => {
     expect(await waits(worker, "job", "7200")).toBe(12);
   });
 
-  test("of a named limit that two types share", async () => {
+  test("at a named limit that two types share", async () => {
     const s = await scene();
     const mail = limit("mail", { total: 4 });
     const [one, two] = ["one", "two"].map((name) => task(name, { input: type<string>(), limits: [mail] }));
@@ -73,7 +73,7 @@ describe("all but those that fit at once had to wait for a slot", () => {
     expect(await counted(worker)).toEqual({ mail: [24, 20] });
   });
 
-  test("of the smaller of two totals, and of a type's own beside them", async () => {
+  test("at the smaller of two totals, beside a limit of the type", async () => {
     const s = await scene();
     const [mail, api] = [limit("mail", { total: 2 }), limit("api", { total: 5 })];
     const job = task("job", { input: type<string>(), limits: [mail, api], concurrency: 7 });
@@ -82,7 +82,7 @@ describe("all but those that fit at once had to wait for a slot", () => {
     expect(await counted(worker)).toEqual({ job: [12, 0], mail: [12, 10], api: [12, 0] });
   });
 
-  test("of a limit per key, all keys told together", async () => {
+  test("at a limit per key, summed over all keys", async () => {
     const s = await scene();
     const tenant = limit("tenant", { perKey: 2 });
     const job = task("job", { input: type<string>(), limits: [{ limit: tenant, key: (k) => k }] });
@@ -92,7 +92,7 @@ describe("all but those that fit at once had to wait for a slot", () => {
     expect(await waits(worker, "tenant/*")).toBe(11);
   });
 
-  test("of two limits per key, each by itself", async () => {
+  test("at two limits per key, counted separately", async () => {
     const s = await scene();
     const [tenant, region] = [limit("tenant", { perKey: 1 }), limit("region", { perKey: 9 })];
     const limits = [
@@ -113,7 +113,7 @@ describe("all but those that fit at once had to wait for a slot", () => {
     expect(await counted(worker)).toEqual({ "tenant/*": [9, 3], "region/*": [9, 0] });
   });
 
-  test("of a limit with a total and a number per key, at each of the two", async () => {
+  test("at a limit with a total and a number per key, counted separately", async () => {
     const s = await scene();
     const both = limit("both", { total: 3, perKey: 1 });
     const job = task("job", { input: type<string>(), limits: [{ limit: both, key: (k) => k }] });
@@ -122,7 +122,7 @@ describe("all but those that fit at once had to wait for a slot", () => {
     expect(await counted(worker)).toEqual({ both: [6, 3], "both/*": [6, 1] });
   });
 
-  test("of limits that a function decides, and of a group at enqueue", async () => {
+  test("at limits chosen by a function, and at a group given at enqueue", async () => {
     const s = await scene();
     const [small, large] = [limit("small", { total: 1 }), limit("large", { total: 8 })];
     const job = task("job", {
@@ -136,7 +136,7 @@ describe("all but those that fit at once had to wait for a slot", () => {
     expect(await counted(worker)).toEqual({ small: [4, 3], large: [11, 3], vip: [3, 1] });
   });
 
-  test("of several workers, told by the one that took it", async () => {
+  test("across several workers, counted by the worker that claimed the task", async () => {
     const s = await scene();
     const job = task("job", { input: type<string>(), concurrency: 4 });
     await s.sluice.enqueueMany(job, twelve);
@@ -155,7 +155,7 @@ describe("all but those that fit at once had to wait for a slot", () => {
   });
 });
 
-test("who finds a free slot is not rejected, however often the limit was full before", async () => {
+test("a task that finds a free slot is not counted as rejected, however often the limit was full before", async () => {
   const s = await scene();
   const one = limit("one", { total: 1, perKey: 1 });
   const job = task("job", {
@@ -172,7 +172,7 @@ test("who finds a free slot is not rejected, however often the limit was full be
   expect(await counted(worker)).toEqual({ job: [12, 0], one: [12, 0], "one/*": [12, 0] });
 });
 
-test("who waited at a limit that was raised had to wait, who came after it had not", async () => {
+test("tasks enqueued before a limit was raised count as having waited, later ones do not", async () => {
   const s = await scene();
   const finish = signal();
   const mail = limit("mail", { total: 1 });
@@ -188,14 +188,14 @@ test("who waited at a limit that was raised had to wait, who came after it had n
   finish.resolve();
 });
 
-test("slots that came back and lay idle are free: who comes then does not wait, who came before did", async () => {
+test("a task enqueued after slots became idle does not count as having waited, an earlier one does", async () => {
   const s = await scene();
   const [finish, mail] = [signal(), limit("mail", { total: 2 })];
   const [done, waiting] = ["done", "waiting"].map((name) => task(name, { input: type<number>(), limits: [mail] }));
   const first = await s.worker({ handlers: [done!.handle(() => finish.promise)] });
   await s.sluice.enqueueMany(done!, [1, 2]);
   await until("the limit to be full", () => first.status().inFlight === 2);
-  // Nobody serves it yet.
+  // No worker serves this type yet.
   await s.sluice.enqueue(waiting!, 1);
   finish.resolve();
   await ended(s, 2);
@@ -207,7 +207,7 @@ test("slots that came back and lay idle are free: who comes then does not wait, 
   expect(await counted(second)).toEqual({ mail: [2, 1] });
 });
 
-test("a retry passes its limits again, and says nothing about the wait", async () => {
+test("a retry counts at its limits again, but not in the wait histogram", async () => {
   const worker = await retriedOnce({ concurrency: 5 });
   expect(await counted(worker)).toEqual({ job: [2, 0] });
   expect(await waits(worker, "job")).toBe(1);

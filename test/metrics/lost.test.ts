@@ -1,4 +1,4 @@
-// Replies that are lost on the wire: what the worker counts then.
+// The counts of a worker when replies are lost on the wire.
 import { expect, onTestFinished, test } from "vitest";
 import { Sluice, task, type, type Worker } from "../../src/index.js";
 import { Proxy } from "../fault/proxy.js";
@@ -9,7 +9,7 @@ const job = task("job", { input: type<string>() });
 
 async function proxied(): Promise<{ s: Scene; proxy: Proxy; worker: Worker }> {
   const s = await scene();
-  // So that the id of a task is not also the id of a stream.
+  // This keeps ids of tasks and streams distinct.
   await s.sql.query("select setval('sluice.task_id', 1000)");
   const proxy = await Proxy.start(s.url);
   const behind = await Sluice.connect({ url: proxy.url, migrate: false, listen: false });
@@ -28,7 +28,7 @@ async function counts(worker: Worker): Promise<(number | undefined)[]> {
   return ["completed", "unconfirmed", "refused"].map((of) => values.get(`sluice_worker_tasks_${of}_total`));
 }
 
-test("a completion whose reply is lost and that is refused when it is sent again is unconfirmed", async () => {
+test("a completion whose reply is lost and that is refused when resent counts as unconfirmed", async () => {
   const { s, proxy, worker } = await proxied();
   const handle = await s.sluice.enqueue(job, "plain");
   const lost = proxy.loseReply((e) => e.statement === "sluice.step" && e.asked.includes(`{${handle.id}}`));
@@ -40,14 +40,14 @@ test("a completion whose reply is lost and that is refused when it is sent again
   await until("the next to be counted", async () => (await counts(worker))[0] === 1);
 });
 
-test("a transaction whose commit is not answered is unconfirmed", async () => {
+test("a transaction whose commit gets no reply counts as unconfirmed", async () => {
   const { s, proxy, worker } = await proxied();
   const handle = await s.sluice.enqueue(job, "transaction");
   const lost = proxy.loseReply((e) => e.statement === "commit");
   await worker.start();
   await lost;
   await handle.result({ timeoutMs: 20_000 });
-  // That it failed, as the handler says, is refused: it has succeeded.
+  // The handler reports a failure, which is refused because the task has succeeded.
   await until("it to be refused", () => worker.status().refused === 1);
   expect(await counts(worker)).toEqual([0, 1, 1]);
 });

@@ -20,17 +20,20 @@ test.each([
   ["running", 0, true, ["it runs a suspect task alone"]],
   ["stopping", 0, false, ["stopping"]],
   ["stopped", null, false, ["stopped"]],
-] as const)("%s, with a heartbeat %s ms old: %s %j", (state, heartbeatAgeMs, suspecting, why) => {
-  expect(unready({ state, heartbeatAgeMs, leaseMs: 15_000, suspecting })).toEqual(why);
-});
+] as const)(
+  "a worker that is %s with a heartbeat %s ms old (suspect task: %s) is unready for %j",
+  (state, heartbeatAgeMs, suspecting, why) => {
+    expect(unready({ state, heartbeatAgeMs, leaseMs: 15_000, suspecting })).toEqual(why);
+  },
+);
 
-test("a long lease does not make an old heartbeat fresh", () => {
+test("a worker with an old heartbeat is unready even if its lease is long", () => {
   const about = { state: "running", suspecting: false, leaseMs: 3_600_000 } as const;
   expect(unready({ ...about, heartbeatAgeMs: 11_000 })).toEqual([]);
   expect(unready({ ...about, heartbeatAgeMs: 11_001 })).toHaveLength(1);
 });
 
-test("the database is asked for slots once a second at most, and once for all who ask", async () => {
+test("concurrent scrapes share one query for slots, at most once a second", async () => {
   let [asked, now] = [0, 0];
   const replies = [signal<SlotsReading>(), signal<SlotsReading>()];
   const limitSlots = new LimitSlots({ clock: { now: () => now }, read: () => replies[asked++]!.promise });
@@ -47,7 +50,7 @@ test("the database is asked for slots once a second at most, and once for all wh
   expect(asked).toBe(2);
 });
 
-test("who waits for a connection of a pool is timed, by whatever call", async () => {
+test("the wait for a pool connection is timed for every kind of call", async () => {
   const database = await freshDatabase();
   const pool = new pg.Pool({ connectionString: database.url, max: 1 });
   pool.on("error", () => {});
@@ -72,7 +75,7 @@ test("who waits for a connection of a pool is timed, by whatever call", async ()
   expect(waits).toHaveLength(2);
 });
 
-test("a worker that has only the rights of a worker sees the slots of limits", async () => {
+test("a worker with only the worker role reports the slots of limits", async () => {
   const realm = await openRealm("jobs");
   onTestFinished(() => realm.close());
   const sluice = await realm.connect("worker");
@@ -86,7 +89,7 @@ test("a worker that has only the rights of a worker sees the slots of limits", a
   await worker.stop();
 });
 
-test("a server of metrics keeps no process alive, nor does a connection to it", async () => {
+test("the metrics server and its connections do not keep a process alive", async () => {
   const alone = spawnTs("test/metrics/programs/alone.ts");
   await alone.line((line) => line === "answered");
   expect(await alone.exit).toBe(0);

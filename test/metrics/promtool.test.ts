@@ -1,4 +1,4 @@
-// What Prometheus' own tool says of a real scrape and of the alert rules.
+// Checks a real scrape and the alert rules with Prometheus' own tool.
 import { spawnSync } from "node:child_process";
 import { readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
@@ -9,7 +9,7 @@ import { ended, scene, until } from "../flow/scene.js";
 
 const pathOf = (path: string): string => fileURLToPath(new URL(`../../${path}`, import.meta.url));
 
-/** What it says, and whether it is content. */
+/** The output of promtool and whether it passed. */
 function promtool(args: readonly string[], input = ""): { code: number | null; said: string } {
   const { status, stdout, stderr } = spawnSync("promtool", args, { input, encoding: "utf8" });
   return { code: status, said: `${stdout}${stderr}`.trim() };
@@ -17,7 +17,7 @@ function promtool(args: readonly string[], input = ""): { code: number | null; s
 
 const installed = promtool(["--version"]).code === 0;
 
-test("promtool is here, or this is no place where it must be", () => {
+test("promtool is installed wherever it is required", () => {
   expect(
     installed || process.env["CI"] === undefined,
     "CI needs promtool: apt-get install --no-install-recommends prometheus",
@@ -25,7 +25,7 @@ test("promtool is here, or this is no place where it must be", () => {
 });
 
 describe.skipIf(!installed)("promtool", () => {
-  test("has nothing to say about a scrape of a worker that has worked", async () => {
+  test("accepts the scrape of a worker that has run tasks", async () => {
     const s = await scene();
     const mail = limit("mail", { total: 5 });
     const odd = 'an "odd" \\ name\u00e9';
@@ -43,12 +43,12 @@ describe.skipIf(!installed)("promtool", () => {
       return text.includes("sluice_concurrency_slots_limit{") && text;
     });
     expect(promtool(["check", "metrics"], scrape)).toEqual({ code: 0, said: "" });
-    // That it would have something to say of a bad one.
+    // promtool does complain about a bad scrape.
     const bad = scrape.replaceAll("sluice_worker_claims_total", "sluice_worker_claims");
     expect(promtool(["check", "metrics"], bad).code).not.toBe(0);
   });
 
-  test("takes the alert rules, and they fire when they should", () => {
+  test("accepts the alert rules, which fire as expected", () => {
     const rules = promtool(["check", "rules", pathOf("docs/operate/alerts.yml")]);
     expect(rules).toMatchObject({ code: 0, said: expect.stringContaining("SUCCESS") as string });
     const tests = promtool(["test", "rules", pathOf("docs/operate/alerts.test.yml")]);
@@ -56,7 +56,7 @@ describe.skipIf(!installed)("promtool", () => {
   });
 });
 
-test("alerts ask only for metrics that exist, and for labels and outcomes that they have", () => {
+test("alerts use only existing metrics, labels and outcomes", () => {
   const rules = readFileSync(pathOf("docs/operate/alerts.yml"), "utf8");
   const asked = [...rules.matchAll(/\bsluice_(\w+)/g)].map(([, name]) => name!);
   const names = Object.keys(catalogue);

@@ -1,7 +1,7 @@
 import { task, type, type Worker } from "../../src/index.js";
 import { ended, scene, until } from "../flow/scene.js";
 
-/** A worker that has run one task of a type named job, which failed at its first attempt. */
+/** A worker that has run one task of type "job", whose first attempt failed. */
 export async function retriedOnce(terms: { readonly concurrency?: number }): Promise<Worker> {
   const s = await scene();
   const job = task("job", { input: type<number>(), ...terms, retry: { attempts: 2 } });

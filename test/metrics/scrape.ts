@@ -1,4 +1,4 @@
-/** The lines of a scrape: what stands before the number, and the number. */
+/** The samples of a scrape by name and labels. */
 export function parsed(text: string): Map<string, number> {
   const lines = text.split("\n").filter((line) => line !== "" && !line.startsWith("#"));
   return new Map(
@@ -10,7 +10,7 @@ export function parsed(text: string): Map<string, number> {
   );
 }
 
-/** One number of a scrape; the name without its prefix, with its labels if it has any. */
+/** One number of a scrape. The name has no prefix, and has its labels if there are any. */
 export async function valueOf(worker: { metrics(): Promise<string> }, name: string): Promise<number | undefined> {
   return parsed(await worker.metrics()).get(`sluice_${name}`);
 }

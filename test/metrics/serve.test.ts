@@ -25,7 +25,7 @@ async function serve(options: MetricsOptions, pages: Partial<Pages> = {}, patien
 
 const bearer = (token: string): RequestInit => ({ headers: { authorization: `Bearer ${token}` } });
 
-test("metrics, health, live and ready are served, and nothing else", async () => {
+test("the metrics server serves only /metrics, /health, /live and /ready", async () => {
   const url = await serve({});
   const metrics = await fetch(`${url}/metrics?x=1`);
   expect(metrics.headers.get("content-type")).toBe("text/plain; version=0.0.4; charset=utf-8");
@@ -36,7 +36,7 @@ test("metrics, health, live and ready are served, and nothing else", async () =>
   expect((await fetch(`${url}/`)).status).toBe(404);
 });
 
-test("HEAD has the headers alone, and every other method is refused", async () => {
+test("the metrics server answers HEAD with headers only and refuses other methods", async () => {
   const url = await serve({});
   const head = await fetch(`${url}/metrics`, { method: "HEAD" });
   expect([head.status, head.headers.get("content-length"), await head.text()]).toEqual([200, "11", ""]);
@@ -46,7 +46,7 @@ test("HEAD has the headers alone, and every other method is refused", async () =
   }
 });
 
-test("what is not ready answers 503 with the reasons, and what throws 500", async () => {
+test("the metrics server answers 503 with reasons if unready, and 500 on an error", async () => {
   const url = await serve(
     {},
     {
@@ -61,17 +61,17 @@ test("what is not ready answers 503 with the reasons, and what throws 500", asyn
   expect([metrics.status, await metrics.json()]).toEqual([500, { error: "no numbers" }]);
 });
 
-test("beyond loopback a token is wanted", async () => {
+test("the metrics server requires a token beyond loopback", async () => {
   for (const host of ["0.0.0.0", "::", "10.0.0.1", "example.org", "128.0.0.1"])
     expect(await codeOf(() => checkMetrics({ port: 0, host })), host).toBe("invalid_option");
   expect(checkMetrics({ port: 0, host: "0.0.0.0", token: TOKEN }).serve?.token).toBe(TOKEN);
   for (const host of ["127.0.0.1", "127.1.2.3", "::1", "localhost"])
     expect(checkMetrics({ port: 0, host }).serve?.host).toBe(host);
-  // Nothing listens, so nothing is wanted.
+  // Nothing listens, so no token is required.
   expect(checkMetrics({ host: "0.0.0.0" }).serve).toBeNull();
 });
 
-test("with a token every page asks for it", async () => {
+test("the metrics server checks its token on every page", async () => {
   const url = await serve({ token: TOKEN });
   for (const page of ["metrics", "health", "live", "ready", "other"]) {
     const refused = await fetch(`${url}/${page}`);
@@ -82,7 +82,7 @@ test("with a token every page asks for it", async () => {
   expect((await fetch(`${url}/metrics`, bearer(TOKEN))).status).toBe(200);
 });
 
-/** The answer to whoever asks for this host, as a browser does for the name in its address bar. */
+/** The status of a request with this Host header, which a browser sets to the name in its address bar. */
 function statusFor(url: string, host: string, token = ""): Promise<number | undefined> {
   const headers = { host, authorization: `Bearer ${token}` };
   return new Promise((resolve, reject) => {
@@ -93,7 +93,7 @@ function statusFor(url: string, host: string, token = ""): Promise<number | unde
   });
 }
 
-test("without a token only requests to a loopback host are answered", async () => {
+test("the metrics server without a token answers only requests to a loopback host", async () => {
   const url = await serve({});
   const { port } = new URL(url);
   for (const host of ["localhost", "LocalHost:9464", `127.0.0.1:${port}`, "127.1.2.3", "[::1]:80"])
@@ -101,23 +101,23 @@ test("without a token only requests to a loopback host are answered", async () =
   const strange = ["example.org", `rebound.example:${port}`, "localhost.example.org", "10.0.0.1"];
   for (const host of [...strange, "127.0.0.1.example.org", "x127.0.0.1", "[::2]"])
     expect(await statusFor(url, host), host).toBe(403);
-  // Whoever has the token may call it what he likes.
+  // A request with the token may use any host.
   expect(await statusFor(await serve({ token: TOKEN }), "example.org", TOKEN)).toBe(200);
 });
 
-test("connections that ask for nothing do not keep out those that do", async () => {
+test("idle connections do not block requests to the metrics server", async () => {
   const url = await serve({}, {}, 500);
   const port = Number(new URL(url).port);
-  // As many as are let in: half of them say nothing, half of them not all.
+  // As many connections as the server accepts: half send nothing, half send part of a request.
   const closed = Array.from({ length: 64 }, async (_, i) => {
     const socket = connect(port, "127.0.0.1").resume();
     onTestFinished(() => void socket.destroy());
-    // Whoever is put out while he writes is told by an error.
+    // A connection that is closed while it writes gets an error.
     socket.on("error", () => {});
     if (i % 2 === 0) socket.write("GET /ready HTTP/1.1\r\nhost: localhost\r\n");
     await once(socket, "close");
   });
-  // By itself Node looks for them every 30 s, which this test does not wait for.
+  // Node.js checks for them every 30 s by default, which this test does not wait for.
   await Promise.all(closed);
   expect((await fetch(`${url}/ready`)).status).toBe(200);
 }, 8_000);
@@ -132,11 +132,11 @@ test.each([
   { enabled: "yes" },
   { registry: {} },
   { ports: 1 },
-])("%j is refused at the door", async (options) => {
+])("metrics options %j are refused", async (options) => {
   expect(await codeOf(() => checkMetrics(options as MetricsOptions))).toBe("invalid_option");
 });
 
-test("a port that is taken is told by a typed error, and the worker has not registered", async () => {
+test("a worker whose metrics port is taken fails with a typed error and does not register", async () => {
   const s = await scene();
   const other = createServer().listen(0, "127.0.0.1");
   await new Promise((resolve) => other.once("listening", resolve));
@@ -149,7 +149,7 @@ test("a port that is taken is told by a typed error, and the worker has not regi
     details: { host: "127.0.0.1", port, reason: "EADDRINUSE" },
   });
   expect((await s.sql.query("select from sluice.worker")).rowCount).toBe(0);
-  // It is over, and says why.
+  // The worker cannot start again and says why.
   await expect(worker.start()).rejects.toMatchObject({
     code: "stopped",
     message: expect.stringMatching(/^this worker could not start, make a new one: .*EADDRINUSE/),
@@ -157,7 +157,7 @@ test("a port that is taken is told by a typed error, and the worker has not regi
   });
 });
 
-test("a worker is ready while it claims, not while it stops, and is silent when it has stopped", async () => {
+test("a worker is ready while it claims, unready while it stops, and does not listen once stopped", async () => {
   const s = await scene();
   const [begun, finish] = [signal(), signal()];
   const job = task("job", { input: type<number>() });
@@ -190,12 +190,12 @@ test("a worker is ready while it claims, not while it stops, and is silent when 
   expect(worker.metricsUrl).toBeNull();
 });
 
-test("a worker whose heartbeat is old, or that has no lease, is not ready", async () => {
+test("a worker with an old heartbeat or without a lease is not ready", async () => {
   const s = await scene();
   const handlers = [task("job", { input: type<number>() }).handle(() => {})];
   const worker = await s.worker({ handlers, leaseMs: 1_000, metrics: { port: 0 } });
   const locker = await s.sql.connect();
-  // Heartbeats wait for this lock, and after the lease registrations do.
+  // Heartbeats wait for this lock, and registrations do once the lease has expired.
   await locker.query("begin; lock table sluice.worker in access exclusive mode");
   const reasons = await until("not ready", async () => {
     const response = await fetch(`${worker.metricsUrl}/ready`);

@@ -6,12 +6,12 @@ import { IdleRatio } from "../../src/metrics/idle.js";
 import { Tally } from "../../src/metrics/tally.js";
 import { PassedReader, type Passed } from "../../src/postgres/passed.js";
 
-/** What a task of one limit has passed. */
+/** The report of a task that passed one limit. */
 function passed(limit: number, { perKey = false, late = false, waitMs = 0 } = {}): Passed {
   return { waitMs, limits: [{ limit, perKey, fullMs: late ? -Infinity : Infinity }] };
 }
 
-/** acquired and rejected, by group. */
+/** The acquired and rejected counts by group. */
 function counts(groups: Groups): Record<string, number[]> {
   const all: Record<string, number[]> = {};
   for (const { labels, value } of groups.acquisitions()) (all[labels["group"]!] ??= []).push(value);
@@ -22,7 +22,7 @@ const named = (n: number): [number, string][] => Array.from({ length: n }, (_, i
 
 const definitions = Object.entries(catalogue) as [string, Definition][];
 
-test("every metric has a help text, a histogram ascending buckets, a counter a name that says so", () => {
+test("every metric has a help text, counters end in _total and histograms have ascending buckets", () => {
   for (const [name, { kind, help, buckets, labels = [] }] of definitions) {
     expect(name).toMatch(/^[a-z]+(_[a-z]+)+$/);
     expect(help.endsWith("."), name).toBe(true);
@@ -33,7 +33,7 @@ test("every metric has a help text, a histogram ascending buckets, a counter a n
   }
 });
 
-test("a value on a bound belongs to its bucket, and each bucket counts those below it", () => {
+test("histogram buckets are cumulative and include their upper bound", () => {
   const histogram = new Histogram([0.001, 0.01], 1_000);
   for (const ms of [0, 1, 1.5, 10, 11]) histogram.observe(ms);
   const samples = histogram.samples("x", { type: "a" });
@@ -46,7 +46,7 @@ test("a value on a bound belongs to its bucket, and each bucket counts those bel
   ]);
 });
 
-test("types and groups beyond the maximum are counted together", () => {
+test("metrics sum up types and groups beyond the maximum as _other", () => {
   const tally = new Tally();
   const many = LABEL_VALUES_MAX + 20;
   for (let i = 0; i < many; i++) tally.serve(i, `t${i}`, [`g${i}`]);
@@ -64,7 +64,7 @@ test("types and groups beyond the maximum are counted together", () => {
   expect(groups.reduce((sum, { value }) => sum + value, 0)).toBe(many);
 });
 
-test("what is counted before the name of a limit is known is counted under it, once", () => {
+test("counts from before the name of a limit is known are reported under that name once", () => {
   let asked = 0;
   const groups = new Groups(() => asked++);
   groups.expect(["mail"]);
@@ -74,7 +74,7 @@ test("what is counted before the name of a limit is known is counted under it, o
   expect(counts(groups)).toEqual({ mail: [0, 0] });
   groups.learn([7], new Map([[7, "mail"]]));
   expect(counts(groups)).toEqual({ mail: [2, 1] });
-  // Its part per key is met only now, and the limit asked for again.
+  // The part per key occurs only now, so the name is queried again.
   groups.passed(passed(7, { perKey: true }));
   expect(groups.unknown).toEqual([7]);
   groups.learn([7], new Map([[7, "mail"]]));
@@ -85,7 +85,7 @@ test("what is counted before the name of a limit is known is counted under it, o
   expect(asked).toBe(2);
 });
 
-test("a limit that was removed is not told, and not asked for again", () => {
+test("metrics omit a removed limit and do not query its name again", () => {
   let asked = 0;
   const groups = new Groups(() => asked++);
   groups.passed(passed(7));
@@ -94,10 +94,10 @@ test("a limit that was removed is not told, and not asked for again", () => {
   expect([asked, groups.unknown, counts(groups)]).toEqual([1, [], {}]);
 });
 
-test("what a step tells of a task is read as it was written", () => {
+test("the reader of passed limits decodes waits, totals and limits per key", () => {
   const reader = new PassedReader();
   expect(reader.read("12")).toEqual({ waitMs: 12, limits: [] });
-  // Tried before; of two totals one was full until now, the other never.
+  // A retry; one of two totals was full until now, the other never.
   expect(reader.read("-1,3,-1,5,9007199254740991")).toEqual({
     waitMs: -1,
     limits: [
@@ -105,7 +105,7 @@ test("what a step tells of a task is read as it was written", () => {
       { limit: 5, perKey: false, fullMs: Infinity },
     ],
   });
-  // A total that was full before it came, an order key, and two limits per key: late at the second.
+  // A total that was full before the task was due, an order key, and two limits per key: late at the second.
   const passedBoth = {
     limits: [
       { limit: 3, perKey: false, fullMs: 10 },
@@ -117,7 +117,7 @@ test("what a step tells of a task is read as it was written", () => {
   expect(reader.read("7,3,10,0,4,-1,8,9")).toEqual({ waitMs: 7, ...passedBoth });
 });
 
-test("who was due when the limit was full had to wait for it, to the millisecond", () => {
+test("a task counts as having waited only if it was due while the limit was full, to the millisecond", () => {
   const groups = new Groups(() => {});
   const since = (waitMs: number, fullMs: number): Passed => ({
     waitMs,
@@ -125,14 +125,14 @@ test("who was due when the limit was full had to wait for it, to the millisecond
   });
   groups.learn([7], new Map([[7, "mail"]]));
   for (const waitMs of [9, 10, 11]) groups.passed(since(waitMs, 10));
-  // A retry, of which nobody knows since when it is due: only if the limit was full until now.
+  // The due time of a retry is unknown: it counts only if the limit was full until now.
   groups.passed(since(-1, 10));
   groups.passed(since(-1, -Infinity));
   groups.learn([7], new Map([[7, "mail"]]));
   expect(counts(groups)).toEqual({ mail: [5, 2] });
 });
 
-test("the time of tasks in flight is added up, whoever begins and ends when", () => {
+test("busy time adds up the time of all tasks in flight", () => {
   const tally = new Tally();
   tally.started(100);
   tally.started(200);
@@ -142,15 +142,15 @@ test("the time of tasks in flight is added up, whoever begins and ends when", ()
   expect(tally.busyMs(1_000)).toBe(700);
 });
 
-test("the idle share is that of the last minute, and several who look do not disturb each other", () => {
+test("the idle ratio covers the last minute and does not depend on other readers", () => {
   const idle = new IdleRatio(2, 0);
   expect(idle.look(0, 0)).toBe(1);
   // Both permits in use for ten seconds, then one of them for twenty.
   expect(idle.look(10_000, 20_000)).toBe(0);
   expect(idle.look(30_000, 40_000)).toBeCloseTo(1 / 3);
   expect(idle.look(30_001, 40_000)).toBeCloseTo(1 / 3, 3);
-  // A minute later nothing has run for as long as one looks back.
+  // A minute later, nothing has run within the window.
   expect(idle.look(90_000, 40_000)).toBe(1);
-  // Whoever looks every five minutes sees five minutes.
+  // A reader that reads every five minutes gets the ratio of five minutes.
   expect(idle.look(390_000, 340_000)).toBeCloseTo(0.5);
 });

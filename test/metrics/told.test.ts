@@ -1,9 +1,9 @@
-// What a step tells of the limits that its tasks passed, and until when each was full.
+// A step reports the limits that its tasks passed and until when each was full.
 import { expect, test } from "vitest";
 import { PassedReader, type Passed } from "../../src/postgres/passed.js";
 import { Scene, type Held, type Session, type TestWorker } from "../support/sql.js";
 
-/** A database whose clock goes on by ten seconds when the test says so. */
+/** A database whose clock advances by ten seconds on request. */
 async function on(use: (a: Session, later: () => Promise<void>) => Promise<void>): Promise<void> {
   const scene = await Scene.open();
   let ms = 0;
@@ -63,7 +63,7 @@ async function stage(a: Session, total: number) {
   return { limits, stream, worker, enqueue: (n: number) => a.enqueue(stream, { n, limits }) };
 }
 
-test("of tasks without limits only the first is told of, and of others too unless somebody asks", () =>
+test("a step reports passed limits only for the first task if tasks have no limits or meters are off", () =>
   on(async (a) => {
     const { worker, enqueue } = await stage(a, 9);
     const plain = await a.type("plain");
@@ -76,7 +76,7 @@ test("of tasks without limits only the first is told of, and of others too unles
     expect(silent.map(({ passed }) => passed?.limits)).toEqual([[], undefined, undefined]);
   }));
 
-test("a limit was full until its first slot came back, whoever absorbs it and when", () =>
+test("a limit counts as full until its first slot is returned, whenever a claim absorbs the slot", () =>
   on(async (a, later) => {
     const { worker, enqueue } = await stage(a, 2);
     await enqueue(2);
@@ -85,22 +85,22 @@ test("a limit was full until its first slot came back, whoever absorbs it and wh
     await later();
     await enqueue(3);
     await later();
-    // Nobody asks for more: the slots lie idle as credits.
+    // The worker claims nothing more, so the slots stay idle as credits.
     await step(a, worker, 0, { done: first });
     await later();
     await enqueue(2);
     await later();
-    // One absorbs them, and leaves a slot free: the next looks at the counter alone.
+    // One claim absorbs them and leaves a slot free: the next claim reads only the counter.
     expect(lateOf(await step(a, worker, 1))).toEqual([[true]]);
     const [second] = await step(a, worker, 1);
     expect(lateOf([second!])).toEqual([[true]]);
-    // Full again.
+    // The limit is full again.
     const [third] = await step(a, worker, 1, { done: [second!] });
     expect(lateOf([third!])).toEqual([[true]]);
     expect(lateOf(await step(a, worker, 1, { done: [third!] }))).toEqual([[true]]);
   }));
 
-test("a slot that is used again tells of idle ones beside it: who came after them did not wait", () =>
+test("a reused slot reports idle slots beside it, so later tasks do not count as having waited", () =>
   on(async (a, later) => {
     const { worker, enqueue } = await stage(a, 3);
     await enqueue(3);
@@ -117,7 +117,7 @@ test("a slot that is used again tells of idle ones beside it: who came after the
     expect(lateOf([before!, after!])).toEqual([[true], [false]]);
   }));
 
-test("a limit above its lowered number is full until enough came back", () =>
+test("a limit above its lowered total counts as full until enough slots are returned", () =>
   on(async (a, later) => {
     const { worker, enqueue, limits } = await stage(a, 5);
     await enqueue(5);
@@ -125,7 +125,7 @@ test("a limit above its lowered number is full until enough came back", () =>
     await a.setLimit("mail", { total: 2 });
     await later();
     await step(a, worker, 0, { done: [one!, two!] });
-    // Two came back, and three are out of two.
+    // Two slots were returned; three of two are still in use.
     expect(await a.value("select sluice.full_until($1)::text", limits)).toBe("infinity");
     await later();
     await enqueue(2);
@@ -134,17 +134,17 @@ test("a limit above its lowered number is full until enough came back", () =>
     await later();
     await enqueue(1);
     await later();
-    // It takes the slot of the fifth, and one lies idle beside it since the fourth.
+    // It takes the slot of the fifth task; another slot has been idle since the fourth ended.
     const [sixth] = await step(a, worker, 1, { done: [five!] });
     expect(lateOf([sixth!])).toEqual([[true]]);
-    // With the counter locked it is the same.
+    // The result is the same while the counter is locked.
     const [seventh] = await step(a, worker, 1);
     expect(lateOf([seventh!])).toEqual([[true]]);
     await step(a, worker, 0, { done: [sixth!, seventh!] });
     expect(lateOf(await step(a, worker, 1))).toEqual([[true]]);
   }));
 
-test("a task that had been in hand at three crashes tells its limits too", () =>
+test("a suspect task after three crashes reports its passed limits", () =>
   on(async (a) => {
     const { stream, worker } = await stage(a, 2);
     const tenant = await a.limit("tenant", { perKey: 1 });

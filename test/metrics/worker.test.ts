@@ -9,7 +9,7 @@ import { parsed, valueOf } from "./scrape.js";
 
 const names = Object.keys(catalogue).map((name) => `sluice_${name}`);
 
-test("a scrape has every metric of the catalogue and no other, before the start and after the end", async () => {
+test("a scrape has exactly the metrics of the catalogue, also before start and after stop", async () => {
   const s = await scene();
   const job = task("job", { input: type<number>(), concurrency: 3 });
   const worker = s.sluice.worker({ handlers: [job.handle(() => {})] });
@@ -25,7 +25,7 @@ test("a scrape has every metric of the catalogue and no other, before the start 
   expect(await valueOf(worker, "worker_ready")).toBe(0);
 });
 
-test("each way in which an execution can end is counted, and completions only if the database took them", async () => {
+test("a worker counts every outcome of an execution, and completions only if the database accepted them", async () => {
   const s = await scene();
   const once = { attempts: 1 };
   const job = task("job", { input: type<string>(), retry: once });
@@ -70,7 +70,7 @@ test("each way in which an execution can end is counted, and completions only if
   expect(values.get('sluice_db_connections_wait_seconds_count{pool="api"}')).toBeGreaterThan(5);
 });
 
-test("what runs is in flight, holds permits, and is not idle", async () => {
+test("running tasks count as in flight, hold permits and lower the idle ratio", async () => {
   const s = await scene();
   const [begun, finish] = [signal(), signal()];
   const job = task("job", { input: type<string>() });
@@ -100,12 +100,12 @@ test("what runs is in flight, holds permits, and is not idle", async () => {
   finish.resolve();
 });
 
-test("how long tasks wait is counted from when they were due, not from their enqueue", async () => {
+test("the queue wait of a task starts when it is due, not when it is enqueued", async () => {
   const s = await scene();
   const job = task("job", { input: type<string>(), concurrency: 9 });
   await s.sluice.enqueue(job, "later", { delayMs: 3_600_000 });
   const waiting = await s.sluice.enqueue(job, "old");
-  // An hour goes by: both were enqueued then, and one is due since a moment.
+  // Both were enqueued an hour ago, and one has just become due.
   await s.sql.query("update sluice.task set created_at = created_at - interval '1 hour'");
   await s.sql.query("update sluice.task set due_at = clock_timestamp() where due_at is not null");
   await s.sql.query("update sluice.scheduled set run_at = clock_timestamp()");
@@ -121,12 +121,12 @@ test("how long tasks wait is counted from when they were due, not from their enq
   expect(values.get('sluice_concurrency_wait_seconds_count{group="job"}')).toBe(2);
 });
 
-test("a task that was tried before says nothing about the wait", async () => {
+test("a retried task does not count in the queue wait histogram", async () => {
   const worker = await retriedOnce({});
   expect(await valueOf(worker, "task_queue_wait_seconds_count")).toBe(1);
 });
 
-test("slots in use, their number and who waits come from the database; who passed and who had to wait from the worker", async () => {
+test("slots and waiting tasks come from the database, acquired and rejected counts from the worker", async () => {
   const s = await scene();
   const finish = signal();
   const mail = limit("mail", { total: 2 });
@@ -154,7 +154,7 @@ test("slots in use, their number and who waits come from the database; who passe
   const total = (result: string, of: string): Promise<number | undefined> =>
     valueOf(worker, `concurrency_acquisition_total{group="${of}",result="${result}"}`);
   expect(await total("acquired", "mail")).toBe(2);
-  // Those that wait are counted when they have got their slot.
+  // Waiting tasks are counted once they get a slot.
   expect(await total("rejected", "mail")).toBe(0);
   await s.sluice.limits.set("mail", { total: null });
   await until("it to be lifted", async () => (await group("slots_limit", "mail")) === Infinity);
@@ -167,7 +167,7 @@ test("slots in use, their number and who waits come from the database; who passe
   expect(await total("rejected", "send")).toBe(0);
 });
 
-test("a registry of the user's has the metrics while the worker lives, and of one worker only", async () => {
+test("a user's registry has the metrics of one worker while that worker runs", async () => {
   const s = await scene();
   const registry = new Registry();
   registry.setDefaultLabels({ app: "shop" });
@@ -186,7 +186,7 @@ test("a registry of the user's has the metrics while the worker lives, and of on
   expect(registry.getMetricsAsArray()).toHaveLength(0);
 });
 
-test("a registry that refuses a metric is left as it was", () => {
+test("a registry that refuses a metric stays unchanged", () => {
   const registry = new Registry();
   const register = registry.registerMetric.bind(registry);
   let left = 3;
@@ -203,7 +203,7 @@ test("a registry that refuses a metric is left as it was", () => {
   expect(registry.getMetricsAsArray()).toHaveLength(names.length);
 });
 
-test("however many limits there are, a scrape tells of a hundred groups, its own first", async () => {
+test("a scrape reports at most a hundred groups, those of the worker first", async () => {
   const s = await scene();
   const limits = Array.from({ length: 60 }, (_, i) => limit(`l${i}`, { total: 9, perKey: 3 }));
   await Promise.all(limits.map((each) => s.sluice.limits.set(each, { total: 8 })));
@@ -219,7 +219,7 @@ test("however many limits there are, a scrape tells of a hundred groups, its own
   expect(groups).toEqual(expect.arrayContaining(["l59", "l59/*"]));
 });
 
-test("with metrics turned off nothing is counted, and ready still answers", async () => {
+test("a worker with metrics off counts nothing and still serves /ready", async () => {
   const s = await scene();
   const handlers = [task("job", { input: type<number>() }).handle(() => {})];
   const worker = await s.worker({ handlers, metrics: { enabled: false, port: 0 } });
@@ -232,7 +232,7 @@ test("with metrics turned off nothing is counted, and ready still answers", asyn
   });
 });
 
-test("a database that does not answer costs a scrape a second at most, and the rest of the numbers are there", async () => {
+test("an unresponsive database delays a scrape by at most a second and omits only its own numbers", async () => {
   const s = await scene({ apiConnections: 2 });
   const job = task("job", { input: type<number>(), concurrency: 2 });
   const worker = await s.worker({ handlers: [job.handle(() => {})] });

@@ -56,7 +56,7 @@ export function tellReply(
 ): void {
   const { want, parcel, sentMs, nowMs } = step;
   if (parcel !== null) {
-    // guard: what was refused is not completed -> test/metrics/counts.test.ts: "what the database refused is not completed"
+    // guard: what was refused is not completed -> test/metrics/counts.test.ts: "a completion that the database refused does not count as completed"
     meter.completed(parcel.items.length /* guard:refused */ - refused /* end */);
     if (refused > 0) meter.refused(refused);
     meter.answered(parcel.items, nowMs);

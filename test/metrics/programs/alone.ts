@@ -1,4 +1,4 @@
-// A process that has nothing to do but to serve metrics, and a connection that is kept open.
+// A process that only serves metrics, with one open connection.
 import { connect } from "node:net";
 import { MetricsServer } from "../../../src/metrics/serve.js";
 
