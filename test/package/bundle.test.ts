@@ -16,7 +16,7 @@ const toldAndReady = {
   err: "",
 };
 
-test("a producer in a bundle of CommonJS, which does not know where it is, does the same", async () => {
+test("a producer in a CommonJS bundle enqueues and reports that migrations run elsewhere", async () => {
   const outfile = join(place.path, "bundled.cjs");
   await esbuild({
     entryPoints: [join(repository, "test/package/programs/bundled.cjs")],
@@ -25,7 +25,7 @@ test("a producer in a bundle of CommonJS, which does not know where it is, does 
     platform: "node",
     format: "cjs",
     target: "node20",
-    // It warns that import.meta is empty there.
+    // esbuild warns that import.meta is empty there.
     logLevel: "error",
     external: ["pg-native"],
     alias: { "sluice/client": join(repository, "src/client.ts") },
@@ -36,7 +36,7 @@ test("a producer in a bundle of CommonJS, which does not know where it is, does 
   await database.drop();
 });
 
-test("a producer in a bundle enqueues, and is told that migrations run elsewhere", async () => {
+test("a producer in an ES module bundle enqueues and reports that migrations run elsewhere", async () => {
   await build({
     root: join(repository, "test/package/programs"),
     configFile: false,
@@ -51,7 +51,7 @@ test("a producer in a bundle enqueues, and is told that migrations run elsewhere
       rolldownOptions: { output: { entryFileNames: "[name].mjs" } },
     },
   });
-  // Code and nothing else. What is loaded only where it is wanted, as what reads sluice.toml, comes apart.
+  // Only code. Modules that are loaded on demand, such as the TOML parser, are separate chunks.
   const files = readdirSync(place.path, { recursive: true, encoding: "utf8" });
   expect(files).toContain("bundled.mjs");
   expect(files.filter((name) => !/\.[cm]?js$/.test(name))).toEqual(["assets"]);

@@ -1,11 +1,11 @@
 import { existsSync, readFileSync } from "node:fs";
 import { dirname, join, relative } from "node:path";
 
-/** Everything that is loaded, sooner or later, by whoever loads a file. */
+/** All files and packages that a file loads, directly or indirectly. */
 export interface Graph {
-  /** Paths from the root. */
+  /** Paths relative to the root. */
   readonly files: readonly string[];
-  /** Names of packages and of modules of Node. */
+  /** Names of packages and of Node.js modules. */
   readonly packages: readonly string[];
 }
 

@@ -32,30 +32,33 @@ const shown = {
   err: "",
 };
 
-describe("installed into an empty project", () => {
-  test.each(resolutions)("the quickstart and every door compile and run with %s resolution", async (name, options) => {
-    writeQuickstart(whole);
-    const everyDoor = doors.map((door, n) => `export * as door${n} from "sluice${door.slice(1)}";`);
-    writeFileSync(join(whole, "doors.ts"), everyDoor.join("\n"));
-    const settings = { ...options, types: ["node"], outDir: name };
-    const ended = await compile(whole, settings, ["quickstart.ts", "doors.ts"]);
-    expect(ended).toEqual({ code: 0, out: "", err: "" });
-    expect(await node(whole, [join(name, "doors.js")])).toEqual({ code: 0, out: "", err: "" });
-    expect(await node(whole, [join(name, "quickstart.js")])).toEqual(shown);
-  });
+describe("the package in an empty project", () => {
+  test.each(resolutions)(
+    "compiles and runs the quickstart and every entry point with %s resolution",
+    async (name, options) => {
+      writeQuickstart(whole);
+      const everyDoor = doors.map((door, n) => `export * as door${n} from "sluice${door.slice(1)}";`);
+      writeFileSync(join(whole, "doors.ts"), everyDoor.join("\n"));
+      const settings = { ...options, types: ["node"], outDir: name };
+      const ended = await compile(whole, settings, ["quickstart.ts", "doors.ts"]);
+      expect(ended).toEqual({ code: 0, out: "", err: "" });
+      expect(await node(whole, [join(name, "doors.js")])).toEqual({ code: 0, out: "", err: "" });
+      expect(await node(whole, [join(name, "quickstart.js")])).toEqual(shown);
+    },
+  );
 
-  test.each(resolutions)("a producer compiles without types of Node or pg (%s)", async (_, options) => {
+  test.each(resolutions)("compiles a producer without types of Node.js or pg (%s)", async (_, options) => {
     copyProgram(lean, "producer.ts.txt", "producer.ts");
     const settings = { ...options, types: [], noEmit: true };
     expect(await compile(lean, settings, ["producer.ts"])).toEqual({ code: 0, out: "", err: "" });
   });
 
-  test("the quickstart runs in plain JavaScript", async () => {
+  test("runs the quickstart in plain JavaScript", async () => {
     copyProgram(whole, "quickstart.mjs", "quickstart.mjs");
     expect(await node(whole, ["quickstart.mjs"])).toEqual(shown);
   });
 
-  test("the command line is there", async () => {
+  test("provides the command line", async () => {
     const { code, out } = await run(join(whole, "node_modules/.bin/sluice"), ["--help"], {
       cwd: whole,
     });
@@ -63,8 +66,8 @@ describe("installed into an empty project", () => {
   });
 });
 
-describe("installed without optional packages", () => {
-  test("everything works on a database of one's own, from ES modules and from CommonJS", async () => {
+describe("the package without optional dependencies", () => {
+  test("works on an existing database, from ES modules and from CommonJS", async () => {
     const database = await freshDatabase();
     const env = { DATABASE_URL: database.url };
     copyProgram(lean, "quickstart.mjs", "quickstart.mjs");
@@ -78,7 +81,7 @@ describe("installed without optional packages", () => {
     await database.drop();
   });
 
-  test("the embedded server says what is missing", async () => {
+  test("names the missing package if the embedded server is started", async () => {
     const program = `
       import { Sluice } from "sluice";
       const e = await Sluice.connect({ embedded: true }).catch((e) => e);
@@ -90,9 +93,8 @@ describe("installed without optional packages", () => {
   });
 });
 
-// From the registry into a folder that is thrown away: as dependencies of ours they would cost
-// everybody who clones us 400 MB.
-describe.each([22, 24])("on Node %i", (version) => {
+// Installed from the registry into a temporary folder: as dependencies they would cost every clone 400 MB.
+describe.each([22, 24])("the package on Node.js %i", (version) => {
   const folder = join(place.path, String(version));
   const system = process.platform === "win32" ? "win" : process.platform;
   const name = `node-${system}-${process.arch}`;
@@ -104,7 +106,7 @@ describe.each([22, 24])("on Node %i", (version) => {
     await npm(folder, "install", "--silent", `${name}@${version}`);
   });
 
-  test("the quickstart runs, with an embedded server", async () => {
+  test("runs the quickstart with an embedded server", async () => {
     const { out } = await run(newer, ["--version"], { cwd: whole });
     expect(out).toMatch(new RegExp(`^v${version}\\.`));
     copyProgram(whole, "quickstart.mjs", "quickstart.mjs");

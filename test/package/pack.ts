@@ -5,18 +5,18 @@ import { npm } from "./run.js";
 
 export const repository = fileURLToPath(new URL("../..", import.meta.url));
 
-/** What `npm pack` made. */
+/** The result of `npm pack`. */
 export interface Packed {
   readonly tarball: string;
   /** The packed files, as they are before packing. */
   readonly folder: string;
-  /** Paths from that folder. */
+  /** Paths relative to that folder. */
   readonly files: readonly string[];
   readonly bytes: number;
   readonly unpackedBytes: number;
 }
 
-/** What stands in package.json, as far as tests look at it. */
+/** The parts of package.json that tests read. */
 export interface Manifest {
   readonly version: string;
   readonly dependencies: Readonly<Record<string, string>>;
@@ -28,7 +28,7 @@ export function manifest(): Manifest {
   return JSON.parse(readFileSync(join(repository, "package.json"), "utf8")) as Manifest;
 }
 
-/** Builds and packs as `npm publish` would, in a copy: others may be using our dist meanwhile. */
+/** Builds and packs as `npm publish` does, in a copy, because other processes may be using dist. */
 export async function pack(below: string): Promise<Packed> {
   const folder = join(below, "source");
   mkdirSync(folder);

@@ -26,14 +26,14 @@ export function run(
   });
 }
 
-/** Runs npm and returns what it printed; anything but success is an error with all that it said. */
+/** Runs npm and returns its output. A failure throws an error with all of its output. */
 export async function npm(cwd: string, ...args: string[]): Promise<string> {
   const { code, out, err } = await run("npm", args, { cwd, env: npmSettings() });
   if (code !== 0) throw new Error(`npm ${args.join(" ")} ended with ${code}:\n${err}\n${out}`);
   return out;
 }
 
-/** A folder from which nothing is found in our own node_modules by accident. */
+/** A folder outside the repository, from which our own node_modules cannot be resolved by accident. */
 export function scratch(): { readonly path: string; remove(): void } {
   const base = [tmpdir(), "/tmp", "/var/tmp"].find((path) => isWritable(path) && isBare(path));
   if (base === undefined) throw new Error("TMPDIR must not be below a folder with node_modules");
@@ -46,7 +46,7 @@ function isBare(path: string): boolean {
   return dirname(path) === path || isBare(dirname(path));
 }
 
-/** As a terminal would have it: no database, and nothing of the npm or vitest that runs us. */
+/** The environment of a terminal: no database, and no variables of the npm or vitest that runs the tests. */
 function cleanEnvironment(): NodeJS.ProcessEnv {
   const ours =
     /^(npm_(package|lifecycle|command|config_local_prefix|config_prefix)|INIT_CWD|DATABASE_URL|NODE_ENV|NODE_OPTIONS)/;
@@ -63,7 +63,7 @@ function npmSettings(): NodeJS.ProcessEnv {
   };
 }
 
-/** For a user without a home: shared by all runs, so that only the first one downloads. */
+/** A cache for users without a home directory, shared by all runs so that only the first one downloads. */
 function ownCache(): string {
   const path = join(tmpdir(), `sluice-npm-${userInfo().uid}`);
   mkdirSync(path, { recursive: true, mode: 0o700 });

@@ -8,9 +8,9 @@ import { manifest, pack, type Packed } from "./pack.js";
 import { scratch } from "./run.js";
 
 const DEPENDENCIES_MAX = 5;
-// Half a megabyte with workflows, metrics and the plan in it; peers have several.
+// About half a megabyte including workflows, metrics and the planner; peers need several.
 const BYTES_MAX = 600_000;
-// The documentation, compressed by itself.
+// The documentation, compressed separately.
 const PAGES_BYTES_MAX = 220_000;
 
 const place = scratch();
@@ -27,7 +27,7 @@ const doors = Object.entries(manifest().exports).flatMap(([name, door]) =>
 describe("the tarball", () => {
   const isCode = (path: string): boolean => path.startsWith("dist/");
 
-  test("holds what runs, its types, its migrations and the documentation, and nothing else", () => {
+  test("contains only the code, its types, its migrations and the documentation", () => {
     const { files } = packed;
     expect(files.filter((path) => isCode(path) && !/\.(js|d\.ts|sql)$/.test(path))).toEqual([]);
     const pages = files.filter((path) => !isCode(path));
@@ -52,7 +52,7 @@ describe("the tarball", () => {
       expect(files).toContain(path);
   });
 
-  test("is small: the code, and the documentation", () => {
+  test("stays within its size limits for code and documentation", () => {
     const { files, folder, bytes, unpackedBytes } = packed;
     console.log(`tarball: ${bytes} bytes, ${unpackedBytes} unpacked, ${files.length} files`);
     const pages = files.filter((path) => !isCode(path)).map((path) => readFileSync(join(folder, path)));
@@ -61,7 +61,7 @@ describe("the tarball", () => {
     expect(bytes - pagesBytes).toBeLessThan(BYTES_MAX);
   });
 
-  test("every relative link of its pages leads to a packed file or folder", () => {
+  test("contains the target of every relative link of its pages", () => {
     const { files, folder } = packed;
     const isPacked = (path: string): boolean => files.some((file) => file === path || file.startsWith(`${path}/`));
     const dead = files
@@ -76,44 +76,44 @@ describe("the tarball", () => {
     expect(dead).toEqual([]);
   });
 
-  test("has nothing that publint could say against it", async () => {
+  test("passes publint", async () => {
     const bytes = readFileSync(packed.tarball);
     const tarball = bytes.buffer.slice(bytes.byteOffset, bytes.byteOffset + bytes.byteLength);
     const { messages } = await publint({ pack: { tarball }, strict: true });
     expect(messages).toEqual([]);
   });
 
-  test(`needs at most ${DEPENDENCIES_MAX} packages`, () => {
+  test(`has at most ${DEPENDENCIES_MAX} runtime dependencies`, () => {
     expect(Object.keys(manifest().dependencies).length).toBeLessThanOrEqual(DEPENDENCIES_MAX);
   });
 });
 
 describe.each(doors)("$name", ({ types, default: code }) => {
-  test("loads nothing that is not a dependency", () => {
-    // An optional peer is looked for, and nothing is amiss without it: the quickstart runs without.
+  test("loads only declared dependencies", () => {
+    // The code probes for an optional peer and works without it: the quickstart runs without it.
     const { dependencies, peerDependencies } = manifest();
     const known = Object.keys({ ...dependencies, ...peerDependencies });
     const { packages } = graphOf(packed.folder, code);
     expect(packages.filter((name) => !name.startsWith("node:") && !known.includes(name))).toEqual([]);
   });
 
-  test("has types that need no package but the one they come with", () => {
+  test("has types that need no package other than their own", () => {
     const { packages } = graphOf(packed.folder, types);
     expect(packages.filter((name) => name !== "@standard-schema/spec")).toEqual([]);
   });
 });
 
-test("a producer loads no worker, keeper, server or command line", () => {
+test("sluice/client loads no worker, keeper, server or command line", () => {
   const { files, packages } = graphOf(packed.folder, "dist/client.js");
   const notForProducers = /^dist\/(worker|keeper|embedded|cli|testing)\//;
   expect(files.filter((path) => notForProducers.test(path))).toEqual([]);
   expect(packages).not.toContain("commander");
-  // The walk does see what it looks for.
+  // The walk does find such files where they are loaded.
   const whole = graphOf(packed.folder, "dist/index.js").files;
   expect(whole.filter((path) => notForProducers.test(path)).length).toBeGreaterThan(20);
 });
 
-test("what reads sluice.toml is loaded only where there is one", () => {
+test("sluice loads the TOML parser only on demand", () => {
   const { files } = graphOf(packed.folder, "dist/index.js");
   const readers = files.filter((path) => readFileSync(join(packed.folder, path), "utf8").includes('"smol-toml"'));
   expect(readers).toEqual(["dist/config/file.js"]);
@@ -122,7 +122,7 @@ test("what reads sluice.toml is loaded only where there is one", () => {
   expect(reader).not.toMatch(/from\s*"smol-toml"/);
 });
 
-test("the whole loads the server only when it is asked for", () => {
+test("sluice loads the embedded server only on demand", () => {
   const { files } = graphOf(packed.folder, "dist/index.js");
   expect(files).toContain("dist/embedded/index.js");
   const door = readFileSync(join(packed.folder, "dist/sluice.js"), "utf8");

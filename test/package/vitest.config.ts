@@ -1,6 +1,6 @@
 import { defineConfig } from "vitest/config";
 
-// A run of its own: these checks install from the registry, and `npm test` needs no network.
+// A separate run: these checks install from the registry, and `npm test` needs no network.
 export default defineConfig({
   test: {
     include: ["test/package/*.{test,check}.ts"],
