@@ -9,22 +9,22 @@ import { identityFor } from "../../src/embedded/identity.js";
 /** A PgBouncer in front of one server. */
 export interface Pooler {
   readonly port: number;
-  /** The way through it to a database that the server is asked for by this address. */
+  /** The address of a database of the server, routed through this PgBouncer. */
   through(url: string): string;
   stop(): Promise<void>;
 }
 
 const documented = new URL("../../docs/operate/pgbouncer.ini", import.meta.url);
-// Debian puts it where an ordinary user's PATH does not lead.
+// Debian installs it outside the PATH of an ordinary user.
 const folders = [...(process.env.PATH ?? "").split(delimiter), "/usr/sbin", "/usr/local/sbin"];
 const PORTS_MAX = 5;
 
-/** Where PgBouncer is, if it is installed. */
+/** The path of PgBouncer, if it is installed. */
 export function findPgBouncer(): string | undefined {
   return folders.map((folder) => join(folder, "pgbouncer")).find((path) => existsSync(path));
 }
 
-/** Starts one with the documented settings, and others, for every database of the server. */
+/** Starts a PgBouncer for every database of the server, with the documented settings and these. */
 export async function startPooler(
   serverUrl: string,
   { port: wanted, ...settings }: { port?: number; default_pool_size?: number } = {},
@@ -36,7 +36,7 @@ export async function startPooler(
     try {
       return await launch(program, port, { server: new URL(serverUrl), settings });
     } catch (e) {
-      // Somebody else may have taken the port meanwhile.
+      // Another process may have taken the port meanwhile.
       if (tries === PORTS_MAX) throw e;
     }
   }
@@ -50,7 +50,7 @@ interface Front {
 async function launch(program: string, port: number, front: Front): Promise<Pooler> {
   const directory = mkdtempSync(join(tmpdir(), "sluice-pgbouncer-"));
   const config = join(directory, "pgbouncer.ini");
-  // It refuses to run as root, and whoever it runs as must be able to read this.
+  // PgBouncer refuses to run as root, and the user it runs as must be able to read this.
   chmodSync(directory, 0o755);
   writeFileSync(config, configOf(port, front));
   const child = spawn(program, [config], {
@@ -79,7 +79,7 @@ async function launch(program: string, port: number, front: Front): Promise<Pool
   };
 }
 
-/** The documented file, then what must differ here: of two lines about the same the later one counts. */
+/** The documented file, then the settings that must differ here: the last line of a setting wins. */
 function configOf(port: number, { server, settings }: Front): string {
   const user = decodeURIComponent(server.username);
   const password = decodeURIComponent(server.password);
@@ -105,7 +105,7 @@ async function up(child: ChildProcess, ended: Promise<void>): Promise<void> {
     throw new Error(`pgbouncer did not start. It said:\n${said}`);
   });
   await Promise.race([ready, over]);
-  // What it says later is read and dropped; that it ends is no longer news.
+  // Later output is read and dropped, and its exit is ignored.
   over.catch(() => {});
 }
 

@@ -1,4 +1,4 @@
-// What is particular to a pooler. That everything else works too is what vitest.config.ts beside this is for.
+// Behaviour specific to a pooler. The vitest.config.ts in this folder runs all other tests through it.
 import pg from "pg";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { Sluice, task, type, type ConnectOptions } from "../../src/index.js";
@@ -47,7 +47,7 @@ async function work(sluice: Sluice): Promise<void> {
   await sluice.worker({ handlers, pollIntervalMs: 20, leaseMs: 2_000 }).start();
 }
 
-test("PgBouncer is here, or this is no place where it must be", () => {
+test("PgBouncer is installed wherever it is required", () => {
   expect(installed || process.env["CI"] === undefined, "CI needs pgbouncer").toBe(true);
 });
 
@@ -68,7 +68,7 @@ describe.skipIf(!installed)("through PgBouncer in transaction mode", () => {
     expect(await handle.result({ timeoutMs: 20_000 })).toBe("committed");
   });
 
-  test("all of it fits through a single connection to the server", async () => {
+  test("client and worker work over a single server connection", async () => {
     const url = (await pooler({ default_pool_size: 1 })).through(database.url);
     const sluice = await connect(url, { prepare: false, listenUrl: database.url });
     await work(sluice);
@@ -77,7 +77,7 @@ describe.skipIf(!installed)("through PgBouncer in transaction mode", () => {
     expect(results).toEqual(["a", "b", "c"]);
   });
 
-  test("a LISTEN that goes the same way loses the hints, and nothing else", async () => {
+  test("a LISTEN through the pooler loses only the wake-up hints", async () => {
     const url = (await pooler()).through(database.url);
     const sluice = await connect(url, { prepare: false });
     await work(sluice);
@@ -85,7 +85,7 @@ describe.skipIf(!installed)("through PgBouncer in transaction mode", () => {
       expect(await (await sluice.enqueue(echo, text)).result({ timeoutMs: 20_000 })).toBe(text);
   });
 
-  test("no lock, setting, statement or cursor of ours stays on a connection of the server", async () => {
+  test("client and worker leave no lock, setting, statement or cursor on a server connection", async () => {
     const url = (await pooler({ default_pool_size: 1 })).through(database.url);
     const client = await session(url);
     const left = async (): Promise<unknown[]> => {
@@ -107,11 +107,11 @@ describe.skipIf(!installed)("through PgBouncer in transaction mode", () => {
     expect(await left()).toEqual(before);
   });
 
-  test("named statements that were left on: the error says what to do", async () => {
+  test("named statements fail with an error that says to set prepare: false", async () => {
     const url = (await pooler()).through(database.url);
     const sluice = await connect(url, { listen: false, apiConnections: 1 });
     await sluice.counts();
-    // Now the only connection that knows the statement is somebody else's.
+    // The only connection that knows the statement now belongs to another client.
     const client = await session(url);
     await client.query("begin");
     await expect(sluice.counts()).rejects.toMatchObject({
@@ -121,14 +121,14 @@ describe.skipIf(!installed)("through PgBouncer in transaction mode", () => {
     await client.query("rollback");
   });
 
-  test("named statements of two processes that meet on one connection: the same error", async () => {
+  test("named statements of two clients on one server connection fail with the same error", async () => {
     const url = (await pooler({ default_pool_size: 1 })).through(database.url);
     const [one, two] = [await connect(url, { listen: false }), await connect(url, { listen: false })];
     await one.counts();
     expect(await codeOf(() => two.counts())).toBe("prepare_unsupported");
   });
 
-  test("a PgBouncer that is restarted: work goes on by itself", async () => {
+  test("work resumes by itself after a restart of PgBouncer", async () => {
     const first = await startPooler(database.url);
     const sluice = await connect(first.through(database.url), { prepare: false, listen: false });
     await work(sluice);

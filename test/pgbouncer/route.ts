@@ -1,9 +1,9 @@
 import type { ConnectOptions } from "../../src/index.js";
 
-/** The same options, but through the pooler if they lead to the test server. */
+/** The same options, routed through the pooler if they address the test server. */
 export function routed(options: ConnectOptions, env: NodeJS.ProcessEnv): ConnectOptions {
   const { SLUICE_TEST_URL: server, SLUICE_TEST_POOLER_URL: pooler } = env;
-  // A test may pass what are no options at all, to see it refused.
+  // A test may pass invalid options to see them refused.
   if (options?.constructor !== Object) return options;
   const direct = directUrl(options, env);
   if (typeof direct !== "string" || !URL.canParse(direct)) return options;

@@ -7,7 +7,7 @@ export default async function setup(): Promise<() => Promise<void>> {
     throw new Error("SLUICE_TEST_POOLER says how workers wake up: listen or poll");
   const pooler = await startPooler(url!);
   process.env.SLUICE_TEST_POOLER_URL = pooler.through(url!);
-  // Programs that the tests start take the same way.
+  // Programs that the tests start also connect through it.
   process.env.SLUICE_TEST_PRELOAD = new URL("preload.mjs", import.meta.url).href;
   return () => pooler.stop();
 }

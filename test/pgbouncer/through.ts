@@ -1,5 +1,5 @@
-// Loaded before a test file, and before a program that a test starts: from here on everything that
-// connects to the test server does so through PgBouncer, and the tests themselves know nothing of it.
+// Loaded before a test file, and before a program that a test starts: every later connection to the test server goes
+// through PgBouncer, without any change to the tests.
 import { Client } from "../../src/client/client.js";
 import { Sluice, type ConnectOptions } from "../../src/index.js";
 import { routed } from "./route.js";

@@ -1,4 +1,4 @@
-// The contract suite through PgBouncer in transaction mode: every test of the public API, as it is.
+// The contract suite through PgBouncer in transaction mode: every test of the public API, unchanged.
 //   SLUICE_TEST_POOLER=listen  wake-ups over a direct connection
 //   SLUICE_TEST_POOLER=poll    polling alone
 import { fileURLToPath } from "node:url";
@@ -6,10 +6,10 @@ import { defineConfig } from "vitest/config";
 import everything from "../../vitest.config.js";
 
 const contract = ["client", "worker", "flow", "schedules", "examples"];
-// The connections to the server are PgBouncer's, and it keeps them; and what the server says to who comes
-// in, it says in its own words.
+// Parts of the names of tests that cannot pass here. PgBouncer keeps its own connections to the server and words its
+// own errors for clients that connect.
 const elsewhere = ["leaves no connection", "bear the name", "by the server's own word"];
-// About the bell, which does not ring here. Without it workers share by who happens to look first.
+// Tests of wake-ups, which polling does not have. Without them, the worker that polls first gets the task.
 const bell = ["hardly ever polls", "without a poll", "wakes (a|one) sleeper", "3 workers share evenly"];
 const leftOut = process.env.SLUICE_TEST_POOLER === "poll" ? [...elsewhere, ...bell] : elsewhere;
 
