@@ -29,14 +29,14 @@ function tried(input: PlanInput): Simulation {
   return simulate(simulationOf(input, setting, { seconds: secondsFor(input), seed: 1 }));
 }
 
-describe("the arithmetic", () => {
-  test("is Little's law, what the processor has to do, and the sum of the connections", () => {
+describe("the arithmetic of a plan", () => {
+  test("combines Little's law, CPU load and the sum of connections", () => {
     const { arithmetic, recommendation } = planFor(web);
     const value = Object.fromEntries(arithmetic.map((sum) => [sum.name, sum.value]));
     expect(value["in flight"]).toBeCloseTo(200 * 0.08);
     expect(value["CPU"]).toBeCloseTo(200 * (0.08 * 0.1 + 0.0001));
     expect(value["processes"]).toBe(Math.ceil(1.62 / 0.7));
-    // 54 % of each of three loops: 8.1 ms of JavaScript wait 8.1 x 0.54 / (2 x 0.46) ms for their turn.
+    // Each of three event loops is 54 % busy: 8.1 ms of JavaScript wait 8.1 x 0.54 / (2 x 0.46) ms.
     expect(value["permit held"]).toBeCloseTo(80 + 0.1 + 2 * 3 + (8.1 * 0.54) / 0.92);
     expect(value["permits"]).toBeCloseTo((0.2 * value["permit held"]!) / 0.7);
     expect(value["claims carry"]).toBeCloseTo((3 * 2 * 50) / 0.003);
@@ -46,14 +46,14 @@ describe("the arithmetic", () => {
     expect(value["on the server"]).toBe(51);
   });
 
-  test("says every number it counts with", () => {
+  test("shows every number in its formulas", () => {
     const formulas = planFor(web).arithmetic.map(({ formula }) => formula);
     expect(formulas).toContain("200/s x 80 ms");
     expect(formulas).toContain("200/s x (80 ms x 10 % JavaScript + 0.1 ms engine)");
     expect(formulas).toContain("2 claim and settle + 1 beat + 1 keep + 6 handlers + 7 API buffer");
   });
 
-  test("of claims of one task has a loop for every third permit, and more where they are slow", () => {
+  test("uses one claim loop per three permits for claims of one task, and more if claims are slow", () => {
     const one = { ...web, ioShare: 1, batch: 1 };
     expect(planFor(one).recommendation).toMatchObject({ permits: 25, claimLoops: 9 });
     // 200 claims a second of 40 ms keep 8 lines busy, and at 70 % 12.
@@ -62,7 +62,7 @@ describe("the arithmetic", () => {
     expect(planFor({ ...one, batch: 2 }).recommendation.claimLoops).toBe(1);
   });
 
-  test("counts the connections for transactions of handlers as they were said", () => {
+  test("counts the given connections for handler transactions", () => {
     const { arithmetic, recommendation } = planFor({ ...web, handlerConnections: 2 });
     expect(recommendation.connections).toBe(13);
     expect(arithmetic.find(({ name }) => name === "transactions")).toMatchObject({
@@ -71,23 +71,23 @@ describe("the arithmetic", () => {
     });
   });
 
-  test("rounds 14.000000000000002 down to what it is", () => {
+  test("rounds 14.000000000000002 to 14", () => {
     const even = { ...web, ioShare: 1, claimMs: 0, engineMs: 0, utilisation: 0.5 };
     const setting = planFor({ ...even, ratePerSecond: 70, durations: constantDurations(100) });
     expect(setting.recommendation.permits).toBe(14);
   });
 });
 
-describe("what is recommended", () => {
+describe("the recommended setting", () => {
   test.each<[string, Partial<PlanInput>]>([
-    ["tasks that wait", { ioShare: 1 }],
-    ["tasks that wait and compute", {}],
-    ["tasks that compute", { ioShare: 0, ratePerSecond: 20, cores: 4 }],
+    ["I/O-bound tasks", { ioShare: 1 }],
+    ["mixed tasks", {}],
+    ["CPU-bound tasks", { ioShare: 0, ratePerSecond: 20, cores: 4 }],
     ["many short tasks", { ratePerSecond: 3_000, durations: constantDurations(5), ioShare: 0.99 }],
     ["few long tasks", { ratePerSecond: 0.05, durations: constantDurations(600_000), ioShare: 1 }],
-    ["tasks of any length", { durations: exponentialDurations(80) }],
+    ["tasks of random length", { durations: exponentialDurations(80) }],
     ["claims of one task", { batch: 1, ratePerSecond: 500, ioShare: 1 }],
-  ])("carries %s at about the utilisation that was wanted", (_, change) => {
+  ])("handles %s at about the requested utilisation", (_, change) => {
     const input = { ...web, ...change };
     expect(planFor(input).warnings).toEqual([]);
     const said = tried(input);
@@ -98,7 +98,7 @@ describe("what is recommended", () => {
   });
 });
 
-describe("permits beyond what one process can have", () => {
+describe("permits beyond the maximum of one process", () => {
   const long = {
     ...web,
     ratePerSecond: 10,
@@ -106,7 +106,7 @@ describe("permits beyond what one process can have", () => {
     ioShare: 1,
   };
 
-  test("are spread over more processes than the processor needs", () => {
+  test("are spread over more processes than the CPU load needs", () => {
     const { recommendation, warnings, arithmetic, capacity } = planFor(long);
     expect(recommendation).toMatchObject({ processes: 2, permits: 77_143 });
     expect(warnings).toEqual([]);
@@ -116,7 +116,7 @@ describe("permits beyond what one process can have", () => {
     expect(formulas["each process"]).toContain("154,286 / 2, rounded up, at least 2, at most 100,000");
   });
 
-  test("are never advised where the processes are given", () => {
+  test("are not recommended if the number of processes is given", () => {
     const { recommendation, warnings } = planFor({ ...long, given: { processes: 1 } });
     expect(recommendation.permits).toBe(100_000);
     expect(warnings.map(({ message }) => message)).toEqual([
@@ -124,17 +124,17 @@ describe("permits beyond what one process can have", () => {
     ]);
   });
 
-  test("are spread over a bounded number of them", () => {
+  test("are spread over a bounded number of processes", () => {
     const endless = { ...long, ratePerSecond: 1_000_000 };
     expect(planFor(endless).recommendation.processes).toBe(1000);
     expect(planFor(endless).warnings[0]?.message).toContain("so it takes 154,286 processes");
   });
 });
 
-describe("a setting that is given", () => {
+describe("the plan of a given setting", () => {
   const codes = (input: PlanInput): string[] => planFor(input).warnings.map(({ code }) => code);
 
-  test("and cannot keep up is told so, with what it carries, what is missing and what would do", () => {
+  test("warns if the setting cannot keep up, with its capacity, the shortfall and a remedy", () => {
     const input = { ...web, ioShare: 1, given: { permits: 9 } };
     const { warnings, setting, recommendation } = planFor(input);
     expect(setting).toEqual({ ...recommendation, permits: 9 });
@@ -148,7 +148,7 @@ describe("a setting that is given", () => {
     expect(said.throughputPerSecond / 108).toBeLessThan(1.03);
   });
 
-  test("carries in the simulation what the arithmetic says, whatever holds it back", () => {
+  test("has the same capacity in the simulation as in the arithmetic, whatever the bottleneck", () => {
     const flood = { ...web, ratePerSecond: 20_000 };
     for (const [bottleneck, input] of [
       ["permits", { ...flood, ioShare: 1, given: { permits: 50, processes: 2 } }],
@@ -163,7 +163,7 @@ describe("a setting that is given", () => {
     }
   });
 
-  test("has the lines counted that claims have, not the loops: one loop and two are the same", () => {
+  test("counts claim lines instead of loops, so one loop and two are equal", () => {
     const flood = { ...web, ratePerSecond: 20_000, ioShare: 1, batch: 1 };
     const told = (claimLoops: number): string | undefined =>
       planFor({ ...flood, given: { permits: 500, processes: 2, claimLoops } }).warnings[0]?.message;
@@ -173,14 +173,14 @@ describe("a setting that is given", () => {
     expect(told(3)).toContain("6 claim lines in all carry");
   });
 
-  test("has its connections counted, for each process and on the server", () => {
+  test("checks the connections of each process and of the server", () => {
     expect(codes({ ...web, given: { connections: 11 } })).toEqual(["connections"]);
     expect(codes({ ...web, maxConnections: 54 })).toEqual([]);
     expect(codes({ ...web, maxConnections: 53 })).toEqual(["server_connections"]);
     expect(planFor({ ...web, given: { claimLoops: 6 } }).setting.connections).toBe(21);
   });
 
-  test("is told when it makes transactions of handlers wait for each other", () => {
+  test("warns if handler transactions wait for each other", () => {
     const few = { ...web, given: { connections: 12 } };
     expect(planFor(few).warnings).toEqual([
       {
@@ -190,22 +190,22 @@ describe("a setting that is given", () => {
           "200 tasks/s if every task holds one for all its time; 17 connections each would give them 6",
       },
     ]);
-    // Who says so himself knows, and so does who needs no more.
+    // There is no warning if the number is given explicitly or suffices.
     expect(codes({ ...few, handlerConnections: 1 })).toEqual([]);
     expect(codes({ ...few, ratePerSecond: 10 })).toEqual([]);
   });
 
-  test("is told of cores that are too few", () => {
+  test("warns if there are too few cores", () => {
     expect(codes({ ...web, cores: 2 })).toEqual(["cores"]);
     expect(codes({ ...web, cores: 1 })).toEqual(["too_slow"]);
     expect(planFor({ ...web, cores: 1 }).warnings[0]?.message).toContain("3 processes on as many");
   });
 
-  test("is told when it is only just enough", () => {
+  test("warns if the setting is barely sufficient", () => {
     expect(codes({ ...web, ioShare: 1, given: { permits: 18 } })).toEqual(["tight"]);
   });
 
-  test("may be a preset, of which single numbers are replaced", () => {
+  test("accepts a preset with single numbers replaced", () => {
     const { setting } = planFor({ ...web, preset: "io", given: { claimLoops: 2, processes: 5 } });
     expect(setting).toEqual({ processes: 5, permits: 20, claimLoops: 2, connections: 35 });
   });
@@ -219,7 +219,7 @@ test.each(presetNames)("the preset %s is nearest to itself", (name) => {
   });
 });
 
-test("the nearest preset is told with its differences", () => {
+test("a plan names the nearest preset and its differences", () => {
   const setting = { processes: 1, permits: 25, claimLoops: 1, connections: 12 };
   expect(nearestPreset(setting, 4)).toMatchObject({
     name: "io",

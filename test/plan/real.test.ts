@@ -12,7 +12,7 @@ const spin = (ms: number) => () => {
 
 const FLOOD_PER_SECOND = 5_000;
 
-/** The same, simulated: with what tasks and steps really took on this machine. */
+/** Simulates the same load with the durations of tasks and steps measured on this machine. */
 function simulated(seen: Seen, options: Partial<SimulationInput> & { readonly permits: number }): Simulation {
   const durations = sampledDurations(seen.durationsMs);
   return simulate({
@@ -37,7 +37,7 @@ function expectWithin(share: number, is: number, wanted: number): void {
   expect(Math.abs(is / wanted - 1), `${is} against ${wanted}`).toBeLessThanOrEqual(share);
 }
 
-test("a worker whose permits are all taken does what the simulation says", async () => {
+test("a worker with all permits taken matches the simulation", async () => {
   const seen = await observe({ permits: 20, tasks: 2_000, handler: sleep(25) });
   const said = simulated(seen, { permits: 20 });
   expectWithin(0.2, said.throughputPerSecond, seen.throughputPerSecond);
@@ -45,9 +45,9 @@ test("a worker whose permits are all taken does what the simulation says", async
   expect(said.stable).toBe(false);
 });
 
-test("a worker at 60 % of its permits does what the simulation says", async () => {
+test("a worker at 60 % of its permits matches the simulation", async () => {
   const permits = 15;
-  // Long enough that a slow machine, whose round trips count too, is not brought to its limit by them.
+  // Tasks are long enough that round trips do not saturate a slow machine.
   const seen = await observe({ permits, tasks: 200, handler: sleep(400), ratePerSecond: 22 });
   const said = simulated(seen, {
     permits,
@@ -56,22 +56,22 @@ test("a worker at 60 % of its permits does what the simulation says", async () =
   });
   expectWithin(0.2, said.throughputPerSecond, seen.throughputPerSecond);
   expectWithin(0.2, said.inFlight.mean, seen.inFlightMean);
-  // A wait of some ms is a matter of round trips, which the machine has made longer or shorter.
+  // A wait of a few ms depends on round trips, whose length varies with the machine.
   const slackMs = Math.max(0.2 * seen.waitP50Ms, 5 + 2 * seen.claimMs);
   expect(Math.abs(said.queueWaitMs.p50 - seen.waitP50Ms)).toBeLessThanOrEqual(slackMs);
   expect(said.stable).toBe(true);
 });
 
-test("two workers that share a backlog do what the simulation says", async () => {
+test("two workers that share a backlog match the simulation", async () => {
   const seen = await observe({ workers: 2, permits: 8, tasks: 1_500, handler: sleep(25) });
   const said = simulated(seen, { permits: 8, processes: 2 });
   expectWithin(0.2, said.throughputPerSecond, seen.throughputPerSecond);
   expectWithin(0.2, said.inFlight.mean, seen.inFlightMean);
 });
 
-test("a worker whose handlers keep the processor does what the simulation says", async () => {
-  // With a loop that is never free, a round trip cannot be told from the wait for an answer to be read.
-  // And handlers are long against one, so that a machine that becomes slower in between is not what is compared.
+test("a worker with CPU-bound handlers matches the simulation", async () => {
+  // With a busy event loop, a round trip cannot be distinguished from the wait to read its reply.
+  // Handlers are long compared with a round trip, so a machine that slows down meanwhile does not matter.
   const { claimMs } = await observe({ permits: 4, tasks: 100, handler: sleep(40) });
   const seen = await observe({ permits: 4, tasks: 100, handler: spin(40) });
   const said = simulated(seen, { permits: 4, ioShare: 0, claimMs });

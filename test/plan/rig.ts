@@ -6,24 +6,24 @@ import { freshDatabase } from "../support/database.js";
 
 /** A load for real workers in this process. */
 export interface Load {
-  /** Each has its permits; default 1. */
+  /** The number of workers, each with its own permits. Default 1. */
   readonly workers?: number;
   readonly permits: number;
   readonly tasks: number;
   readonly handler: () => Promise<void> | void;
-  /** At random intervals, so many a second; not given: all are there before the worker starts. */
+  /** Arrivals per second at random intervals. Without it, all tasks exist before the worker starts. */
   readonly ratePerSecond?: number;
 }
 
-/** What was seen from outside: by the handlers, the producer, and a watch on the worker's statements. */
+/** Measurements from outside: by the handlers, the producer and an observer of the worker's statements. */
 export interface Seen {
   readonly throughputPerSecond: number;
   readonly arrivalsPerSecond: number;
   readonly inFlightMean: number;
   readonly waitP50Ms: number;
-  /** What the handlers took. */
+  /** The durations of the handlers. */
   readonly durationsMs: readonly number[];
-  /** What a step took, on average. */
+  /** The mean duration of a step. */
   readonly claimMs: number;
 }
 
@@ -33,10 +33,10 @@ interface Run {
   readonly endedMs: number;
 }
 
-// The beginning and the end of a run are not what it is about.
+// The start and the end of a run are not measured.
 const EDGE = 0.1;
 
-/** Lets a worker work off a load. */
+/** Runs a load on real workers. */
 export async function observe(load: Load): Promise<Seen> {
   const database = await freshDatabase({ migrated: true });
   onTestFinished(() => database.drop());
@@ -50,7 +50,7 @@ export async function observe(load: Load): Promise<Seen> {
   const handler = work.handle(async ({ n }) => {
     const beganMs = performance.now();
     const done = load.handler();
-    // One that waits for nothing must not wait here for all others that were started with it.
+    // A task without I/O must not wait here for all tasks that started with it.
     if (done !== undefined) await done;
     runs.push({ n, beganMs, endedMs: performance.now() });
     if (runs.length === load.tasks) tellAll();
@@ -80,7 +80,7 @@ export async function observe(load: Load): Promise<Seen> {
   );
 }
 
-/** Each at its time, whether the one before was answered or not. */
+/** Enqueues each task at its time, without waiting for earlier replies. */
 async function arriveAtRandom<T>(
   ratePerSecond: number,
   inputs: readonly T[],
@@ -125,7 +125,7 @@ function seenOf(runs: readonly Run[], claimMs: number): Seen {
     Math.max(0, Math.min(endedMs, toMs) - Math.max(beganMs, fromMs));
   const inside = runs.filter(({ beganMs }) => beganMs >= fromMs && beganMs <= toMs);
   const arrivals = runs.map(({ arrivedMs }) => arrivedMs).toSorted((a, b) => a - b);
-  // The producer hears of its commit after the worker may have.
+  // The worker may see the commit before the producer does.
   const waits = inside.map(({ arrivedMs, beganMs }) => Math.max(0, beganMs - arrivedMs));
   return {
     throughputPerSecond: (1000 * (last - first)) / (toMs - fromMs),

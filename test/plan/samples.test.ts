@@ -4,7 +4,7 @@ import { parseDuration, parseRate, parseSamples } from "../../src/plan/quantity.
 import { randomOf } from "../../src/plan/simulate/random.js";
 import { Spread } from "../../src/plan/simulate/spread.js";
 
-test("samples are a number per line or JSON with durationMs, in any mixture", () => {
+test("a samples file mixes plain numbers and JSON lines with durationMs", () => {
   const text = '12\n\n 0.5 \r\n1e3\n{"type":"mail","durationMs":7.25}\n';
   expect(parseSamples("s.txt", text)).toEqual([12, 0.5, 1000, 7.25]);
 });
@@ -20,19 +20,19 @@ test.each([
   ['{"duration":7}', "durationMs"],
   ['{"durationMs":', "durationMs"],
   ["[7]", '"[7]"'],
-])("a line with %s is an error that names file and line", (line, shown) => {
+])("a samples line with %s fails with an error that names file and line", (line, shown) => {
   const parse = (): number[] => parseSamples("s.txt", `1\n2\n${line}\n4\n`);
   expect(parse).toThrow(/^s\.txt, line 3, must be a duration in ms/);
   expect(parse).toThrow(shown);
   expect(parse).toThrow(expect.objectContaining({ code: "invalid_option", details: { file: "s.txt", line: 3 } }));
 });
 
-test("a file without durations, or with too many, is an error", () => {
+test("a samples file without durations or with too many is refused", () => {
   expect(() => parseSamples("s.txt", "\n \n")).toThrow("s.txt has no durations");
   expect(() => parseSamples("s.txt", "1\n".repeat(1_000_001))).toThrow("line 1000001,");
 });
 
-test("samples are drawn as often as they occur", () => {
+test("the plan draws sampled durations by their frequency", () => {
   const durations = sampledDurations([1, 1, 1, 5]);
   expect(durations).toMatchObject({ meanMs: 2, p99Ms: 5, samples: 4 });
   const random = randomOf(1);
@@ -47,11 +47,11 @@ test.each([
   ["12000/min", 200],
   ["5/h", 5 / 3600],
   ["0.5", 0.5],
-])("a rate of %s is %d a second", (text, perSecond) => {
+])("a plan reads the rate %s as %d per second", (text, perSecond) => {
   expect(parseRate("--rate", text)).toBeCloseTo(perSecond);
 });
 
-test.each(["", "0", "-1", "1e9", "200 /s", "200/d", "many", "2000000"])("a rate of %j is refused", (text) =>
+test.each(["", "0", "-1", "1e9", "200 /s", "200/d", "many", "2000000"])("a plan refuses the rate %j", (text) =>
   expect(() => parseRate("--rate", text)).toThrow(/^--rate must be a number/),
 );
 
@@ -62,15 +62,15 @@ test.each([
   ["2min", 120_000],
   ["1h", 3_600_000],
   ["250us", 0.25],
-])("a duration of %s is %d ms", (text, ms) => {
+])("a plan reads the duration %s as %d ms", (text, ms) => {
   expect(parseDuration("--duration", text)).toBeCloseTo(ms);
 });
 
-test.each(["", "80", "-1ms", "1e3ms", "200h", "1 day"])("a duration of %j is refused", (text) =>
+test.each(["", "80", "-1ms", "1e3ms", "200h", "1 day"])("a plan refuses the duration %j", (text) =>
   expect(() => parseDuration("--duration", text)).toThrow(/^--duration (must be|in ms must be)/),
 );
 
-test("quantiles are within a percent, and there are none of nothing", () => {
+test("simulated quantiles are accurate to one percent and 0 without samples", () => {
   const spread = new Spread();
   expect([spread.mean, spread.quantile(0.5)]).toEqual([0, 0]);
   for (let n = 1; n <= 10_000; n++) spread.add(n / 10);
@@ -80,7 +80,7 @@ test("quantiles are within a percent, and there are none of nothing", () => {
   expect(spread.mean).toBeCloseTo(500.05);
 });
 
-test("random numbers are spread evenly, and depend on the seed only", () => {
+test("random numbers of the simulation are uniform and depend only on the seed", () => {
   const random = randomOf(3);
   const counts = Array.from({ length: 20 }, () => 0);
   for (let n = 0; n < 200_000; n++) counts[Math.floor(random() * 20)]!++;
