@@ -10,11 +10,11 @@ const schema: SchemaFiles = { migrations: [first], routines: [routine] };
 const nothing: Lock = { releases: [] };
 const released = withRelease(nothing, "0.1.0", schema, 1);
 
-test("the source has every released migration as it was released, and its version is high enough", async () => {
+test("the source has every released migration unchanged and a high enough schema version", async () => {
   expect(lockProblems(readLock(), await schemaFiles(), SCHEMA_VERSION)).toEqual([]);
 });
 
-test("a release is in the lock with the digests of its migrations and functions", () => {
+test("the release lock records the digests of the migrations and functions of a release", () => {
   expect(released.releases).toMatchObject([{ version: "0.1.0", schemaVersion: 1 }]);
   expect(released.releases[0]!.migrations).toEqual({ "0001_tables": first.digest });
   const next = withRelease(released, "0.2.0", { ...schema, migrations: [first, second] }, 2);
@@ -29,7 +29,7 @@ test("a migration may be edited until it is released", () => {
   ]);
 });
 
-test("a released migration that is missing is a problem", () => {
+test("a missing released migration is reported as a problem", () => {
   expect(lockProblems(released, { ...schema, migrations: [] }, 2)).toEqual([
     "0001_tables was released and is missing: restore it",
   ]);
@@ -50,7 +50,7 @@ test("a changed function needs a higher SCHEMA_VERSION", () => {
   expect(lockProblems(released, changed, 2)).toEqual([]);
 });
 
-test("a new migration comes after all released ones, under a number of its own", () => {
+test("a new migration comes after all released ones and has a unique number", () => {
   const early = migrationOf("0000_early", "");
   expect(lockProblems(released, { ...schema, migrations: [early, first] }, 2)).toEqual([
     "0000_early is new: give it a number after 1",
@@ -61,7 +61,7 @@ test("a new migration comes after all released ones, under a number of its own",
   ]);
 });
 
-test("a migration outside a transaction has only statements that can be repeated", () => {
+test("a migration outside a transaction has only repeatable statements", () => {
   const outside = (sql: string) => ({
     ...schema,
     migrations: [first, migrationOf("0002_index", `-- outside a transaction\n${sql}`)],
@@ -74,6 +74,6 @@ test("a migration outside a transaction has only statements that can be repeated
   ]);
 });
 
-test("a version is released once", () => {
+test("a version can be released only once", () => {
   expect(() => withRelease(released, "0.1.0", schema, 1)).toThrow("raise the version in package.json first");
 });
