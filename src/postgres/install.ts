@@ -30,7 +30,7 @@ export async function installRoutines(
   await client.query(inSchema(changed.map(({ sql }) => sql).join("\n"), schema));
   // guard: replaced functions keep the rights of their callers -> test/postgres/migrate.test.ts: "functions that run as the owner still do after they were replaced"
   /* guard:rights */ for (const { restore } of guarded.rows) await client.query(restore); /* end */
-  // guard: new functions have no more rights than others -> test/roles/upgrade.test.ts: "a function that a migration installs is not for everybody"
+  // guard: new functions have no more rights than others -> test/roles/upgrade.test.ts: "a function that a migration installs is not granted to PUBLIC"
   /* guard:close */ await closeNew(client, schema, names); /* end */
   await client.query(inSchema(RECORD, schema), [
     names,

@@ -7,14 +7,14 @@ import { freshDatabase } from "../support/database.js";
 export type Role = "owner" | "producer" | "worker" | "reader";
 export const roles: readonly Role[] = ["owner", "producer", "worker", "reader"];
 
-/** A database with the documented roles, and somebody who logs in as each of them. */
+/** A database with the documented roles and a login for each of them. */
 export interface Realm {
   readonly schema: string;
-  /** The address for somebody of this role. */
+  /** The database address for a login with this role. */
   url(role: Role | "stranger"): string;
-  /** A Sluice of this role, closed with the realm. Does not migrate, unless it is asked to. */
+  /** A Sluice of this role, closed with the realm. Migrates only if the options say so. */
   connect(role: Role | "stranger", options?: ConnectOptions): Promise<Sluice>;
-  /** Rows of a query that somebody of this role sends; "sluice" stands for the schema. */
+  /** The rows of a query under this role. "sluice" stands for the schema. */
   sql(role: Role, text: string, params?: unknown[]): Promise<Record<string, unknown>[]>;
   /** Runs docs/operate/roles.sql, as an administrator does. */
   grant(): Promise<void>;
@@ -23,11 +23,11 @@ export interface Realm {
 
 const file = new URL("../../docs/operate/roles.sql", import.meta.url);
 
-/** As documented: the roles, then the owner migrates, then the roles' rights. */
+/** Follows the documentation: creates the roles, migrates as the owner, then grants the rights. */
 export async function openRealm(schema: string): Promise<Realm> {
   const database = await freshDatabase();
   const admin = await connected(database.url);
-  // Roles belong to the whole server: other tests may be making theirs.
+  // Roles belong to the whole server: other tests may be creating theirs.
   const prefix = `sluice_test_${randomBytes(4).toString("hex")}`;
   const password = randomBytes(8).toString("hex");
   const open: Sluice[] = [];

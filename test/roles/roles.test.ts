@@ -34,7 +34,7 @@ beforeAll(async () => {
     realm.connect("reader"),
   ]);
   const handlers = [ordered.handle((key) => key), plain.handle(write)];
-  // The machine's own trouble is not what is looked for.
+  // Warnings about the load of the machine are not of interest.
   const pressure = {
     memoryPercentMax: false,
     eventLoopDelayMsMax: false,
@@ -44,7 +44,7 @@ beforeAll(async () => {
 });
 afterAll(() => realm.close());
 
-/** One handler of everything a handler may do with the database. */
+/** A handler that does, by its input, everything that a handler may do with the database. */
 async function write(text: string, ctx: Parameters<Parameters<typeof plain.handle>[0]>[1]) {
   if (text === "transaction") return ctx.transaction(async () => text);
   if (text === "enqueue") await ctx.enqueue(ordered, "from a handler");
@@ -85,7 +85,7 @@ describe("a producer", () => {
     expect(await producer.task(row!["id"] as string).result({ timeoutMs: 20_000 })).toBe("sql");
   });
 
-  test("declares what nobody has declared yet: types, queues and limits", async () => {
+  test("declares new types, queues and limits", async () => {
     const news = task("news", {
       input: type<string>(),
       queue: "new-queue",
@@ -94,21 +94,21 @@ describe("a producer", () => {
     expect((await (await producer.enqueue(news, "x")).status())?.state).toBe("waiting");
   });
 
-  test("has a task explained, and cancels it", async () => {
+  test("explains and cancels a task", async () => {
     const handle = await producer.enqueue(unserved, "x");
     expect((await handle.explain())!.reasons).toMatchObject([{ kind: "noWorker" }]);
     expect(await handle.cancel()).toBe("cancelled");
     expect((await handle.status())?.state).toBe("cancelled");
   });
 
-  test("cannot claim: a worker of its own does not start", async () => {
+  test("cannot claim, and cannot start a worker", async () => {
     const own = producer.worker({ handlers: [plain.handle((text) => text)] });
     expect(await codeOf(() => own.start())).toBe("not_permitted");
     await refusedTo("producer", "select * from sluice.step(1, 1, '{1}', 1)");
     await refusedTo("producer", "insert into sluice.running select id, 1, 1, 1, now(), 0, 0 from sluice.ready");
   });
 
-  test("cannot settle, nor touch a task in any state", async () => {
+  test("cannot settle, and cannot read or write tasks in any state", async () => {
     await refusedTo("producer", "select sluice.settle(1, '{1}', '{1}', '{fail}', '{0}', null)");
     await refusedTo("producer", "select sluice.settle_in_transaction(1, 1, 1, null, true)");
     await refusedTo("producer", "select * from sluice.settle_succeeded('{1}', '{1}', null, true)");
@@ -124,7 +124,7 @@ describe("a producer", () => {
     );
   });
 
-  test("cannot change a limit, neither by the client nor by SQL", async () => {
+  test("cannot change a limit, by the client or by SQL", async () => {
     const before = await numbers();
     expect(await codeOf(() => producer.limits.set("mails", { total: 50 }))).toBe("not_permitted");
     expect(await codeOf(() => producer.limits.remove("mails"))).toBe("not_permitted");
@@ -140,7 +140,7 @@ describe("a producer", () => {
     expect(await numbers()).toEqual(before);
   });
 
-  test("cannot list tasks or their inputs, and looks at a task by its id alone", async () => {
+  test("cannot list tasks or their inputs, and reads a task only by its id", async () => {
     const handle = await producer.enqueue(unserved, "secret");
     await refusedTo("producer", "select input from sluice.task_state");
     await refusedTo("worker", "select input from sluice.task_state");
@@ -149,7 +149,7 @@ describe("a producer", () => {
     expect(rows[0]).not.toHaveProperty("input");
   });
 
-  test("cannot make counters, streams or queues past the functions that declare", async () => {
+  test("cannot create counters, streams or queues except through the declaring functions", async () => {
     await refusedTo("producer", "insert into sluice.gate (id, cap) values (99, 50)");
     await refusedTo("producer", "insert into sluice.gate_set (gates) values ('{1,2}')");
     await refusedTo("producer", "insert into sluice.gate_stream values (1, 1)");
@@ -158,14 +158,14 @@ describe("a producer", () => {
     await refusedTo("producer", "update sluice.stream set many = true");
   });
 
-  test("cannot give a type its own limit: a worker does, or the owner by sync", async () => {
+  test("cannot give a type its own limit, which only a worker or a sync by the owner can", async () => {
     const own = task("own", { input: type<string>(), concurrency: 1 });
     expect(await codeOf(() => producer.enqueue(own, "x"))).toBe("not_permitted");
     await owner.sync([own]);
     expect((await (await producer.enqueue(own, "x")).status())?.state).toBe("ready");
   });
 
-  test("cannot look at more than it needs, nor act as an operator", async () => {
+  test("cannot read internal tables or act as an operator", async () => {
     for (const secret of ["setting", "worker", "idempotency", "violation"])
       await refusedTo("producer", `select * from sluice.${secret}`);
     for (const attempt of [
@@ -181,7 +181,7 @@ describe("a producer", () => {
 });
 
 describe("a worker", () => {
-  test("does all that its handlers ask for", async () => {
+  test("runs transactions, enqueues and retries of its handlers", async () => {
     const inputs = ["transaction", "enqueue", "fail once"];
     const handles = await Promise.all(inputs.map((input) => producer.enqueue(plain, input)));
     const results = await Promise.all(handles.map((h) => h.result({ timeoutMs: 20_000 })));
@@ -189,13 +189,13 @@ describe("a worker", () => {
     expect(await (await worker.enqueue(ordered, "own")).result({ timeoutMs: 20_000 })).toBe("own");
   });
 
-  test("keeps house: recovers, prunes, hands back and signs off", async () => {
+  test("runs maintenance, hands tasks back and unregisters", async () => {
     await realm.sql("worker", "select sluice.reap()");
     await realm.sql("worker", "select sluice.due(10)");
     await realm.sql("worker", "select sluice.keep_lanes(10)");
     await realm.sql("worker", "select sluice.prune_expired(10)");
     await until("old history to be pruned", async () => {
-      // The worker's own keeper takes its turns too; another one is due at once.
+      // The keeper of the worker also prunes; this makes another turn due at once.
       await realm.sql("owner", "update sluice.sweep set turn_at = '-infinity'");
       const [row] = await realm.sql("worker", "select pruned from sluice.prune_done(0, 0, 0)");
       return Number(row!["pruned"]) > 0;
@@ -205,7 +205,7 @@ describe("a worker", () => {
     await second.stop();
   });
 
-  test("gives a type its own limit, and cannot lift it", async () => {
+  test("gives a type its own limit and cannot remove it", async () => {
     const own = task("given-by-worker", { input: type<string>(), concurrency: 2 });
     await worker.enqueue(own, "x");
     const gate = "select c.gate, l.id from sluice.contract c join sluice.limits l on l.name = c.type";
@@ -216,7 +216,7 @@ describe("a worker", () => {
     expect(await realm.sql("owner", `${gate} where c.type = 'given-by-worker'`)).toEqual(given);
   });
 
-  test("cannot change a number, pause a queue or read what it does not need", async () => {
+  test("cannot change limits, pause a queue or read settings", async () => {
     for (const attempt of [
       () => worker.limits.set("mails", { total: 50 }),
       () => worker.sync([limit("mails", { total: 50 })]),
@@ -229,7 +229,7 @@ describe("a worker", () => {
     await refusedTo("worker", "delete from sluice.running");
   });
 
-  test("had no other trouble in all of this than a handler that failed", () => {
+  test("logs no problem in these tests except the failed handler", () => {
     expect(trouble.lines).toEqual([expect.stringMatching(/^a task failed .*"once"/)]);
   });
 });
@@ -283,7 +283,7 @@ describe("the owner", () => {
     expect(await owner.retry(handle.id)).toBe(true);
   });
 
-  test("is no superuser, and the doors run as the owner", async () => {
+  test("is not a superuser, and security definer functions run as the owner", async () => {
     const rows = await realm.sql(
       "owner",
       `select distinct r.rolsuper as super, p.proowner = n.nspowner as owns, p.proconfig::text like '%search_path=pg_catalog, pg_temp%' as pinned
@@ -293,15 +293,15 @@ describe("the owner", () => {
     expect(rows).toEqual([{ super: false, owns: true, pinned: true }]);
   });
 
-  test("may have the rights given again at any time", async () => {
+  test("can have the rights granted again at any time", async () => {
     await realm.grant();
     const handle = await producer.enqueue(plain, "after");
     expect(await handle.result({ timeoutMs: 20_000 })).toBe("after");
   });
 });
 
-test("a caller's search path does not lead a door astray", async () => {
-  // Whoever may create objects could put functions of his own before those of the system.
+test("security definer functions ignore the search path of the caller", async () => {
+  // A user who may create objects could define functions that shadow those of the system.
   await realm.sql("owner", "create schema if not exists decoy");
   await realm.sql("owner", "grant usage on schema decoy to public");
   await realm.sql(
@@ -317,12 +317,12 @@ test("a caller's search path does not lead a door astray", async () => {
   }
 });
 
-test("somebody without a role is told so when they connect", async () => {
+test("a user without a role is refused with not_permitted on connect", async () => {
   expect(await codeOf(() => realm.connect("stranger"))).toBe("not_permitted");
   expect(await codeOf(() => realm.connect("stranger", { migrate: true }))).toBe("not_permitted");
 });
 
-test("sluice.enqueue alone can be granted to somebody who is trusted with nothing else", async () => {
+test("sluice.enqueue can be granted to a user without any other right", async () => {
   const stranger = new URL(realm.url("stranger")).username;
   await realm.sql("owner", `grant usage on schema "${realm.schema}" to ${stranger}`);
   await realm.sql("owner", `grant execute on function sluice.enqueue to ${stranger}`);

@@ -3,14 +3,14 @@ import { allStatements, type AnyStatement } from "../../src/postgres/statement.j
 import { filesBelow } from "../tidy/source.js";
 import { openRealm, roles, type Realm, type Role } from "./realm.js";
 
-// What the test kit says to databases of its own is no business of the roles.
+// Roles do not cover the statements that the test kit sends to its own databases.
 const testKit = ["src/postgres/rehearse.ts", "src/postgres/template.ts"];
-// A vacuum cannot be prepared and explained: the server checks who may when it runs.
+// A vacuum cannot be prepared and explained: the server checks the right when it runs.
 const isVacuum = ({ text }: AnyStatement): boolean => text.startsWith("vacuum ");
 for (const file of filesBelow("src/postgres", ".ts").filter((path) => !testKit.includes(path)))
   await import(/* @vite-ignore */ new URL(`../../${file}`, import.meta.url).href);
 
-// Who may send which statement. The owner may send them all, and a worker what a producer may.
+// The roles that may run each statement. The owner may run them all, and a worker may run those of a producer.
 const all: readonly Role[] = ["producer", "worker", "reader"];
 const producers: readonly Role[] = ["producer", "worker"];
 const workers: readonly Role[] = ["worker"];
@@ -20,7 +20,7 @@ const senders: Record<string, readonly Role[]> = {
   isolation: all,
   encoding: all,
   statement_timeout: all,
-  // The server shows everybody which connections there are, and lets a role end only its own.
+  // The server shows the connections to every role, and lets a role end only its own.
   backend: all,
   end_backend: all,
   clock: all,
@@ -100,7 +100,7 @@ const senders: Record<string, readonly Role[]> = {
   list_schedules: ["worker", "reader"],
   look_at_schedule: ["worker", "reader"],
 
-  // Whoever asks hears only of tables that are his own.
+  // A role sees only tables that it owns.
   walked_rows: all,
 
   counts: readers,
@@ -128,7 +128,7 @@ beforeAll(async () => {
 });
 afterAll(() => realm.close());
 
-/** Whether the server would run it: before it runs a statement it checks every right but those inside functions. */
+/** Whether the server would run it. EXPLAIN checks every right except those inside functions. */
 async function may(role: Role, s: AnyStatement): Promise<boolean> {
   const nulls = s.params.map(() => "null").join(", ");
   await realm.sql(role, `prepare probe as ${s.text}`);
@@ -143,14 +143,14 @@ async function may(role: Role, s: AnyStatement): Promise<boolean> {
   }
 }
 
-test("it is decided for every statement of the library who may send it", () => {
+test("every statement of the library is assigned to roles", () => {
   const names = allStatements()
     .filter((s) => !isVacuum(s))
     .map((s) => s.name);
   expect(names.toSorted()).toEqual(Object.keys(senders).toSorted());
 });
 
-test.each(roles)("the %s may send the statements that are meant for it, and no other", async (role) => {
+test.each(roles)("the role %s may run exactly the statements assigned to it", async (role) => {
   const allowed: string[] = [];
   for (const s of allStatements()) if (!isVacuum(s) && (await may(role, s))) allowed.push(s.name);
   const meant = Object.keys(senders).filter((n) => role === "owner" || senders[n]!.includes(role));

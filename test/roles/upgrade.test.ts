@@ -1,4 +1,4 @@
-// What an upgrade does to rights: some functions are new, others are gone from the package and still called.
+// Rights after an upgrade: some functions are new, others are gone from the package and still called.
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { SCHEMA_VERSION } from "../../src/postgres/version.js";
 import { openRealm, type Realm } from "./realm.js";
@@ -27,7 +27,7 @@ async function retire(name: string): Promise<void> {
   await realm.sql("owner", `insert into sluice.installed values ('${name}', 'function', '')`);
 }
 
-test("a function that is gone from the package keeps its rights when roles.sql is run again", async () => {
+test("a function that the package no longer has keeps its rights when roles.sql runs again", async () => {
   await retire("old_door");
   await migrate();
   await realm.grant();
@@ -35,7 +35,7 @@ test("a function that is gone from the package keeps its rights when roles.sql i
   await expect(realm.sql("reader", "select sluice.old_door() as n")).rejects.toMatchObject({ code: "42501" });
 });
 
-test("a function that is gone from the package is not opened to everybody", async () => {
+test("a function that the package no longer has is not granted to PUBLIC", async () => {
   await retire("open_door");
   await realm.sql("owner", "grant execute on function sluice.open_door() to public");
   await migrate();
@@ -43,7 +43,7 @@ test("a function that is gone from the package is not opened to everybody", asyn
   await expect(realm.sql("reader", "select sluice.open_door() as n")).rejects.toMatchObject({ code: "42501" });
 });
 
-test("a function that a migration installs is not for everybody", async () => {
+test("a function that a migration installs is not granted to PUBLIC", async () => {
   await realm.sql("owner", "drop function sluice.ring");
   await migrate();
   const ring = `select p.proacl::text as acl, p.proowner = n.nspowner as owns from pg_proc p
@@ -52,11 +52,11 @@ test("a function that a migration installs is not for everybody", async () => {
     "'upgraded.",
   );
   const [row] = await realm.sql("owner", ring);
-  // PUBLIC would be "=X/owner", at the beginning; without a list, everybody has the right.
+  // A grant to PUBLIC is "=X/owner" at the beginning. Without a list, PUBLIC has the right.
   expect(row).toEqual({ owns: true, acl: expect.stringMatching(/^\{[^=]/) });
 });
 
-test("functions of a schema without roles are for everybody, new ones too", async () => {
+test("functions of a schema without roles are granted to PUBLIC, including new ones", async () => {
   const open = await openRealm("unguarded");
   try {
     await open.sql("owner", "grant execute on all functions in schema unguarded to public");
