@@ -62,9 +62,9 @@ async function nextOf(db: Database, seen: SeenSchedule | null, terms: ScheduleTe
   const { nextAt, lastAt, trouble } = seen.status;
   if (nextAt === null) return nextAfterNow(db, terms, lastAt);
   // A tick that is due stays due.
-  // guard: a tick that is owed stays owed -> test/schedules/set.test.ts: "keeps a tick that is owed when its timing stays, and enqueues it with the new input"
+  // guard: a tick that is owed stays owed -> test/schedules/set.test.ts: "keeps an overdue tick if its timing is unchanged, and enqueues it with the new input"
   /* guard:owed-tick */ if (sameTiming(seen.status, terms)) return nextAt; /* end */
-  // guard: what was due under the old timing is enqueued first -> test/schedules/set.test.ts: "enqueues what was due under the old timing before it goes on with the new one"
+  // guard: what was due under the old timing is enqueued first -> test/schedules/set.test.ts: "enqueues ticks due under the old timing before it continues with the new one"
   /* guard:due-first */ if (trouble === null && (await fireIfDue(db, seen, nextAt))) return null; /* end */
   return nextAfterNow(db, terms, lastAt);
 }

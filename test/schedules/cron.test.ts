@@ -12,32 +12,32 @@ function ticks(cron: string, zone: string, after: string, count: number): string
   return found.map(iso);
 }
 
-describe("in the hour that clocks leave out,", () => {
+describe("in the hour that DST skips,", () => {
   // Berlin: 02:00 becomes 03:00 at 01:00 UTC.
   const before = "2026-03-28T12:00Z";
   const cases: [string, string, string[]][] = [
     [
-      "a daily time that does not exist ticks at the moment of the step",
+      "a daily time that does not exist ticks at the DST change",
       "30 2 * * *",
       ["2026-03-29T01:00Z", "2026-03-30T00:30Z", "2026-03-31T00:30Z"],
     ],
     [
-      "so does one of two daily times",
+      "one of two daily times that does not exist ticks at the DST change",
       "0 2,14 * * *",
       ["2026-03-28T13:00Z", "2026-03-29T01:00Z", "2026-03-29T12:00Z", "2026-03-30T00:00Z"],
     ],
     [
-      "several times that do not exist tick once, together with the time of the step",
+      "several times that do not exist tick once, at the DST change",
       "*/15 2,3 * * *",
       ["2026-03-29T01:00Z", "2026-03-29T01:15Z", "2026-03-29T01:30Z", "2026-03-29T01:45Z"],
     ],
-    ["other daily times stay what they are", "30 3 * * *", ["2026-03-29T01:30Z"]],
+    ["other daily times are unaffected", "30 3 * * *", ["2026-03-29T01:30Z"]],
   ];
   test.each(cases)("%s", (_, cron, expected) => {
     expect(ticks(cron, "Europe/Berlin", before, expected.length)).toEqual(expected);
   });
 
-  test("what ticks every half hour goes on every half hour", () => {
+  test("a half-hourly schedule keeps its interval", () => {
     expect(ticks("*/30 * * * *", "Europe/Berlin", "2026-03-29T00:15Z", 4)).toEqual([
       "2026-03-29T00:30Z",
       "2026-03-29T01:00Z",
@@ -47,28 +47,32 @@ describe("in the hour that clocks leave out,", () => {
   });
 });
 
-describe("in the hour that comes twice,", () => {
+describe("in the hour that DST repeats,", () => {
   // Berlin: 03:00 becomes 02:00 at 01:00 UTC.
   const before = "2026-10-24T12:00Z";
   const cases: [string, string, string[]][] = [
-    ["a daily time ticks the first time only", "30 2 * * *", ["2026-10-25T00:30Z", "2026-10-26T01:30Z"]],
-    ["so do two daily times", "0 2,14 * * *", ["2026-10-25T00:00Z", "2026-10-25T13:00Z", "2026-10-26T01:00Z"]],
+    ["a daily time ticks only in the first pass", "30 2 * * *", ["2026-10-25T00:30Z", "2026-10-26T01:30Z"]],
     [
-      "and several times of that hour",
+      "two daily times tick only in the first pass",
+      "0 2,14 * * *",
+      ["2026-10-25T00:00Z", "2026-10-25T13:00Z", "2026-10-26T01:00Z"],
+    ],
+    [
+      "several times within that hour tick only in the first pass",
       "*/20 2 * * *",
       ["2026-10-25T00:00Z", "2026-10-25T00:20Z", "2026-10-25T00:40Z", "2026-10-26T01:00Z"],
     ],
-    ["the hour after it is one hour later", "0 3 * * *", ["2026-10-25T02:00Z"]],
+    ["a time in the next hour ticks one hour later", "0 3 * * *", ["2026-10-25T02:00Z"]],
   ];
   test.each(cases)("%s", (_, cron, expected) => {
     expect(ticks(cron, "Europe/Berlin", before, expected.length)).toEqual(expected);
   });
 
-  test("a daily time that is set in its second pass ticks tomorrow", () => {
+  test("a daily time that is set in the second pass ticks the next day", () => {
     expect(ticks("30 2 * * *", "Europe/Berlin", "2026-10-25T01:10Z", 1)).toEqual(["2026-10-26T01:30Z"]);
   });
 
-  test("what ticks every half hour ticks in both", () => {
+  test("a half-hourly schedule ticks in both passes", () => {
     expect(ticks("*/30 * * * *", "Europe/Berlin", "2026-10-24T23:45Z", 6)).toEqual([
       "2026-10-25T00:00Z",
       "2026-10-25T00:30Z",
@@ -80,11 +84,11 @@ describe("in the hour that comes twice,", () => {
   });
 });
 
-describe("the calendar:", () => {
+describe("a cron expression supports", () => {
   const cases: [string, string, string, string, string[]][] = [
     ["the leap day", "0 0 29 2 *", "UTC", "2026-01-01", ["2028-02-29T00:00Z", "2032-02-29T00:00Z"]],
     [
-      "the 31st, where there is one",
+      "the 31st in months that have one",
       "0 0 31 * *",
       "UTC",
       "2026-03-31T00:00Z",
@@ -93,7 +97,7 @@ describe("the calendar:", () => {
     ["the last day of a month", "0 0 L * *", "UTC", "2028-01-31T00:00Z", ["2028-02-29T00:00Z", "2028-03-31T00:00Z"]],
     ["a quarter of an hour", "*/15 * * * *", "UTC", "2026-01-01T00:44:59Z", ["2026-01-01T00:45Z", "2026-01-01T01:00Z"]],
     [
-      "the day of the month or of the week, either",
+      "a day of the month or of the week, whichever matches",
       "0 0 13 * FRI",
       "UTC",
       "2026-11-07T00:00Z",
@@ -101,24 +105,24 @@ describe("the calendar:", () => {
     ],
     ["Sunday by either number", "0 0 * * 7", "UTC", "2026-11-09T00:00Z", ["2026-11-15T00:00Z"]],
     ["the second Friday", "0 0 * * FRI#2", "UTC", "2026-11-01T00:00Z", ["2026-11-13T00:00Z"]],
-    ["a zone half an hour off", "0 9 * * *", "Asia/Kolkata", "2026-11-15T00:00Z", ["2026-11-15T03:30Z"]],
-    ["a zone behind UTC", "0 17 * * 1-5", "America/New_York", "2026-11-13T23:00Z", ["2026-11-16T22:00Z"]],
+    ["a time zone with a half-hour offset", "0 9 * * *", "Asia/Kolkata", "2026-11-15T00:00Z", ["2026-11-15T03:30Z"]],
+    ["a time zone behind UTC", "0 17 * * 1-5", "America/New_York", "2026-11-13T23:00Z", ["2026-11-16T22:00Z"]],
     [
-      "a step of half an hour",
+      "a DST change of half an hour",
       "15 2 * * *",
       "Australia/Lord_Howe",
       "2026-10-03T00:00Z",
       ["2026-10-03T15:30Z", "2026-10-04T15:15Z"],
     ],
     [
-      "a step at midnight",
+      "a DST change at midnight",
       "0 0 * * *",
       "America/Santiago",
       "2026-09-05T05:00Z",
       ["2026-09-06T04:00Z", "2026-09-07T03:00Z"],
     ],
     [
-      "a whole day left out",
+      "a skipped calendar day",
       "0 12 * * *",
       "Pacific/Apia",
       "2011-12-29T12:00Z",
@@ -131,13 +135,13 @@ describe("the calendar:", () => {
     expect(ticks(cron, zone, after, expected.length)).toEqual(expected);
   });
 
-  test("six fields begin with the second", () => {
+  test("six fields, of which the first is the second", () => {
     const next = cronTimetable("*/20 * * * * *", "UTC").next(Date.parse("2026-01-01T00:00:20.500Z"));
     expect(new Date(next).toISOString()).toBe("2026-01-01T00:00:40.000Z");
   });
 });
 
-/** Every minute of a stretch, and what a clock in the zone shows then. */
+/** Every minute of a period, with the local time in the zone. */
 function minutesOf(zone: string, from: number, to: number): { at: number; wall: string }[] {
   const format = new Intl.DateTimeFormat("en-GB", {
     timeZone: zone,
@@ -165,12 +169,12 @@ const STEPS: [string, string][] = [
   ["Africa/Casablanca", "2026-03-22T02:00Z"],
 ];
 
-describe.each(STEPS)("around the step of %s at %s,", (zone, step) => {
+describe.each(STEPS)("around the clock change of %s at %s,", (zone, step) => {
   const from = Date.parse(step) - 2 * DAY;
   const to = Date.parse(step) + 2 * DAY;
   const minutes = minutesOf(zone, from, to);
 
-  /** Every tick from the first minute on, without looking at any clock of ours. */
+  /** Every tick from the first minute on, computed without a clock. */
   const all = (cron: string): number[] => {
     const timetable = cronTimetable(cron, zone);
     const found: number[] = [];
@@ -178,12 +182,15 @@ describe.each(STEPS)("around the step of %s at %s,", (zone, step) => {
     return found;
   };
 
-  test.each([7, 10, 15, 30])("every %i minutes: just the minutes at which the clock shows it", (n) => {
-    const expected = minutes.filter(({ wall }) => Number(wall.slice(-2)) % n === 0);
-    expect(all(`*/${n} * * * *`).map(iso)).toEqual(expected.map(({ at }) => iso(at)));
-  });
+  test.each([7, 10, 15, 30])(
+    "a schedule every %i minutes ticks exactly when the local clock shows those minutes",
+    (n) => {
+      const expected = minutes.filter(({ wall }) => Number(wall.slice(-2)) % n === 0);
+      expect(all(`*/${n} * * * *`).map(iso)).toEqual(expected.map(({ at }) => iso(at)));
+    },
+  );
 
-  test("each time of the day: one tick a day, the first time the clock shows it or has left it out", () => {
+  test("a daily schedule ticks once a day, when the local clock first shows or skips its time", () => {
     for (let hour = 0; hour < 24; hour++) {
       for (const minute of [0, 30, 59]) {
         const time = `${String(hour).padStart(2, "0")}:${String(minute).padStart(2, "0")}`;
@@ -192,7 +199,7 @@ describe.each(STEPS)("around the step of %s at %s,", (zone, step) => {
     }
   });
 
-  test("the last ticks are the next ones seen from the other side", () => {
+  test("previous ticks agree with next ticks", () => {
     const atStep = Date.parse(step);
     const looks = [-1, 0, 1, 29, 30, 59, 60, 90, 120, 600].map((min) => atStep + min * 60_000);
     for (const cron of ["*/7 * * * *", "30 */2 * * *", "*/20 0-4 * * *", "15 2,23 * * *"]) {
@@ -201,7 +208,7 @@ describe.each(STEPS)("around the step of %s at %s,", (zone, step) => {
       for (const until of looks) {
         const past = expected.filter((at) => at <= until);
         const found = last(until, 20).filter((at) => at >= from);
-        // Times that were left out are one tick, and so count as one here.
+        // Skipped times are one tick, so they count as one here.
         expect(found.length, cron).toBeGreaterThanOrEqual(Math.min(past.length, 17));
         expect(found.map(iso), cron).toEqual(past.slice(-found.length).map(iso));
       }
@@ -209,7 +216,7 @@ describe.each(STEPS)("around the step of %s at %s,", (zone, step) => {
   });
 });
 
-/** Per day of the clock, the first minute at or after which it shows this time. */
+/** For each local day, the first minute at which the local clock shows or has passed this time. */
 function firstShown(minutes: readonly { at: number; wall: string }[], time: string): string[] {
   const found = new Map<string, number>();
   const begins = minutes[0]!.wall;
@@ -217,13 +224,13 @@ function firstShown(minutes: readonly { at: number; wall: string }[], time: stri
     const [day, shown] = wall.split(", ") as [string, string];
     if (shown >= time && !found.has(day)) found.set(day, at);
   }
-  // The first day is cut off: it counts only if it began before that time.
+  // The first day is partial: it counts only if it began before that time.
   const [day, shown] = begins.split(", ") as [string, string];
   if (shown > time) found.delete(day);
   return [...found.values()].map(iso);
 }
 
-describe("is refused:", () => {
+describe("a cron expression refuses", () => {
   const bad: [string, unknown][] = [
     ["nothing", ""],
     ["a number", 5],

@@ -5,7 +5,7 @@ import { stage } from "./stage.js";
 
 const textOf = (path: string): string => readFileSync(new URL(`../../${path}`, import.meta.url), "utf8");
 
-test("the documentation shows code that runs, word for word", async () => {
+test("the schedules page shows exactly the code that tests run", async () => {
   const code = textOf("test/schedules/programs/documented.ts");
   expect(textOf("docs/start/schedules.md")).toContain(code.replace('"../../../src/index.js"', '"sluice"').trimEnd());
   const s = await stage();

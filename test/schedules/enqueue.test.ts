@@ -26,10 +26,10 @@ async function rowsOf({ sql }: Stage): Promise<unknown[]> {
   return rows;
 }
 
-test("a tick stands in the same lines as a task that was enqueued by hand", async () => {
+test("a tick is subject to the same order and limits as a task that was enqueued directly", async () => {
   const s = await stage();
   await s.sluice.enqueue(work, { ...input, at: "" });
-  // The keeper here has never heard of the task: what it needs is stored.
+  // This keeper does not have the task definition: the schedule stores all that it needs.
   await s.sluice.schedules.set("work", { cron: "0 * * * *", task: work, input, missed: "all" });
   await s.setClock(`${DAY}T02:00Z`);
   expect(await s.keep()).toBe(2);
@@ -39,14 +39,14 @@ test("a tick stands in the same lines as a task that was enqueued by hand", asyn
   await violations(s);
 });
 
-test("a schedule's own priority goes before the task's", async () => {
+test("the priority of a schedule overrides the priority of its task", async () => {
   const s = await stage();
   await s.sluice.schedules.set("work", { everyMs: 60_000, task: work, input, priority: -5 });
   await s.sluice.schedules.trigger("work");
   expect(await rowsOf(s)).toMatchObject([{ rank: 5 }]);
 });
 
-test("ticks of a type that nobody serves are enqueued and wait for it", async () => {
+test("ticks of a type without a worker are enqueued and wait", async () => {
   const s = await stage();
   await s.sluice.schedules.set("work", { cron: "0 * * * *", task: work, input });
   for (const hour of [1, 2]) {
@@ -57,7 +57,7 @@ test("ticks of a type that nobody serves are enqueued and wait for it", async ()
   await violations(s);
 });
 
-test("a limit that was removed limits ticks no more, and one declared again does", async () => {
+test("a removed limit no longer applies to ticks until it is declared again", async () => {
   const s = await stage();
   await s.sluice.schedules.set("work", { cron: "0 * * * *", task: work, input });
   await s.sluice.limits.remove("shared");
@@ -74,7 +74,7 @@ test("a limit that was removed limits ticks no more, and one declared again does
   await violations(s);
 });
 
-test("a limit that was removed is declared again by the process that sets a schedule with it", async () => {
+test("setting a schedule declares a removed limit again", async () => {
   const s = await stage();
   await s.sluice.schedules.set("one", { cron: "0 * * * *", task: work, input });
   await s.sluice.limits.remove("tenant");
@@ -82,7 +82,7 @@ test("a limit that was removed is declared again by the process that sets a sche
   expect((await s.sluice.limits.list()).map(({ name }) => name)).toEqual(["shared", "tenant"]);
 });
 
-test("a tick that is refused is not lost, says why, and is in nobody's way", async () => {
+test("a refused tick is kept with its reason and does not block other schedules", async () => {
   const s = await stage();
   const told: unknown[] = [];
   const warn = (_: string, fields?: object): void => void told.push(fields);
@@ -93,7 +93,7 @@ test("a tick that is refused is not lost, says why, and is in nobody's way", asy
   });
   await s.sluice.schedules.set("a", { cron: "0 * * * *", task: total, input: { at: tickTime } });
   await s.sluice.schedules.set("b", echoing());
-  // Somebody has made another limit of the name: it needs a key, which the schedule does not have.
+  // The limit was redeclared under the same name and now needs a key, which the schedule does not have.
   await s.sluice.limits.remove("l");
   await s.sluice.sync([limit("l", { perKey: 1 })]);
   await s.setClock(`${DAY}T01:00Z`);
@@ -112,12 +112,12 @@ test("a tick that is refused is not lost, says why, and is in nobody's way", asy
 });
 
 test.each([
-  ["the database cannot write", "alter table sluice.schedule add check (name <> 'a' or last_at is null)"],
+  ["the database cannot update", "alter table sluice.schedule add check (name <> 'a' or last_at is null)"],
   [
     "has a time zone that this process does not know",
     "update sluice.schedule set time_zone = 'Mars/Phobos' where name = 'a'",
   ],
-])("a schedule that %s keeps no other waiting", async (_, trouble) => {
+])("a schedule that %s does not block other schedules", async (_, trouble) => {
   const s = await stage();
   const told: unknown[] = [];
   const warn = (_message: string, fields?: object): void => void told.push(fields);
@@ -130,7 +130,7 @@ test.each([
   expect(told).toContainEqual({ schedule: "a", error: expect.any(String) });
 });
 
-test("a refused schedule can be set anew, timing and all", async () => {
+test("a refused schedule can be set again, including its timing", async () => {
   const s = await stage();
   const total = task("total", {
     input: type<{ at: string }>(),
@@ -146,7 +146,7 @@ test("a refused schedule can be set anew, timing and all", async () => {
   expect(status).toMatchObject({ nextAt: new Date(`${DAY}T01:30Z`), trouble: null, type: "echo" });
 });
 
-test("nobody who picks idempotency keys can take the place of a tick", async () => {
+test("an idempotency key of a user cannot collide with a tick", async () => {
   const s = await stage();
   const at = `${DAY}T01:00:00.000Z`;
   for (const idempotencyKey of [`hourly${at}`, at, `hourly ${at}`])
@@ -157,7 +157,7 @@ test("nobody who picks idempotency keys can take the place of a tick", async () 
   expect(await s.ticks()).toEqual(["mine", "mine", "mine", at]);
 });
 
-test("a worker enqueues the ticks and its handler knows their times, without anybody's help", async () => {
+test("a worker enqueues ticks by itself and its handler gets their times", async () => {
   const database = await freshDatabase({ migrated: true });
   const sluice = await Sluice.connect({ url: database.url, migrate: false });
   const second = signal<string[]>();
@@ -178,7 +178,7 @@ test("a worker enqueues the ticks and its handler knows their times, without any
   }
 });
 
-test("among 100,000 schedules those that are due are found by an index, also by a plan made while there were none", async () => {
+test("due schedules among 100,000 are found by an index, even with a plan cached on an empty table", async () => {
   const s = await stage();
   await s.sluice.schedules.set("one", echoing());
   const veteran = new pg.Client(s.url);
@@ -203,7 +203,7 @@ test("among 100,000 schedules those that are due are found by an index, also by 
        from sluice.schedule, generate_series(1, 100000) n`,
     );
     await s.setClock(`${DAY}T01:00:02Z`);
-    // The three that are due, and the one that comes next.
+    // The three due schedules, and the next one.
     expect(await looks()).toEqual({ scans: 0, rows: 4, due: 3 });
     await s.sql.query("vacuum analyze sluice.schedule");
     expect(await looks()).toMatchObject({ scans: 0, due: 3 });

@@ -4,7 +4,7 @@ import { echoing, hours, stage, violations } from "./stage.js";
 
 const DAY = "2026-01-01";
 
-test("a tick is enqueued when its time has come, and not before", async () => {
+test("a tick is enqueued at its time and not before", async () => {
   const s = await stage();
   const set = await s.sluice.schedules.set("hourly", echoing());
   expect(set).toMatchObject({ nextAt: new Date(`${DAY}T01:00Z`), lastAt: null, lastTaskId: null });
@@ -24,7 +24,7 @@ test("a tick is enqueued when its time has come, and not before", async () => {
   await violations(s);
 });
 
-describe("when nobody was there for hours,", () => {
+describe("after hours without a worker,", () => {
   const cases: [Missed | undefined, number[]][] = [
     ["skip", [5]],
     ["once", [4, 5]],
@@ -43,14 +43,14 @@ describe("when nobody was there for hours,", () => {
   });
 });
 
-test("skip still enqueues a tick that is a moment late", async () => {
+test("missed: skip still enqueues a tick that is slightly late", async () => {
   const s = await stage();
   await s.sluice.schedules.set("hourly", echoing({ missed: "skip" }));
   await s.setClock(`${DAY}T01:01:00Z`);
   expect(await s.keep()).toBe(1);
 });
 
-test("all makes up for the newest thousand ticks, in order, and tells that it gave up others", async () => {
+test("missed: all enqueues the newest thousand ticks in order and reports that it dropped others", async () => {
   const s = await stage();
   const told: string[] = [];
   const warn = (message: string): void => void told.push(message);
@@ -64,7 +64,7 @@ test("all makes up for the newest thousand ticks, in order, and tells that it ga
   expect((await s.sluice.schedules.get("often")).nextAt).toEqual(new Date(last + 1_000));
 });
 
-test("large inputs are made up for in pieces", async () => {
+test("missed ticks with large inputs are enqueued in batches", async () => {
   const s = await stage();
   const input = { at: "", note: "x".repeat(1_000_000) };
   await s.sluice.schedules.set("large", echoing({ missed: "all", input }));
@@ -72,7 +72,7 @@ test("large inputs are made up for in pieces", async () => {
   expect(await s.keep()).toBe(9);
 });
 
-test("a daily report in Berlin is enqueued once on the day that clocks are set back", async () => {
+test("a daily schedule in Berlin ticks once on the day that DST ends", async () => {
   const s = await stage();
   await s.setClock("2026-10-24T12:00Z");
   const berlin = { cron: "30 2 * * *", timeZone: "Europe/Berlin" };

@@ -17,13 +17,13 @@ async function enqueued({ sql }: Stage): Promise<number> {
   return rows[0]!.n;
 }
 
-/** Moves the clock on by so many seconds and waits until the last tick is enqueued. */
+/** Advances the clock to this second and waits until the last tick is enqueued. */
 async function pass(s: Stage, to: number): Promise<void> {
   await s.setClock(new Date(START + to * 1_000).toISOString());
   await until(`tick ${to}`, async () => (await enqueued(s)) >= to, 60_000);
 }
 
-test("three processes that race enqueue each of 200 ticks exactly once", async () => {
+test("three concurrent processes enqueue each of 200 ticks exactly once", async () => {
   const s = await stage();
   await s.sluice.schedules.set("often", echoing({ everyMs: 1_000, missed: "all" }));
   const fleet = await startFleet(PROGRAM, 3, () => ({ url: s.url, pauseMs: 1 }));
@@ -40,13 +40,13 @@ test("three processes that race enqueue each of 200 ticks exactly once", async (
   await violations(s);
 }, 120_000);
 
-/** How many ticks it says that it has enqueued, when it is told to end. */
+/** Stops the process and returns the number of ticks that it reports. */
 async function totalOf(member: Member): Promise<number> {
   expect(await member.end()).toBe(0);
   return Number((await member.process.line((line) => line.startsWith("ticks "))).slice(6));
 }
 
-test("processes that are killed at any moment lose no tick and enqueue none twice", async () => {
+test("processes killed at any moment lose no tick and enqueue none twice", async () => {
   const s = await stage();
   await s.sluice.schedules.set("often", echoing({ everyMs: 1_000, missed: "all" }));
   await startMember(PROGRAM, "stays", { url: s.url, pauseMs: 5 });
@@ -55,7 +55,7 @@ test("processes that are killed at any moment lose no tick and enqueue none twic
     let killed: Promise<void> | undefined;
     for (let i = 1; i <= 10; i++) {
       const passed = pass(s, round * 10 + i);
-      // While the clock moves on, and the victim is at it.
+      // The victim is killed while the clock advances and it enqueues.
       if (i === 5) killed = victim.kill();
       await passed;
     }
@@ -64,8 +64,8 @@ test("processes that are killed at any moment lose no tick and enqueue none twic
   expect(await s.ticks()).toEqual(seconds(1, 60));
 }, 120_000);
 
-describe("killed in the middle of a tick,", () => {
-  /** A keeper in a process of its own that has the row in hand and cannot go on. */
+describe("after a keeper is killed in the middle of a tick,", () => {
+  /** A keeper in its own process that holds the row and is blocked. */
   async function stuck(s: Stage): Promise<{ victim: Member; backend: number; free: () => Promise<void> }> {
     await s.sluice.schedules.set("hourly", echoing());
     const victim = await startMember(PROGRAM, "dies", { url: s.url, pauseMs: 5 });
@@ -86,7 +86,7 @@ describe("killed in the middle of a tick,", () => {
     return { victim, backend, free };
   }
 
-  test("another goes past the row that it still holds, and finds the tick enqueued", async () => {
+  test("another keeper skips the row while it is locked, and then finds the tick enqueued", async () => {
     const s = await stage();
     const { victim, backend, free } = await stuck(s);
     await victim.kill();
@@ -100,7 +100,7 @@ describe("killed in the middle of a tick,", () => {
     expect(await s.ticks()).toEqual(hours(DAY, 1));
   });
 
-  test("another enqueues the tick if its transaction was rolled back", async () => {
+  test("another keeper enqueues the tick if the transaction was rolled back", async () => {
     const s = await stage();
     const { victim, backend, free } = await stuck(s);
     await victim.kill();
@@ -116,14 +116,14 @@ describe("killed in the middle of a tick,", () => {
   });
 });
 
-describe("a keeper that looked, and then was held up, enqueues nothing when meanwhile", () => {
+describe("a keeper delayed after reading a due schedule enqueues nothing if meanwhile", () => {
   const changes: [string, (s: Stage) => Promise<unknown>, string[]][] = [
-    ["another enqueued the tick", (s) => s.keep(), hours(DAY, 1)],
+    ["another keeper enqueued the tick", (s) => s.keep(), hours(DAY, 1)],
     ["the schedule was paused", ({ sluice }) => sluice.schedules.pause("hourly"), []],
-    ["it was changed", ({ sluice }) => sluice.schedules.set("hourly", echoing({ priority: 1 })), []],
-    ["it was removed", ({ sluice }) => sluice.schedules.remove("hourly"), []],
+    ["the schedule was changed", ({ sluice }) => sluice.schedules.set("hourly", echoing({ priority: 1 })), []],
+    ["the schedule was removed", ({ sluice }) => sluice.schedules.remove("hourly"), []],
     [
-      "it was removed and set anew, and is due again",
+      "the schedule was removed and set again, and is due again",
       async (s) => {
         await s.sluice.schedules.remove("hourly");
         await s.sluice.schedules.set("hourly", echoing());
@@ -147,7 +147,7 @@ describe("a keeper that looked, and then was held up, enqueues nothing when mean
   });
 });
 
-test("pause waits for a tick that is under way, and none comes after it", async () => {
+test("pause waits for a tick in progress, and no tick follows it", async () => {
   const s = await stage();
   await s.sluice.schedules.set("often", echoing({ everyMs: 1_000, missed: "all" }));
   await startFleet(PROGRAM, 2, () => ({ url: s.url, pauseMs: 1 }));
@@ -165,7 +165,7 @@ test("pause waits for a tick that is under way, and none comes after it", async 
 }, 120_000);
 
 test.each([-3_600_000, 3_600_000, 20 * 365 * 24 * 3_600_000])(
-  "a process whose own clock is %i ms off enqueues by the database's clock",
+  "a process whose clock is %i ms off enqueues ticks by the database clock",
   async (offMs) => {
     const s = await stage();
     vi.useFakeTimers({ toFake: ["Date"], now: START + offMs });

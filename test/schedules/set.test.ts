@@ -13,7 +13,7 @@ async function revision({ sql }: Stage): Promise<string> {
   return rows.map((row) => row.r).join();
 }
 
-test("what is set can be read", async () => {
+test("a schedule reads back as it was set", async () => {
   const s = await stage();
   const spec = {
     cron: "0 3 * * *",
@@ -50,7 +50,7 @@ test("what is set can be read", async () => {
   expect((await s.sluice.schedules.list()).map(({ name }) => name)).toEqual(["a"]);
 });
 
-test("ten processes that set the same at once make one schedule, and change nothing later", async () => {
+test("ten processes that set the same schedule concurrently create it once, and setting it again changes nothing", async () => {
   const s = await stage();
   const start = await s.sql.connect();
   await start.query("select pg_advisory_lock(1)");
@@ -69,7 +69,7 @@ test("ten processes that set the same at once make one schedule, and change noth
 }, 120_000);
 
 describe("a changed schedule", () => {
-  test("keeps a tick that is owed when its timing stays, and enqueues it with the new input", async () => {
+  test("keeps an overdue tick if its timing is unchanged, and enqueues it with the new input", async () => {
     const s = await stage();
     await s.sluice.schedules.set("hourly", echoing());
     await s.setClock(`${DAY}T01:00:05Z`);
@@ -80,7 +80,7 @@ describe("a changed schedule", () => {
     expect(rows).toEqual([{ input: { at: `${DAY}T01:00:00.000Z`, note: "new" } }]);
   });
 
-  test("counts from now on when its timing changes", async () => {
+  test("computes its next tick from now if its timing changes", async () => {
     const s = await stage();
     await s.sluice.schedules.set("report", echoing({ cron: "0 3 * * *" }));
     await s.setClock(`${DAY}T01:10Z`);
@@ -89,7 +89,7 @@ describe("a changed schedule", () => {
     expect(await s.keep()).toBe(0);
   });
 
-  test("enqueues what was due under the old timing before it goes on with the new one", async () => {
+  test("enqueues ticks due under the old timing before it continues with the new one", async () => {
     const s = await stage();
     await s.sluice.schedules.set("report", echoing({ cron: "0 3 * * *", missed: "once" }));
     await s.setClock(`${DAY}T05:30Z`);
@@ -99,7 +99,7 @@ describe("a changed schedule", () => {
     expect(await s.keep()).toBe(0);
   });
 
-  test("does not enqueue again what it has enqueued, though the clock was set back", async () => {
+  test("does not enqueue a tick twice, even if the clock was set back", async () => {
     const s = await stage();
     await s.sluice.schedules.set("hourly", echoing());
     await s.setClock(`${DAY}T01:00Z`);
@@ -113,7 +113,7 @@ describe("a changed schedule", () => {
   });
 });
 
-test("one that is removed and set anew does not enqueue a tick twice, though the clock was set back", async () => {
+test("a schedule that is removed and set again does not enqueue a tick twice, even if the clock was set back", async () => {
   const s = await stage();
   await s.sluice.schedules.set("hourly", echoing({ missed: "all" }));
   await s.setClock(`${DAY}T01:00Z`);
@@ -129,8 +129,8 @@ test("one that is removed and set anew does not enqueue a tick twice, though the
   expect(await s.ticks()).toEqual(hours(DAY, 1, 2, 3));
 });
 
-describe("paused", () => {
-  test("it enqueues nothing, and goes on with the first tick after it is resumed", async () => {
+describe("a paused schedule", () => {
+  test("enqueues nothing, and continues with the first tick after it is resumed", async () => {
     const s = await stage();
     await s.sluice.schedules.set("hourly", echoing({ missed: "all" }));
     await s.setClock(`${DAY}T01:00:01Z`);
@@ -145,7 +145,7 @@ describe("paused", () => {
     expect(await s.ticks()).toEqual(hours(DAY, 5));
   });
 
-  test("it stays so through a deploy that sets it, the same or changed", async () => {
+  test("stays paused when a deploy sets it again, unchanged or changed", async () => {
     const s = await stage();
     await s.sluice.schedules.set("hourly", echoing());
     await s.sluice.schedules.pause("hourly");
@@ -159,7 +159,7 @@ describe("paused", () => {
     expect((await s.sluice.schedules.get("hourly")).nextAt).toEqual(new Date(`${DAY}T01:30Z`));
   });
 
-  test("and not enabled by the code is another thing", async () => {
+  test("keeps its paused state separate from the enabled option", async () => {
     const s = await stage();
     await s.sluice.schedules.set("hourly", echoing({ enabled: false }));
     await s.sluice.schedules.resume("hourly");
@@ -171,7 +171,7 @@ describe("paused", () => {
     expect((await s.sluice.schedules.get("hourly")).nextAt).toEqual(new Date(`${DAY}T01:00Z`));
   });
 
-  test("it can be triggered", async () => {
+  test("can be triggered", async () => {
     const s = await stage();
     await s.sluice.schedules.set("hourly", echoing());
     await s.sluice.schedules.pause("hourly");
@@ -187,7 +187,7 @@ describe("paused", () => {
   });
 });
 
-describe("is refused at the door, and nothing is written:", () => {
+describe("the schedules API refuses, without a write,", () => {
   const strict = task("strict", {
     input: z.object({ n: z.number(), at: z.string().optional() }).loose(),
     order: (input) => input.at,
@@ -196,24 +196,24 @@ describe("is refused at the door, and nothing is written:", () => {
   const ok = { cron: "0 3 * * *", task: strict, input: { n: 1 } };
   const cases: [string, string, unknown, unknown][] = [
     ["a bad cron", "invalid_cron", "x", { ...ok, cron: "61 * * * *" }],
-    ["a cron that never comes", "invalid_cron", "x", { ...ok, cron: "0 0 31 2 *" }],
+    ["a cron that never ticks", "invalid_cron", "x", { ...ok, cron: "0 0 31 2 *" }],
     ["an unknown time zone", "invalid_time_zone", "x", { ...ok, timeZone: "Europe/Atlantis" }],
     ["no timing", "invalid_option", "x", { task: strict, input: { n: 1 } }],
     ["two timings", "invalid_option", "x", { ...ok, everyMs: 60_000 }],
     [
-      "a zone for an interval",
+      "a time zone for an interval",
       "invalid_option",
       "x",
       { task: strict, input: { n: 1 }, everyMs: 60_000, timeZone: "UTC" },
     ],
     ["an interval below a second", "invalid_option", "x", { task: strict, input: { n: 1 }, everyMs: 999 }],
-    ["an interval that is no number", "invalid_option", "x", { task: strict, input: { n: 1 }, everyMs: "60000" }],
+    ["an interval that is not a number", "invalid_option", "x", { task: strict, input: { n: 1 }, everyMs: "60000" }],
     ["an empty name", "invalid_name", "", ok],
     ["a name with a control character", "invalid_name", "a\u0000b", ok],
-    ["a name that is no text", "invalid_name", 7, ok],
+    ["a name that is not text", "invalid_name", 7, ok],
     ["no task", "unknown_task", "x", { cron: "0 3 * * *" }],
     ["a misspelt option", "invalid_option", "x", { ...ok, timezone: "UTC" }],
-    ["another policy", "invalid_option", "x", { ...ok, missed: "twice" }],
+    ["an unknown missed policy", "invalid_option", "x", { ...ok, missed: "twice" }],
     ["enabled as text", "invalid_option", "x", { ...ok, enabled: "no" }],
     ["a priority out of range", "invalid_option", "x", { ...ok, priority: 40_000 }],
     ["an input that the schema refuses", "input_invalid", "x", { ...ok, input: { n: "1" } }],
@@ -229,14 +229,14 @@ describe("is refused at the door, and nothing is written:", () => {
     expect(await s.sluice.schedules.list()).toEqual([]);
   });
 
-  test.each(["get", "pause", "resume", "trigger"] as const)("%s of a schedule that is not there", async (verb) => {
+  test.each(["get", "pause", "resume", "trigger"] as const)("%s of an unknown schedule", async (verb) => {
     const s = await stage();
     expect(await codeOf(() => s.sluice.schedules[verb]("none"))).toBe("unknown_schedule");
     expect(await codeOf(() => s.sluice.schedules[verb](""))).toBe("invalid_name");
   });
 });
 
-test("names and inputs are data, whatever they look like", async () => {
+test("names and inputs of schedules are stored as data, whatever characters they contain", async () => {
   const s = await stage();
   const name = `x'); drop table sluice.schedule; -- "$1" {} \\ é`;
   const note = `'); delete from sluice.task; -- \u001e \\" ${tickTime}`;
@@ -248,7 +248,7 @@ test("names and inputs are data, whatever they look like", async () => {
   expect((await s.sluice.schedules.list()).map((x) => x.name)).toEqual([name]);
 });
 
-test("a task without input has schedules without input", async () => {
+test("a schedule of a task without input needs no input", async () => {
   const s = await stage();
   const bare = task("bare");
   await s.sluice.schedules.set("bare", { everyMs: 60_000, task: bare });
@@ -262,7 +262,7 @@ test("a task without input has schedules without input", async () => {
   expect(await handle.status()).toMatchObject({ type: "bare" });
 });
 
-test("nothing is asked of a client that was closed", async () => {
+test("schedules of a closed client refuse every call", async () => {
   const s = await stage();
   await s.sluice.close();
   expect(await codeOf(() => s.sluice.schedules.list())).toBe("closed");

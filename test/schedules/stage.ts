@@ -13,13 +13,13 @@ export interface Stage {
   readonly sql: pg.Pool;
   /** Sets the clock of the database. */
   setClock(at: string): Promise<void>;
-  /** Looks as a keeper does, until nothing is due any more; how many ticks it enqueued. */
+  /** Enqueues due ticks as a keeper does, until none is due. Returns the number of ticks. */
   keep(log?: Logger): Promise<number>;
   /** The times of all ticks that were enqueued, in the order of their tasks. */
   ticks(): Promise<string[]>;
 }
 
-/** Its tasks tell the time of their tick. */
+/** A task whose input is the time of its tick. */
 export const echo = task("echo", { input: type<{ at: string; note?: string }>() });
 
 /** A schedule of that task. */
@@ -59,7 +59,7 @@ export async function stage(): Promise<Stage> {
   };
 }
 
-/** With a clock that stands still, a look that moved nothing is the last one needed. */
+/** The clock stands still, so a pass that enqueued nothing is the last. */
 async function keep(db: Database, log: Logger): Promise<number> {
   let sum = 0;
   for (let looks = 0; looks < LOOKS_MAX; looks++) {

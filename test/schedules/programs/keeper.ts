@@ -1,4 +1,4 @@
-// Looks for due schedules all the time, as the keeper of a worker does now and then.
+// Polls for due schedules in a loop; the keeper of a worker does so from time to time.
 import { setTimeout as delay } from "node:timers/promises";
 import { silentLogger } from "../../../src/core/ports.js";
 import { tick } from "../../../src/schedules/tick.js";

@@ -1,4 +1,4 @@
-// Sets a schedule at the same moment as others who set the same, and tells what it has become.
+// Sets the same schedule at the same moment as other processes, and prints the result.
 import pg from "pg";
 import { Client, task, tickTime, type } from "../../../src/client.js";
 
