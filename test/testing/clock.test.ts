@@ -6,7 +6,7 @@ import { kit } from "./kit.js";
 const HOUR = 3_600_000;
 const newYear = new Date("2031-01-01T00:00:00Z");
 
-test("time stands still until it is moved: what is scheduled becomes due to the millisecond", async () => {
+test("the test clock stands still until advanced, and delayed tasks become due to the millisecond", async () => {
   const remind = task("remind", { input: type<string>() });
   const seen: string[] = [];
   const t = await kit({ handlers: [remind.handle((who) => void seen.push(who))], now: newYear });
@@ -23,7 +23,7 @@ test("time stands still until it is moved: what is scheduled becomes due to the 
   expect(seen).toEqual(["at", "after"]);
 });
 
-test("what recurs is enqueued as its times come", async () => {
+test("the test clock enqueues ticks of schedules as it advances", async () => {
   const report = task("report", { input: type<{ at: string }>() });
   const seen: string[] = [];
   const t = await kit({ handlers: [report.handle(({ at }) => void seen.push(at))], now: newYear });
@@ -41,7 +41,7 @@ test("what recurs is enqueued as its times come", async () => {
   expect(seen).toEqual([1, 2, 3].map((day) => `2031-01-0${day}T06:00:00.000Z`));
 });
 
-test("backoffs elapse", async () => {
+test("the test clock elapses retry backoffs", async () => {
   const flaky = task("flaky", { retry: { attempts: 3, backoff: (attempt) => attempt * HOUR } });
   const t = await kit({
     handlers: [
@@ -65,7 +65,7 @@ test("backoffs elapse", async () => {
   expect((await t.sluice.task(id).status())?.state).toBe("failed");
 });
 
-test("every time that a task shows is the test's", async () => {
+test("all times of a task come from the test clock", async () => {
   const work = task("work");
   const t = await kit({
     handlers: [work.handle(async () => t.clock.advance(1_000))],
@@ -82,7 +82,7 @@ test("every time that a task shows is the test's", async () => {
   expect(t.clock.now()).toEqual(new Date(newYear.getTime() + HOUR + 1_000));
 });
 
-test("nothing in a test's database asks the server for the time, but the clock", async () => {
+test("only the clock function of a test database reads the server time", async () => {
   const t = await kit();
   const client = new pg.Client(t.url);
   await client.connect();
@@ -94,11 +94,11 @@ test("nothing in a test's database asks the server for the time, but the clock",
      order by 1`,
   );
   await client.end();
-  // When a migration was run is nobody's business but people's.
+  // The time of a migration is only for people to read.
   expect(rows).toEqual([{ name: "clock" }, { name: "sluice.migration" }]);
 });
 
-test("history is pruned by the test's clock, and what has just ended is not", async () => {
+test("history is pruned by the test clock, and newly ended tasks are kept", async () => {
   const work = task("work");
   const t = await kit({ handlers: [work.handle(() => {})], history: { succeededMs: HOUR } });
   const old = await t.sluice.enqueue(work);
@@ -114,7 +114,7 @@ test("history is pruned by the test's clock, and what has just ended is not", as
   expect([await old.status(), (await young.status())?.state]).toEqual([null, "succeeded"]);
 });
 
-test("an idempotency key is forgotten after its day", async () => {
+test("an idempotency key expires after a day of the test clock", async () => {
   const work = task("work");
   const t = await kit();
   const enqueue = async (): Promise<boolean> =>
@@ -124,12 +124,12 @@ test("an idempotency key is forgotten after its day", async () => {
   expect(await enqueue()).toBe(false);
 });
 
-test("a lease runs out: what a worker that is gone held runs again", async () => {
+test("a lease expires by the test clock, and tasks of a vanished worker run again", async () => {
   const work = task("work");
   const seen: number[] = [];
   const t = await kit({ handlers: [work.handle((_, ctx) => void seen.push(ctx.attempt))] });
   const { id } = await t.sluice.enqueue(work);
-  // A process that claimed the task and was never heard of again.
+  // A process that claimed the task and vanished.
   const client = new pg.Client(t.url);
   await client.connect();
   await client.query(
@@ -145,7 +145,7 @@ test("a lease runs out: what a worker that is gone held runs again", async () =>
   expect(seen).toEqual([1]);
 });
 
-test("a handler's timeout goes by the test's clock, and so does the moment it is given up", async () => {
+test("a handler is timed out and abandoned by the test clock", async () => {
   const slow = task("slow", { timeoutMs: HOUR, retry: { attempts: 1 } });
   const reasons: unknown[] = [];
   const t = await kit({
@@ -167,7 +167,7 @@ test("a handler's timeout goes by the test's clock, and so does the moment it is
   expect(reasons).toMatchObject([{ code: "timeout" }]);
 });
 
-test("a cancel reaches a running handler with the heartbeats that a moving clock brings", async () => {
+test("a cancel reaches a running handler when the test clock advances past a heartbeat", async () => {
   const long = task("long");
   const t = await kit({
     handlers: [
@@ -182,14 +182,14 @@ test("a cancel reaches a running handler with the heartbeats that a moving clock
   expect((await t.drain()).ran).toMatchObject([{ outcome: "cancelled", error: { code: "task_cancelled" } }]);
 });
 
-test("a handler may be in hand for longer than a lease, and still completes", async () => {
+test("a handler that runs longer than a lease on the test clock still completes", async () => {
   const long = task("long", { timeoutMs: null });
   const t = await kit({ handlers: [long.handle(async () => t.clock.advance(40 * 24 * HOUR))] });
   await t.sluice.enqueue(long);
   expect((await t.drain()).ran).toMatchObject([{ outcome: "succeeded", attempt: 1 }]);
 });
 
-test("a real worker in a test lives by the same time in the database", async () => {
+test("a real worker on a test database follows the test clock", async () => {
   const work = task("work", {
     retry: { attempts: 2, backoff: fixed(HOUR) },
     output: type<number>(),
@@ -211,7 +211,7 @@ test("a real worker in a test lives by the same time in the database", async () 
   expect(await handle.result({ timeoutMs: 10_000 })).toBe(2);
 });
 
-test("time does not go back, and only moves by whole milliseconds", async () => {
+test("the test clock moves only forward and by whole milliseconds", async () => {
   const t = await kit();
   const wrong = [
     () => t.clock.advance(-1),

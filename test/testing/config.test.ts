@@ -16,7 +16,7 @@ function application(): string {
   return file;
 }
 
-test("a worker of a test has nothing from the config file of the application", async () => {
+test("a worker in a test ignores the config file of the application", async () => {
   vi.stubEnv("SLUICE_CONFIG", application());
   onTestFinished(() => void vi.unstubAllEnvs());
   const { sluice } = await kit();
@@ -25,7 +25,7 @@ test("a worker of a test has nothing from the config file of the application", a
   expect([worker.metricsUrl, worker.status().permitsMax]).toEqual([null, 1000]);
 });
 
-test("unless the test names the file", async () => {
+test("a worker in a test reads the config file that the test names", async () => {
   const { sluice } = await kit({ config: application() });
   const worker = sluice.worker({ handlers });
   await worker.start();

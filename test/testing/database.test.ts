@@ -7,7 +7,7 @@ import { spawnTs } from "../support/process.js";
 import { kit } from "./kit.js";
 
 const url = process.env["SLUICE_TEST_URL"]!;
-// PostgreSQL itself waits five seconds before it does not drop what is in use.
+// PostgreSQL waits five seconds before it refuses to drop a database in use.
 const LONG = { timeout: 120_000 };
 let admin: pg.Client;
 
@@ -18,7 +18,7 @@ beforeAll(async () => {
 
 afterAll(async () => admin.end());
 
-/** The databases whose names begin so. */
+/** The databases whose names start with this prefix. */
 async function databases(prefix: string): Promise<string[]> {
   const { rows } = await admin.query<{ name: string }>(
     "select datname as name from pg_database where starts_with(datname, $1) order by 1",
@@ -29,7 +29,7 @@ async function databases(prefix: string): Promise<string[]> {
 
 const nameOf = (address: string): string => new URL(address).pathname.slice(1);
 
-test("every test has a database of its own, and none of it is left after close", async () => {
+test("every test kit has its own database, which close removes", async () => {
   const work = task("work");
   const [a, b] = await Promise.all([kit(), kit()]);
   await a.sluice.enqueue(work);
@@ -43,8 +43,8 @@ test("every test has a database of its own, and none of it is left after close",
 });
 
 /**
- * A role of its own, which may create databases: other files build templates and clean up on this server at the same
- * time, each among the databases of its own role. What the role is left with goes with it.
+ * A new role, which may create databases: other test files build templates and clean up on this server at the same
+ * time, each among the databases of its own role. Databases that remain are dropped with the role.
  */
 async function withRole(may: string, use: (url: string) => Promise<void>): Promise<void> {
   const role = `r_${randomBytes(6).toString("hex")}`;
@@ -67,7 +67,7 @@ async function databasesOf(role: string): Promise<string[]> {
   return rows.map(({ name }) => name);
 }
 
-test("processes that begin at once make one template between them", LONG, () =>
+test("concurrent processes create one template database", LONG, () =>
   withRole("createdb", async (own) => {
     const all = Array.from({ length: 3 }, () => spawnTs("test/testing/programs/open.ts", [], { DATABASE_URL: own }));
     expect(await Promise.all(all.map((one) => one.exit))).toEqual([0, 0, 0]);
@@ -77,7 +77,7 @@ test("processes that begin at once make one template between them", LONG, () =>
   }),
 );
 
-test("what a killed process left behind goes after an hour, unless somebody uses it", LONG, () =>
+test("databases of a killed process are removed after an hour unless they are in use", LONG, () =>
   withRole("createdb", async (own) => {
     const name = (ageMs: number): string =>
       `sluice_kit_${(Date.now() - ageMs).toString(36)}_${randomBytes(6).toString("hex")}`;
@@ -98,7 +98,7 @@ test("what a killed process left behind goes after an hour, unless somebody uses
   }),
 );
 
-test("a role that may not create databases is told so", () =>
+test("the test kit refuses a role that may not create databases", () =>
   withRole("nocreatedb", async (own) => {
     await expect(testSluice({ url: own })).rejects.toMatchObject({
       code: "invalid_option",
@@ -106,13 +106,13 @@ test("a role that may not create databases is told so", () =>
     });
   }));
 
-test("a server that is not there is told so", async () => {
+test("the test kit reports an unreachable server as database_unavailable", async () => {
   await expect(testSluice({ url: "postgres://nobody@127.0.0.1:1/none" })).rejects.toMatchObject({
     code: "database_unavailable",
   });
 });
 
-test("without a DATABASE_URL the processes of a run share one server that the kit starts", async () => {
+test("processes of a run without DATABASE_URL share one embedded server", async () => {
   const server = await testServer();
   try {
     const env = { DATABASE_URL: undefined };

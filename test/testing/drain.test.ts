@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import { cancel, fixed, limit, snooze, task, type } from "../../src/index.js";
 import { kit, violations } from "./kit.js";
 
-test("a drain runs by priority, then age, one at a time, whatever the type", async () => {
+test("a drain runs tasks of all types one at a time, by priority and then age", async () => {
   const seen: string[] = [];
   let running = 0;
   const run = async (name: string): Promise<void> => {
@@ -28,7 +28,7 @@ test("a drain runs by priority, then age, one at a time, whatever the type", asy
   expect((await t.drain()).ran).toEqual([]);
 });
 
-test("a drain goes on with what its tasks enqueue, by ctx or by the client", async () => {
+test("a drain also runs tasks that its handlers enqueue, by ctx or by the client", async () => {
   const seen: string[] = [];
   const child = task("child", { input: type<string>() });
   const parent = task("parent");
@@ -47,7 +47,7 @@ test("a drain goes on with what its tasks enqueue, by ctx or by the client", asy
   expect(seen).toEqual(["parent", "by client", "by ctx"]);
 });
 
-test("a drain waits for what a handler asked of its ctx and did not wait for", async () => {
+test("a drain waits for calls on ctx that a handler did not await", async () => {
   const child = task("child", { input: type<string>() });
   const parent = task("parent", { input: type<string>(), retry: { attempts: 1 } });
   const t = await kit({
@@ -72,7 +72,7 @@ test("a drain waits for what a handler asked of its ctx and did not wait for", a
   expect(await handle.result()).toBe("committed");
 });
 
-test("every outcome is told, with what was thrown", async () => {
+test("a drain reports every outcome with the thrown error", async () => {
   const boom = new Error("boom");
   const outcomes: Record<string, () => unknown> = {
     succeed: () => 7,
@@ -101,7 +101,7 @@ test("every outcome is told, with what was thrown", async () => {
   ]);
 });
 
-test("an input that no longer fits its schema fails without its handler, and the drain says why", async () => {
+test("a drain fails a task whose input no longer matches its schema and reports why", async () => {
   const old = task("t", { input: type<unknown>(), retry: { attempts: 1 } });
   const strict = task("t", {
     input: {
@@ -120,7 +120,7 @@ test("an input that no longer fits its schema fails without its handler, and the
   expect(JSON.stringify(ran[0]!.error)).toContain("too old");
 });
 
-test("limits and order hold: what a full limit or a failed head holds back does not run", async () => {
+test("a drain respects limits and order: tasks behind a full limit or a failed head do not run", async () => {
   const mails = limit("mails", { total: 1 });
   const seen: string[] = [];
   const mail = task("mail", {
@@ -145,7 +145,7 @@ test("limits and order hold: what a full limit or a failed head holds back does 
   expect((await t.drain()).ran).toEqual([]);
   await t.sluice.limits.set("mails", { total: 1 });
   const { ran } = await t.drain();
-  // Inside a key priority is ignored: a2 is let through by a1's end, and then comes before b1.
+  // Priority is ignored within a key: the end of a1 admits a2, which then precedes b1.
   expect(seen).toEqual(["a1", "a2", "b1"]);
   expect(ran.map((r) => r.outcome)).toEqual(["succeeded", "succeeded", "failed"]);
   expect((await second.status())?.state).toBe("waiting");
@@ -154,7 +154,7 @@ test("limits and order hold: what a full limit or a failed head holds back does 
   expect(await violations(t)).toEqual([]);
 });
 
-test("the same work, drained twice, runs in the same order", async () => {
+test("two drains of the same work run it in the same order", async () => {
   const tenant = limit("tenant", { perKey: 2 });
   const once = async (): Promise<string[]> => {
     const seen: string[] = [];
@@ -183,7 +183,7 @@ test("the same work, drained twice, runs in the same order", async () => {
   expect(await once()).toEqual(await once());
 });
 
-test("tasks that enqueue each other for ever are an error, not a hang, and nothing stays in hand", async () => {
+test("a drain fails, and leaves nothing running, if tasks enqueue each other forever", async () => {
   const again = task("again");
   const t = await kit({ handlers: [again.handle(async (_, ctx) => ctx.enqueue(again))] });
   await t.sluice.enqueue(again);
@@ -194,7 +194,7 @@ test("tasks that enqueue each other for ever are an error, not a hang, and nothi
   expect(await t.sluice.counts()).toMatchObject({ succeeded: 20, ready: 1, running: 0 });
 });
 
-test("a handler that does not end is an error that names it, and its task is handed back", async () => {
+test("a drain fails if a handler does not end, names it and hands its task back", async () => {
   const hang = task("hang");
   const t = await kit({ handlers: [hang.handle(() => new Promise(() => {}))] });
   const { id } = await t.sluice.enqueue(hang);
@@ -205,7 +205,7 @@ test("a handler that does not end is an error that names it, and its task is han
   expect((await t.sluice.task(id).status())?.state).toBe("ready");
 });
 
-test("a handler that goes on after its transaction is waited for before the next one begins", async () => {
+test("a drain waits for a handler that continues after its transaction", async () => {
   const seen: string[] = [];
   const pay = task("pay", { input: type<string>(), output: type<number>() });
   const t = await kit({
@@ -213,7 +213,7 @@ test("a handler that goes on after its transaction is waited for before the next
       pay.handle(async (name, ctx) => {
         seen.push(`${name} begins`);
         const result = await ctx.transaction(async () => 7);
-        // Longer than it takes to begin the next, were that not waiting for us.
+        // Longer than the start of the next task would take if the drain did not wait.
         if (name === "a") await new Promise((resolve) => setTimeout(resolve, 300));
         seen.push(`${name} ends`);
         return result;
@@ -227,7 +227,7 @@ test("a handler that goes on after its transaction is waited for before the next
   expect(await handle.result()).toBe(7);
 });
 
-test("bad options are refused at the door", async () => {
+test("a drain and the test kit refuse invalid options", async () => {
   const one = task("one");
   const t = await kit({ handlers: [one.handle(() => {})] });
   for (const options of [
@@ -247,7 +247,7 @@ test("bad options are refused at the door", async () => {
   await expect(kit({ handlers: twice })).rejects.toMatchObject({ code: "invalid_option" });
 });
 
-test("a second drain beside the first is refused, also from inside a handler", async () => {
+test("a concurrent second drain is refused, even inside a handler", async () => {
   const nested = task("nested", { retry: { attempts: 1 } });
   const t = await kit({ handlers: [nested.handle(async () => void (await t.drain()))] });
   await t.sluice.enqueue(nested);

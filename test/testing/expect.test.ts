@@ -29,7 +29,7 @@ async function failureOf(work: Promise<unknown>): Promise<AssertionError> {
   return e as AssertionError;
 }
 
-test("enqueued tells the input and all that was decided about a task", async () => {
+test("enqueued returns the input of a task and its state, order, limits, priority and times", async () => {
   const t = await kit({ now });
   const { id } = await t.sluice.enqueue(
     invoice,
@@ -62,7 +62,7 @@ test("enqueued tells the input and all that was decided about a task", async () 
   expect(await t.enqueued(task("never"))).toEqual([]);
 });
 
-test("expectEnqueued finds a task by a part of its input and of its terms", async () => {
+test("expectEnqueued finds a task by part of its input and options", async () => {
   const t = await kit({ now });
   const due = new Date("2031-06-01T00:00:00Z");
   const lines = [{ sku: "a", n: 1 }];
@@ -76,7 +76,7 @@ test("expectEnqueued finds a task by a part of its input and of its terms", asyn
   await t.expectEnqueued(invoice, undefined, { runAt: null, state: "waiting" });
 });
 
-test("a failed expectation says what was wanted, and where the nearest task differs", async () => {
+test("a failed expectEnqueued shows what was expected and how the nearest task differs", async () => {
   const t = await kit({ now });
   await t.sluice.enqueue(invoice, { tenant: "zen", amount: 1 });
   const near = await t.sluice.enqueue(invoice, { tenant: "acme", amount: 5 });
@@ -102,7 +102,7 @@ test("a failed expectation says what was wanted, and where the nearest task diff
   expect(none.message).toContain("found 0 of the type");
 });
 
-test("inside a transaction of the user's its own enqueues are seen, and from outside they are not", async () => {
+test("expectEnqueued sees uncommitted enqueues only inside their transaction", async () => {
   const t = await kit();
   const client = new pg.Client(t.url);
   await client.connect();
@@ -116,7 +116,7 @@ test("inside a transaction of the user's its own enqueues are seen, and from out
   await client.end();
 });
 
-test("what has run is still seen, with how it ended", async () => {
+test("expectEnqueued also finds finished tasks with their outcome", async () => {
   const work = task("work", { input: type<number>() });
   const t = await kit({ handlers: [work.handle(() => {})] });
   await t.sluice.enqueue(work, 1);
@@ -124,7 +124,7 @@ test("what has run is still seen, with how it ended", async () => {
   await t.expectEnqueued(work, 1, { state: "succeeded", attempt: 1 });
 });
 
-test("a misspelt option is refused", async () => {
+test("expectEnqueued and enqueued refuse unknown options", async () => {
   const t = await kit();
   await expect(t.expectEnqueued(invoice, {}, { time: 2 } as never)).rejects.toMatchObject({
     code: "invalid_option",
@@ -136,7 +136,7 @@ test("a misspelt option is refused", async () => {
   await expect(t.enqueued("send-invoice" as never)).rejects.toMatchObject({ code: "unknown_task" });
 });
 
-test("inputs are typed by the contract", async () => {
+test("expectEnqueued and enqueued type inputs by the contract", async () => {
   const t = await kit();
   await t.sluice.enqueue(invoice, { tenant: "acme", amount: 1 });
   // @ts-expect-error -- amount is a number

@@ -21,7 +21,7 @@ async function under(faults: readonly Fault[], handler: (ctx: TaskContext) => nu
   return { t, handle, ran: ran.map(brief), runs: ran };
 }
 
-test("crash: the handler's effects are there, its completion is not, and it runs again", async () => {
+test("crash keeps the effects of the handler, loses its completion and runs the task again", async () => {
   let charged = 0;
   const { handle, ran } = await under([crash(charge)], () => ++charged);
   expect(charged).toBe(2);
@@ -32,7 +32,7 @@ test("crash: the handler's effects are there, its completion is not, and it runs
   expect(await handle.result()).toBe(2);
 });
 
-test("crash: enqueues of ctx die with the execution, and what a transaction has committed stays", async () => {
+test("crash drops enqueues of ctx and keeps a committed transaction", async () => {
   const mail = task("mail", { input: type<string>() });
   const runs = { enqueues: 0, transaction: 0 };
   const enqueues = task("enqueues");
@@ -55,7 +55,7 @@ test("crash: enqueues of ctx die with the execution, and what a transaction has 
   expect((await t.enqueued(mail)).map((m) => m.input)).toEqual(["run 2"]);
 });
 
-test("faults are told apart from completions also where history is off", async () => {
+test("a drain distinguishes faults from completions even without history", async () => {
   const commits = task("commits");
   const plain = task("plain");
   const t = await kit({
@@ -73,7 +73,7 @@ test("faults are told apart from completions also where history is off", async (
   expect(await t.sluice.counts()).toMatchObject({ succeeded: 0, ready: 0, running: 0 });
 });
 
-test("crash: a handler that throws at a chosen point dies there, without using up an attempt", async () => {
+test("crash lets a handler that throws die at that point without using an attempt", async () => {
   const steps: string[] = [];
   const { ran } = await under([crash(charge)], () => {
     steps.push("first");
@@ -88,7 +88,7 @@ test("crash: a handler that throws at a chosen point dies there, without using u
   ]);
 });
 
-test("crash: three make a suspect that still completes, four poison it", async () => {
+test("crash makes a task suspect after three crashes, which may still complete, and poisoned after four", async () => {
   const three = await under([crash(charge, { times: 3 })], () => 7);
   expect(three.ran).toHaveLength(4);
   expect(await three.handle.result()).toBe(7);
@@ -100,7 +100,7 @@ test("crash: three make a suspect that still completes, four poison it", async (
   });
 });
 
-test("stall: the handler hears nothing, and the database refuses its completion", async () => {
+test("stall gives the handler no signal, and the database refuses its completion", async () => {
   const aborted: boolean[] = [];
   const { handle, ran } = await under([stall(charge)], async ({ signal }) => {
     await new Promise((resolve) => setImmediate(resolve));
@@ -114,7 +114,7 @@ test("stall: the handler hears nothing, and the database refuses its completion"
   expect(await handle.result()).toBe(2);
 });
 
-test("stall: a transaction of the handler is rolled back", async () => {
+test("stall rolls back a transaction of the handler", async () => {
   const tries: unknown[] = [];
   const { t, ran } = await under([stall(charge)], async (ctx) => {
     try {
@@ -137,7 +137,7 @@ test("stall: a transaction of the handler is rolled back", async () => {
   await client.end();
 });
 
-test("loseLease: the signal aborts in the middle, and nothing of the execution is recorded", async () => {
+test("loseLease aborts the signal midway and records nothing of the execution", async () => {
   const seen: unknown[] = [];
   const { handle, ran } = await under([loseLease(charge)], async (ctx) => {
     seen.push(ctx.signal.aborted);
@@ -161,7 +161,7 @@ test("loseLease: the signal aborts in the middle, and nothing of the execution i
   expect(await handle.result()).toBe(1);
 });
 
-test("cutReply: a completion that nobody heard of counts once, and is not run again", async () => {
+test("cutReply of a completion counts it once and does not rerun the task", async () => {
   let charged = 0;
   const { handle, ran } = await under([cutReply(charge)], () => ++charged);
   expect(ran).toEqual([[1, "succeeded", "cut-completion"]]);
@@ -173,14 +173,14 @@ test("cutReply: a completion that nobody heard of counts once, and is not run ag
   expect((await failing.handle.status())?.state).toBe("scheduled");
 });
 
-test("cutReply: a transaction rejects although it has committed", async () => {
+test("cutReply of a commit rejects a transaction that has committed", async () => {
   const heard: unknown[] = [];
   const { handle, ran } = await under([cutReply(charge)], async (ctx) => {
     try {
       return await ctx.transaction(async () => 5);
     } catch (e) {
       heard.push(e);
-      // Whoever tries again is refused: it is done already.
+      // A second attempt is refused because the task has already ended.
       await ctx.transaction(async () => 6).catch((e2: unknown) => heard.push(e2));
       throw e;
     }
@@ -190,15 +190,15 @@ test("cutReply: a transaction rejects although it has committed", async () => {
   expect(await handle.result()).toBe(5);
 });
 
-test("cutReply of a claim: the task is handed back before its handler has run", async () => {
+test("cutReply of a claim hands the task back before its handler runs", async () => {
   let charged = 0;
   const { handle, ran } = await under([cutReply(charge, "claim", { times: 5 })], () => ++charged);
   expect(ran).toEqual([...Array.from({ length: 5 }, () => [1, "released", "cut-claim"]), [1, "succeeded", null]]);
-  // Handing back is not a crash: five of them make no suspect, and no attempt is used.
+  // Handing back is not a crash: five times make no suspect and use no attempt.
   expect(await handle.status()).toMatchObject({ state: "succeeded", attempt: 1, outcome: 1 });
 });
 
-test("faults strike in the order of their list, each as often as it says, only their own type", async () => {
+test("faults apply in list order, only to their own type and as often as specified", async () => {
   const other = task("other");
   const t = await kit({ handlers: [charge.handle(() => 1), other.handle(() => {})] });
   await t.sluice.enqueue(other);
@@ -215,7 +215,7 @@ test("faults strike in the order of their list, each as often as it says, only t
   ]);
 });
 
-test("a fault that finds nothing to strike is an error: it would prove nothing", async () => {
+test("a drain fails if a fault finds no task to apply to", async () => {
   const t = await kit({ handlers: [charge.handle(() => 1)] });
   await t.sluice.enqueue(charge, "ada");
   await expect(t.drain({ faults: [cutReply(charge, "completion", { times: 2 })] })).rejects.toMatchObject({
@@ -224,7 +224,7 @@ test("a fault that finds nothing to strike is an error: it would prove nothing",
   });
 });
 
-test("faults are checked at the door", () => {
+test("a drain refuses invalid faults", () => {
   const wrong = [
     () => crash("charge" as never),
     () => crash(charge, { times: 0 }),

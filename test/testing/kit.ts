@@ -14,7 +14,7 @@ export async function kit(options: TestOptions = {}): Promise<TestSluice> {
   return t;
 }
 
-/** The problems that the database finds with itself. */
+/** The violated invariants that the database reports. */
 export async function violations(t: TestSluice): Promise<string[]> {
   const { default: pg } = await import("pg");
   const client = new pg.Client(t.url);

@@ -30,7 +30,7 @@ function cast() {
   return { act, child, handlers };
 }
 
-/** What the database says of every task, without ids of runs and times. */
+/** The database state of every task, without ids of runs and times. */
 async function record(t: TestSluice, { act, child }: ReturnType<typeof cast>): Promise<unknown[]> {
   const tasks = [...(await t.enqueued(act)), ...(await t.enqueued(child))];
   const rows = await Promise.all(
@@ -46,7 +46,7 @@ async function record(t: TestSluice, { act, child }: ReturnType<typeof cast>): P
 const inputs = Array.from({ length: 30 }, (_, n) => n);
 const now = new Date("2031-01-01T00:00:00Z");
 
-test("a drain leaves behind what a worker leaves behind", async () => {
+test("a drain leaves the same database state as a worker", async () => {
   const [drained, worked] = [cast(), cast()];
   const a = await kit({ handlers: drained.handlers, now });
   const b = await kit({ now, listen: true });
@@ -59,7 +59,7 @@ test("a drain leaves behind what a worker leaves behind", async () => {
   await expect.poll(() => b.sluice.counts(), { timeout: 20_000 }).toEqual(wanted);
   await worker.stop();
   expect(await record(b, worked)).toEqual(await record(a, drained));
-  // Something of every kind is in it.
+  // The state includes every kind of outcome.
   expect(wanted).toMatchObject({ scheduled: 1, running: 0, ready: 0 });
   for (const state of ["waiting", "succeeded", "failed", "cancelled"] as const)
     expect(wanted[state], state).toBeGreaterThan(0);

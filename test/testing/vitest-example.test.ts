@@ -1,2 +1,2 @@
-// The example for vitest, as it stands: its tests are part of this run.
+// The example for vitest, unchanged: its tests are part of this run.
 import "../../examples/testing/vitest.test.js";

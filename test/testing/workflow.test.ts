@@ -30,7 +30,7 @@ const handlers = [
   mail.handle(({ synced }) => synced),
 ];
 
-test("a drain runs a workflow: keyed items, sleeps by the test's clock, events, a result", async () => {
+test("a drain runs a workflow with keyed items, sleeps on the test clock, events and a result", async () => {
   const t = await kit({ handlers });
   const run = await t.sluice.start(nightly, 3);
   const first = await t.drain();
@@ -50,7 +50,7 @@ test("a drain runs a workflow: keyed items, sleeps by the test's clock, events, 
   expect(await violations(t)).toEqual([]);
 });
 
-test("a drain runs what a handler fans out, and says that the handler waits", async () => {
+test("a drain runs the items of a map and reports that the handler waits", async () => {
   const fan = task("fan", { input: type<string[]>(), output: type<readonly string[]>() });
   const t = await kit({
     handlers: [
@@ -78,7 +78,7 @@ test("a drain runs what a handler fans out, and says that the handler waits", as
   expect(await violations(t)).toEqual([]);
 });
 
-test("a failed item under finish fails its parent at once", async () => {
+test("a failed map item under finish fails its parent at once in a drain", async () => {
   const fan = task("fan", { input: type<string[]>() });
   const t = await kit({
     handlers: [
@@ -102,7 +102,7 @@ test("a failed item under finish fails its parent at once", async () => {
   });
 });
 
-test("a map that holds is refused by a drain with the reason", async () => {
+test("a drain refuses a map with hold and gives the reason", async () => {
   const fan = task("fan", { retry: { attempts: 1 } });
   const t = await kit({
     handlers: [...handlers, fan.handle((_, ctx) => ctx.map("all", [{ user: "a" }], sync, { hold: true }))],

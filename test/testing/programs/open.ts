@@ -1,6 +1,6 @@
 import { testSluice } from "../../../src/testing/index.js";
 
-// Opens a test database in the schema it is told, says where, and closes it.
+// Opens a test database in the given schema, prints its address, and closes it.
 const [schema = "sluice"] = process.argv.slice(2);
 const t = await testSluice({ schema });
 const counts = await t.sluice.counts();
