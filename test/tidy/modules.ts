@@ -2,9 +2,9 @@ import { posix } from "node:path";
 import { partsOf, textOf } from "./source.js";
 
 export interface Import {
-  /** A path from the repository's root for our own modules, else the package's name. */
+  /** The path from the repository root for our own modules, otherwise the name of the package. */
   readonly from: string;
-  /** The names taken; undefined for all of them. */
+  /** The imported names, or undefined for all of them. */
   readonly names: readonly string[] | undefined;
   readonly typeOnly: boolean;
 }

@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import { exportsOf, importsOf } from "./modules.js";
 import { partsOf } from "./source.js";
 
-test("comments go, strings stay, and neither is taken for the other", () => {
+test("the source scanner drops comments, keeps strings and confuses neither with the other", () => {
   const text = [
     'const a = "// no comment"; // "no string"',
     "/* `none` */ const b = /[\"'`]/.test(c) ? `select ${d}` : 'e';",
@@ -13,7 +13,7 @@ test("comments go, strings stay, and neither is taken for the other", () => {
   expect(code).not.toContain("no string");
 });
 
-test("imports and exports of a file are found", () => {
+test("the source scanner finds imports and exports of a file", () => {
   const path = "test/tidy/modules.ts";
   expect(importsOf(path)).toEqual([
     { from: "node:path", names: ["posix"], typeOnly: false },

@@ -33,14 +33,14 @@ export function textOf(path: string): string {
 export interface Parts {
   /** The text with comments blanked out. */
   readonly code: string;
-  /** What stands between quotes, holes of templates included. */
+  /** The strings between quotes, including the placeholders of templates. */
   readonly strings: readonly string[];
 }
 
 const token =
   /\/\/[^\n]*|\/\*[\s\S]*?\*\/|"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*'|`(?:\\.|[^`\\])*`|(?<=[=(,:[!&|?{};\n]\s*|return )\/(?![/*])(?:\\.|\[(?:\\.|[^\]\\\n])*\]|[^/\\\n[])+\/[a-z]*/g;
 
-/** Tells code, comments and strings apart, well enough for checks that only look at names and words. */
+/** Separates code, comments and strings, well enough for checks of names and words. */
 export function partsOf(text: string): Parts {
   const strings: string[] = [];
   const code = text.replace(token, (found) => {

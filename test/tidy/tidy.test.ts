@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import { exportsOf, importsOf } from "./modules.js";
 import { filesBelow, partsOf, textOf } from "./source.js";
 
-// From the top of the house down: a room imports from itself and from rooms above it.
+// The rooms (folders of src) from top to bottom: a room imports from itself and from rooms above it.
 const rooms = [
   "core",
   "config",
@@ -33,14 +33,14 @@ const sources = filesBelow("src", ".ts");
 
 const roomOf = (path: string): string => path.split("/")[1] ?? "";
 
-test("every file of src lives in a room", () => {
+test("every file of src belongs to a listed folder", () => {
   const homeless = sources.filter(
     (path) => !doors.includes(path) && !(path.split("/").length > 2 && rooms.includes(roomOf(path))),
   );
   expect(homeless, `rooms are ${rooms.join(", ")}`).toEqual([]);
 });
 
-test("a room imports only from rooms above it", () => {
+test("a folder of src imports only from folders above it in the list", () => {
   const wrong = sources
     .filter((path) => !doors.includes(path))
     .flatMap((path) =>
@@ -87,7 +87,7 @@ test("every export is imported by another file of src or by a test", () => {
   const isUsed = (path: string, name: string): boolean =>
     imports.some(({ from, names }) => from === path && (names === undefined || names.includes(name)));
   const dead = sources
-    // What a door hands out is for users; that it re-exports something makes that used.
+    // Exports of an entry point are for users, so a re-export there counts as a use.
     .filter((path) => !path.endsWith("/index.ts"))
     .flatMap((path) =>
       exportsOf(path)
@@ -101,7 +101,7 @@ test("every export is imported by another file of src or by a test", () => {
 const statement =
   /^\s*(select\s+(\d|[\w.]+\s*\(|[\s\S]*\bfrom\s)|insert\s+into\s|update\s+\S+\s+set\s|delete\s+from\s|with\s+(recursive\s+)?\w+\s*(\([^)]*\)\s*)?as\s|(create|alter|drop)\s+(table|index|schema|function|type)\s)/i;
 
-test("SQL stands in src/postgres only", () => {
+test("SQL occurs only in src/postgres", () => {
   const stray = sources
     .filter((path) => roomOf(path) !== "postgres")
     .flatMap((path) =>
@@ -169,7 +169,7 @@ test("every guard comment names a test that exists", () => {
   expect(broken).toEqual([]);
 });
 
-// Put together here, so that this file does not find itself.
+// Assembled here so that this file does not match itself.
 const machines = ["work", "farm", "home/[^/\\s]+", "Users/[^/\\s]+"];
 const machinePath = new RegExp(`(?:^|[^\\w.])/(?:${machines.join("|")})/`);
 
