@@ -8,7 +8,7 @@ import { spawnTs } from "../support/process.js";
 const textOf = (path: string): string => readFileSync(new URL(`../../${path}`, import.meta.url), "utf8");
 const page = textOf("docs/operate/tracing.md");
 
-test("the page shows the example word for word, and what it prints", async () => {
+test("the tracing page shows the example and its output exactly", async () => {
   const example = textOf("examples/tracing.ts").replace('"../src/index.js"', '"sluice"');
   expect(page).toContain(`\`\`\`ts\n${example}\`\`\``);
   const database = await freshDatabase();
@@ -20,7 +20,7 @@ test("the page shows the example word for word, and what it prints", async () =>
   expect(page).toContain(`It prints\n\n\`\`\`\n${printed}\`\`\``);
 });
 
-test("the page's SQL enqueues with a trace", async () => {
+test("the SQL on the tracing page enqueues with a trace", async () => {
   const [, sql] = /```sql\n([\s\S]+?)```/.exec(page) ?? [];
   const s = await scene({ listen: false });
   await s.sluice.sync([task("send-mail", { input: type<{ to: string }>() })]);

@@ -8,7 +8,7 @@ import { idsOf, registerSdk } from "./sdk.js";
 
 const mail = task("mail", { input: type<{ to: string }>(), queue: "post" });
 
-/** What is stored with each task, in the order of their ids. */
+/** The stored trace of each task, in the order of their ids. */
 async function stored({ sql }: Scene): Promise<(string | null)[]> {
   const { rows } = await sql.query<{ trace: string | null }>("select trace from sluice.task order by id");
   return rows.map((row) => row.trace);
@@ -18,14 +18,14 @@ function textOf({ traceId, spanId }: { traceId: string; spanId: string }): strin
   return `00-${traceId}-${spanId}-01`;
 }
 
-test("without an SDK nothing is stored", async () => {
+test("an enqueue stores no trace without an SDK", async () => {
   const s = await scene({ listen: false });
   await s.sluice.enqueue(mail, { to: "ada" });
   await s.sluice.enqueueMany(mail, [{ to: "bob" }, { to: "eve" }]);
   expect(await stored(s)).toEqual([null, null, null]);
 });
 
-test("with tracing: false there are no spans, and nothing is stored", async () => {
+test("a client with tracing: false creates no spans and stores no trace", async () => {
   const seen = registerSdk();
   const s = await scene({ listen: false, tracing: false });
   await s.sluice.enqueue(mail, { to: "ada" });
@@ -33,7 +33,7 @@ test("with tracing: false there are no spans, and nothing is stored", async () =
   expect(seen.all()).toEqual([]);
 });
 
-test("an SDK that is registered later is found", async () => {
+test("an enqueue uses an SDK that is registered after connect", async () => {
   const s = await scene({ listen: false });
   await s.sluice.enqueue(mail, { to: "ada" });
   const seen = registerSdk();
@@ -42,7 +42,7 @@ test("an SDK that is registered later is found", async () => {
   expect(await stored(s)).toEqual([null, textOf(span!.spanContext())]);
 });
 
-test("an enqueue is a PRODUCER span in the trace of its caller, and is what is stored", async () => {
+test("an enqueue creates a PRODUCER span in the trace of its caller and stores it", async () => {
   const seen = registerSdk();
   const s = await scene({ listen: false });
   const caller = trace.getTracer("test").startSpan("caller");
@@ -84,7 +84,7 @@ test("concurrent enqueues that share a statement each store their own span", asy
   expect(new Set(rows.map(({ statement }) => statement)).size).toBe(2);
 });
 
-test("a bulk enqueue is one span, also over several statements", async () => {
+test("a bulk enqueue creates one span, even over several statements", async () => {
   const seen = registerSdk();
   const s = await scene({ listen: false });
   const inputs = Array.from({ length: 1_500 }, (_, i) => ({ to: `${i}` }));
@@ -98,7 +98,7 @@ test("a bulk enqueue is one span, also over several statements", async () => {
   expect(new Set(texts)).toEqual(new Set([textOf(spans[0]!.spanContext())]));
 });
 
-test("tasks with an order key, a limit, a delay or an idempotency key carry it too", async () => {
+test("tasks with an order key, a limit, a delay or an idempotency key store their trace", async () => {
   const seen = registerSdk();
   const s = await scene({ listen: false });
   const ordered = task("ordered", { input: type<string>(), order: (key) => key });
@@ -133,7 +133,7 @@ test("an enqueue in the caller's transaction is traced like any other", async ()
   expect(await stored(s)).toEqual(seen.all().map((span) => textOf(span.spanContext())));
 });
 
-test("an enqueue that fails says why", async () => {
+test("the span of a failed enqueue records the error", async () => {
   const seen = registerSdk();
   const s = await scene({ listen: false });
   const client = new pg.Client(s.url);
@@ -148,7 +148,7 @@ test("an enqueue that fails says why", async () => {
   expect(span!.events.map((event) => event.name)).toEqual(["exception"]);
 });
 
-test("a state that is too long costs neither the task nor its link", async () => {
+test("a trace state that is too long is dropped, and the task keeps its link", async () => {
   const seen = registerSdk();
   const s = await scene({ listen: false });
   const traceState = createTraceState(`a=${"x".repeat(250)},b=${"y".repeat(250)}`);
@@ -159,7 +159,7 @@ test("a state that is too long costs neither the task nor its link", async () =>
   expect(await stored(s)).toEqual([textOf(span!.spanContext())]);
 });
 
-test("an SDK that throws costs no task", async () => {
+test("an SDK that throws does not fail a task", async () => {
   const broken = (): never => {
     throw new Error("the SDK is broken");
   };
@@ -171,7 +171,7 @@ test("an SDK that throws costs no task", async () => {
   expect(await handle.result()).toBe("sent");
 });
 
-test("sluice.enqueue takes a traceparent, and leaves out what is none", async () => {
+test("sluice.enqueue stores a valid traceparent and ignores an invalid one", async () => {
   const s = await scene({ listen: false });
   await s.sluice.sync([mail]);
   const good = textOf({ traceId: "1".repeat(32), spanId: "2".repeat(16) });
@@ -181,7 +181,7 @@ test("sluice.enqueue takes a traceparent, and leaves out what is none", async ()
   expect(await stored(s)).toEqual([good, null, null, null, null]);
 });
 
-test("a provider and a context manager that throw cost no task, no permit and no line", async () => {
+test("a tracer provider or context manager that throws fails no task and leaks no permit", async () => {
   const broken = (): never => {
     throw new Error("the SDK is broken");
   };

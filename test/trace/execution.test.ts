@@ -8,7 +8,7 @@ import { scene, signal, until, type Scene } from "../flow/scene.js";
 import { idsOf, linksOf, registerSdk, type Seen } from "./sdk.js";
 
 const mail = task("mail", { input: type<string>(), queue: "post" });
-/** Asked for anew: one of an SDK that is gone traces nothing. */
+/** A new tracer for each use, because that of a removed SDK traces nothing. */
 const tracer = (): Tracer => trace.getTracer("test");
 
 const quietScene = (): Promise<Scene> => scene({ logger: silentLogger });
@@ -19,7 +19,7 @@ async function one(seen: Seen, name: string): Promise<ReadableSpan> {
   return spans[0]!;
 }
 
-test("an execution is a CONSUMER span, the root of a trace of its own, with a link to the enqueue", async () => {
+test("an execution creates a CONSUMER span that is the root of a new trace and links to the enqueue", async () => {
   const seen = registerSdk();
   const s = await scene();
   await tracer().startActiveSpan("main", async (span) => {
@@ -53,7 +53,7 @@ const handlers = {
   },
 };
 
-test.each(["sync", "async"] as const)("what a handler traces (%s) is a child of its run", async (kind) => {
+test.each(["sync", "async"] as const)("spans of a handler (%s) are children of its execution span", async (kind) => {
   const seen = registerSdk();
   const s = await scene();
   await s.worker({ handlers: [mail.handle(() => handlers[kind]())] });
@@ -65,7 +65,7 @@ test.each(["sync", "async"] as const)("what a handler traces (%s) is a child of 
   expect(new Set(runs.map((span) => span.spanContext().traceId)).size).toBe(2);
 });
 
-test("each attempt is a span with the same link, and a failed one says why", async () => {
+test("each attempt creates a span with the same link, and a failed one records the error", async () => {
   const seen = registerSdk();
   const s = await quietScene();
   const flaky = task("flaky", { retry: { attempts: 2, backoff: fixed(1) } });
@@ -97,7 +97,7 @@ test("each attempt is a span with the same link, and a failed one says why", asy
   }
 });
 
-test("a cancel and a snooze are no errors", async () => {
+test("spans of cancelled and snoozed executions are not errors", async () => {
   const seen = registerSdk();
   const s = await scene();
   const other = task("other", { input: type<string>() });
@@ -117,7 +117,7 @@ test("a cancel and a snooze are no errors", async () => {
   expect(runs.map((span) => span.status.code)).toEqual([SpanStatusCode.UNSET, SpanStatusCode.UNSET]);
 });
 
-test("an execution that is handed back at shutdown says so, and runs again elsewhere with the same link", async () => {
+test("the span of an execution handed back at shutdown has outcome released, and the rerun has the same link", async () => {
   const seen = registerSdk();
   const s = await quietScene();
   const began = signal();
@@ -139,7 +139,7 @@ test("an execution that is handed back at shutdown says so, and runs again elsew
   expect(linksOf(again!)).toEqual(linksOf(released!));
 });
 
-test("what a handler enqueues, in whatever way, is a child of its execution, and the next execution links to it", async () => {
+test("every enqueue of a handler is a child of its execution span, and the next execution links to it", async () => {
   const seen = registerSdk();
   const s = await scene();
   const next = task("next", { input: type<string>() });
@@ -164,7 +164,7 @@ test("what a handler enqueues, in whatever way, is a child of its execution, and
   ] as const) {
     const before = seen.all().length;
     await (await s.sluice.enqueue(mail, how)).result();
-    // The enqueue and the run of the first, and the same for each that it enqueues.
+    // The enqueue and the execution of the first task, and the same for each task that it enqueues.
     const spans = await until("all spans", () => {
       const since = seen.all().slice(before);
       return since.length === 2 + 2 * count && since;
@@ -178,7 +178,7 @@ test("what a handler enqueues, in whatever way, is a child of its execution, and
   }
 });
 
-test("a task that was stored with nonsense, or with nothing, runs in a span without a link", async () => {
+test("an execution of a task with an invalid or no stored trace has a span without a link", async () => {
   const s = await scene();
   await s.sluice.enqueueMany(mail, ["ada", "bob"]);
   await s.sql.query("update sluice.task set trace = 'nonsense' where id = (select min(id) from sluice.task)");
@@ -188,7 +188,7 @@ test("a task that was stored with nonsense, or with nothing, runs in a span with
   expect(runs.map(linksOf)).toEqual([[], []]);
 });
 
-test("a worker with tracing: false makes no span, whatever is stored", async () => {
+test("a worker with tracing: false creates no span, whatever is stored", async () => {
   const seen = registerSdk();
   const s = await scene();
   const deaf = await Sluice.connect({ url: s.url, migrate: false, tracing: false });
@@ -202,7 +202,7 @@ test("a worker with tracing: false makes no span, whatever is stored", async () 
   expect(seen.all().map((span) => span.name)).toEqual(["enqueue mail"]);
 });
 
-test("drain() of the testing kit traces as a worker does", async () => {
+test("drain() of the test kit traces executions as a worker does", async () => {
   const seen = registerSdk();
   const kit = await testSluice({ handlers: [mail.handle(() => handlers.sync())] });
   onTestFinished(() => kit.close());
@@ -214,7 +214,7 @@ test("drain() of the testing kit traces as a worker does", async () => {
   expect(idsOf((await one(seen, "inside")).parentSpanContext!)).toEqual(idsOf(run.spanContext()));
 });
 
-test("an execution that is lost with its lease says so, and a suspect still links to its enqueue", async () => {
+test("the span of an execution with a lost lease has outcome lost, and a suspect task still links to its enqueue", async () => {
   const seen = registerSdk();
   const kit = await testSluice({ handlers: [mail.handle(() => {})] });
   onTestFinished(() => kit.close());

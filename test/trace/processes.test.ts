@@ -5,7 +5,7 @@ import type { PrintedSpan } from "./program.js";
 
 const PROGRAM = "test/trace/program.ts";
 
-/** The first span that a process prints of this name, and not one of those. */
+/** The first span of this name that a process prints, except those. */
 async function span(process: SpawnedTs, name: string, ...but: readonly PrintedSpan[]): Promise<PrintedSpan> {
   const line = await process.line((text) => {
     const printed = JSON.parse(text) as PrintedSpan;
@@ -14,7 +14,7 @@ async function span(process: SpawnedTs, name: string, ...but: readonly PrintedSp
   return JSON.parse(line) as PrintedSpan;
 }
 
-test("an execution in one process links to the enqueue in another, and what its handler traces is its child", async () => {
+test("an execution in one process links to the enqueue in another, and spans of its handler are its children", async () => {
   const database = await freshDatabase({ migrated: true });
   onTestFinished(() => database.drop());
   const producer = spawnTs(PROGRAM, ["produce", database.url]);

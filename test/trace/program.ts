@@ -1,12 +1,12 @@
-// A process with an SDK of its own. It prints every span as a line of JSON when it ends.
+// A process with its own SDK. It prints every span as a line of JSON when the span ends.
 //   program.ts produce <url>: enqueues two tasks within a span, one of them in bulk, and ends.
-//   program.ts work <url>: runs tasks until it is told to stop.
+//   program.ts work <url>: runs tasks until SIGTERM.
 import { context, SpanKind, trace } from "@opentelemetry/api";
 import { AsyncLocalStorageContextManager } from "@opentelemetry/context-async-hooks";
 import { BasicTracerProvider, SimpleSpanProcessor, type ReadableSpan } from "@opentelemetry/sdk-trace-base";
 import { Sluice, task, type } from "../../src/index.js";
 
-/** A span as it is printed. */
+/** A printed span. */
 export interface PrintedSpan {
   readonly name: string;
   readonly kind: string;

@@ -10,14 +10,14 @@ import {
 import { onTestFinished } from "vitest";
 import { until } from "../flow/scene.js";
 
-/** What was traced while a test ran. */
+/** The spans of one test. */
 export interface Seen {
-  /** The spans of this name that have ended, once there are so many. */
+  /** The ended spans of this name. Waits until there are this many. */
   spans(name: string, count?: number): Promise<ReadableSpan[]>;
   all(): readonly ReadableSpan[];
 }
 
-/** Registers an SDK for the time of a test, as a program would. */
+/** Registers an SDK for the duration of a test, as a program would. */
 export function registerSdk(...more: SpanProcessor[]): Seen {
   const exporter = new InMemorySpanExporter();
   const spanProcessors = [new SimpleSpanProcessor(exporter), ...more];
@@ -38,12 +38,12 @@ export function registerSdk(...more: SpanProcessor[]): Seen {
   };
 }
 
-/** By what one span knows another. */
+/** The ids by which one span refers to another. */
 export function idsOf({ traceId, spanId }: SpanContext): { traceId: string; spanId: string } {
   return { traceId, spanId };
 }
 
-/** Whom a span links to. */
+/** The ids of the spans that a span links to. */
 export function linksOf(span: ReadableSpan): { traceId: string; spanId: string }[] {
   return span.links.map((link) => idsOf(link.context));
 }

@@ -10,41 +10,41 @@ const span = {
 };
 const parent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
 
-/** A state that says what it likes, as anybody may write one. */
+/** A trace state with arbitrary text, which any implementation may return. */
 function state(text: string): TraceState {
   const same = (): TraceState => state(text);
   return { get: () => undefined, set: same, unset: same, serialize: () => text };
 }
 
-test("a span comes back as it was stored", () => {
+test("a stored span context is read back unchanged", () => {
   expect(traceText(api, span)).toBe(parent);
   expect(spanContextOf(api, parent)).toEqual({ ...span, isRemote: true });
 });
 
-test("its state comes back too", () => {
+test("a stored trace state is read back unchanged", () => {
   const text = traceText(api, { ...span, traceState: createTraceState("a=1,b=two words") })!;
   expect(text).toBe(`${parent} a=1,b=two words`);
   expect(spanContextOf(api, text)!.traceState!.get("b")).toBe("two words");
 });
 
-test("what was not sampled says so", () => {
+test("a stored span context keeps its sampled flag", () => {
   const text = traceText(api, { ...span, traceFlags: TraceFlags.NONE })!;
   expect(text.endsWith("-00")).toBe(true);
   expect(spanContextOf(api, text)!.traceFlags).toBe(TraceFlags.NONE);
 });
 
-test("a state is stored up to 512 characters in all, and else left out", () => {
+test("a trace state is stored if the text has at most 512 characters in total", () => {
   const room = 512 - parent.length - 1;
   const fits = `a=${"x".repeat(room - 2)}`;
   expect(traceText(api, { ...span, traceState: state(fits) })).toBe(`${parent} ${fits}`);
   expect(traceText(api, { ...span, traceState: state(`${fits}x`) })).toBe(parent);
 });
 
-test.each(["a=\u0000", "a=1\nb=2", "a=ü", "a=\ud800"])("a state that is %j is left out", (text) => {
+test.each(["a=\u0000", "a=1\nb=2", "a=ü", "a=\ud800"])("a trace state %j is not stored", (text) => {
   expect(traceText(api, { ...span, traceState: state(text) })).toBe(parent);
 });
 
-test("a span that is none is not stored", () => {
+test("an invalid span context is not stored", () => {
   expect(traceText(api, { ...span, traceId: "0".repeat(32) })).toBeNull();
   expect(traceText(api, { ...span, spanId: "'; drop table" })).toBeNull();
 });
@@ -58,6 +58,6 @@ test.each([
   parent.toUpperCase(),
   `00-${"0".repeat(32)}-b7ad6b7169203331-01`,
   `00-0af7651916cd43dd8448eb211c80319c-${"0".repeat(16)}-01`,
-])("what is stored as %j is no span", (text) => {
+])("the stored text %j is not read as a span context", (text) => {
   expect(spanContextOf(api, text)).toBeNull();
 });
