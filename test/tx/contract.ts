@@ -19,7 +19,7 @@ const steps = task("steps", {
   limits: [mails],
 });
 
-/** What drivers, templates and JSON are known to trip over. */
+/** Texts that are known to break drivers, templates and JSON. */
 const NASTY = [
   `it's "quoted" and \`ticked\``,
   "a ? ?? \\? ?| and :name :: @> ??| mark",
@@ -33,7 +33,7 @@ const NASTY = [
   "true",
 ] as const;
 
-/** Every library must pass this: its transaction is the task's transaction. */
+/** Every library must pass these tests: its transaction is the transaction of the task. */
 export function contract(open: (url: string) => Library | Promise<Library>): void {
   let house: House;
   let library: Library;
@@ -61,7 +61,7 @@ export function contract(open: (url: string) => Library | Promise<Library>): voi
     await expect(attempt).rejects.toBe(wanted);
   };
 
-  test("commit makes both the row and the task, and nobody sees either before", async () => {
+  test("commits the row and the task together and shows neither before", async () => {
     const before = await house.tasks();
     const handle = await library.transaction(async ({ tx, insert }) => {
       await insert("both");
@@ -74,7 +74,7 @@ export function contract(open: (url: string) => Library | Promise<Library>): voi
     expect(await handle.status()).toMatchObject({ id: handle.id, type: "note", state: "ready" });
   });
 
-  test("an error thrown inside rolls back both", async () => {
+  test("rolls back both if the callback throws", async () => {
     const before = await house.tasks();
     await rolledBack(async ({ tx, insert }) => {
       await insert("neither");
@@ -83,7 +83,7 @@ export function contract(open: (url: string) => Library | Promise<Library>): voi
     expect([await accounts("neither"), await house.tasks()]).toEqual([0, before]);
   });
 
-  test("a statement of the user's that fails rolls back both", async () => {
+  test("rolls back both if a statement of the user fails", async () => {
     const before = await house.tasks();
     const attempt = library.transaction(async ({ tx, insert }) => {
       await house.sluice.enqueue(note, "broken", { tx });
@@ -93,7 +93,7 @@ export function contract(open: (url: string) => Library | Promise<Library>): voi
     expect(await house.tasks()).toBe(before);
   });
 
-  test("2,500 tasks in one transaction are made or not made together", async () => {
+  test("creates all or none of 2,500 tasks in one transaction", async () => {
     const before = await house.tasks();
     const many = Array.from({ length: 2500 }, (_, n) => ({ n, text: NASTY[n % NASTY.length] }));
     await rolledBack(({ tx }) => house.sluice.enqueueMany(note, many, { tx }));
@@ -111,7 +111,7 @@ export function contract(open: (url: string) => Library | Promise<Library>): voi
     expect((await inputs()).slice(-2500)).toEqual(many);
   });
 
-  test("an idempotency key counts from the commit, and not at all after a rollback", async () => {
+  test("uses up an idempotency key on commit and not after a rollback", async () => {
     const key = `key ${NASTY.join(" ")}`;
     await rolledBack(async ({ tx }) => {
       const lost = await house.sluice.enqueue(note, 1, { tx, idempotencyKey: key });
@@ -133,7 +133,7 @@ export function contract(open: (url: string) => Library | Promise<Library>): voi
     expect([many.count, many.existed]).toEqual([3, 1]);
   });
 
-  test("a refusal of the database keeps its code and its words", async () => {
+  test("keeps code and message of a database error", async () => {
     await house.sluice.enqueue(note, 1, { idempotencyKey: "taken" });
     const attempt = (tx?: Queryable) => house.sluice.enqueue(note, 2, { idempotencyKey: "taken", ...(tx && { tx }) });
     const outside = await attempt().catch((e: unknown) => e as Error);
@@ -143,7 +143,7 @@ export function contract(open: (url: string) => Library | Promise<Library>): voi
     await expect(inside).rejects.toMatchObject({ name, message, code });
   });
 
-  test("a limit that somebody removed is declared again by the next attempt", async () => {
+  test("declares a removed limit again on the next attempt", async () => {
     const gone = limit("gone", { total: 1 });
     const limited = task("limited", { input: type<number>(), limits: [gone] });
     const attempt = () => library.transaction(({ tx }) => house.sluice.enqueue(limited, 1, { tx }));
@@ -154,7 +154,7 @@ export function contract(open: (url: string) => Library | Promise<Library>): voi
     expect(await codeOf(attempt)).toBe("accepted");
   });
 
-  test("a schema that is missing is called that", async () => {
+  test("reports a missing schema as schema_missing", async () => {
     const attempt = library.transaction(async ({ tx }) => {
       const nowhere = {
         query: (text: string, params?: unknown[]) => tx.query(text.replace('"sluice".', '"nowhere".'), params),
@@ -164,7 +164,7 @@ export function contract(open: (url: string) => Library | Promise<Library>): voi
     await expect(attempt).rejects.toMatchObject({ code: "schema_missing" });
   });
 
-  test("order keys, limits per key and totals are the same ones as outside", async () => {
+  test("uses the same order keys, limits per key and totals as outside a transaction", async () => {
     for (const [at, text] of NASTY.entries()) {
       const input = { account: `account ${text}`, tenant: `tenant ${at} ${text}` };
       await library.transaction(({ tx }) => house.sluice.enqueue(placed, input, { tx }));
@@ -178,7 +178,7 @@ export function contract(open: (url: string) => Library | Promise<Library>): voi
     }
   });
 
-  test("an order key runs in the order of the transaction", async () => {
+  test("runs tasks of an order key in the order of the transaction", async () => {
     const seen: number[] = [];
     const worker = await house.work([steps.handle(({ n }) => void seen.push(n))]);
     const wanted = Array.from({ length: 30 }, (_, n) => n);
@@ -195,7 +195,7 @@ export function contract(open: (url: string) => Library | Promise<Library>): voi
     expect(seen).toEqual(wanted);
   });
 
-  test("inputs survive exactly, alone and in bulk", async () => {
+  test("stores inputs exactly, one by one and in bulk", async () => {
     const all = [...NASTY, NASTY, Object.fromEntries(NASTY.map((text) => [text, text])), null, 0];
     await library.transaction(async ({ tx }) => {
       for (const input of all) await house.sluice.enqueue(note, input, { tx });
@@ -204,7 +204,7 @@ export function contract(open: (url: string) => Library | Promise<Library>): voi
     expect((await inputs()).slice(-2 * all.length)).toEqual([...all, ...all]);
   });
 
-  test("time, priority and group go along", async () => {
+  test("passes on time, priority and group", async () => {
     const runAt = new Date(Date.now() + 3_600_000);
     const [at, late] = await library.transaction(async ({ tx }) => [
       await house.sluice.enqueue(note, 1, { tx, runAt, priority: -7, group: "g", groupLimit: 3 }),
@@ -216,7 +216,7 @@ export function contract(open: (url: string) => Library | Promise<Library>): voi
     expect(await house.sluice.limits.get("g")).toMatchObject({ total: 3 });
   });
 
-  test("a cancel commits and rolls back as well", async () => {
+  test("commits and rolls back a cancel", async () => {
     const handle = await house.sluice.enqueue(note, "to cancel");
     await rolledBack(async ({ tx }) => expect(await handle.cancel({ tx, reason: NASTY[1] })).toBe("cancelled"));
     expect(await handle.status()).toMatchObject({ state: "ready" });
@@ -224,7 +224,7 @@ export function contract(open: (url: string) => Library | Promise<Library>): voi
     expect(await handle.status()).toMatchObject({ state: "cancelled" });
   });
 
-  test("the code of the documentation runs, and its task too", async () => {
+  test("runs the code of the documentation and its task", async () => {
     const seen: unknown[] = [];
     const worker = await house.work([sendWelcome.handle((input) => void seen.push(input))]);
     await library.signUp(house.sluice, "it's ?");

@@ -5,7 +5,7 @@ import type { Library } from "./library.js";
 
 const note = task("note", { input: type<string>() });
 
-/** A connection that goes away in the middle of a statement of ours. */
+/** Tests of a connection that is cut during a statement of Sluice. */
 export function cutContract(open: (url: string) => Library | Promise<Library>): void {
   let house: House;
   let library: Library;
@@ -19,7 +19,7 @@ export function cutContract(open: (url: string) => Library | Promise<Library>): 
     await house.close();
   });
 
-  test("says that the database is not available, and leaves nothing behind", async () => {
+  test("reports database_unavailable and leaves nothing behind", async () => {
     let seen: unknown;
     const attempt = library.transaction(async ({ tx }) => {
       await house.sluice.enqueue(note, "before the cut", { tx });

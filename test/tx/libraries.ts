@@ -14,7 +14,7 @@ import * as postgresJs from "./snippets/postgresjs.js";
 
 function poolOf(url: string): pg.Pool {
   const pool = new pg.Pool({ connectionString: url, max: 3 });
-  // One test cuts a connection: pg tells that to whoever listens, and else ends the process.
+  // One test cuts a connection: without a listener, the error event of pg ends the process.
   pool.on("connect", (client) => client.on("error", () => {}));
   return pool.on("error", () => {});
 }

@@ -2,7 +2,7 @@ import { readFileSync } from "node:fs";
 
 const page = new URL("../../docs/start/transactions.md", import.meta.url);
 
-/** The code block of the page about transactions that opens with these words. */
+/** The code block of the transactions page that starts with these words. */
 export function blockOf(opening: string): string {
   const text = readFileSync(page, "utf8");
   const [, rest] = text.split(`\n\`\`\`${opening}\n`);

@@ -17,12 +17,12 @@ beforeAll(() => {
 });
 afterAll(() => project.remove());
 
-describe("Prisma", () => contract((url) => openPrisma(project, url)));
+describe("an enqueue in a transaction of Prisma", () => contract((url) => openPrisma(project, url)));
 
 const typescript = dirname(createRequire(import.meta.url).resolve("typescript/package.json"));
 const repository = fileURLToPath(new URL("../..", import.meta.url));
 
-/** What tsc says about a file of the project; about our own files it is asked elsewhere. */
+/** The errors of tsc in a file of the project. Our own files are checked elsewhere. */
 function checked(file: string): string {
   const config = { extends: join(repository, "tsconfig.json"), files: [file], include: [] };
   writeFileSync(join(project.folder, "tsconfig.json"), JSON.stringify(config));
@@ -38,14 +38,14 @@ function checked(file: string): string {
     .join("\n");
 }
 
-describe("when its connection is cut, Prisma", () => cutContract((url) => openPrisma(project, url)));
+describe("when the connection is cut, a transaction of Prisma", () => cutContract((url) => openPrisma(project, url)));
 
-describe("with the types that Prisma generates", () => {
-  test("the code of the page compiles", () => {
+describe("with the types that Prisma generates,", () => {
+  test("the code of the transactions page compiles", () => {
     expect(checked("prisma.ts")).toBe("");
   });
 
-  test("the client itself is refused", () => {
+  test("passing the client itself does not compile", () => {
     const code = `
       import type { PrismaClient } from "./generated/client.js";
       import { fromPrisma } from ${JSON.stringify(join(repository, "src/tx/index.js"))};
@@ -69,7 +69,7 @@ describe("a transaction of Prisma", () => {
     await house.close();
   });
 
-  test("is not the client, which is refused", async () => {
+  test("cannot be replaced by the client, which is refused", async () => {
     expect(await codeOf(() => fromPrisma(prisma as never))).toBe("invalid_option");
   });
 
@@ -79,7 +79,7 @@ describe("a transaction of Prisma", () => {
     expect(await house.tasks()).toBe(0);
   });
 
-  test("nested in another loses only its own tasks", async () => {
+  test("nested in another rolls back only its own tasks", async () => {
     await prisma.$transaction(async (outer) => {
       await house.sluice.enqueue(note, "kept", { tx: fromPrisma(outer) });
       const inner = outer.$transaction(async (tx) => {

@@ -13,14 +13,14 @@ import { blockOf } from "./page.js";
 const repository = fileURLToPath(new URL("../..", import.meta.url));
 const resolve = createRequire(import.meta.url).resolve;
 
-/** A project folder with the code and the schema of the page, and the client made from them. */
+/** A project folder with the code and the schema of the page, and the client generated from them. */
 export interface Project {
   readonly folder: string;
   remove(): void;
 }
 
 /**
- * The client is generated, so it is made here and not kept. Nothing is downloaded for that: Prisma
+ * The client is generated here and not committed. Nothing is downloaded for that: Prisma
  * looks for its schema engine first, but never starts it, so any program will do.
  */
 export function makeProject(): Project {
@@ -53,7 +53,7 @@ function ours(code: string): string {
     .replace('"sluice/tx"', JSON.stringify(join(repository, "src/tx/index.js")));
 }
 
-/** What the contract needs of the generated client, whose types are checked in the project itself. */
+/** The parts of the generated client that the contract needs. Its types are checked in the project itself. */
 export interface Client {
   $transaction<T>(fn: (tx: Transaction) => Promise<T>, options?: { timeout?: number; maxWait?: number }): Promise<T>;
   $disconnect(): Promise<void>;

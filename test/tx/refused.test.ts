@@ -37,7 +37,7 @@ const enqueue = (tx: Queryable, input = "x") => house.sluice.enqueue(note, input
 const texts = async (): Promise<unknown[]> =>
   (await house.sql<{ input: unknown }>("select input from sluice.task order by id")).map((row) => row.input);
 
-describe("what is no transaction", () => {
+describe("an argument that is not a transaction", () => {
   test("is refused by the compiler and by the adapter", async () => {
     const attempts: (() => Queryable)[] = [
       // @ts-expect-error sql is a pool
@@ -54,7 +54,7 @@ describe("what is no transaction", () => {
     for (const attempt of attempts) expect(await codeOf(attempt)).toBe("invalid_option");
   });
 
-  test.each([null, undefined, {}, "tx", 5])("such as %j is refused too", async (nothing) => {
+  test.each([null, undefined, {}, "tx", 5])("such as %j is refused by every adapter", async (nothing) => {
     for (const from of [fromPostgresJs, fromDrizzle, fromKysely, fromKnex, fromPrisma]) {
       expect(await codeOf(() => from(nothing as never))).toBe("invalid_option");
     }
@@ -96,7 +96,7 @@ describe("a transaction that has ended", () => {
     await refused(house, "invalid_option", () => enqueue(kept));
   });
 
-  test("that Kysely was told to start is refused", async () => {
+  test("that was started with Kysely's startTransaction is refused", async () => {
     const trx = await kysely.startTransaction().execute();
     await enqueue(fromKysely(trx), "started");
     await trx.commit().execute();
@@ -107,8 +107,8 @@ describe("a transaction that has ended", () => {
     await refused(house, "invalid_option", () => enqueue(fromKysely(other)));
   });
 
-  // The page says so, and says to await. Should a library begin to tell, the page can promise more.
-  test("of another kind cannot be told from one that has not: its task stands alone", async () => {
+  // The page documents this and says to await. If a library starts to report it, the page can promise more.
+  test("of postgres.js, alone or under Drizzle, is not detected, and its task commits on its own", async () => {
     const ended: [string, Queryable][] = [
       ["postgres.js", await sql.begin((t) => fromPostgresJs(t))],
       ["Drizzle", await db2.transaction((t) => Promise.resolve(fromDrizzle(t)))],
@@ -118,7 +118,7 @@ describe("a transaction that has ended", () => {
   });
 });
 
-describe("a savepoint that is rolled back loses its own task and no other", () => {
+describe("a savepoint that is rolled back loses only its own task", () => {
   const oops = new Error("only the inner one");
   const both = async (name: string, outer: Queryable, inner: () => Promise<unknown>) => {
     await enqueue(outer, `${name}: kept`);

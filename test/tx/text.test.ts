@@ -3,7 +3,7 @@ import { knex as openKnex } from "knex";
 import { fromKnex } from "../../src/tx/index.js";
 import { openHouse } from "../client/house.js";
 
-test("with Knex, a parameter may come twice and in any order, and a question mark is a question mark", async () => {
+test("the Knex adapter accepts repeated parameters in any order and literal question marks", async () => {
   const house = await openHouse();
   const knex = openKnex({ client: "pg", connection: house.url, pool: { min: 0, max: 1 } });
   const text = "select $2::text as b, $1::text as a, $2::text as c, '{\"k\": 1}'::jsonb ? 'k' as has";
