@@ -5,7 +5,7 @@ import type { Connection } from "../../src/postgres/connection.js";
 import { settle, settleInTransaction } from "../../src/postgres/settle.js";
 import { step } from "../../src/postgres/step.js";
 
-// The lines are compiled and never called: see door.test.ts.
+// These lines are compiled and never called: see door.test.ts.
 declare const line: Connection;
 declare const db: Database;
 const compiled = (lines: () => unknown) => expect(lines).toBeTypeOf("function");
@@ -25,7 +25,7 @@ const stepCall = {
 const settlement = { kind: "fail", delayMs: 0, outcome: "" } as const;
 const tx = { query: () => Promise.resolve({ rows: [] }) };
 
-test("completing what was not claimed does not compile", () => {
+test("completing a task that was not claimed does not compile", () => {
   compiled(() => step(line, { ...stepCall, successes: [{ claim, result: "", holds: 0 }] }));
   const forged = [{ claim: looksLikeOne, result: "", holds: 0 }];
   // @ts-expect-error an id and a token are not a claim
@@ -37,7 +37,7 @@ test("completing what was not claimed does not compile", () => {
   );
 });
 
-test("failing, cancelling, snoozing or releasing what was not claimed does not compile", () => {
+test("failing, cancelling, snoozing or releasing a task that was not claimed does not compile", () => {
   compiled(() => settle(line, "1", [{ claim, ...settlement }]));
   // @ts-expect-error an id and a token are not a claim
   compiled(() => settle(line, "1", [{ claim: looksLikeOne, ...settlement }]));

@@ -14,8 +14,8 @@ import {
   type TaskStatus,
 } from "../../src/index.js";
 
-// What tsc proves here it proves without running: each @ts-expect-error fails the type check if the
-// line below it compiles. The lines are never called, so they need no database.
+// tsc proves these without running them: each @ts-expect-error fails the type check if the line below it compiles. The
+// lines are never called, so they need no database.
 declare const sluice: Sluice;
 const compiled = (lines: () => unknown) => expect(lines).toBeTypeOf("function");
 
@@ -32,8 +32,8 @@ const contracts = {
   arktype: task("arktype", { input: ark({ at: "string.date.parse", n: "string = '0'" }), output }),
 };
 
-describe("types flow from the contract", () => {
-  test("of zod", () => {
+describe("the types of a task come from its contract", () => {
+  test("with a zod schema", () => {
     const one = contracts.zod;
     compiled(async () => {
       const handle = await sluice.enqueue(one, { at: "2020-01-01" });
@@ -50,7 +50,7 @@ describe("types flow from the contract", () => {
     });
   });
 
-  test("of valibot", () => {
+  test("with a valibot schema", () => {
     const one = contracts.valibot;
     compiled(async () => {
       const handle = await sluice.enqueue(one, { at: "2020-01-01" });
@@ -64,7 +64,7 @@ describe("types flow from the contract", () => {
     });
   });
 
-  test("of arktype", () => {
+  test("with an arktype schema", () => {
     const one = contracts.arktype;
     compiled(async () => {
       const handle = await sluice.enqueue(one, { at: "2020-01-01" });
@@ -78,7 +78,7 @@ describe("types flow from the contract", () => {
     });
   });
 
-  test("that has only a type, or no input at all", () => {
+  test("with only a type, or without an input", () => {
     const typed = task("typed", { input: type<{ id: string }>() });
     const bare = task("bare");
     compiled(async () => {
@@ -103,7 +103,7 @@ describe("types flow from the contract", () => {
     });
   });
 
-  test("to order, limits and keys: what the schema gives", () => {
+  test("and the output of its schema types order, limits and keys", () => {
     const tenant = limit("tenant", { perKey: 5 });
     const { input } = contracts.zod;
     task("placed", {
@@ -119,8 +119,8 @@ describe("types flow from the contract", () => {
   });
 });
 
-describe("the client", () => {
-  test("tells what it returns", () => {
+describe("the types of the client", () => {
+  test("declare what its methods return", () => {
     compiled(async () => {
       const handle = sluice.task<number>("1");
       expectTypeOf(await handle.result()).toBeNumber();
@@ -133,13 +133,13 @@ describe("the client", () => {
     });
   });
 
-  test("syncs contracts of every kind, and limits", () => {
+  test("accept contracts of every kind and limits in sync", () => {
     compiled(() => sluice.sync([...Object.values(contracts), task("bare"), limit("l", { total: 1 })]));
     // @ts-expect-error a name is neither
     compiled(() => sluice.sync(["mail"]));
   });
 
-  test("lets a worker have handlers of every kind", () => {
+  test("accept handlers of every kind in a worker", () => {
     const handlers = Object.values(contracts).map((one) =>
       (one as unknown as TaskContract).handle(() => ({ sent: true })),
     );
@@ -149,7 +149,7 @@ describe("the client", () => {
     compiled(() => contracts.zod.handle(() => ({ sent: "yes" })));
   });
 
-  test("wants limits set by what they have", () => {
+  test("accept only the parts of a limit in limits.set", () => {
     compiled(() => sluice.limits.set("mail", { total: 5, perKey: null }));
     compiled(() => sluice.limits.set(limit("mail", { total: 5 }), { total: "declared" }));
     // @ts-expect-error misspelt

@@ -1,14 +1,14 @@
 import { expect, test } from "vitest";
 import { task, type, type MapCollected, type TaskContext } from "../../src/index.js";
 
-// The lines are compiled and never called: see door.test.ts.
+// These lines are compiled and never called: see door.test.ts.
 declare const ctx: TaskContext;
 const compiled = (lines: () => unknown) => expect(lines).toBeTypeOf("function");
 
 const size = task("size", { input: type<{ url: string }>(), output: type<number>() });
 const inputs = [{ url: "a" }];
 
-test("a map returns what its task results in, by its policy", () => {
+test("a map returns the results of its task according to its policy", () => {
   compiled(async () => {
     const list: readonly number[] = await ctx.map("m", inputs, size);
     const finished: readonly number[] = await ctx.map("m", inputs, size, { onError: "finish" });

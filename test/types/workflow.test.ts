@@ -5,7 +5,7 @@ import type { Ref, Reference } from "../../src/workflow/ref.js";
 import type { Failure, Scope } from "../../src/workflow/scope.js";
 import { workflow, type Workflow } from "../../src/workflow/workflow.js";
 
-// The lines are compiled and never called: see door.test.ts.
+// These lines are compiled and never called: see door.test.ts.
 declare const w: Scope;
 const compiled = (lines: () => unknown) => expect(lines).toBeTypeOf("function");
 
@@ -35,8 +35,8 @@ const report = task("report", {
 const planned = task("planned", { input: type<{ plan?: string }>() });
 const tick = task("tick");
 
-describe("references", () => {
-  test("have the types of what will be stored", () => {
+describe("the types of references", () => {
+  test("are those of the stored values", () => {
     compiled(() => {
       const list = w.task("list", listAccounts, { region: "eu" });
       expectTypeOf(list.next).toExtend<Reference<string | null>>();
@@ -54,7 +54,7 @@ describe("references", () => {
     });
   });
 
-  test("of a task without an output schema are of an unknown type", () => {
+  test("are unknown for a task without an output schema", () => {
     compiled(() => {
       const node = w.task("tick", tick);
       expectTypeOf<typeof node>().toExtend<Reference<unknown>>();
@@ -64,8 +64,8 @@ describe("references", () => {
   });
 });
 
-describe("inputs", () => {
-  test("take values, references, and objects of both", () => {
+describe("the types of node inputs", () => {
+  test("accept values, references and objects of both", () => {
     compiled(() => {
       const list = w.task("list", listAccounts, { region: "eu", max: 3 });
       w.task("a", syncAccount, { account: { id: "x" }, at: 1 });
@@ -77,7 +77,7 @@ describe("inputs", () => {
     });
   });
 
-  test("of a wrong field, type or shape do not compile", () => {
+  test("refuse a wrong field, type or shape", () => {
     compiled(() => {
       const list = w.task("list", listAccounts, { region: "eu" });
       // @ts-expect-error the region is missing
@@ -102,7 +102,7 @@ describe("inputs", () => {
     });
   });
 
-  test("of items are typed by the list", () => {
+  test("follow the list for items", () => {
     compiled(() => {
       const list = w.task("list", listAccounts, { region: "eu" });
       const window = { window: 1 };
@@ -121,8 +121,8 @@ describe("inputs", () => {
   });
 });
 
-describe("kinds", () => {
-  test("results of an each have a place for a failed item only with collect", () => {
+describe("the types of workflow nodes", () => {
+  test("allow null results of an each only with collect", () => {
     compiled(() => {
       const list = w.task("list", listAccounts, { region: "eu" });
       const input = (account: Ref<StoredAccount>) => ({ account });
@@ -137,7 +137,7 @@ describe("kinds", () => {
     });
   });
 
-  test("what a branch returned may be null outside it", () => {
+  test("allow null for the return value of a branch outside it", () => {
     compiled(() => {
       const list = w.task("list", listAccounts, { region: "eu" });
       const more = w.when("more", list.next, "exists", (b) => b.task("again", listAccounts, { region: "eu" }));
@@ -153,7 +153,7 @@ describe("kinds", () => {
     });
   });
 
-  test("what may have failed is null or an error, where it is read as ended", () => {
+  test("allow null or an error for a node that is read with ended", () => {
     compiled(() => {
       const list = w.task("list", listAccounts, { region: "eu" });
       const over = w.ended(list);
@@ -186,7 +186,7 @@ describe("kinds", () => {
     });
   });
 
-  test("events, failures and times are typed", () => {
+  test("cover events, failures and times", () => {
     compiled(() => {
       const approved = w.waitFor("approval", "approved", { schema: type<{ by: string }>() });
       expectTypeOf(approved.by).toEqualTypeOf<Ref<string>>();
@@ -207,7 +207,7 @@ describe("kinds", () => {
   });
 });
 
-test("a workflow has the type of its input and of what it returned", () => {
+test("a workflow has the types of its input and its result", () => {
   const schema = z.object({ region: z.string().default("eu"), at: z.coerce.date() });
   const nightly = workflow("nightly", { input: schema }, (w, input) => {
     expectTypeOf(input.region).toEqualTypeOf<Ref<string>>();
@@ -231,7 +231,7 @@ test("a workflow has the type of its input and of what it returned", () => {
   expect(nightly.graph.nodes.map((node) => node.after)).toEqual([[], ["list"], ["sync"]]);
 });
 
-describe("runs", () => {
+describe("the types of runs", () => {
   const client = null as unknown as Client;
   const nightly = workflow("nightly", { input: z.object({ n: z.number().default(1) }) }, (w) => {
     const written = w.task("report", report, { synced: [] });
@@ -239,7 +239,7 @@ describe("runs", () => {
   });
   const alone = workflow("alone", {}, (w) => w.task("report", report, { synced: [] }));
 
-  test("take the input of their workflow, and result in what it returns", () => {
+  test("take the input and the result of their workflow", () => {
     compiled(async () => {
       const run = await client.start(nightly, {}, { idempotencyKey: "k" });
       expectTypeOf(run).toEqualTypeOf<Run<{ written: string }>>();
@@ -251,7 +251,7 @@ describe("runs", () => {
       await client.start(nightly);
       // @ts-expect-error it takes none
       await client.start(alone, 7);
-      // What is wrong is told where it stands, and not of the workflow.
+      // The compiler reports the error at its place and not at the workflow.
       await client.start(nightly, {
         // @ts-expect-error a field that there is not
         m: 1,
@@ -281,7 +281,7 @@ describe("runs", () => {
     });
   });
 
-  test("that were started elsewhere have the type of the definition, if one is given", () => {
+  test("use a given definition for runs that were started elsewhere", () => {
     compiled(async () => {
       expectTypeOf(client.run("1")).toEqualTypeOf<Run>();
       expectTypeOf(client.run("1", nightly)).toEqualTypeOf<Run<{ written: string }>>();
