@@ -6,7 +6,7 @@ import { readGraph } from "../../src/workflow/read.js";
 
 type Said = Record<string, readonly (string | { node: string; on: On })[]>;
 
-/** A graph by what each node comes after; those whose names begin with w are conditions. */
+/** A graph by the dependencies of each node. Names that start with w are conditions. */
 function graphOf(said: Said): readonly GraphNode[] {
   const nodes = Object.entries(said).map(([name, after]) =>
     name.startsWith("w")
@@ -23,26 +23,26 @@ const arrows = (said: Said): string[] =>
 
 const yes = { node: "w", on: "then" } as const;
 
-test("what comes after a condition and after its branch has an arrow of both", () => {
+test("a node after a condition and after its branch has an arrow from both", () => {
   expect(arrows({ w: [], a: [yes], b: ["w", "a"] })).toEqual(["a b", "w a", "w b"]);
-  // Also where somebody else's condition may skip what is between.
+  // Also if another condition may skip the node between.
   expect(arrows({ w: [], a: [], b: [yes, "a"], c: ["a", "b"] })).toContain("a c");
 });
 
-test("inside of a branch, and after one where something else is certain, a longer way says it", () => {
+test("an arrow is omitted if a longer path within or after a branch implies it", () => {
   expect(arrows({ w: [], a: [yes], b: [yes, "a"], c: [yes, "a", "b"] })).not.toContain("a c");
   const joined = { w: [], a: [yes], b: ["w", "a"], c: ["b"], d: ["b", "c"] };
   expect(arrows(joined)).not.toContain("b d");
 });
 
-test("a branch for a failure has no arrow of what the node that failed came after", () => {
+test("a failure branch has no arrow from the predecessors of the failed node", () => {
   const failed = { node: "b", on: "failure" } as const;
   expect(arrows({ a: [], b: ["a"], c: [failed, "a"] })).toEqual(["a b", "b c"]);
-  // What comes after the branch begins without it.
+  // A node after the branch starts without it.
   expect(arrows({ a: [], b: ["a"], c: [failed], d: ["a", "c"] })).toContain("a d");
 });
 
-test("where only the end is asked for, the arrow on a success stays", () => {
+test("an arrow on success is kept beside a dependency on the end of a node", () => {
   expect(arrows({ a: [], b: [{ node: "a", on: "end" }], c: ["a", "b"] })).toContain("a c");
 });
 
@@ -65,7 +65,7 @@ const graphs = fc
     return graphOf(Object.fromEntries(names.map((name, i) => [name, said[i]!])));
   });
 
-/** How the nodes of a run end, as the database decides it: lot tells of each how it ends if it runs. */
+/** How the nodes of a run end by the rules of the database. `lot` says how each ends if it runs. */
 function play(nodes: readonly GraphNode[], lot: readonly boolean[]): Map<string, string> {
   const ends = new Map<string, string>();
   nodes.forEach(({ name, kind, after }, i) => {
@@ -87,7 +87,7 @@ function fateOf(end: string, on: On): "met" | "neutral" | "bad" | "unmet" {
   return on === "success" || end === `succeeded ${on === "then"}` ? "met" : "unmet";
 }
 
-/** Whether a way of arrows leads from one node to the other through nodes that ran. */
+/** Whether a path of arrows leads from one node to the other through nodes that ran. */
 function leads(drawn: readonly DrawnEdge[], from: string, to: string, ran: Set<string>): boolean {
   const [seen, open] = [new Set([from]), [from]];
   for (const at of open) {
@@ -100,7 +100,7 @@ function leads(drawn: readonly DrawnEdge[], from: string, to: string, ran: Set<s
   return false;
 }
 
-test("of any graph: an arrow is left out only if, whenever its node runs, a way of arrows through nodes that ran says it", () => {
+test("an arrow of any graph is omitted only if a path of arrows through executed nodes always implies it", () => {
   const lots = fc.array(fc.boolean(), { minLength: 8, maxLength: 8 });
   let leftOut = 0;
   const holds = fc.property(graphs, fc.array(lots, { minLength: 8, maxLength: 8 }), (nodes, all) => {

@@ -16,7 +16,7 @@ const whole = (node: number, ...path: string[]): CompiledTemplate => ({
   paths: [path],
 });
 
-test("every kind becomes a step with nodes by number and templates as parts", () => {
+test("compileGraph turns every kind of node into a step with numbered nodes and split templates", () => {
   const { graph } = workflow("all", { input: type<{ at: string }>() }, (w, input) => {
     const list = w.task("list", listAccounts, { region: "eu" }, { priority: 2 });
     const sync = w.each("sync", syncAccount, list.accounts, (account, index) => ({ account, index }), {
@@ -86,7 +86,7 @@ test("every kind becomes a step with nodes by number and templates as parts", ()
   ]);
 });
 
-test("a graph that went through a file is the same graph", () => {
+test("a graph survives a round trip through JSON", () => {
   const made = workflow("test", {}, (w) => {
     const list = w.task("list", listAccounts, { region: "eu" });
     w.sequence("s", (s) => {
@@ -103,7 +103,7 @@ test("a graph that went through a file is the same graph", () => {
   expect(compileGraph(read).digest).toBe(made.digest);
 });
 
-test("the order of keys makes no other graph, the order of a list does", () => {
+test("the digest of a graph ignores the order of keys but not the order of a list", () => {
   const digest = (input: unknown): string =>
     compileGraph(
       readGraph({
@@ -139,7 +139,7 @@ describe("rendering", () => {
   }));
   const values = fc.array(fc.dictionary(key, fc.jsonValue()), { minLength: 5, maxLength: 5 });
 
-  test("the compiled parts equals rendering the template itself", () => {
+  test("the compiled parts equals rendering the original template", () => {
     const rendered = fc.property(template, values, (input, five) => {
       const graph = readGraph({
         version: 1,
@@ -151,7 +151,7 @@ describe("rendering", () => {
         ],
       });
       const numbers = new Map(Object.entries({ ...ROOT_NUMBERS, n1: 1, n2: 2 }));
-      // Through JSON, as everything that a run has.
+      // Values of a run always pass through JSON.
       const stored = JSON.parse(JSON.stringify(five)) as unknown[];
       const all = new Map([...numbers.values()].map((number, i) => [number, stored[i]]));
       const compiled = compileGraph(graph).steps[2]!.input!;
@@ -162,7 +162,7 @@ describe("rendering", () => {
     fc.assert(rendered, { numRuns: 500 });
   });
 
-  test("a path that leads nowhere is null, and a list counts from 0", () => {
+  test("a missing path gives null, and lists are indexed from 0", () => {
     const { graph } = workflow("test", { input: type<{ list: { a?: number }[] }>() }, (w, input) => {
       w.task("t", report, { first: input.list[0]!.a, none: input.list[5]!.a });
     });
@@ -172,13 +172,13 @@ describe("rendering", () => {
   });
 });
 
-test("a run's input is stored as its schema makes it, because references read what is stored", async () => {
+test("the input of a run is stored as its schema outputs it", async () => {
   const input = z.object({ region: z.string().default("eu"), at: z.coerce.date() });
   const made = workflow("test", { input }, (w) => void w.task("a", tick));
   const given = { at: "2026-01-02" };
   const stored = '{"region":"eu","at":"2026-01-02T00:00:00.000Z"}';
   expect(encodeRunInput(made, given, 1_000)).toBe(stored);
-  // A schema may take its time.
+  // A schema may be asynchronous.
   const slow = input.refine(() => Promise.resolve(true));
   const later = workflow("test", { input: slow }, (w) => void w.task("a", tick));
   expect(await encodeRunInput(later, given, 1_000)).toBe(stored);

@@ -13,7 +13,7 @@ function afterOf(write: (w: Scope) => void): Record<string, unknown> {
   return Object.fromEntries(graph.nodes.map((node) => [node.name, node.after]));
 }
 
-test("the workflow of the issue is the graph of the design", () => {
+test("the nightly workflow compiles to its documented graph", () => {
   const nightly = workflow("nightly", { input: z.object({ region: z.string() }) }, (w, input) => {
     const list = w.task("list", listAccounts, { region: input.region });
     const sync = w.each("sync", syncAccount, list.accounts, (a) => ({ account: a }), {
@@ -59,8 +59,8 @@ test("the workflow of the issue is the graph of the design", () => {
   expect(JSON.parse(JSON.stringify(nightly.graph))).toEqual(nightly.graph);
 });
 
-describe("dependencies", () => {
-  test("come from references and from after, each node once", () => {
+describe("the dependencies of nodes", () => {
+  test("come from references and from after, once per node", () => {
     const after = afterOf((w) => {
       const a = w.task("a", tick);
       const b = w.task("b", tick);
@@ -90,7 +90,7 @@ describe("dependencies", () => {
     });
   });
 
-  test("of an each come from its list, its input and after", () => {
+  test("come from the list, the input and after for an each", () => {
     const after = afterOf((w) => {
       const a = w.task("a", listAccounts, { region: "eu" });
       const b = w.task("b", tick);
@@ -101,7 +101,7 @@ describe("dependencies", () => {
     expect(after["e"]).toEqual(["c", "a", "b"]);
   });
 
-  test("in a sequence are each on the one before, also across a when and an inner sequence", () => {
+  test("point to the previous node in a sequence, also across a when and an inner sequence", () => {
     const after = afterOf((w) => {
       const chain = w.sequence("chain", (s) => {
         const first = s.task("first", tick);
@@ -136,7 +136,7 @@ describe("dependencies", () => {
     });
   });
 
-  test("in a branch are on its side of the condition, and a join is on what the branches end with", () => {
+  test("point to the side of the condition in a branch, and to the last nodes of the branches in a join", () => {
     const after = afterOf((w) => {
       const list = w.task("list", listAccounts, { region: "eu" });
       const many = w.when(
@@ -164,7 +164,7 @@ describe("dependencies", () => {
     });
   });
 
-  test("in a branch for a failure are on the failure, and what failed is read without waiting for its success", () => {
+  test("point to the failure in a failure branch, which reads the failed node without waiting for success", () => {
     const after = afterOf((w) => {
       const paid = w.task("pay", tick);
       w.onFailure(
@@ -192,8 +192,8 @@ describe("dependencies", () => {
   });
 });
 
-describe("what need not have succeeded", () => {
-  test("is read as ended, and then only its end is waited for", () => {
+describe("a node that may fail", () => {
+  test("is read with ended, which waits only for its end", () => {
     const { graph } = workflow("test", { input: type<{ items: string[] }>() }, (w, input) => {
       const a = w.task("a", tick);
       const b = w.task("b", tick);
@@ -218,7 +218,7 @@ describe("what need not have succeeded", () => {
         b: { $ref: ["b"] },
       },
     });
-    // Whoever needs its success too waits for that.
+    // A node that also needs its success waits for that.
     expect(byName.get("d")!.after).toEqual(["b"]);
     expect(byName.get("undo")).toMatchObject({
       after: [{ node: "each", on: "failure" }],
@@ -230,7 +230,7 @@ describe("what need not have succeeded", () => {
     expect(byName.get("e")!.after).toEqual([end("nap")]);
   });
 
-  test("of what a branch returned stays a node, and may be null", () => {
+  test("is still a node and may be null when a branch returns it", () => {
     const after = afterOf((w) => {
       const list = w.task("list", listAccounts, { region: "eu" });
       const more = w.when("more", list.next, (b) => ({
@@ -248,7 +248,7 @@ describe("what need not have succeeded", () => {
     });
   });
 
-  test("is the result of a run only as ended, where its failure is caught", () => {
+  test("can be the result of a run only with ended if its failure is caught", () => {
     const make = (result: (a: object, ended: object) => unknown) => () =>
       workflow("test", {}, (w) => {
         const a = w.task("a", tick);
@@ -261,7 +261,7 @@ describe("what need not have succeeded", () => {
   });
 });
 
-test("a failure that is watched from within a branch waits for both, unless the branch is the node's own", () => {
+test("onFailure within a branch waits for the failure and the branch, unless the node belongs to that branch", () => {
   const after = afterOf((w) => {
     const outer = w.task("outer", listAccounts, { region: "eu" });
     w.when("c", outer.next, (b) => {
@@ -277,8 +277,8 @@ test("a failure that is watched from within a branch waits for both, unless the 
   ]);
 });
 
-describe("kinds", () => {
-  test("a when says its condition as data", () => {
+describe("kinds of workflow nodes", () => {
+  test("a when stores its condition as data", () => {
     const { graph } = workflow("test", {}, (w) => {
       const list = w.task("list", listAccounts, { region: "eu" });
       const none = (): void => {};
@@ -300,7 +300,7 @@ describe("kinds", () => {
     ]);
   });
 
-  test("a sleep has a length or a time, and a waitFor its event and what it must be", () => {
+  test("a sleep has a duration or a time, and a waitFor has an event and a schema", () => {
     const schema = type<{ by: string }>();
     const { graph, events } = workflow("test", region, (w, input) => {
       w.sleep("a", 60_000);
@@ -319,7 +319,7 @@ describe("kinds", () => {
     expect([...events]).toEqual([["approved", schema]]);
   });
 
-  test("an each may have a list of its own, and says what its items may", () => {
+  test("an each accepts a literal list and options for its items", () => {
     const { graph } = workflow("test", region, (w, input) => {
       const accounts = [{ id: "a" }, { id: "b" }];
       w.each("e", syncAccount, accounts, (account, index) => ({ account, index }), {
@@ -339,7 +339,7 @@ describe("kinds", () => {
     expect(graph.nodes[1]).toMatchObject({ onError: "finish" });
   });
 
-  test("nodes of sequences remember them, for pictures", () => {
+  test("nodes keep the names of their sequences for pictures", () => {
     const { graph } = workflow("test", {}, (w) => {
       w.sequence("outer", (s) => {
         s.task("a", tick);
@@ -350,8 +350,8 @@ describe("kinds", () => {
   });
 });
 
-describe("a template", () => {
-  test("is copied when it is given, as JSON would say it", () => {
+describe("the template of an input", () => {
+  test("is copied as JSON when it is given", () => {
     const given = { at: new Date(0), list: [1, { two: 2 }], gone: undefined, __proto__: null };
     const { graph } = workflow("test", {}, (w) => void w.task("a", report, given));
     given.list.push(3);
@@ -360,7 +360,7 @@ describe("a template", () => {
     });
   });
 
-  test("may have any key, __proto__ and our own marks included", () => {
+  test("may have any key, including __proto__, $ref and $literal", () => {
     const odd: unknown = JSON.parse('{"__proto__": {"a": 1}, "x": {"$ref": ["input"]}}');
     const { graph } = workflow("test", {}, (w, input) => {
       w.task("a", report, { odd, input });
@@ -369,7 +369,7 @@ describe("a template", () => {
       '"input":{"odd":{"__proto__":{"a":1},"x":{"$literal":{"$ref":["input"]}}},"input":{"$ref":["input"]}}',
     );
     expect(graph.nodes[0]!.after).toEqual([]);
-    // And is judged by its schema without them.
+    // The schema checks the value without these marks.
     const strict = task("strict", { input: z.strictObject({ $ref: z.number() }) });
     expect(workflow("test", {}, (w) => void w.task("a", strict, { $ref: 1 })).graph.nodes[0]).toEqual(
       expect.objectContaining({ input: { $literal: { $ref: 1 } } }),
@@ -377,7 +377,7 @@ describe("a template", () => {
   });
 });
 
-test("what the definition returns is what a run results in", () => {
+test("the return value of a definition is the result of a run", () => {
   const { graph } = workflow("test", region, (w, input) => {
     const a = w.task("a", tick);
     return { at: a.at, region: input.region, fixed: [1] };
@@ -389,7 +389,7 @@ test("what the definition returns is what a run results in", () => {
   });
 });
 
-test("the digest is of what a graph says: the same twice, another for another word", () => {
+test("the digest of a graph depends only on its content", () => {
   const make = (window: number) =>
     workflow("test", {}, (w) => {
       const list = w.task("list", listAccounts, { region: "eu" });
@@ -400,7 +400,7 @@ test("the digest is of what a graph says: the same twice, another for another wo
   expect(make(3)).toMatch(/^[0-9a-f]{64}$/);
 });
 
-test("callbacks run once, when the workflow is defined", () => {
+test("callbacks of a workflow run once, at its definition", () => {
   let calls = 0;
   const called = (): undefined => void calls++;
   workflow("test", region, (w, input) => {
@@ -415,7 +415,7 @@ test("callbacks run once, when the workflow is defined", () => {
   expect(calls).toBe(6);
 });
 
-test("a schema that takes its time is not waited for at the definition", () => {
+test("an asynchronous schema is not checked at the definition of a workflow", () => {
   const slow = task("slow", { input: z.string().refine(() => Promise.resolve(false)) });
   expect(workflow("test", {}, (w) => void w.task("a", slow, "x")).graph.nodes).toHaveLength(1);
 });

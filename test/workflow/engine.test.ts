@@ -9,7 +9,7 @@ import { fulfil, nightly } from "../docs/workflows.page.js";
 import { Play, type Ending, type InHand } from "../postgres/workflow/play.js";
 import { renderData, ROOT_NUMBERS } from "./render.js";
 
-// What a definition compiles to, run by the engine itself.
+// Compiled definitions, run by the engine itself.
 let play: Play;
 afterEach(async () => {
   expect(await play.violations()).toEqual([]);
@@ -33,7 +33,7 @@ const open = async (...types: string[]): Promise<void> =>
   void (play = await Play.open(Object.fromEntries(types.map((type) => [type, {}]))));
 const inputsOf = (type: string): unknown[] => play.started.filter((one) => one.type === type).map(({ input }) => input);
 
-test("the nightly sync of the page runs as it is written", async () => {
+test("the nightly workflow of the workflows page runs as documented", async () => {
   await open("list-accounts", "sync-account", "write-report");
   const run = await start(nightly.graph, { region: "eu" });
   await play.drain(({ type, input }: InHand): Ending => {
@@ -48,14 +48,14 @@ test("the nightly sync of the page runs as it is written", async () => {
   expect(await play.result(run)).toEqual({ url: "there", failed: 1 });
 });
 
-describe("the order of the page", () => {
+describe("the order workflow of the workflows page", () => {
   const types = ["reserve", "charge", "release", "pack", "ship"];
   const results = ({ type }: InHand): Ending => ({
     result: type === "reserve" ? { id: "r1" } : {},
   });
   const order = { id: "o1", total: 50, parcels: ["x", "y"] };
 
-  test("that is small is charged without an approval and sent", async () => {
+  test("charges and ships a small order without an approval", async () => {
     await open(...types);
     const run = await start(fulfil.graph, order);
     await play.drain(results);
@@ -77,7 +77,7 @@ describe("the order of the page", () => {
     });
   });
 
-  test("that is large waits for its approval", async () => {
+  test("waits for the approval of a large order", async () => {
     await open(...types);
     const run = await start(fulfil.graph, { ...order, total: 5_000 });
     await play.drain(results);
@@ -87,7 +87,7 @@ describe("the order of the page", () => {
     expect(inputsOf("charge")).toEqual([{ order: "o1", approvedBy: "me" }]);
   });
 
-  test("that cannot be charged lets go of what it reserved, and its run does not fail", async () => {
+  test("releases the reservation if the charge fails, and the run succeeds", async () => {
     await open(...types);
     const run = await start(fulfil.graph, order);
     await play.drain((task) => (task.type === "charge" ? { fail: "no money" } : results(task)));
@@ -98,7 +98,7 @@ describe("the order of the page", () => {
   });
 });
 
-test("what failed is read as ended: its error, and of an each what its items came to", async () => {
+test("ended gives the error of a failed node and the item results of a failed each", async () => {
   const fails = task("fails", { output: type<{ at: string }>() });
   const item = task("item", { input: type<number>(), output: type<{ n: number }>() });
   const note = task("note", { input: type<unknown>() });
@@ -136,7 +136,7 @@ test("what failed is read as ended: its error, and of an each what its items cam
   ]);
 });
 
-test("SQL renders any template as the template says", async () => {
+test("SQL renders any template like the reference implementation", async () => {
   await open("t");
   const key = fc.constantFrom("a", "b", "0", "1", "", 'ä\n"', "{x,y}", "NULL", "back\\slash");
   const refer = fc

@@ -19,7 +19,7 @@ function wrong(write: (w: Scope, input: Ref<Input>) => unknown): { code: string;
 
 const ANY = "anything" as never;
 
-describe("a reference cannot be", () => {
+describe("a workflow reference cannot be", () => {
   test.each<[string, (ref: never) => unknown, string]>([
     ["put into text", (ref) => `${String(ref)}!`, "used as text or as a number"],
     ["concatenated", (ref) => "a" + ref, "used as text or as a number"],
@@ -66,7 +66,7 @@ describe("a reference cannot be", () => {
     );
   });
 
-  test("an item outside its each", () => {
+  test("used outside its each if it is an item", () => {
     let item: Ref<string>;
     const { message } = wrong((w, { list }) => {
       w.each("e", report, list, (one) => ({ item: (item = one) }), { window: 1 });
@@ -76,7 +76,7 @@ describe("a reference cannot be", () => {
   });
 });
 
-test("a reference can be looked at in a debugger", async () => {
+test("a workflow reference can be inspected in a debugger", async () => {
   const { inspect } = await import("node:util");
   workflow("test", input, (w, input) => {
     expect(() => inspect(input.region)).not.toThrow();
@@ -84,7 +84,7 @@ test("a reference can be looked at in a debugger", async () => {
   });
 });
 
-describe("a value that JSON cannot say is refused with its node:", () => {
+describe("a workflow refuses a value that is not JSON and names its node:", () => {
   const circle: Record<string, unknown> = {};
   circle["self"] = circle;
   class Holder {
@@ -95,10 +95,10 @@ describe("a value that JSON cannot say is refused with its node:", () => {
     ["a Map", { a: [new Map()] }, "a Map at $.a[0]"],
     ["a function", { a: () => 1 }, "a function at $.a"],
     ["a BigInt", { a: 1n }, "a BigInt at $.a"],
-    ["a circle", circle, "a circle back to"],
-    ["half a character", { a: loneHigh }, "a lone surrogate"],
+    ["a circular object", circle, "a circle back to"],
+    ["a lone surrogate", { a: loneHigh }, "a lone surrogate"],
     ["deep nesting", { a: nested(1_001) }, "nested more than"],
-    ["nesting without end", { a: nested(100_000) }, "nested too deep"],
+    ["extremely deep nesting", { a: nested(100_000) }, "nested too deep"],
     ["an object that throws", { a: hostile() }, "threw"],
   ])("%s", (_, value, why) => {
     const { code, message } = wrong((w) => w.task("a", report, value as Record<string, unknown>));
@@ -107,18 +107,18 @@ describe("a value that JSON cannot say is refused with its node:", () => {
     expect(message).toContain(why);
   });
 
-  test("a reference in an object of a class, where nobody would find it", () => {
+  test("a reference inside a class instance", () => {
     const { message } = wrong((w, { n }) => w.task("a", report, { held: new Holder(n) }));
     expect(message).toContain("the input is not JSON");
   });
 
-  test("a reference beside a key that means a reference", () => {
+  test("a reference beside a $ref key", () => {
     const { message } = wrong((w, { n }) => w.task("a", report, { x: { $ref: 1, n } }));
     expect(message).toContain('an object with a key "$ref" or "$literal" cannot hold references');
   });
 });
 
-describe("refused at the definition:", () => {
+describe("a workflow definition refuses", () => {
   test("an input without references that the schema refuses", () => {
     const strict = task("strict", { input: z.object({ n: z.number().max(5) }) });
     expect(wrong((w) => w.task("a", strict, { n: 6 })).message).toContain(
@@ -132,18 +132,18 @@ describe("refused at the definition:", () => {
   test.each<[string, (w: Scope, input: Ref<Input>) => unknown, string]>([
     ["no nodes", () => undefined, "it has no nodes"],
     [
-      "a name twice",
+      "a duplicate name",
       (w) => {
         w.task("a", tick);
         w.sleep("a", 1);
       },
       'node "a": there is another node of this name',
     ],
-    ["a name that is a root", (w) => w.task("input", tick), "a node cannot be called input"],
+    ["a reserved name", (w) => w.task("input", tick), "a node cannot be called input"],
     ["a bad name", (w) => w.task("", tick), 'node name "" is not allowed'],
-    ["a name that is no text", (w) => w.task(5 as never, tick), "node name 5 is not allowed"],
+    ["a name that is not text", (w) => w.task(5 as never, tick), "node name 5 is not allowed"],
     [
-      "something that is no task",
+      "a value that is not a task",
       (w) => w.task("a", { type: "x" } as never, ANY),
       'node "a": its task must be made by task(name, options)',
     ],
@@ -151,41 +151,45 @@ describe("refused at the definition:", () => {
     ["a window of 1.5", eachWith({ window: 1.5 }), 'node "e": window must be an integer'],
     ["a window of NaN", eachWith({ window: Number.NaN }), 'node "e": window must be an integer'],
     ["a window that is text", eachWith({ window: "3" }), 'node "e": window must be an integer'],
-    ["a window without end", eachWith({ window: Infinity }), 'node "e": window must be an integer'],
+    ["an infinite window", eachWith({ window: Infinity }), 'node "e": window must be an integer'],
     ["no window", eachWith({}), "window is missing"],
     ["no options of an each", eachWith(undefined), "window is missing"],
     ["a misspelt option", eachWith({ window: 1, onerror: "finish" }), 'no option "onerror"'],
-    ["a policy that is none", eachWith({ window: 1, onError: "skip" }), 'onError must be "failFast"'],
-    ["no attempts", eachWith({ window: 1, attempts: 0 }), "attempts must be an integer from 1"],
-    ["items that are no list", (w) => w.each("e", tick, "ab" as never, ANY, { window: 1 }), "input must be a function"],
+    ["an unknown policy", eachWith({ window: 1, onError: "skip" }), 'onError must be "failFast"'],
+    ["zero attempts", eachWith({ window: 1, attempts: 0 }), "attempts must be an integer from 1"],
     [
-      "a text for a list",
+      "items that are not a list",
+      (w) => w.each("e", tick, "ab" as never, ANY, { window: 1 }),
+      "input must be a function",
+    ],
+    [
+      "text instead of a list",
       (w) => w.each("e", tick, "ab" as never, () => undefined, { window: 1 }),
       "items must be a list, or a reference to one",
     ],
-    ["after that is no list", (w) => w.sleep("s", 1, { after: ANY }), "after must be a list"],
-    ["after what is no node", (w) => w.sleep("s", 1, { after: [{}] as never }), "only come after"],
+    ["an after that is not a list", (w) => w.sleep("s", 1, { after: ANY }), "after must be a list"],
+    ["an after that is not a node", (w) => w.sleep("s", 1, { after: [{}] as never }), "only come after"],
     [
-      "after with another word",
+      "an after with an unknown condition",
       (w) => w.sleep("s", 1, { after: [{ node: w.task("a", tick), on: "then" as never }] }),
       'on must be "success" or "failure" or "end"',
     ],
-    ["a sleep of less than nothing", (w) => w.sleep("s", -1), "ms must be an integer from 0"],
+    ["a negative sleep", (w) => w.sleep("s", -1), "ms must be an integer from 0"],
     ["a sleep of NaN", (w) => w.sleep("s", Number.NaN), 'node "s": ms must be an integer'],
+    ["a sleep of a bare reference", (w, { n }) => w.sleep("s", n as never), 'node "s": a sleep takes ms, or { until }'],
     [
-      "a sleep of a reference that may be either",
-      (w, { n }) => w.sleep("s", n as never),
-      'node "s": a sleep takes ms, or { until }',
+      "a sleep until text that is not a time",
+      (w) => w.sleep("s", { until: "tomorrow" as never }),
+      "until must be ISO text",
     ],
-    ["a sleep until a word", (w) => w.sleep("s", { until: "tomorrow" as never }), "until must be ISO text"],
     ["a sleep until nothing", (w) => w.sleep("s", { until: undefined as never }), "until must be ISO text"],
-    ["a sleep of what is no time", (w) => w.sleep("s", ANY), "sleep options must be an object"],
-    ["an event of an odd name", (w) => w.waitFor("a", "b\0"), 'node "a": event name "b\\u0000"'],
+    ["a sleep of an invalid value", (w) => w.sleep("s", ANY), "sleep options must be an object"],
+    ["an event with a control character in its name", (w) => w.waitFor("a", "b\0"), 'node "a": event name "b\\u0000"'],
     ["an event without a name", (w) => w.waitFor("a", ""), 'event name "" is not allowed'],
-    ["a schema that is none", (w) => w.waitFor("a", "b", { schema: {} as never }), "schema must be a Standard Schema"],
+    ["an invalid schema", (w) => w.waitFor("a", "b", { schema: {} as never }), "schema must be a Standard Schema"],
     ["a when of a value", (w) => w.when("a", 5 as never, () => 1), "looks at a reference"],
     [
-      "a condition that is none",
+      "an unknown condition",
       (w, { n }) => w.when("a", n, { like: 1 } as never, () => 1),
       'condition has no option "like"',
     ],
@@ -202,7 +206,7 @@ describe("refused at the definition:", () => {
     ],
     ["a when without a branch", (w, { n }) => w.when("a", n, "truthy", ANY), "must be a function"],
     [
-      "after one node on two words",
+      "two different dependencies on one node",
       (w) => {
         const a = w.task("a", tick);
         w.task("b", tick, undefined, { after: [a, { node: a, on: "failure" }] });
@@ -210,17 +214,17 @@ describe("refused at the definition:", () => {
       'node "b": it comes after "a" on success and on failure',
     ],
     [
-      "a branch that recovers with nothing",
+      "a recovering branch without nodes",
       (w) => w.onFailure(w.task("a", tick), () => undefined, { recover: true }),
       "a branch without nodes recovers nothing",
     ],
     [
-      "a failure of several nodes",
+      "onFailure on several nodes",
       (w) => w.onFailure(w.sequence("s", (s) => s.task("a", tick)) as never, () => 1),
       "onFailure watches one node",
     ],
     [
-      "what failed, read as if it had not",
+      "a direct read of a node in its failure branch",
       (w) => {
         const a = w.task("a", tick);
         w.onFailure(a, (f) => void f.task("b", report, { at: a.at }));
@@ -228,7 +232,7 @@ describe("refused at the definition:", () => {
       'node "b": it reads "a" as if it had succeeded',
     ],
     [
-      "what is over, read as if it had succeeded",
+      "a direct read of a node after its end",
       (w) => {
         const a = w.task("a", tick);
         w.task("b", report, { at: a.at }, { after: [{ node: a, on: "end" }] });
@@ -236,11 +240,11 @@ describe("refused at the definition:", () => {
       'node "b": it reads "a" as if it had succeeded',
     ],
     [
-      "the end of several nodes",
+      "ended on several nodes",
       (w) => w.ended(w.sequence("s", (s) => s.task("a", tick)) as never),
       "ended looks at one node",
     ],
-    ["the end of no node", (w, { list }) => w.ended(list as never), "only come after nodes"],
+    ["ended on a value that is not a node", (w, { list }) => w.ended(list as never), "only come after nodes"],
     [
       "a reference into a branch",
       (w, { n }) => {
@@ -279,7 +283,7 @@ describe("refused at the definition:", () => {
       "whose callback does not run now",
     ],
     [
-      "the outer writer in an inner callback",
+      "the outer scope used in an inner callback",
       (w) => w.sequence("s", () => void w.task("a", tick)),
       "whose callback does not run now",
     ],
@@ -293,7 +297,7 @@ describe("refused at the definition:", () => {
     return (w: Scope, { list }: Ref<Input>) => w.each("e", tick, list, () => undefined, options as { window: number });
   }
 
-  test("a node that is written after the definition", () => {
+  test("a node added after the definition", () => {
     let late: Scope;
     workflow("test", {}, (w) => void (late = w).task("a", tick));
     expect(caught(() => late.task("b", tick)).message).toContain("whose callback does not run now");
@@ -307,7 +311,7 @@ describe("refused at the definition:", () => {
     expect(message).toBe('workflow "test", node "b": event "go" has another schema in another node');
   });
 
-  test("a workflow of a bad name, options or definition", () => {
+  test("an invalid name, option or callback", () => {
     const none = (): void => {};
     expect(caught(() => workflow("", {}, none)).code).toBe("invalid_workflow");
     expect(caught(() => workflow("a", { in: 1 } as object, none)).message).toContain('option "in"');
@@ -325,7 +329,7 @@ describe("refused at the definition:", () => {
     expect(workflow("test", {}, (w) => write(500)(w)).graph.nodes).toHaveLength(500);
   });
 
-  test("a reference to a list of accounts in the place of one is refused by the types alone", () => {
+  test("a reference to a list instead of an item, by its types alone", () => {
     const { graph } = workflow("test", {}, (w) => {
       const list = w.task("list", listAccounts, { region: "eu" });
       // @ts-expect-error a list is no account; at a run the schema of the task refuses it

@@ -1,7 +1,7 @@
 import { afterEach, expect, test } from "vitest";
 import { Play, ref, type InHand, type Nodes } from "../postgres/workflow/play.js";
 
-// What the page of workflows says of windows, pauses and retries, asked of the engine itself.
+// Checks what the workflows page says about windows, pauses and retries against the engine itself.
 let play: Play;
 afterEach(async () => {
   expect(await play.violations()).toEqual([]);
@@ -19,7 +19,7 @@ async function wait(ms: number): Promise<void> {
   await play.drain();
 }
 
-/** Its next try is later: a backoff or a snooze. */
+/** Postpones the next attempt by a backoff or a snooze. */
 async function putOff(task: InHand, kind: string, ms: number): Promise<void> {
   const { worker, db } = play;
   const about = [worker.id, [task.id], [task.token], [kind], [ms], '{"message":"later"}'];
@@ -28,7 +28,7 @@ async function putOff(task: InHand, kind: string, ms: number): Promise<void> {
 }
 
 test.each(["retry", "snooze"])(
-  "an item that waits for its next try (%s) has given its place in the window to the next",
+  "an item that waits for its next attempt (%s) frees its place in the window",
   async (kind) => {
     await open();
     const run = await play.run({
@@ -44,7 +44,7 @@ test.each(["retry", "snooze"])(
   },
 );
 
-test("sleeps, timeouts and events go on while a run is paused, and what comes after them is held", async () => {
+test("sleeps, timeouts and events complete while a run is paused, and later nodes are held", async () => {
   await open();
   const run = await play.run({
     nap: ["sleep", { ms: 1_000 }],
@@ -66,7 +66,7 @@ test("sleeps, timeouts and events go on while a run is paused, and what comes af
   expect(begun()).toEqual([]);
 });
 
-test("a paused run still begins a task that has no window and was ready before", async () => {
+test("a paused run still starts a task without a window that was already ready", async () => {
   await open();
   const run = await play.run({
     one: ["task", { type: "work" }],
@@ -87,14 +87,14 @@ const caught: Nodes = {
 };
 const retry = (run: number): Promise<number> => play.db.value("select sluice.workflow_retry($1)", [run]);
 
-test("a retry of a run whose recovering branch failed runs the node again, and the branch only if that fails again", async () => {
+test("retry of a run with a failed recovering branch reruns the node, and the branch only if the node fails again", async () => {
   await open();
   const run = await play.run(caught);
   const failing = ({ type }: InHand) => (type === "tidy" ? { result: 1 } : { fail: "no" });
   await play.drain(failing);
   expect(begun().toSorted()).toEqual(["tidy", "undo", "work"]);
   expect(await play.state(run)).toBe("failed");
-  // What only asked for the end of the node comes after it again, although it had succeeded.
+  // A node that depends only on the end of the rerun node also runs again, although it had succeeded.
   await retry(run);
   await play.drain(failing);
   expect(begun().toSorted()).toEqual(["tidy", "undo", "work"]);
@@ -104,7 +104,7 @@ test("a retry of a run whose recovering branch failed runs the node again, and t
   expect(await play.nodes(run)).toEqual({ first: "succeeded", undo: "skipped", tidy: "succeeded" });
 });
 
-test("a failure that its branch has caught is not run again by a retry", async () => {
+test("retry does not rerun a failed node whose branch recovered", async () => {
   await open();
   const run = await play.run({ ...caught, other: ["task", { type: "tidy" }] });
   let tidied = 0;

@@ -35,7 +35,7 @@ const status: GraphStatus = {
   approval: { state: "skipped" },
 };
 
-/** A graph of tasks by what each comes after. */
+/** A graph of tasks by their dependencies. */
 function graphOf(nodes: Record<string, readonly string[]>): Graph {
   const data = Object.entries(nodes).map(([name, after]) => ({
     name,
@@ -46,7 +46,7 @@ function graphOf(nodes: Record<string, readonly string[]>): Graph {
   return readGraph({ version: 1, name: "test", nodes: data });
 }
 
-test("Mermaid's text has every node by its kind, every edge by its word, sequences and states", () => {
+test("the Mermaid text of a workflow shows kinds of nodes, labels of edges, sequences and states", () => {
   expect(graphToMermaid(order, status)).toBe(`flowchart LR
   n1("list<br/>list-accounts")
   n2{{"large<br/>input.total above 1000"}}
@@ -78,7 +78,7 @@ test("Mermaid's text has every node by its kind, every edge by its word, sequenc
 `);
 });
 
-test("the SVG has each node in the colour of its state, and an each with what is done of it", () => {
+test("the SVG of a workflow colours nodes by state and shows the progress of an each", () => {
   const svg = graphToSvg(order, status);
   const boxes = svg.split("\n").filter((line) => line.startsWith("<g "));
   expect(boxes).toHaveLength(order.nodes.length);
@@ -88,13 +88,13 @@ test("the SVG has each node in the colour of its state, and an each with what is
   expect(boxOf("sync")).toContain(">12/20, 2 failed</text>");
   expect(boxOf("approval")).toContain("stroke-dasharray");
   expect(boxOf("undo")).toContain(COLOURS.none[0]);
-  // 9 of 20 of a bar of 156, then 3 that did not succeed.
+  // 9 of 20 in a bar of 156 pixels, then 3 that did not succeed.
   expect(boxOf("sync")).toContain('width="70" height="4"');
   expect(boxOf("sync")).toContain('width="24" height="4"');
   expect(svg.match(/>(yes|no|failed)<\/text>/g)?.toSorted()).toEqual([">failed</text>", ">no</text>", ">yes</text>"]);
 });
 
-describe("names of any kind", () => {
+describe("unusual names in workflow pictures", () => {
   const odd = `<b> & "quotes" 'x' \`y\` #1; {a} [b] |c| \\`;
   const graph = readGraph({
     version: 1,
@@ -106,14 +106,14 @@ describe("names of any kind", () => {
     ],
   });
 
-  test("are text in an SVG, never a tag", () => {
+  test("are escaped as text in an SVG", () => {
     const svg = graphToSvg(graph, { [odd]: { state: "failed" } });
     expect(svg).not.toContain("<b>");
     expect(wellFormed(svg)).toBe(true);
     expect(svg).toContain("&lt;b&gt; &amp; &quot;quotes&quot;");
   });
 
-  test("are text in Mermaid, never its words", () => {
+  test("are escaped as text in Mermaid", () => {
     const text = graphToMermaid(graph, { ["__proto__"]: { state: "failed" } });
     const label = /n1\("(.*)<br\/>/.exec(text)![1]!;
     expect(label).toBe(
@@ -122,7 +122,7 @@ describe("names of any kind", () => {
     expect(text.split("\n").filter((line) => line.includes("n2"))).toHaveLength(3);
   });
 
-  test("are shortened where they have no room, and stand in full where one points at them", () => {
+  test("are shortened to fit and shown in full as a tooltip", () => {
     const name = "a name that has no room in a box at all";
     const svg = graphToSvg(graphOf({ [name]: [] }));
     expect(svg).toContain(">a name that has no …</text>");
@@ -130,8 +130,8 @@ describe("names of any kind", () => {
   });
 });
 
-describe("a layout", () => {
-  test("leaves out an arrow that a longer way says already, and keeps one of another kind", () => {
+describe("the layout of a workflow picture", () => {
+  test("omits an arrow that a longer path implies, and keeps one of another kind", () => {
     const graph = readGraph({
       version: 1,
       name: "test",
@@ -146,7 +146,7 @@ describe("a layout", () => {
     expect(arrows.toSorted()).toEqual(["a b success", "a d end", "b c success", "c d success"]);
   });
 
-  test("of any graph: arrows go to the right, nothing stands on anything, no arrow crosses a node", () => {
+  test("has arrows to the right, no overlaps and no arrow across a node for any graph", () => {
     const graphs = fc
       .array(fc.array(fc.nat(20), { maxLength: 4 }), { minLength: 1, maxLength: 20 })
       .map((nodes) =>
@@ -177,7 +177,7 @@ describe("a layout", () => {
     fc.assert(holds, { numRuns: 300 });
   });
 
-  test("of 500 nodes that all come after each other is a chain", () => {
+  test("is a chain for 500 nodes that depend on all earlier ones", () => {
     const names = Array.from({ length: 500 }, (_, i) => `n${i}`);
     const graph = graphOf(Object.fromEntries(names.map((name, i) => [name, names.slice(0, i)])));
     const { routes, levels } = layOut(graph.nodes);
@@ -192,7 +192,7 @@ interface Spot {
   readonly y: number;
 }
 
-/** The least distance of two spots of a column, or of one of them to the others. */
+/** The smallest distance between two spots of a column, or of one spot to those after it. */
 function nearest(spots: readonly Spot[], one?: Spot): number {
   const distances = spots.flatMap((a, i) =>
     spots
@@ -203,7 +203,7 @@ function nearest(spots: readonly Spot[], one?: Spot): number {
   return Math.min(Number.POSITIVE_INFINITY, ...distances);
 }
 
-/** Whether every tag is closed in its order, and nothing else has a < or a bare &. */
+/** Whether all tags are closed in order, and no other text has a < or a bare &. */
 function wellFormed(xml: string): boolean {
   const open: string[] = [];
   const rest = xml.replaceAll(/<(\/?)([a-z]+)(?:\s[^<>]*?)?(\/?)>/gi, (_, closes, tag, empty) => {

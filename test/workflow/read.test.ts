@@ -5,10 +5,10 @@ import { caught, hostile } from "../core/caught.js";
 const a = { name: "a", kind: "task", type: "t" };
 const ref = (...steps: unknown[]): object => ({ $ref: steps });
 
-/** A graph of these nodes, as it may come from a file. */
+/** A graph of these nodes, as if read from a file. */
 const graph = (...nodes: unknown[]): object => ({ version: 1, name: "test", nodes });
 
-test("what may be left out is filled in, and references become dependencies", () => {
+test("readGraph fills in defaults and turns references into dependencies", () => {
   const read = readGraph(
     graph(
       { name: "b", kind: "task", type: "t", input: [ref("a", "x", 0)], after: [] },
@@ -34,7 +34,7 @@ test("what may be left out is filled in, and references become dependencies", ()
   });
 });
 
-test("with_items and concurrency are other names of items and window", () => {
+test("readGraph accepts with_items and concurrency for items and window", () => {
   const said = { name: "e", kind: "each", type: "t", input: ref("item"), hold: false };
   const other = readGraph(graph(a, { ...said, with_items: ref("a"), concurrency: 3 }));
   const ours = readGraph(graph(a, { ...said, items: ref("a"), window: 3 }));
@@ -42,13 +42,13 @@ test("with_items and concurrency are other names of items and window", () => {
   expect(ours.nodes[1]).toMatchObject({ items: ref("a"), window: 3, onError: "failFast" });
 });
 
-test("a dependency of another kind is not turned into one on success by a reference", () => {
+test("readGraph keeps the kind of a dependency if a reference names the same node", () => {
   const after = [{ node: "a", on: "failure", recover: true }];
   const { nodes } = readGraph(graph(a, { ...a, name: "b", after, input: ref("a", "error") }));
   expect(nodes[1]!.after).toEqual(after);
 });
 
-test("a graph that was read cannot be changed, nor by changing what it was read from", () => {
+test("readGraph returns an immutable copy", () => {
   const data = graph({ ...a, input: { list: [1] } });
   const read = readGraph(data);
   expect(() => (read.nodes as unknown[]).push(1)).toThrow(TypeError);
@@ -57,42 +57,42 @@ test("a graph that was read cannot be changed, nor by changing what it was read 
   expect(read.nodes[0]!.name).toBe("a");
 });
 
-describe("refused as invalid_workflow:", () => {
+describe("readGraph refuses as invalid_workflow", () => {
   const each = { name: "e", kind: "each", type: "t", items: [], window: 1 };
   const when = { name: "w", kind: "when", ref: ref("a") };
   const task = (more: object): object => ({ ...a, name: "b", ...more });
 
   test.each<[string, unknown, string]>([
-    ["no object", [], "workflow undefined: a graph must be an object"],
-    ["nothing", null, "a graph must be an object"],
-    ["what is hostile", hostile(), "threw"],
+    ["a list instead of an object", [], "workflow undefined: a graph must be an object"],
+    ["null", null, "a graph must be an object"],
+    ["an object that throws", hostile(), "threw"],
     ["another version", { ...graph(a), version: 2 }, "version must be 1, not 2"],
-    ["a name that is none", { ...graph(a), name: 5 }, "workflow name 5 is not allowed"],
+    ["a name that is not text", { ...graph(a), name: 5 }, "workflow name 5 is not allowed"],
     ["an unknown key", { ...graph(a), steps: [] }, 'workflow "test": unknown key "steps"'],
-    ["nodes that are no list", { ...graph(), nodes: {} }, "nodes must be a list"],
+    ["nodes that are not a list", { ...graph(), nodes: {} }, "nodes must be a list"],
     ["no nodes", graph(), "it has no nodes"],
-    ["a node that is none", graph("a"), "a node must be an object"],
+    ["a node that is not an object", graph("a"), "a node must be an object"],
     ["an unknown kind", graph({ ...a, kind: "loop" }), 'node "a": kind must be "task" or "each"'],
     ["an unknown key of a node", graph({ ...a, timeout: 1 }), 'unknown key "timeout"; task has'],
     ["a key of another kind", graph({ ...a, window: 1 }), 'unknown key "window"'],
-    ["a name twice", graph(a, a), 'node "a": there is another node of this name'],
-    ["a name that is a root", graph({ ...a, name: "item" }), "a node cannot be called"],
+    ["a duplicate name", graph(a, a), 'node "a": there is another node of this name'],
+    ["a reserved name", graph({ ...a, name: "item" }), "a node cannot be called"],
     ["no type", graph({ name: "a", kind: "task" }), "task name undefined is not allowed"],
-    ["after what is not there", graph(task({ after: ["x"] })), 'no node "x" to come after'],
-    ["after twice", graph(a, task({ after: ["a", "a"] })), 'it comes after "a" twice'],
-    ["after that is no list", graph(task({ after: "a" })), "after must be a list"],
-    ["after of a number", graph(task({ after: [1] })), "after has names of nodes"],
-    ["after with a stray key", graph(a, task({ after: [{ node: "a", in: 1 }] })), '"in" in after'],
-    ["after on another word", graph(a, task({ after: [{ node: "a", on: "x" }] })), 'on must be "s'],
-    ["a branch of what is no when", graph(a, task({ after: [{ node: "a", on: "then" }] })), '"a" is no when'],
+    ["an after with an unknown node", graph(task({ after: ["x"] })), 'no node "x" to come after'],
+    ["the same node twice in after", graph(a, task({ after: ["a", "a"] })), 'it comes after "a" twice'],
+    ["an after that is not a list", graph(task({ after: "a" })), "after must be a list"],
+    ["a number in after", graph(task({ after: [1] })), "after has names of nodes"],
+    ["an after with an unknown key", graph(a, task({ after: [{ node: "a", in: 1 }] })), '"in" in after'],
+    ["an after with an unknown condition", graph(a, task({ after: [{ node: "a", on: "x" }] })), 'on must be "s'],
+    ["a branch of a node that is not a when", graph(a, task({ after: [{ node: "a", on: "then" }] })), '"a" is no when'],
     [
       "recover of a success",
       graph(a, task({ after: [{ node: "a", on: "success", recover: true }] })),
       "recover belongs to a failure",
     ],
-    ["itself before itself", graph(task({ after: ["b"] })), 'it waits for itself: "b" -> "b"'],
+    ["a node that depends on itself", graph(task({ after: ["b"] })), 'it waits for itself: "b" -> "b"'],
     [
-      "a circle",
+      "a cycle",
       graph(
         a,
         { ...a, name: "x", after: ["a", "z"] },
@@ -102,57 +102,57 @@ describe("refused as invalid_workflow:", () => {
       ),
       'it waits for itself: "x" -> "y" -> "z" -> "x"',
     ],
-    ["a reference to nobody", graph(task({ input: ref("x") })), 'no node "x" to come after'],
+    ["a reference to an unknown node", graph(task({ input: ref("x") })), 'no node "x" to come after'],
     ["item outside an each", graph(task({ input: ref("item") })), "item exists only in the input"],
     ["index in the list of an each", graph({ ...each, items: ref("index") }), "index exists only"],
     ["a field of an each", graph(each, task({ input: ref("e", "rows") })), "an each has results"],
     ["the output of a when", graph(a, when, task({ input: ref("w") })), "a when has no output"],
-    ["a reference that is no list", graph(task({ input: { $ref: "a" } })), '"$ref" must be a list'],
+    ["a reference that is not a list", graph(task({ input: { $ref: "a" } })), '"$ref" must be a list'],
     ["a reference to a number", graph(task({ input: ref(1) })), '"$ref" must be a list'],
-    ["a reference to nothing", graph(task({ input: ref() })), '"$ref" must be a list'],
-    ["a step below nothing", graph(a, task({ input: ref("a", -1) })), '"$ref" must be a list'],
-    ["a reference with more", graph(task({ input: { $ref: ["input"], x: 1 } })), "no other keys"],
-    ["a literal with more", graph(task({ input: { $literal: 1, x: 1 } })), "no other keys"],
+    ["an empty reference", graph(task({ input: ref() })), '"$ref" must be a list'],
+    ["a negative index in a reference", graph(a, task({ input: ref("a", -1) })), '"$ref" must be a list'],
+    ["a reference with other keys", graph(task({ input: { $ref: ["input"], x: 1 } })), "no other keys"],
+    ["a literal with other keys", graph(task({ input: { $literal: 1, x: 1 } })), "no other keys"],
     [
-      "a reference without end",
+      "a reference with too many steps",
       graph(task({ input: ref("input", ...Array.from({ length: 64 }, () => "x")) })),
       "more than 64 steps",
     ],
     ["no items", graph({ ...each, items: undefined }), "items is missing"],
-    ["items that are no list", graph({ ...each, items: { a: 1 } }), "items must be a list"],
-    ["literal items that are none", graph({ ...each, items: { $literal: 1 } }), "items must be a"],
-    ["items twice", graph({ ...each, with_items: [] }), "items and with_items are the same"],
+    ["items that are not a list", graph({ ...each, items: { a: 1 } }), "items must be a list"],
+    ["literal items that are not a list", graph({ ...each, items: { $literal: 1 } }), "items must be a"],
+    ["both items and with_items", graph({ ...each, with_items: [] }), "items and with_items are the same"],
     ["a window of 0", graph({ ...each, window: 0 }), "window must be an integer from 1"],
     ["no window", graph({ ...each, window: undefined }), "window is missing"],
-    ["an each that holds", graph({ ...each, hold: true }), "an each holds no slots"],
-    ["a condition that is none", graph(a, { ...when, is: "like" }), 'is must be "truthy"'],
-    ["no value to compare", graph(a, { ...when, is: "equals" }), "value belongs to equals"],
-    ["a value for nothing", graph(a, { ...when, value: 1 }), "value belongs to equals"],
-    ["above a text", graph(a, { ...when, is: "above", value: "1" }), "value must be a number"],
-    ["a when of nothing", graph({ name: "w", kind: "when" }), "ref is missing"],
-    ["a sleep of nothing", graph({ name: "s", kind: "sleep" }), "either ms or until"],
-    ["a sleep of both", graph({ name: "s", kind: "sleep", ms: 1, until: 1 }), "either ms or until"],
-    ["a sleep until a word", graph({ name: "s", kind: "sleep", until: "now" }), "until must be ISO"],
+    ["an each with hold", graph({ ...each, hold: true }), "an each holds no slots"],
+    ["an unknown condition", graph(a, { ...when, is: "like" }), 'is must be "truthy"'],
+    ["a comparison without a value", graph(a, { ...when, is: "equals" }), "value belongs to equals"],
+    ["a value without a comparison", graph(a, { ...when, value: 1 }), "value belongs to equals"],
+    ["a comparison with text by above", graph(a, { ...when, is: "above", value: "1" }), "value must be a number"],
+    ["a when without a ref", graph({ name: "w", kind: "when" }), "ref is missing"],
+    ["a sleep without a time", graph({ name: "s", kind: "sleep" }), "either ms or until"],
+    ["a sleep with both ms and until", graph({ name: "s", kind: "sleep", ms: 1, until: 1 }), "either ms or until"],
+    ["a sleep until text that is not a time", graph({ name: "s", kind: "sleep", until: "now" }), "until must be ISO"],
     ["a sleep until an object", graph({ name: "s", kind: "sleep", until: {} }), "until must be ISO"],
-    ["a result of nobody", { ...graph(a), result: ref("x") }, "its result: it refers to"],
+    ["a result of an unknown node", { ...graph(a), result: ref("x") }, "its result: it refers to"],
     ["a result of an item", { ...graph(a), result: ref("item") }, "its result: item exists only"],
-    ["a part that is no list", graph({ ...a, part: "x" }), "part must be a list"],
+    ["a part that is not a list", graph({ ...a, part: "x" }), "part must be a list"],
     ["text that PostgreSQL cannot store", graph({ ...a, input: "\0" }), "a NUL character"],
-    ["a megabyte", graph({ ...a, input: "x".repeat(1_048_577) }), "bytes allowed"],
+    ["more than a megabyte", graph({ ...a, input: "x".repeat(1_048_577) }), "bytes allowed"],
   ])("%s", (_, data, message) => {
     const error = caught(() => readGraph(data));
     expect(error.code).toBe("invalid_workflow");
     expect(error.message).toContain(message);
   });
 
-  test("with the workflow and the node in its details", () => {
+  test("with the workflow and the node in the details of the error", () => {
     expect(caught(() => readGraph(graph(a, task({ after: ["x"] })))).details).toEqual({
       workflow: "test",
       node: "b",
     });
   });
 
-  test("a chain of 500 nodes is no circle, and its order is found in a moment", () => {
+  test("a cycle of 500 nodes and a graph of 501, but not a chain of 500", () => {
     const nodes = Array.from({ length: 500 }, (_, i) => ({
       ...a,
       name: `n${i}`,

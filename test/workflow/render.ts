@@ -3,7 +3,7 @@ import { INDEX, INPUT, ITEM, type CompiledTemplate } from "../../src/postgres/wo
 /** The values of a run: of its input, of the item and its index, and of the nodes by number. */
 export type Values = ReadonlyMap<number, unknown>;
 
-/** What SQL does with a compiled template, in a few lines: the parts joined with the text of what is referred to. */
+/** Renders a compiled template as SQL does: joins its parts with the referenced values as text. */
 export function render({ parts, nodes, paths }: CompiledTemplate, values: Values): unknown {
   const pieces = parts.map((part, i) =>
     i === nodes.length ? part : part + (JSON.stringify(at(values.get(nodes[i]!), paths[i]!)) ?? "null"),
@@ -11,7 +11,7 @@ export function render({ parts, nodes, paths }: CompiledTemplate, values: Values
   return JSON.parse(pieces.join(""));
 }
 
-/** The same straight from the data of the template. */
+/** Renders the same directly from the data of the template. */
 export function renderData(template: unknown, values: Values, numberOf: ReadonlyMap<string, number>): unknown {
   if (typeof template !== "object" || template === null) return template;
   if (Array.isArray(template)) return template.map((one) => renderData(one, values, numberOf));

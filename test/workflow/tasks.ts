@@ -1,6 +1,6 @@
 import { task, type } from "../../src/client.js";
 
-/** Types of tasks that the tests of workflows call. None has a handler here. */
+/** Task types for the tests of workflows. None has a handler here. */
 export const listAccounts = task("list-accounts", {
   input: type<{ region: string }>(),
   output: type<{ accounts: { id: string }[]; next: string | null; total: number }>(),
