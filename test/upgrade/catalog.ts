@@ -9,7 +9,7 @@ export async function catalogOf(client: pg.ClientBase): Promise<string[]> {
 const SCHEMA = "'sluice'::regnamespace";
 const RETIRED = "(select name from sluice.installed where gone_since is not null)";
 
-// Of functions and views only those that the package has: others stay for processes of the release before.
+// Only functions and views that the package has: others stay for processes of the previous release.
 const PARTS = [
   `select format('%s %s %s %s %s', case relkind when 'r' then 'table' when 'S' then 'sequence' else relkind::text end,
       relname, relpersistence, relreplident, reloptions) as line

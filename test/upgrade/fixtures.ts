@@ -12,7 +12,7 @@ export interface Fixtures {
   remove(): void;
 }
 
-/** Those of all releases; before the first one, one that is made of the source. */
+/** The fixtures of all releases. Before the first release, one built from the source. */
 export async function fixtures(): Promise<Fixtures> {
   const files = existsSync(folder) ? readdirSync(folder) : [];
   const versions = files.flatMap((file) => /^sluice-(.+)\.tgz$/.exec(file)?.[1] ?? []);

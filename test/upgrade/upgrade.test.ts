@@ -1,4 +1,4 @@
-// Every release is kept as a tarball and as a database that it left in the middle of work. Today's code takes both over.
+// Every release is kept as a tarball and as a database with unfinished work. The current code must take over both.
 import { readFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -20,7 +20,7 @@ import { ALONE_MAX, SHARED_MAX, TENANT_MAX, worldOf, type Name } from "./program
 const MADE_WITHIN_MS = 300_000;
 const ENDS_WITHIN_MS = 120_000;
 const TEN_YEARS_MS = 315_360_000_000;
-// The programs run without a loader: the sources are translated once for all tests.
+// The programs run without a loader: the sources are transpiled once for all tests.
 const sourceAddress = pathToFileURL(join(process.env["SLUICE_TEST_JS"]!, "src/index.js")).href;
 const world = worldOf(source);
 const everything = Object.keys(world.tasks) as Name[];
@@ -49,13 +49,13 @@ async function rowsOf<T extends pg.QueryResultRow>(url: string, text: string): P
   return connected(url, async (client) => (await client.query<T>(text)).rows);
 }
 
-/** Something for each release, one after the other: each has a database of its own. */
+/** Runs a function for each release in turn, each with its own database. */
 async function forEach(use: (fixture: Fixture, url: string) => Promise<void>): Promise<void> {
   expect(kept.all.length).toBeGreaterThan(0);
   for (const fixture of kept.all) await use(fixture, await database());
 }
 
-/** A dump as it will be found in a year: everything in it is older by that much. */
+/** Restores a dump as if a year had passed: all its times are older by that much. */
 async function restore(url: string, { dump }: Fixture): Promise<void> {
   await connected(url, async (client) => {
     await restoreSchema(client, readFileSync(dump));
@@ -70,14 +70,14 @@ const AGE = `
   from pg_attribute a join pg_class c on c.oid = a.attrelid
   where c.relnamespace = 'sluice'::regnamespace and c.relkind = 'r' and a.atttypid = 'timestamptz'::regtype
     and a.attnum > 0 and not a.attisdropped`;
-// Else what has failed is forgotten before it is retried.
+// Otherwise failed tasks are pruned before they are retried.
 const history = { succeededMs: TEN_YEARS_MS, failedMs: TEN_YEARS_MS, cancelledMs: TEN_YEARS_MS };
 
 const LIVE = `select t.id::text from sluice.task t
   where not exists (select from sluice.done d where d.id = t.id and d.state <> 'failed') order by t.id`;
 const FAILED = "select id::text from sluice.done where state = 'failed' order by id";
 
-test("a database of every release has work in every state when today's code takes it over", async () => {
+test("the stored database of every release has work in every state", async () => {
   await forEach(async (fixture, url) => {
     await restore(url, fixture);
     const sluice = await source.Sluice.connect({ url, listen: false });
@@ -98,7 +98,7 @@ test("a database of every release has work in every state when today's code take
 });
 
 test(
-  "a database of every release is migrated and drained: every task succeeds exactly once",
+  "the current code migrates and drains the database of every release, and every task succeeds exactly once",
   async () => {
     await forEach(async (fixture, url) => {
       await restore(url, fixture);
@@ -109,7 +109,7 @@ test(
         url,
         "select task::text, count(*)::int as n from effect group by task order by task",
       );
-      // Tasks of runs are made while it drains, so there are more of them than before.
+      // Runs create tasks during the drain, so there are more tasks than before.
       expect(effects.filter(({ n }) => n !== 1)).toEqual([]);
       const done = new Set(effects.map(({ task }) => task));
       expect(live.filter(({ id }) => !done.has(id))).toEqual([]);
@@ -119,7 +119,7 @@ test(
   ENDS_WITHIN_MS,
 );
 
-/** Runs everything with today's code, and does by hand what waits for a person. */
+/** Runs everything with the current code, and does what waits for an operator. */
 async function drain(url: string): Promise<void> {
   const pool = new pg.Pool({ connectionString: url, max: 4 });
   const sluice = await source.Sluice.connect({ url, logger: silentLogger, history });
@@ -148,7 +148,7 @@ async function isDrained(sluice: source.Sluice): Promise<boolean> {
   return Object.values(others).every((n) => n === 0);
 }
 
-test("a new schema equals an upgraded one", async () => {
+test("a new schema equals an upgraded one of every release", async () => {
   const fresh = await database();
   await migrate(fresh);
   const expected = await connected(fresh, catalogOf);
@@ -164,7 +164,7 @@ async function migrate(url: string): Promise<void> {
   await (await source.Sluice.connect({ url, listen: false })).close();
 }
 
-/** A program, and what it has said of trouble. */
+/** A program and the problems that it reported. */
 function start(program: string, ...args: string[]): SpawnedTs & { readonly trouble: () => string[] } {
   const spawned = spawnTs(`test/upgrade/programs/${program}.ts`, args);
   running.push(spawned);
@@ -177,7 +177,7 @@ const ROUNDS = 60;
 const TYPES: Name[] = ["plain", "ordered", "keyed", "alone", "list", "item", "sum", "mapper"];
 
 test(
-  "processes of a release and of today's code share a database under load, and nothing is lost or doubled",
+  "processes of a release and of the current code share a database under load without losing or doubling a task",
   async () => {
     await forEach(async ({ tarball }, url) => {
       const old = await unpack(tarball, tmpdir());
@@ -193,7 +193,7 @@ test(
   ENDS_WITHIN_MS * 2,
 );
 
-/** As in a rolling deploy: old processes work, new ones migrate and join, the old ones leave. */
+/** A rolling deploy: old processes work, new ones migrate and join, the old ones leave. */
 async function shareLoad(url: string, old: string): Promise<void> {
   const worker = (address: string) => start("worker", address, url, "work", ...TYPES);
   const producer = (address: string, name: string) => start("producer", address, url, name, String(ROUNDS));
@@ -236,7 +236,7 @@ async function checkEffects(url: string): Promise<void> {
   expect(effects).toHaveLength(tasks);
   expect(new Set(effects.map(({ task }) => task)).size).toBe(tasks);
   expect(effects.filter(({ type }) => type === "plain")).toHaveLength(3 * ROUNDS);
-  // Else they have not worked side by side.
+  // Otherwise they have not worked side by side.
   expect(new Set(effects.map(({ process }) => process)).size).toBe(2);
   const of = (type: string, key?: string): Effect[] =>
     effects.filter((effect) => effect.type === type && (key === undefined || effect.key === key));
@@ -254,7 +254,7 @@ async function checkEffects(url: string): Promise<void> {
   expect(await rowsOf(url, "select * from sluice.violations()")).toEqual([]);
 }
 
-/** The most that ran at one time. */
+/** The maximum that ran at the same time. */
 function atOnce(effects: readonly Effect[]): number {
   const moments = effects.flatMap(({ began, ended }) => [
     { at: began, step: 1 },

@@ -3,7 +3,7 @@ import type pg from "pg";
 import type { TaskContext, TaskHandler } from "../../../src/index.js";
 import type { Name, World } from "./world.js";
 
-/** What handlers leave behind, one row per success: in the transaction that completes the task. */
+/** Handlers write one row per success, in the transaction that completes the task. */
 export const EFFECTS = `create table effect (
   task bigint not null, type text not null, key text, n int, process text not null,
   began timestamptz not null, ended timestamptz not null)`;
@@ -41,7 +41,7 @@ export function working(world: World, names: readonly Name[], pool: pg.Pool, pro
   return handlersOf(world, names, work);
 }
 
-/** Handlers that never come to an end, and say when they begin. */
+/** Handlers that never end and report their start. */
 export function hanging(world: World, names: readonly Name[]): TaskHandler[] {
   return handlersOf(world, names, (_, ctx) => {
     console.log(`began ${ctx.type}`);

@@ -1,4 +1,4 @@
-// node live.ts PACKAGE URL: leaves a database in the middle of all kinds of work.
+// node live.ts PACKAGE URL: leaves a database with all kinds of unfinished work.
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { extname } from "node:path";
@@ -23,7 +23,7 @@ const pool = new pg.Pool({ connectionString: url, max: 4 });
 const silent = { debug: () => {}, info: () => {}, warn: () => {}, error: () => {} };
 const sluice = await library.Sluice.connect({ url, logger: silent, idempotencyMs: TEN_YEARS_MS });
 
-/** Until a query has as many rows as it should. */
+/** Waits until a table has at least this many rows. */
 async function rowsIn(table: string, atLeast: number): Promise<void> {
   for (const endMs = Date.now() + WAIT_MS_MAX; ; await sleep(50)) {
     const { rows } = await pool.query<{ n: number }>(`select count(*)::int as n from sluice.${table}`);
@@ -32,9 +32,9 @@ async function rowsIn(table: string, atLeast: number): Promise<void> {
   }
 }
 
-/** A worker that is killed when it has begun a task of each of these types. */
+/** Kills a worker once it has started a task of each of these types. */
 async function dyingWorker(...names: Name[]): Promise<void> {
-  // This file is run as it is, or translated.
+  // This file runs as TypeScript or transpiled.
   const program = fileURLToPath(new URL(`./worker${extname(import.meta.url)}`, import.meta.url));
   const args = [...process.execArgv, program, address, url, "hang", ...names];
   const child = spawn(process.execPath, args, { stdio: ["ignore", "pipe", "inherit"] });
@@ -73,7 +73,7 @@ async function history(): Promise<void> {
   await rowsIn("done where state = 'failed'", 2);
   await rowsIn("parent", 1);
   await paused.pause();
-  // Tasks that nobody serves keep the slots of a key from others, until they are parked.
+  // Tasks without a worker hold the slots of a key until they are parked.
   await sluice.enqueueMany(
     tasks.keyed,
     [1, 2].map((n) => input("in the way", n)),
@@ -81,7 +81,7 @@ async function history(): Promise<void> {
   await rowsIn("parked", 1);
 }
 
-/** A task that was in hand at three crashes. */
+/** A task that was running at three crashes. */
 async function suspects(): Promise<void> {
   await sluice.enqueue(tasks.poison, input("poison"));
   for (let crash = 1; crash <= CRASHES; crash++) {
@@ -90,7 +90,7 @@ async function suspects(): Promise<void> {
   }
 }
 
-/** What waits at order keys, limits, groups, times and a paused queue. */
+/** Tasks that wait at order keys, limits, groups, times and a paused queue. */
 async function waiting(): Promise<void> {
   await sluice.limits.set("shared", { total: 1 });
   await sluice.pause("held");
@@ -132,7 +132,7 @@ await sluice.enqueue(tasks.flaky, input("retrying"));
 await rowsIn("scheduled where attempt > 0", 1);
 await worker.stop();
 await waiting();
-// Nobody is left to notice that it is gone.
+// No process is left to recover its tasks.
 await dyingWorker("ordered", "keyed", "alone", "item");
 await sluice.close();
 await pool.end();

@@ -12,7 +12,7 @@ const trouble = (level: string) => (message: string, fields?: object) =>
 const logger = { debug: () => {}, info: () => {}, warn: trouble("warn"), error: trouble("error") };
 const sluice = await library.Sluice.connect({ url, logger });
 const handlers = mode === "hang" ? hanging(world, names) : working(world, names, pool, String(process.pid));
-// How loaded the machine is must not decide what is claimed.
+// Claims must not depend on the load of the machine.
 const pressure = { memoryPercentMax: false, eventLoopDelayMsMax: false, taskDurationP99MsMax: false } as const;
 await sluice.worker({ handlers, pollIntervalMs: 50, leaseMs: mode === "hang" ? 2_000 : 10_000, pressure }).start();
 console.log("up");

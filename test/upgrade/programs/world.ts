@@ -1,4 +1,4 @@
-// Task types, limits and workflows that every package can make: only its public API is used.
+// Task types, limits and workflows that every package can create with its public API.
 import type * as source from "../../../src/index.js";
 
 export type Package = typeof source;
