@@ -1,4 +1,4 @@
-// What the pages use of packages that are not installed here: only the parts they call.
+// Types of packages that are not installed here: only the parts that the pages use.
 declare module "pino" {
   type LogFunction = (fields: object, message?: string) => void;
   export interface Logger {

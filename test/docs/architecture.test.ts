@@ -6,7 +6,7 @@ const root = new URL("../../", import.meta.url);
 // ARCHITECTURE.md says that TypeScript paths start at src/ and SQL paths at src/postgres/functions/.
 const starts = ["", "src/", "src/postgres/functions/"];
 
-/** What a page has in backticks that looks like the path of a file or of a folder. */
+/** The texts in backticks on a page that look like the path of a file or folder. */
 function pathsIn(text: string): string[] {
   const code = text.replaceAll(/```[\s\S]*?```/g, "").matchAll(/`([^`\n]+)`/g);
   return [...code]

@@ -17,7 +17,7 @@ import { spawnTs } from "../support/process.js";
 
 const root = new URL("../../", import.meta.url);
 
-// What fragments on a page take for granted.
+// Declarations that code fragments on a page assume.
 const sluice = 'import type { Sluice as S } from "sluice"; declare const sluice: S;';
 const handlers = `${sluice} import type { TaskHandler } from "sluice"; declare const handlers: TaskHandler<never, never>[];`;
 const assumed: Readonly<Record<string, string>> = {
@@ -31,7 +31,7 @@ const assumed: Readonly<Record<string, string>> = {
     "declare const mine: { run(text: string, params: unknown[]): Promise<Record<string, unknown>[]> };",
   "docs/start/workflows.md": `${sluice} import type { Queryable } from "sluice"; declare const db: Queryable; declare const id: string, total: number, parcels: string[];`,
 };
-// Modules that programs of a page import and the page does not show.
+// Modules that programs import but the page does not show.
 const generated = `export interface Transaction {
   readonly account: { create(row: { data: { name: string } }): Promise<{ id: number }> };
   $queryRawUnsafe<T>(sql: string, ...params: unknown[]): Promise<T>;
@@ -43,11 +43,11 @@ const beside: readonly Program[] = [
     name,
     code: pageText(`examples/testing/${name}.ts`).replace('"../../src/index.js"', '"sluice"'),
   })),
-  // test/tx compiles and runs the block with a client that Prisma has made.
+  // test/tx compiles and runs the block with a generated Prisma client.
   { page: "docs/start/transactions.md", name: "generated/client", code: generated },
 ];
 
-// Programs that are compiled and not run here, and why.
+// Programs that are compiled but not run here, with the reason.
 const notRun: readonly (readonly [RegExp, string])[] = [
   [/^CONTRIBUTING\.md/, "has no program"],
   [/^docs\/start\//, "tests of their own run these"],
@@ -57,13 +57,13 @@ const notRun: readonly (readonly [RegExp, string])[] = [
   [/^docs\/migrate\//, "calls functions that only the reader has, or another queue's server"],
   [/^docs\/reference\/metrics\.md/, "listens on a fixed port"],
 ];
-// Programs that go on serving: they are run to their last line.
+// Programs that keep serving: they run to their last line.
 const serves = /^docs\/(recipes\/.+|operate\/pgbouncer|reference\/errors)\.md$/;
 const LAST_LINE = "the last line";
 
 const programs = ["README.md", "CONTRIBUTING.md", ...docsPages()].flatMap((page) =>
   programsOf({ page, text: pageText(page) }).map(({ name, code }) => {
-    // In the place of the first line, so that the others keep theirs.
+    // On the first line, so that line numbers do not change.
     const before = name === "1" ? (assumed[page] ?? "") : "";
     const after = serves.test(page) ? `console.log("${LAST_LINE}");\n` : "";
     return { page, name, code: before + code + after };
@@ -72,7 +72,7 @@ const programs = ["README.md", "CONTRIBUTING.md", ...docsPages()].flatMap((page)
 const written = writePrograms([...programs, ...beside]);
 afterAll(() => written.remove());
 
-/** What tsc says about the programs in a folder, one line each: page, line and message. */
+/** The errors of tsc in the programs of a folder, one line each: page, line and message. */
 function errorsIn({ folder }: Written): string[] {
   const config = {
     extends: fileURLToPath(new URL("tsconfig.json", root)),
@@ -128,7 +128,7 @@ test("the check of code blocks reports a wrong TypeScript block with page and li
 
 const run = programs.filter(({ page }) => !notRun.some(([pages]) => pages.test(page)));
 
-// On a machine that is busy with other tests no worker should complain.
+// Workers should not warn about a machine that is busy with other tests.
 const calm = { SLUICE_PRESSURE_EVENT_LOOP_DELAY_MS_MAX: "false" };
 
 async function start(program: Program) {

@@ -18,7 +18,7 @@ function rangeOf(setting: Setting): string {
   return setting.kind === "boolean" ? "true, false" : "";
 }
 
-/** The row of a setting, as the page has to show it. */
+/** The row of a setting that the page must show. */
 function rowOf(section: Section, name: never): string {
   const setting = settingOf<Section>(section, name);
   const cells = [

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { pageText } from "../support/markdown.js";
 
-/** The codes of the union type, as its text has them. */
+/** The codes of the union type, read from its source. */
 function codesInCode(): string[] {
   const [, union] = /export type ErrorCode =([^;]+);/.exec(pageText("src/core/error.ts"))!;
   const members = union!.split("|").map((member) => member.trim());

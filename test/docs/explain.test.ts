@@ -33,7 +33,7 @@ test("the code on docs/operate/explain.md runs and prints what the page shows", 
   const [, code] = /```ts\n([\s\S]*?)```/.exec(page)!;
   const { code: js } = await transform(code!.replace('"7"', '"1"'), { loader: "ts" });
   const said: unknown[][] = [];
-  // oxlint-disable-next-line typescript/no-implied-eval -- the page is ours
+  // oxlint-disable-next-line typescript/no-implied-eval -- the page is part of this repository
   const run = new Function("sluice", "console", `return (async () => {${js}})()`) as (
     ...given: unknown[]
   ) => Promise<void>;

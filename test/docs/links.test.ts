@@ -17,7 +17,7 @@ function anchorsOf(page: string): string[] {
   );
 }
 
-/** What a page links to in this repository, and is not there. */
+/** The broken links of a page into this repository. */
 function deadLinks(page: string): string[] {
   const text = pageText(page).replaceAll(/```[\s\S]*?```/g, "");
   const links = [...text.matchAll(/\]\((?!https?:)([^)\s]+)\)/g)].map(([, link]) => link!);

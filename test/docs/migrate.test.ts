@@ -13,7 +13,7 @@ import { spawnTs } from "../support/process.js";
 const repository = fileURLToPath(new URL("../..", import.meta.url));
 const TIMEOUT_MS = 60_000;
 
-/** The last block of TypeScript on a page, which is the program that moves jobs. */
+/** The last TypeScript block of a page, which is the migration program. */
 function programOf(page: string): string {
   const text = readFileSync(join(repository, `docs/migrate/${page}.md`), "utf8");
   const client = join(repository, "src/client.js");
@@ -22,7 +22,7 @@ function programOf(page: string): string {
     .replace('"sluice/client"', JSON.stringify(client));
 }
 
-/** Runs a program as a process; returns what it printed. */
+/** Runs a program as a process and returns its output. */
 async function runs(code: string, url: string): Promise<string> {
   const cache = join(repository, "node_modules/.sluice");
   mkdirSync(cache, { recursive: true });
@@ -48,7 +48,7 @@ async function database(): Promise<{ url: string; sql: pg.Pool }> {
   return { url, sql };
 }
 
-/** Starts a Sluice worker for a type whose input says to whom. */
+/** Starts a Sluice worker for a type whose input names a recipient. */
 async function serve(name: string, url: string, done: (to: string) => void): Promise<void> {
   const sluice = await Sluice.connect({ url, migrate: false });
   onTestFinished(() => sluice.close({ graceMs: 0 }));
@@ -80,7 +80,7 @@ test(
       parsedCronItems: [],
       taskList: {
         send_mail: async (payload) => {
-          // Slow enough that there is something left to move.
+          // Slow enough that jobs are left to move.
           await sleep(10);
           done.push((payload as { to: string }).to);
         },

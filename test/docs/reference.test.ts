@@ -8,7 +8,7 @@ import { planCommand } from "../../src/cli/plan.js";
 import { workflowCommand } from "../../src/cli/workflow/workflow.js";
 import { pageText } from "../support/markdown.js";
 
-/** What a door exports: its own names and those of the doors it passes on. */
+/** The exports of an entry point, including re-exports of other entry points. */
 function exportsOf(door: string): string[] {
   return [...pageText(door).matchAll(/export (?:type )?\{([^}]+)\}/g)].flatMap(([, names]) =>
     names!
@@ -44,7 +44,7 @@ test("docs/reference/cli.md lists every command and every option", () => {
   expect(missing).toEqual([]);
 });
 
-/** The options of a command, and the names and options of those below it. */
+/** The options of a command, and the names and options of its subcommands. */
 function wordsOf(command: Command): string[] {
   const options = command.options.map(({ long }) => long!);
   return [...options, ...command.commands.flatMap((below) => [below.name(), ...wordsOf(below)])];

@@ -9,19 +9,19 @@ import { blocksOf, pageText } from "../support/markdown.js";
 const { Client } = client;
 const page = "docs/reference/sql.md";
 
-/** The task that the page of tasks declares, as its own text makes it. */
+/** The task that the tasks page declares, built from the text of the page. */
 async function taskOfPage(): Promise<client.TaskContract> {
   const block = blocksOf("docs/concepts/tasks.md", "ts").find(({ name }) => name === "tasks")!;
   const { code } = await transform(block.code, { loader: "ts", format: "cjs" });
   const module = { exports: {} };
   const modules: Readonly<Record<string, unknown>> = { zod, "sluice/client": client };
-  // oxlint-disable-next-line typescript/no-implied-eval -- the page is ours
+  // oxlint-disable-next-line typescript/no-implied-eval -- the page is part of this repository
   const run = new Function("module", "exports", "require", code);
   run(module, module.exports, (name: string) => modules[name]);
   return (module.exports as { sendInvoice: client.TaskContract }).sendInvoice;
 }
 
-/** A database in which the page's task is declared, and a connection to it. */
+/** A database with the declared task of the page, and a connection to it. */
 async function declared(): Promise<{ producer: client.Client; sql: pg.Pool }> {
   const database = await freshDatabase({ migrated: true });
   onTestFinished(() => database.drop());
@@ -45,7 +45,7 @@ test("the first statement on docs/reference/sql.md enqueues the task that the ta
 test("every SQL block on docs/reference/sql.md runs, in page order", async () => {
   const { producer, sql } = await declared();
   for (const block of blocks) await sql.query(block);
-  // The first statement, and the trigger; both were cancelled, and one was retried.
+  // The tasks of the first statement and of the trigger: both were cancelled, and one was retried.
   expect(await producer.counts()).toMatchObject({ cancelled: 1 });
   const { rows } = await sql.query("select * from sluice.violation");
   expect(rows).toEqual([]);

@@ -7,7 +7,7 @@ import { nightlyStarter, scheduleNightly } from "./workflows.page.js";
 const DAY = 86_400_000;
 
 test("the schedule on the workflows page starts one run per tick, even if the starting task runs twice", async () => {
-  // The kit takes its handlers before there is a Sluice that they could start runs with.
+  // The kit takes its handlers before the Sluice exists that they start runs with.
   const made: TestSluice[] = [];
   const late = { start: (...args: Parameters<Sluice["start"]>) => made[0]!.sluice.start(...args) };
   const starter = nightlyStarter(late as Sluice);

@@ -43,6 +43,6 @@ test.each([
   ["fulfil-running", graphToSvg(fulfil.graph, running)],
 ])("the picture %s on the workflows page matches its workflow", async (name, svg) => {
   expect(page).toContain(`pictures/${name}.svg`);
-  // vitest -u draws it anew.
+  // vitest -u redraws it.
   await expect(svg).toMatchFileSnapshot(`../../docs/start/pictures/${name}.svg`);
 });

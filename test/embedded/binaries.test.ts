@@ -6,7 +6,7 @@ import { afterAll, beforeAll, expect, test } from "vitest";
 import { locate, runnable, type Installed } from "../../src/embedded/binaries.js";
 import { identityFor } from "../../src/embedded/identity.js";
 
-// An install without scripts: the links among the libraries are missing.
+// An install without scripts: the links between the libraries are missing.
 let place: string;
 let installed: Installed;
 let cache: string;

@@ -1,4 +1,4 @@
-// Enters the locked section again and again; says so if anybody else is inside.
+// Enters the locked section repeatedly, and reports if another process is inside.
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { withLock } from "../../src/embedded/lock.js";

@@ -21,7 +21,7 @@ import { startedAt } from "../../src/embedded/living.js";
 import { until } from "../../src/embedded/until.js";
 import { spawnTs, type SpawnedTs } from "../support/process.js";
 
-// Servers are swept by whoever starts next. In a temporary directory of our own that is only us.
+// Each start cleans up abandoned servers in the temporary directory. In our own directory, only these tests do.
 const outside = tmpdir();
 const place = mkdtempSync(join(outside, "sluice-test-"));
 const cleanups: (() => Promise<unknown>)[] = [];

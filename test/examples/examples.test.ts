@@ -88,9 +88,9 @@ const shown: Record<string, (string | RegExp)[]> = {
     "second container: exit 0, done in attempt 1 1 1 1 1 1",
   ],
 };
-// What takes minutes has a form that takes seconds.
+// Options that shorten examples from minutes to seconds.
 const small: Record<string, string[]> = { "pressure.ts": ["--small"] };
-// Some fail on purpose, and the worker says so: at most a line a second, but for what fails for good.
+// Examples with failing tasks, about which the worker logs at most a line a second, besides final failures.
 const failing = [
   "ordered-webhooks.ts",
   "idempotent-payment.ts",
@@ -98,13 +98,13 @@ const failing = [
   "nightly-sync.ts",
   "order-fulfilment.ts",
 ];
-// Of a machine that is busy with other tests no worker is to complain.
+// Workers should not warn about a machine that is busy with other tests.
 const calm = { SLUICE_PRESSURE_EVENT_LOOP_DELAY_MS_MAX: "false" };
-// Some start several processes and a server.
+// Some examples start several processes and a server.
 const TIMEOUT_MS = 120_000;
 const complaints = /^(\{"sluice":"a task failed( for good)?",.+\}\n)+$/;
 
-/** What an example prints until it ends by itself. */
+/** The output lines of an example that ends by itself. */
 async function run(example: string, env: NodeJS.ProcessEnv): Promise<string[]> {
   const more = example === "pressure.ts" ? {} : calm;
   const { child, exit } = spawnTs(`examples/${example}`, small[example] ?? [], { ...env, ...more });

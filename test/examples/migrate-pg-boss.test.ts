@@ -14,9 +14,9 @@ interface House {
   readonly url: string;
   readonly sql: pg.Pool;
   readonly boss: PgBoss;
-  /** Writes down that a handler has done the work of order n. */
+  /** Records that a handler has processed order n. */
   done(n: number, by: "pg-boss" | "sluice"): Promise<void>;
-  /** Starts the program that moves the queue. */
+  /** Starts the migration program. */
   move(queue: string, task: string, ...more: string[]): SpawnedTs;
   /** Starts a Sluice worker. */
   serve(...handlers: TaskHandler[]): Promise<Sluice>;
@@ -57,7 +57,7 @@ async function house(queue: string, options: Omit<Queue, "name"> = {}): Promise<
   };
 }
 
-/** What the program printed, and its exit code. */
+/** The output of the program and its exit code. */
 async function ended({ child, exit }: SpawnedTs): Promise<{ code: number | null; out: string }> {
   let out = "";
   for (const stream of [child.stdout!, child.stderr!]) stream.on("data", (chunk: Buffer) => (out += chunk.toString()));
@@ -82,7 +82,7 @@ test(
         ns.map((n) => ({
           data: { n },
           priority: n % 3,
-          // Some are due while the queue is being moved, and some fail once before they succeed.
+          // Some jobs become due during the migration, and some fail once before they succeed.
           ...(n % 50 === 0 ? { startAfter: 2 } : {}),
           retryLimit: 3,
         })),

@@ -1,4 +1,4 @@
-// What the jobs of the pg-boss queues in migrate-pg-boss.test.ts become.
+// The tasks that the jobs of the pg-boss queues in migrate-pg-boss.test.ts become.
 import { setTimeout as sleep } from "node:timers/promises";
 import { z } from "zod";
 import { task } from "../../../src/client.js";
@@ -15,7 +15,7 @@ interface Job {
   readonly singletonKey: string | null;
 }
 
-/** The key of a job in order is not part of its data. */
+/** The key of an ordered job is not part of its data. */
 export const shipInput = ({ data, singletonKey }: Job): unknown => ({
   ...(data as { n: number }),
   customer: singletonKey,
