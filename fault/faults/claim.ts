@@ -11,7 +11,7 @@ const claimed = "select count(*)::int as n from sluice.running where claim = $1"
 
 export const freezeInClaim: Fault = {
   name: "freeze-in-claim",
-  about: "SIGSTOP of a worker while its claim is with the server; it hears of it half a lease to 2 later",
+  about: "SIGSTOP of a worker while its claim is in flight; the reply arrives half a lease to 2 leases later",
   disturbs: "worker",
   bite: (stage, random) =>
     stage.fleet.borrow(random, (member) =>
@@ -55,7 +55,7 @@ const active = `select pid, query_start::text as since from pg_stat_activity
 
 export const freezeBackend: Fault = {
   name: "freeze-backend",
-  about: "SIGSTOP of the server's process inside a worker's step, for less and for more than a lease",
+  about: "SIGSTOP of the server process during a worker's step, for less or for more than a lease",
   disturbs: "server",
   bite: (stage, random) => stage.disturbing("*", "freeze-backend", async () => (await stopInside(stage, random)) ?? 0),
 };

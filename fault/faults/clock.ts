@@ -12,7 +12,7 @@ const offMsMin = hourMs / 2;
 
 export const clockOff: Fault = {
   name: "clock-off",
-  about: "one more worker whose clock is an hour ahead or behind (libfaketime) takes part for 3 s",
+  about: "an additional worker whose clock is an hour ahead or behind (libfaketime) runs for 3 s",
   disturbs: "worker",
   lacks: () => (faketime() === null ? LACKING : null),
   bite: async (stage, random) => {

@@ -21,7 +21,7 @@ const barrier = `${PROVOKED} select pg_advisory_xact_lock('sluice.limits'::regcl
 
 export const deadlock: Fault = {
   name: "deadlock",
-  about: "rows and the barrier are locked in the wrong order, so that a worker's step is a deadlock victim",
+  about: "rows and the barrier are locked in the wrong order, so that a worker's step becomes a deadlock victim",
   disturbs: "server",
   bite: async (stage, random) => {
     const before = await stage.server.deadlocks();

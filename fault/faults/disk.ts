@@ -3,7 +3,7 @@ import type { Fault } from "../stage.js";
 
 export const diskFull: Fault = {
   name: "disk-full",
-  about: "the server's disk is full for 1 to 2 s; if it falls over that, it is started again",
+  about: "the server's disk is full for 1 to 2 s; the server is restarted if it crashes",
   disturbs: "server",
   bite: (stage, random) =>
     stage.disturbing("*", "disk-full", async () => {

@@ -4,7 +4,7 @@ import { untilBusy } from "./busy.js";
 
 export const freeze: Fault = {
   name: "freeze",
-  about: "SIGSTOP of a worker with tasks in hand for 3 leases, then SIGCONT: a zombie comes back",
+  about: "SIGSTOP of a worker with running tasks for 3 leases, then SIGCONT: a zombie resumes",
   disturbs: "worker",
   bite: (stage, random) =>
     stage.fleet.borrow(random, async (member) => {
@@ -28,7 +28,7 @@ async function frozen(stage: Stage, member: Member): Promise<number> {
 
 export const blockLoop: Fault = {
   name: "block-loop",
-  about: "the event loop of a worker with tasks in hand is blocked for 2 leases",
+  about: "the event loop of a worker with running tasks is blocked for 2 leases",
   disturbs: "worker",
   bite: (stage, random) =>
     stage.fleet.borrow(random, async (member) => {

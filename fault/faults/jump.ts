@@ -7,7 +7,7 @@ const mostMs = 300_000;
 
 export const clockForward: Fault = {
   name: "clock-forward",
-  about: "the database's clock is set forward by 1 to 5 minutes: all leases end at once",
+  about: "the database clock is set forward by 1 to 5 minutes: all leases expire at once",
   disturbs: "server",
   bite: async (stage, random) => {
     // The leases of all workers are lost, and each needs a heartbeat to find out.
@@ -24,7 +24,7 @@ export const clockForward: Fault = {
 
 export const clockBack: Fault = {
   name: "clock-back",
-  about: "a worker is killed, and the database's clock set back by 1 to 5 minutes before its lease ends",
+  about: "a worker is killed, and the database clock is set back by 1 to 5 minutes before its lease expires",
   disturbs: "server",
   // That is no disturbance which the audit would have to excuse: the tasks come back within a lease and some time.
   bite: (stage, random) =>

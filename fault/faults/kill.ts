@@ -8,7 +8,7 @@ const leftBehind = `select count(*)::int as n from sluice.running r join sluice.
 
 export const kill: Fault = {
   name: "kill",
-  about: "kill -9 of a random worker that has tasks in hand",
+  about: "kill -9 of a random worker with running tasks",
   disturbs: "worker",
   bite: (stage, random) =>
     stage.fleet.borrow(random, async (member) => {

@@ -5,7 +5,7 @@ import { changed, seen, withNumber } from "./number.js";
 
 export const limitRaise: Fault = {
   name: "limit-raise",
-  about: "a full limit gets twice its slots and one more, until more are out than before",
+  about: "a full limit is raised to twice its slots plus one, until more slots are in use than before",
   disturbs: "work",
   bite: (stage) =>
     withNumber(
@@ -20,7 +20,7 @@ export const limitRaise: Fault = {
 
 export const limitLower: Fault = {
   name: "limit-lower",
-  about: "a limit of which more are out is lowered to half for 1 to 2 s",
+  about: "a limit with more than half of its slots in use is lowered to half for 1 to 2 s",
   disturbs: "work",
   bite: (stage, random) =>
     withNumber(
@@ -37,7 +37,7 @@ export const limitLower: Fault = {
 
 export const limitZero: Fault = {
   name: "limit-zero",
-  about: "a limit in use is set to 0 for a second: what runs ends, nothing starts",
+  about: "a limit in use is set to 0 for a second: running tasks end, none starts",
   disturbs: "work",
   bite: (stage) =>
     withNumber(
@@ -49,7 +49,7 @@ export const limitZero: Fault = {
 
 export const limitLift: Fault = {
   name: "limit-lift",
-  about: "a full limit is lifted (null), until more are out than it had, and then back to its number",
+  about: "a full limit is lifted (null) until more slots are in use than it had, and then restored",
   disturbs: "work",
   bite: (stage) =>
     withNumber(

@@ -5,14 +5,14 @@ import { untilBusy } from "./busy.js";
 
 export const blackHole: Fault = {
   name: "black-hole",
-  about: "nothing passes between a busy worker and the server, for 2 leases or for less than one",
+  about: "no packet passes between a busy worker and the server, for 2 leases or for less than one",
   disturbs: "worker",
   bite: (stage, random) => broken(stage, random, "black-hole", (member) => member.proxy.blackHole()),
 };
 
 export const halfOpen: Fault = {
   name: "half-open",
-  about: "the server's answers to a busy worker are lost, for 2 leases or for less than one",
+  about: "the server's replies to a busy worker are lost, for 2 leases or for less than one",
   disturbs: "worker",
   bite: (stage, random) => broken(stage, random, "half-open", (member) => member.proxy.halfOpen()),
 };

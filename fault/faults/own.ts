@@ -11,7 +11,7 @@ const running = `select count(*)::int as n from sluice.running r join sluice.tas
 
 export const limitRemove: Fault = {
   name: "limit-remove",
-  about: "the own limit of a type is removed until more run than it had, and declared again",
+  about: "the limit of a type is removed until more of its tasks run than it allowed, and then declared again",
   disturbs: "work",
   bite: (stage) => holding("own", () => withoutLimit(stage)),
 };
@@ -31,7 +31,7 @@ async function withoutLimit(stage: Stage): Promise<number> {
 
 export const limitAdd: Fault = {
   name: "limit-add",
-  about: `a type that has no limit gets one of ${addedSlots} until that is full, and loses it again`,
+  about: `a type without a limit gets one of ${addedSlots} until it is full, and then loses it`,
   disturbs: "work",
   bite: (stage) => holding("plain", () => withLimit(stage)),
 };

@@ -17,7 +17,7 @@ const inHand = new Set<string>();
 
 export const pause: Fault = {
   name: "pause",
-  about: "a queue is paused for 1 to 2 s, and resumed",
+  about: "a queue is paused for 1 to 2 s and resumed",
   disturbs: "work",
   bite: async (stage, random) => {
     const all = await onServer(stage, async (client) => (await client.query<Queue>(queues)).rows);

@@ -48,7 +48,7 @@ async function findSoon<T extends Found>(stage: Stage, text: string, most: numbe
 
 export const runCancel: Fault = {
   name: "run-cancel",
-  about: "up to 3 runs of workflows are cancelled, whatever they do just now",
+  about: "up to 3 workflow runs are cancelled, in whatever state they are",
   disturbs: "work",
   bite: async (stage, random) => {
     const runs = await findSoon(stage, open, random.between(1, 3));
@@ -64,7 +64,7 @@ export const runCancel: Fault = {
 
 export const runRetry: Fault = {
   name: "run-retry",
-  about: "up to 5 runs of workflows that failed or were cancelled are retried",
+  about: "up to 5 failed or cancelled workflow runs are retried",
   disturbs: "work",
   bite: async (stage, random) => {
     const runs = await findSoon(stage, unsuccessful, random.between(1, 5));
@@ -92,7 +92,7 @@ async function retried(stage: Stage, { id, flow }: Found): Promise<boolean> {
 
 export const runWindow: Fault = {
   name: "run-window",
-  about: "the window of a fan-out that is full gets 1, or twice its number and one more",
+  about: "the window of a full fan-out is set to 1, or to twice its size plus one",
   disturbs: "work",
   bite: async (stage, random) => {
     const [found] = await findSoon<FoundWindow>(stage, windows, 1);

@@ -7,7 +7,7 @@ const terminate = `select count(*) filter (where pg_terminate_backend(pid))::int
 
 export const terminateBackends: Fault = {
   name: "terminate-backends",
-  about: "pg_terminate_backend of everybody's connections at once",
+  about: "pg_terminate_backend of all connections at once",
   disturbs: "server",
   bite: (stage) =>
     stage.disturbing("*", "terminate-backends", async () => {
@@ -24,7 +24,7 @@ export const terminateBackends: Fault = {
 
 export const restart: Fault = {
   name: "restart",
-  about: "the server is stopped as by pg_ctl -m immediate and started again",
+  about: "the server is stopped as with pg_ctl -m immediate and started again",
   disturbs: "server",
   bite: (stage) =>
     stage.disturbing("*", "restart", async () => {

@@ -29,7 +29,7 @@ function during(
 
 export const readOnly: Fault = {
   name: "read-only",
-  about: "default_transaction_read_only for 1 to 2 s, as on a server that is being failed over",
+  about: "default_transaction_read_only for 1 to 2 s, as on a server during a failover",
   disturbs: "server",
   bite: (stage, random) =>
     during(stage, { name: "default_transaction_read_only", value: "on", forMs: random.between(1_000, 2_000) }, "25006"),

@@ -36,7 +36,7 @@ export const cancel: Fault = {
 
 export const retry: Fault = {
   name: "retry",
-  about: "up to 20 tasks that failed or were cancelled are retried by hand",
+  about: "up to 20 failed or cancelled tasks are retried by hand",
   disturbs: "work",
   bite: async (stage, random: Random) => {
     const most = random.between(5, 20);

@@ -4,7 +4,7 @@ import { untilBusy } from "./busy.js";
 
 export const term: Fault = {
   name: "term",
-  about: "SIGTERM to a worker that has tasks in hand: it hands them back or finishes them",
+  about: "SIGTERM to a worker with running tasks: it hands them back or finishes them",
   disturbs: "worker",
   bite: (stage, random) =>
     stage.fleet.borrow(random, async (member) => {
