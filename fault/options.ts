@@ -11,7 +11,7 @@ const CALM_SECONDS = 12;
 export interface Options {
   readonly seed: number;
   readonly seconds: number;
-  /** So many seconds more in which nothing is disturbed, and no task may starve. */
+  /** Undisturbed seconds at the end, in which no task may starve. */
   readonly calmSeconds: number;
   readonly faults: readonly Fault[];
   readonly tasks: number | null;
@@ -46,33 +46,28 @@ interface Given {
 export function readOptions(args: readonly string[]): Options {
   const command = new Command("npm run fault --")
     .description(
-      "Runs real workers and producers on a PostgreSQL of its own while faults happen to them, then\n" +
-        "audits what handlers and producers wrote down. DATABASE_URL is ignored: faults need a server\n" +
-        "that is nobody else's. Exits with 0 if all is well, 1 if anything was violated, a listed fault\n" +
-        "never bit or a limit was never full, 2 if used wrongly.",
+      "Runs real workers and producers on its own PostgreSQL under faults, then audits the log of handlers and " +
+        "producers. DATABASE_URL is ignored: faults need a server of their own. Exits with 0 if the run passed, 1 on " +
+        "a violation, if a listed fault never took effect or if a limit was never full, and 2 on wrong usage.",
     )
-    .option("--seed <n>", "the same seed makes the same choices; default: by the time", integer(0))
-    .option("--seconds <n>", "how long", integer(1, 86_400), 60)
+    .option("--seed <n>", "seed of all random choices; default: from the clock", integer(0))
+    .option("--seconds <n>", "duration in seconds", integer(1, 86_400), 60)
     .option(
       "--calm <n>",
-      "seconds at the end without disturbances, in which no task may starve; none with --tasks",
+      "undisturbed seconds at the end, in which no task may starve; 0 with --tasks",
       integer(0, 3_600),
       CALM_SECONDS,
     )
-    .option("--only <names>", "these faults alone, separated by commas", named)
-    .option("--tasks <n>", "so many tasks, at an even rate; default: about 300 a second", integer(1))
+    .option("--only <names>", "only these faults, separated by commas", named)
+    .option("--tasks <n>", "number of tasks, at an even rate; default: about 300 a second", integer(1))
     .option("--workers <n>", "worker processes", integer(1, 16), 4)
-    .option(
-      "--types <names>",
-      `only these types of task and workflows: ${[...typeNames, ...flowNames].join(", ")}`,
-      typed,
-    )
-    .option("--json", "progress to standard error; the last line of output is one JSON object")
-    .option("--report <file>", "writes that object to a file too")
-    .option("--log <file>", "writes every line of the audit's log, as JSON")
-    .option("--svg <file>", "plots memory, dead tuples, latency and throughput")
-    .option("--sabotage <name>", `for tests only: breaks the engine first (${names(sabotages)})`)
-    .option("--keep", "leaves the data of both servers for inspection")
+    .option("--types <names>", `only these task types and workflows: ${[...typeNames, ...flowNames].join(", ")}`, typed)
+    .option("--json", "print progress to standard error and one JSON object as the last line of output")
+    .option("--report <file>", "also write that object to a file")
+    .option("--log <file>", "write every line of the audit log as JSON")
+    .option("--svg <file>", "plot memory, dead tuples, latency and throughput")
+    .option("--sabotage <name>", `for tests only: break the engine first (${names(sabotages)})`)
+    .option("--keep", "keep the data of both servers for inspection")
     .addHelpText("after", `\nFaults:\n${catalogue()}\n`)
     .exitOverride((e) => process.exit(e.exitCode === 0 ? 0 : 2))
     .parse(args, { from: "user" });

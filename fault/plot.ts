@@ -27,7 +27,7 @@ const PANELS: readonly Panel[] = [
     series: [{ name: "in flight", color: "#1a7f37", of: (s) => s.inFlight }],
   },
   {
-    title: "A step, seen from the worker's side of the wire",
+    title: "Duration of a step, measured at the worker",
     unit: "ms",
     series: [
       { name: "p50", color: "#8250df", of: (s) => s.stepP50Ms },

@@ -90,7 +90,7 @@ export async function lookAtRest({ sluice, sql, log, server }: Theatre): Promise
 
 /** The engine's statements take their locks in one order: none of them waits for another in a circle. */
 export function unprovoked({ others, first }: Deadlocks): string[] {
-  return others === 0 ? [] : [`${others} deadlocks that no fault provoked, first ${first[0]}`];
+  return others === 0 ? [] : [`${others} deadlocks without a fault that provoked them, first ${first[0]}`];
 }
 
 const NOT_OVER = `select 'task ' || t.id || ' of ' || s.type || ' is in no final state' as what

@@ -152,7 +152,7 @@ class Performance {
     const { calmSeconds } = this.#options;
     if (calmSeconds === 0) return;
     this.#crowd!.calm();
-    await within(PUT_BACK_MS_MAX, "the faults do not come to their end", conductor.calm());
+    await within(PUT_BACK_MS_MAX, "the faults did not end in time", conductor.calm());
     // What relies on a clock that never goes back shows only some time later.
     if (this.#options.faults.includes(clockBack)) await this.#theatre.clock.jump(-CALM_JUMP_MS);
     const end = performance.now() + calmSeconds * 1_000;
@@ -172,20 +172,20 @@ class Performance {
   async #end(playing: Promise<void>): Promise<void> {
     const { server, producers } = this.#theatre;
     this.#over.abort();
-    this.#screen.follow(() => "putting everything back");
-    await within(PUT_BACK_MS_MAX, "the faults do not come to their end", playing);
+    this.#screen.follow(() => "restoring all settings");
+    await within(PUT_BACK_MS_MAX, "the faults did not end in time", playing);
     this.#fleet.restore();
     producers.restore();
     await server.freeDisk();
     await server.ensureUp();
-    if (!this.#made()) this.#tellWrong("the producers did not make as many tasks as were asked for");
+    if (!this.#made()) this.#tellWrong("the producers created fewer tasks than requested");
     await this.#crowd!.stop();
     await putBack(this.#theatre);
     let left = 0;
     this.#screen.follow(() => `${left} tasks are left to run`);
     const over = await untilOver(this.#theatre, (n) => (left = n));
     if (!over) {
-      this.#tellWrong(`${left} tasks never came to their end`);
+      this.#tellWrong(`${left} tasks never ended`);
       this.#screen.print((await whyStuck(this.#theatre)).join("\n"));
     }
     await this.#explainer.stop();
@@ -235,7 +235,7 @@ class Performance {
     const last = conductor.turns.at(-1)?.name ?? "-";
     const time = `${this.#seconds().toFixed(0).padStart(4)} s`;
     const work = `${this.#crowd?.produced ?? 0} enqueued, ${this.#fleet.ended} handlers ended`;
-    const rest = missing.length === 0 ? "all have bitten" : `not yet: ${missing.join(" ")}`;
+    const rest = missing.length === 0 ? "all faults took effect" : `no effect yet: ${missing.join(" ")}`;
     return `${time}  ${work}, ${bites} bites (last: ${last}), ${rest}`;
   }
 

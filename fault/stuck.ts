@@ -1,8 +1,8 @@
-// Why nothing moves any more: what somebody would ask the database who has to find the reason.
+// Why nothing moves any more: the queries that a person would run to find the reason.
 import type { Theatre } from "./theatre.js";
 
 const QUESTIONS: Readonly<Record<string, string>> = {
-  // One row each, so that `to_jsonb` tells all of it.
+  // One row each, so that `to_jsonb` shows all of it.
   "left, by type and place": `select s.type, x.place, count(*)::int as n, min(x.id) as first from (
       select id, 'scheduled' as place from sluice.scheduled union all select id, 'waiting' from sluice.waiting
       union all select id, 'parked' from sluice.parked union all select id, 'ready' from sluice.ready
@@ -17,12 +17,12 @@ const QUESTIONS: Readonly<Record<string, string>> = {
   workers: `select name, expires_at - now() as lease, capacity_max, capacity_available, asleep, draining from sluice.worker`,
   gates: `select l.name, g.id, g.cap, g.used, (select sum(n) from sluice.credit c where c.gate = g.id) as credit from sluice.gate g
     left join sluice.limits l on l.id = g.id order by g.id`,
-  "lanes at their number": `select id, limit_id, sluice.cap_of(cap, limit_id) as cap, used from sluice.lane where limit_id > 0 and used >= sluice.cap_of(cap, limit_id) limit 20`,
+  "full lanes": `select id, limit_id, sluice.cap_of(cap, limit_id) as cap, used from sluice.lane where limit_id > 0 and used >= sluice.cap_of(cap, limit_id) limit 20`,
   "notes and lowered": `select (select count(*) from sluice.dirty) as dirty, (select count(*) from sluice.postponed) as postponed, (select array_agg(limit_id) from sluice.lowered) as lowered`,
   streams: `select id, queue, type, gate, paused, unserved from sluice.stream where paused or unserved or gate <> 0`,
-  "runs of workflows": `select r.id, r.input ->> 'tag' as tag, r.parent, r.name, r.state, r.open, r.paused, r.stopping, r.created_at from sluice.workflow_run r
+  "workflow runs": `select r.id, r.input ->> 'tag' as tag, r.parent, r.name, r.state, r.open, r.paused, r.stopping, r.created_at from sluice.workflow_run r
     where r.finished_at is null order by r.id limit 20`,
-  "their nodes": `select n.run, n.node, n.kind, n.policy, n.state, n.blocked, n.failing, n.total, n.succeeded, n.failed, n.cancelled, n.window_size, l.used, l.cap
+  "nodes of these runs": `select n.run, n.node, n.kind, n.policy, n.state, n.blocked, n.failing, n.total, n.succeeded, n.failed, n.cancelled, n.window_size, l.used, l.cap
     from sluice.workflow_node n join sluice.workflow_run r on r.id = n.run left join sluice.lane l on l.id = n.lane
     where r.finished_at is null and n.state in ('running', 'placing', 'held') order by n.run, n.node limit 20`,
   "placing, halts, notes, parents": `select (select count(*) from sluice.workflow_unplaced) as unplaced, (select count(*) from sluice.workflow_halt) as halts,

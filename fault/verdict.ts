@@ -1,4 +1,4 @@
-// What came of a run: the figures, whether they are good, and a table for people.
+// The result of a run: its figures, whether it passed, and a readable table.
 import { tooDoubtful } from "./audit/doubts.js";
 import type { Report } from "./audit/report.js";
 import { flowNames, windowNumbers } from "./load/flows.js";
@@ -38,7 +38,7 @@ export interface Figures {
   readonly runs: number;
   readonly tasksPerSecond: number;
   readonly violations: number;
-  /** In words: everything for which the run is red. */
+  /** In words: every reason why the run failed. */
   readonly findings: readonly string[];
   readonly limits: readonly LimitFigure[];
   readonly groups: GroupFigure;
@@ -73,15 +73,15 @@ export function figuresOf(options: Options, played: Played): Figures {
     ...tooDoubtful(report),
     ...(report.counted.ended > 0 && report.counted.scrapes > report.counted.ended
       ? []
-      : ["no metrics of a worker were held against the audit"]),
+      : ["no worker metrics were compared with the audit"]),
     ...(options.calmSeconds === 0 || report.watched.calm > 0
       ? []
-      : ["waiting tasks were never asked what holds them while all was calm and workers had room"]),
+      : ["waiting tasks were never explained during the calm time while workers had free permits"]),
     ...limits.flatMap(({ limit, slots, peak }) =>
       peak >= slots ? [] : [`limit ${limit} was never full: ${peak} of ${slots}`],
     ),
     ...(crowd.full * 2 >= crowd.used ? [] : [`only ${crowd.full} of ${crowd.used} groups were ever full`]),
-    ...faults.flatMap(({ fault, bites }) => (bites > 0 ? [] : [`${fault} never bit`])),
+    ...faults.flatMap(({ fault, bites }) => (bites > 0 ? [] : [`${fault} never took effect`])),
   ];
   const tasks = report.acknowledged + report.flows.parts;
   const steps = played.stepsMs.toSorted((a, b) => a - b);
@@ -166,28 +166,28 @@ export function table(figures: Figures): string {
     row("resume, ms", resume.count, whole(resume.medianMs), whole(resume.maxMs)),
     "",
     row("", "succeeded", "failed", "cancelled", "retried"),
-    row("runs of workflows", flows.succeeded, flows.failed, flows.cancelled, flows.retried),
+    row("workflow runs", flows.succeeded, flows.failed, flows.cancelled, flows.retried),
     "",
     row("tasks", figures.tasks),
-    row("of them in workflows", flows.parts),
+    row("tasks of workflows", flows.parts),
     row("runs", figures.runs),
     row("tasks/s", figures.tasksPerSecond),
     row("deaths", audit.deaths),
-    row("scrapes, workers, ended", audit.counted.scrapes, audit.counted.workers, audit.counted.ended),
+    row("scrapes, workers, final", audit.counted.scrapes, audit.counted.workers, audit.counted.ended),
     row("samples, calm, tasks", audit.watched.samples, audit.watched.calm, audit.watched.tasks),
-    row("could have run, ms, max", audit.watched.longestMs),
-    row("counted, unconfirmed", audit.counted.completed, audit.counted.unconfirmed),
-    row("runs of zombies", zombies.runs),
-    row("leases lost by themselves", audit.leasesLost),
-    row("runs, starts in doubt", audit.doubtful.runs, audit.doubtful.starts),
+    row("longest starvation, ms", audit.watched.longestMs),
+    row("completed, unconfirmed", audit.counted.completed, audit.counted.unconfirmed),
+    row("zombie runs", zombies.runs),
+    row("leases lost undisturbed", audit.leasesLost),
+    row("doubtful runs, starts", audit.doubtful.runs, audit.doubtful.starts),
     row("step p50 / p99, ms", figures.stepP50Ms, figures.stepP99Ms),
-    row("memory, MB a minute", figures.memorySlope),
+    row("memory growth, MB/min", figures.memorySlope),
     row("dead tuples, max", figures.deadTuplesMax),
-    row("log lines of a worker, max", figures.logLinesMax),
+    row("log lines per worker, max", figures.logLinesMax),
     "",
     ...figures.findings.map((finding) => `! ${finding}`),
-    figures.ok ? "All is well." : "The run is red.",
-    `Again: ${figures.command}`,
+    figures.ok ? "The run passed." : "The run failed.",
+    `Repeat with: ${figures.command}`,
   ].join("\n");
 }
 

@@ -1,4 +1,4 @@
-// A report for people: plain text, at most a few lines for each finding.
+// A readable report: plain text, at most a few lines for each kind of finding.
 import { VIOLATIONS, type Peak, type Report, type Spread, type Violation } from "./report.js";
 
 const WORDS: Record<Violation, string> = {
@@ -6,36 +6,36 @@ const WORDS: Record<Violation, string> = {
   succeededWithoutRun: "succeeded without a completed run",
   succeededTooEarly: "succeeded before its run completed",
   failedWithoutCause: "failed with attempts left",
-  cancelledWithoutCause: "cancelled, but nobody asked",
-  neverEnqueued: "started, but not enqueued so",
+  cancelledWithoutCause: "cancelled without a request",
+  neverEnqueued: "started with other terms than enqueued",
   acceptedTwice: "outcomes recorded twice",
-  acceptedFromZombie: "success of a claim that was over",
+  acceptedFromZombie: "success recorded under an expired claim",
   ranTwiceWithoutCause: "ran twice without cause",
   overLimit: "started above a limit",
   outOfOrder: "started out of order",
-  startedBeforeRecorded: "started before the last was recorded",
-  overlapped: "started beside another of its key",
+  startedBeforeRecorded: "started before the previous outcome was recorded",
+  overlapped: "started beside another task of its key",
   early: "started early",
-  attemptsBurnt: "attempts burnt",
+  attemptsBurnt: "attempts used without a failure",
   pausedStarts: "started while paused",
   heldAtRest: "limits with slots held at rest",
-  wrong: "wrong at rest",
+  wrong: "inconsistent at rest",
   slowRecovery: "recovered too late",
-  starved: "could run and did not",
-  miscounted: "scrapes that do not fit what was recorded",
-  lostItems: "parts of flows lost",
-  itemTwice: "items made twice",
+  starved: "could run but did not start",
+  miscounted: "metrics that contradict the log",
+  lostItems: "flow items lost",
+  itemTwice: "items created twice",
   advancedTwice: "flows advanced twice",
   advancedWithoutCause: "flows advanced without cause",
   aboveWindow: "started above a window",
   outOfSequence: "started out of sequence",
-  startedTooSoon: "started before what comes before",
-  heardWrong: "given what was not recorded",
+  startedTooSoon: "started before its dependencies ended",
+  heardWrong: "given a value that was not recorded",
   notEnded: "flows not ended at rest",
-  wrongVerdict: "flows that ended as they should not",
+  wrongVerdict: "flows that ended in a wrong state",
 };
 
-/** `each`: how many findings of a kind are told in words. */
+/** `each`: how many findings of a kind are described in words. */
 export function describe(report: Report, each = 5): string {
   const rows = VIOLATIONS.map((kind): Row => [WORDS[kind], String(report.findings[kind].count)]);
   const told = VIOLATIONS.flatMap((kind) => {
@@ -47,11 +47,11 @@ export function describe(report: Report, each = 5): string {
   });
   return [
     ...table("what happened", happened(report)),
-    ...table("what must not be", rows),
-    ...table("peaks: number x peak under it", limited(report).map(peakRow)),
-    ...table("ran again, because", countRows(report.ranAgain)),
-    ...table("in time", inTime(report)),
-    ...table("in doubt, and outside", inDoubt(report)),
+    ...table("violations", rows),
+    ...table("peaks (limit x peak at that limit)", limited(report).map(peakRow)),
+    ...table("reruns by cause", countRows(report.ranAgain)),
+    ...table("recovery times", inTime(report)),
+    ...table("doubtful runs and zombies", inDoubt(report)),
     report.violations === 0 ? "no violation" : `${report.violations} VIOLATIONS`,
     ...told,
     "",
@@ -78,7 +78,7 @@ function happened(report: Report): Row[] {
     deaths,
     disturbances,
     ...report.accepted,
-    "no end": report.unended,
+    "without an end": report.unended,
     flows: report.flows.acknowledged,
   });
 }
@@ -100,7 +100,7 @@ function inTime({ recovery, resume }: Report): Row[] {
     ["  recorded without running again", String(recovery.settled)],
     ["  started again after", spreadIn(recovery)],
     ...excused,
-    ["first start after all were disturbed", spreadIn(resume)],
+    ["first start after a disturbance of all workers", spreadIn(resume)],
   ];
 }
 
@@ -112,11 +112,11 @@ function spreadIn({ count, medianMs, p95Ms, maxMs }: Spread): string {
 function inDoubt({ zombies, leasesLost, doubtful }: Report): Row[] {
   return countRows({
     "zombie runs": zombies.runs,
-    "  that completed outside": zombies.completedOutside,
-    "  alone in saying so": zombies.succeededByZombiesAlone,
-    "leases lost by themselves": leasesLost,
-    "runs that held in doubt": doubtful.runs,
-    "starts in doubt": doubtful.starts,
+    "  that reported completion": zombies.completedOutside,
+    "  that alone completed a task": zombies.succeededByZombiesAlone,
+    "leases lost without a disturbance": leasesLost,
+    "runs with a doubtful lease": doubtful.runs,
+    "doubtful starts": doubtful.starts,
     "starts just after a change": doubtful.lateStarts,
   });
 }

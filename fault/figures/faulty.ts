@@ -91,7 +91,7 @@ export const faultyFigures: readonly Figure[] = [
     "zombies",
     "100 zombies: no violation",
     ["--only", "freeze", "--seconds", "120"],
-    [atLeast("runs of zombies", 100, (f) => f.audit.zombies.runs)],
+    [atLeast("zombie runs", 100, (f) => f.audit.zombies.runs)],
   ),
   faulty(
     "replies",

@@ -25,12 +25,12 @@ interface Row extends Measured {
 
 const command = new Command("npm run figures --")
   .description(
-    "Measures the figures that docs/guarantees.md states, one after the other (about 17 minutes for\n" +
-      "all). Exits with 1 if one is missed. Nothing else should run on the machine.",
+    "Measures the figures that docs/guarantees.md states, one by one (about 17 minutes for all). " +
+      "Exits with 1 if one is missed. Nothing else should run on the machine.",
   )
   .argument("[names...]", `which: ${figures.map(({ name }) => name).join(", ")}; default: all`)
-  .option("--json", "the last line of output is a list of them")
-  .option("--markdown <file>", "writes them as a table")
+  .option("--json", "print a JSON list of the figures as the last line of output")
+  .option("--markdown <file>", "write the figures as a table")
   .exitOverride((e) => process.exit(e.exitCode === 0 ? 0 : 2))
   .parse();
 
@@ -57,5 +57,5 @@ function table(of: readonly Row[]): string {
   const lines = of.map(
     ({ target, seen, ok, command: again }) => `| ${target} | ${ok ? "" : "**missed:** "}${seen} | \`${again}\` |`,
   );
-  return ["| to reach | seen | command |", "|---|---|---|", ...lines, ""].join("\n");
+  return ["| target | measured | command |", "|---|---|---|", ...lines, ""].join("\n");
 }
