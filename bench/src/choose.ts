@@ -19,7 +19,7 @@ export function choose(
     .filter((w) => command === "run" || targets.some(({ workload }) => namesOf(w).includes(workload)))
     .map((w) => withSubjects(w, subjects))
     .filter((w) => w.subjects.length > 0);
-  if (chosen.length === 0) throw new UsageError("nothing is left to measure");
+  if (chosen.length === 0) throw new UsageError("no workload is left to measure");
   return chosen;
 }
 

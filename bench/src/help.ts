@@ -13,16 +13,16 @@ Commands:
   plans     save the query plans of claims at a million pending in --out; exit 1 on a bad one
 
 Options:
-  --quick           half a second and one repetition: shows that it works, its numbers prove nothing
-  --seconds N       how long a measurement shall last (3; with --quick 0.5)
+  --quick           half a second and one repetition: only shows that the bench works
+  --seconds N       duration of a measurement (3; with --quick 0.5)
   --reps N          repetitions of every subject, interleaved (3; with --quick 1)
   --only NAMES      only these workloads, separated by commas
   --subjects NAMES  only subjects whose names contain one of these, separated by commas
-  --out DIR         leave a report and the query plans there
+  --out DIR         write a report and the query plans to this folder
   --json            a line of JSON per subject instead of the table
-  --url URL         use this server instead of starting one; databases are made and dropped there
-  --worker LIST     numbers of our worker, e.g. claimBatchSize=100,claimLoops=2
-  --profile DIR     processes leave CPU profiles here (numbers are then of little worth)
+  --url URL         use this server instead of starting one; databases are created and dropped there
+  --worker LIST     settings of the Sluice worker, e.g. claimBatchSize=100,claimLoops=2
+  --profile DIR     write CPU profiles of the processes here (which distorts the numbers)
   --help
 
 Workloads:

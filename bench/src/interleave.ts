@@ -125,5 +125,5 @@ function factsOf({ facts }: Sample): string {
 function busyness(): string {
   const [load = 0] = loadavg();
   const cores = availableParallelism();
-  return load > cores ? ` (load ${pretty(load)} on ${cores} cores: is somebody else at work?)` : "";
+  return load > cores ? ` (load ${pretty(load)} on ${cores} cores: is another program running?)` : "";
 }

@@ -50,7 +50,7 @@ async function main(argv: readonly string[]): Promise<number> {
   } catch (e) {
     if (interrupted.signal.aborted) return 130;
     if (!(e instanceof UsageError)) throw e;
-    say(`${e.message}\nnpm run bench -- --help tells more`);
+    say(`${e.message}\nSee npm run bench -- --help`);
     return 2;
   }
 }
@@ -114,7 +114,7 @@ function announce(options: Options, server: Server, { version }: Databases): voi
   say(`${server.about}, version ${version}`);
   if (options.url === null) say(settings.join(", "));
   say(`Node ${process.version}, compiled JavaScript, ${options.repetitions} repetitions of about ${options.seconds} s`);
-  if (options.quick) say("--quick: shows that it works; its numbers prove nothing");
+  if (options.quick) say("--quick: only shows that the bench works; its numbers prove nothing");
 }
 
 /** Also when we are told to end: nobody else would stop the servers. */

@@ -19,7 +19,7 @@ export function enqueueIn(spec: EnqueueSpec, profile: string | null = null): Pro
       if (answer?.cannot !== undefined) reject(new CannotError(answer.cannot));
       else if (answer?.failed !== undefined) reject(new Error(answer.failed));
       else if (answer !== undefined) resolve(answer);
-      else reject(new Error(`the process that enqueues ended with ${code} and no answer`));
+      else reject(new Error(`the enqueueing process ended with ${code} and without a reply`));
     });
   });
 }

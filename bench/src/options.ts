@@ -47,7 +47,7 @@ export function parseOptions(argv: readonly string[]): Options | null {
     throw new UsageError("there are three commands: run (the default), accept and plans");
   }
   if (command === "plans" && values.out === undefined)
-    throw new UsageError("plans wants --out DIR: a folder to save them in");
+    throw new UsageError("plans needs --out DIR, the folder to save them in");
   const quick = values.quick ?? false;
   return {
     command,
@@ -82,13 +82,13 @@ function namesOf(lists: readonly string[] | undefined): string[] {
 
 function repetitionsOf(text: string): number {
   const n = Number(text);
-  if (!Number.isInteger(n) || n < 1 || n > 99) throw new UsageError("--reps wants 1 to 99");
+  if (!Number.isInteger(n) || n < 1 || n > 99) throw new UsageError("--reps must be from 1 to 99");
   return n;
 }
 
 function secondsOf(text: string): number {
   const n = Number(text);
-  if (!(n >= 0.1 && n <= 600)) throw new UsageError("--seconds wants 0.1 to 600");
+  if (!(n >= 0.1 && n <= 600)) throw new UsageError("--seconds must be from 0.1 to 600");
   return n;
 }
 
@@ -99,7 +99,7 @@ function numbersOf(text: string | undefined): Options["numbers"] {
     text.split(",").map((pair) => {
       const [name, value] = pair.split("=");
       if (name === undefined || value === undefined || !Number.isFinite(Number(value))) {
-        throw new UsageError(`--worker wants name=number, not ${pair}`);
+        throw new UsageError(`--worker must be name=number, not ${pair}`);
       }
       return [name, Number(value)];
     }),

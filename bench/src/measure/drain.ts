@@ -139,7 +139,7 @@ async function recorded(
     const askedMs = nowMs();
     const left = await variant.adapter.unfinished(place.url, shape);
     if (left === 0) return askedMs;
-    if (nowMs() > giveUpMs) throw new Error(`${left} tasks are not recorded as done`);
+    if (nowMs() > giveUpMs) throw new Error(`${left} tasks are not recorded as finished`);
     await new Promise((resolve) => setTimeout(resolve, POLL_MS));
   }
 }

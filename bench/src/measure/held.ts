@@ -34,7 +34,7 @@ async function measureHeld(bench: Bench, entrant: Entrant, tasks: number, deadli
     try {
       fleet.go();
       const begun = await fleet.begun(tasks, deadlineMs);
-      if (begun < tasks) throw new Error(`${begun} of ${tasks} tasks at once, and no more`);
+      if (begun < tasks) throw new Error(`${begun} of ${tasks} tasks ran at once`);
       await sleep(WATCH_MS);
       const [report] = await fleet.reports();
       const rssAtTheEndMb = report!.rssBytes / MB;

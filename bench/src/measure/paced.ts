@@ -71,7 +71,7 @@ async function paced(
     const used = await meter.facts(tasks, sum(reports.map((r) => r.cpuMs)) + enqueued.cpuMs);
     const counted = reports.map((r) => r.latenciesMs.slice(Math.ceil(warmUp / processes)));
     const latenciesMs = counted.flat();
-    if (latenciesMs.length === 0) throw new Error(`${tasks} tasks began in time, and no more`);
+    if (latenciesMs.length === 0) throw new Error(`${tasks} tasks started in time`);
     const at = (q: number): number => quantile(latenciesMs, q);
     const rssMb = Math.max(...reports.map((r) => r.rssBytesMax)) / MB;
     const shares = sharesOf(reports.map((r) => r.latenciesMs.length));

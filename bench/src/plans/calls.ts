@@ -22,7 +22,7 @@ const claim: Call = {
 };
 
 const step: Call = {
-  name: `settle what was claimed and claim ${BATCH}`,
+  name: `settle the claimed tasks and claim ${BATCH}`,
   async prepare(session) {
     const streams = session.streams();
     return { streams, claim: BATCH, settle: await session.step({ streams, claim: BATCH }) };
@@ -30,7 +30,7 @@ const step: Call = {
 };
 
 const settle: Call = {
-  name: "settle what was claimed",
+  name: "settle the claimed tasks",
   async prepare(session) {
     const streams = session.streams();
     return { streams, claim: 0, settle: await session.step({ streams, claim: BATCH }) };

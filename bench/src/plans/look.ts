@@ -17,10 +17,10 @@ export interface Look {
 export async function look(session: PlanSession, call: Call, bounds: Bounds): Promise<Look> {
   const plans = await plansOf(session, call, "json");
   const [own] = plans.filter(({ where }) => where === "").map(planOf);
-  if (own === undefined) throw new Error("auto_explain told nothing of the call");
+  if (own === undefined) throw new Error("auto_explain logged no plan of the call");
   const pages = pagesOf(own);
   const faults = plans.flatMap((plan) => faultsIn(plan, bounds));
-  if (pages > bounds.pages) faults.push(`it looks at ${pages} pages, most of them in ${placeOf(widest(plans))}`);
+  if (pages > bounds.pages) faults.push(`it reads ${pages} pages, most of them in ${placeOf(widest(plans))}`);
   const text = grouped(await plansOf(session, call, "text"));
   return { pages, statements: plans.length, faults: [...new Set(faults)], text };
 }

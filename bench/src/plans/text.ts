@@ -6,11 +6,11 @@ import type { SlotTimes, Times } from "./times.js";
 export function scenarioText(seen: ScenarioSeen, pending: number, version: string): string {
   const { scenario, noPlans } = seen;
   const head = [
-    `${scenario.name}: ${pending.toLocaleString("en")} tasks wait, of ${scenario.about}.`,
-    `PostgreSQL ${version}, warm caches. Each call was rolled back, so that all of them find the same.`,
-    "Times are of calls without auto_explain, from the session's side and without the commit.",
+    `${scenario.name}: ${pending.toLocaleString("en")} waiting tasks of ${scenario.about}.`,
+    `PostgreSQL ${version}, warm caches. Each call is rolled back, so that all of them see the same data.`,
+    "Times are measured in the session, without auto_explain and without the commit.",
     noPlans === null
-      ? "Plans come from auto_explain: of the call, and of every statement inside its functions."
+      ? "auto_explain logs the plans of the call and of every statement inside its functions."
       : `No plans: auto_explain is not available (${noPlans}).`,
   ];
   return [head.join("\n"), ...seen.calls.map(callText), ...slotText(seen.slots)].join("\n\n");
@@ -28,7 +28,7 @@ function slotText(slots: SlotTimes | null): string[] {
   const line = (what: string, times: Times): string => `${what}: ${timesText(times)}`;
   return [
     [
-      "== One task alone",
+      "== A single task",
       line("claim it and take its slot", slots.acquire),
       line("claim one without a limit", slots.claimPlain),
       line("settle it and give its slot back", slots.release),
@@ -61,7 +61,7 @@ export function summaryText(seen: readonly ScenarioSeen[], findings: readonly Fi
   );
   const about = seen.map(({ scenario }) => `- \`${scenario.name}\`: ${scenario.about}`).join("\n");
   const table = [head, head.map(() => "---"), ...rows].map((r) => `| ${r.join(" | ")} |`).join("\n");
-  const intro = `Calls of a worker beside ${pending.toLocaleString("en")} tasks that wait, with warm caches and without the commit:`;
+  const intro = `Calls of a worker beside ${pending.toLocaleString("en")} waiting tasks, with warm caches and without the commit:`;
   return [intro, about, table, ...slotLines(seen), verdict(seen, findings)].join("\n\n") + "\n";
 }
 
@@ -70,18 +70,18 @@ function slotLines(seen: readonly ScenarioSeen[]): string[] {
     if (slots === null) return [];
     const { acquire, release, claimPlain, settlePlain } = slots;
     return [
-      `One task alone, medians of ${acquire.calls} calls: to claim it and take its slot ${ms(acquire.median)} (without a limit ${ms(claimPlain.median)}), to settle it and give its slot back ${ms(release.median)} (without a limit ${ms(settlePlain.median)}).`,
+      `A single task, medians of ${acquire.calls} calls: to claim it and take its slot ${ms(acquire.median)} (without a limit ${ms(claimPlain.median)}), to settle it and give its slot back ${ms(release.median)} (without a limit ${ms(settlePlain.median)}).`,
     ];
   });
 }
 
 function verdict(seen: readonly ScenarioSeen[], findings: readonly Finding[]): string {
   const reason = seen.find(({ noPlans }) => noPlans !== null)?.noPlans;
-  const blind = reason == null ? [] : [`Plans were not looked at: auto_explain is not available (${reason}).`];
+  const blind = reason == null ? [] : [`Plans were not checked: auto_explain is not available (${reason}).`];
   const list = findings.map((f) => `- ${f.scenario}, ${f.call}: ${f.what}`);
   const clean =
     reason == null
-      ? "No table that grows with the backlog is read from end to end, and no filter throws away more than a batch's worth of rows."
-      : "Nothing was found in the times.";
+      ? "No plan scans a table that grows with the backlog, and no filter removes more rows than a batch has."
+      : "The times are within their limits.";
   return [...blind, ...(list.length === 0 ? [clean] : ["Found:", "", ...list])].join("\n");
 }

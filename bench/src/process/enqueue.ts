@@ -8,7 +8,7 @@ import { argument } from "./serve.js";
 
 // A process that enqueues with one library in one of its variants, says how long it took, and ends.
 const WARM_UP = 1_000;
-const NO_TRANSACTION = "a task cannot be enqueued within the caller's own transaction";
+const NO_TRANSACTION = "this library cannot enqueue a task in a transaction of the caller";
 // Calls that may be under way at once when tasks come at fixed times.
 const PACED_IN_FLIGHT_MAX = 8;
 

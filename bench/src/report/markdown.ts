@@ -5,7 +5,7 @@ import { verdictRow, verdictSum, VERDICT_HEAD, type Verdict } from "./verdict.js
 import { byWorkload, factName, factText, isMeasured, isSluice, ranked, RATIO_NAMES, RATIOS } from "./words.js";
 import { ratioText, spreadText, type Measured } from "./words.js";
 
-/** What a report may have besides measurements. */
+/** Optional parts of a report besides measurements. */
 export interface More {
   /** The targets, and whether they were reached. */
   readonly verdicts?: readonly Verdict[];
@@ -15,7 +15,7 @@ export interface More {
   readonly chart?: boolean;
 }
 
-/** The report for people: what was measured where, tables, and what they cannot show. */
+/** The readable report: the machine and versions, tables, configurations and unsupported workloads. */
 export function markdownOf(results: readonly Result[], about: About, more: More = {}): string {
   const parts = [
     `# Bench of ${about.at.slice(0, 10)}`,
@@ -24,7 +24,7 @@ export function markdownOf(results: readonly Result[], about: About, more: More 
     "## Results",
     READING,
     ...[...byWorkload(results).values()].map(workloadOf),
-    "## How each was set, and why",
+    "## Configuration of each subject",
     configList(results),
     ...cannotSection(results),
     ...verdictSection(more.verdicts ?? []),
@@ -41,7 +41,7 @@ function headOf(about: About): string {
   const libraries = Object.entries(about.versions).map(([name, version]) => `${name} ${version}`);
   const rows = [
     ["command", `\`${about.command}\``],
-    ["begun", about.at],
+    ["started", about.at],
     ["machine", `${about.cores} cores, ${about.cpu}, ${pretty(about.memoryMb / 1_024)} GB of memory`],
     ["Node", about.node],
     ["PostgreSQL", [about.postgres, ...settings].join(", ")],
@@ -49,7 +49,9 @@ function headOf(about: About): string {
     ["libraries", libraries.join(", ")],
     ["repetitions", `${about.repetitions}, each sized to take ${pretty(about.seconds)} s`],
   ];
-  const warning = about.quick ? ["**A quick run: it shows that the bench works, and its numbers prove nothing.**"] : [];
+  const warning = about.quick
+    ? ["**A quick run: it only shows that the bench works; its numbers prove nothing.**"]
+    : [];
   return [...warning, tableOf(["", ""], rows)].join("\n\n");
 }
 
@@ -58,7 +60,7 @@ function workloadOf(group: readonly Result[]): string {
   const measured = ranked(group);
   const less = first.better === "less" ? " Less is better." : "";
   const title = `### ${first.workload}\n\n${capital(first.about)}.${less}`;
-  if (measured.length === 0) return `${title}\n\nNobody can do it.`;
+  if (measured.length === 0) return `${title}\n\nNo subject supports it.`;
   const columns = columnsOf(measured).filter(({ cell }) => measured.some((r) => cell(r) !== ""));
   const rows = measured.map((r) => columns.map(({ cell }) => cell(r)));
   return `${title}\n\n${tableOf(
@@ -111,7 +113,7 @@ function configList(results: readonly Result[]): string {
 function cannotSection(results: readonly Result[]): string[] {
   const reasons = new Map<string, string[]>();
   for (const result of results.filter((r) => !isMeasured(r))) {
-    const key = `${result.subject.name}\n${result.cannot ?? "nothing came out"}`;
+    const key = `${result.subject.name}\n${result.cannot ?? "no result"}`;
     reasons.set(key, [...(reasons.get(key) ?? []), result.workload]);
   }
   if (reasons.size === 0) return [];
@@ -119,7 +121,7 @@ function cannotSection(results: readonly Result[]): string[] {
     const [name, reason] = key.split("\n");
     return `- **${name}** (${workloads.join(", ")}): ${reason}`;
   });
-  return ["## What cannot be done, and why", lines.join("\n")];
+  return ["## Unsupported workloads", lines.join("\n")];
 }
 
 function verdictSection(verdicts: readonly Verdict[]): string[] {

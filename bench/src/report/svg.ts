@@ -42,7 +42,7 @@ export function svgOf(results: readonly Result[], about: About): string | null {
 
 function document(height: number, content: string): string {
   return `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${WIDTH} ${height}" width="${WIDTH}" height="${height}" role="img" font-family="${FONT}" font-size="12" fill="${COLOURS.text}">
-<title>Sluice beside its peers</title>
+<title>Sluice and its peers</title>
 <rect x="0.5" y="0.5" width="${WIDTH - 1}" height="${height - 1}" rx="8" fill="${COLOURS.ground}" stroke="${COLOURS.edge}"/>
 ${content}
 </svg>
@@ -50,9 +50,9 @@ ${content}
 }
 
 function drawHead(about: About): string {
-  const quick = about.quick ? " (a quick run: it proves nothing)" : "";
+  const quick = about.quick ? " (a quick run, which proves nothing)" : "";
   return [
-    text(MARGIN, 34, `Sluice beside its peers${quick}`, 'font-size="17" font-weight="600"'),
+    text(MARGIN, 34, `Sluice and its peers${quick}`, 'font-size="17" font-weight="600"'),
     text(MARGIN, 54, fitted(captionOf(about), WIDTH - 2 * MARGIN), `fill="${COLOURS.faint}"`),
     drawLegend(about.repetitions),
   ].join("\n");
@@ -64,7 +64,7 @@ function drawLegend(repetitions: number): string {
     ["sluice", "Sluice"],
     ["peer", "a peer, in its best configuration"],
     ["limit", "pure SQL: our statements in a bare loop"],
-    [null, `smallest to largest of ${repetitions}`],
+    [null, `min to max of ${repetitions}`],
   ];
   let x = MARGIN;
   return entries

@@ -5,14 +5,14 @@ import { configsOf } from "./configs.js";
 import { byWorkload, factName, factText, isMeasured, ranked, RATIO_NAMES, RATIOS } from "./words.js";
 import { ratioText, spreadText, type Measured } from "./words.js";
 
-// Stands beside the rate: it repeats on a busy machine, where a rate does not.
+// Shown beside the rate: it is reproducible on a busy machine, where a rate is not.
 const CPU = "cpuUsPerTask";
 
 /** For the terminal: medians with their spread, then facts, then how each subject was configured. */
 export function tableOf(results: readonly Result[]): string {
   const measured = [...byWorkload(results).values()].flatMap(ranked);
   const facts = measured.map(factsOf).join("");
-  return `${mainTable(measured)}\n\n${facts}${cannotOf(results)}\nHow each was set, and why:\n${configLines(results)}\n`;
+  return `${mainTable(measured)}\n\n${facts}${cannotOf(results)}\nConfiguration of each subject:\n${configLines(results)}\n`;
 }
 
 function mainTable(measured: readonly Measured[]): string {
@@ -41,7 +41,7 @@ function factsOf({ workload, subject, facts }: Measured): string {
 function cannotOf(results: readonly Result[]): string {
   return results
     .filter((r) => !isMeasured(r))
-    .map((r) => `${r.workload} (${r.subject.name}): cannot. ${r.cannot ?? "Nothing came out"}\n`)
+    .map((r) => `${r.workload} (${r.subject.name}): not supported: ${r.cannot ?? "no result"}\n`)
     .join("");
 }
 

@@ -1,7 +1,7 @@
 import type { Ratios, Result } from "../result.js";
 import { pretty } from "../say.js";
 
-/** A subject that could do it. */
+/** A result of a subject that supports the workload. */
 export type Measured = Result & {
   readonly value: number;
   readonly min: number;
@@ -12,7 +12,7 @@ export function isMeasured(result: Result): result is Measured {
   return result.value !== null && result.min !== null && result.max !== null;
 }
 
-/** Our own, and what bounds it; everyone else is a peer. */
+/** Sluice itself. Every library other than Sluice and pure SQL is a peer. */
 export function isSluice({ subject }: Result): boolean {
   return subject.library === "sluice";
 }
@@ -32,7 +32,7 @@ export function byWorkload(results: readonly Result[]): ReadonlyMap<string, read
   return groups;
 }
 
-/** Those who could, the best first. */
+/** The measured results, the best first. */
 export function ranked(results: readonly Result[]): Measured[] {
   return results.filter(isMeasured).toSorted((a, b) => (a.better === "more" ? b.value - a.value : a.value - b.value));
 }
@@ -57,12 +57,12 @@ export function spreadText({ min, max }: { readonly min: number; readonly max: n
   return min === max ? "" : `${pretty(min)} - ${pretty(max)}`;
 }
 
-/** A count stays whole: "0.00 out of order" would make one wonder. */
+/** A count stays whole: "0.00 out of order" would be confusing. */
 export function factText(n: number): string {
   return Number.isInteger(n) ? n.toLocaleString("en") : pretty(n);
 }
 
-/** "meanTaskMs" -> "mean task ms": a fact nobody has given a name. */
+/** "meanTaskMs" -> "mean task ms" for a fact without a name. */
 export function factName(name: string): string {
   return FACT_NAMES[name] ?? name.replaceAll(/([A-Z]|\d+)/g, " $1").toLowerCase();
 }
@@ -78,8 +78,8 @@ const FACT_NAMES: Readonly<Record<string, string>> = {
   p50Ms: "p50, ms",
   p95Ms: "p95, ms",
   p99Ms: "p99, ms",
-  peak: "most at once",
-  peakPerKey: "most of one key at once",
+  peak: "peak concurrency",
+  peakPerKey: "peak concurrency per key",
   inversions: "out of order",
-  overlaps: "together with its key",
+  overlaps: "overlaps within a key",
 };

@@ -18,7 +18,7 @@ export async function startOwn(bin: string): Promise<Server> {
     const server = launch(join(bin, "postgres"), argumentsOf(folder, port), folder, who);
     const url = `postgres://postgres:${password}@127.0.0.1:${port}/postgres`;
     await ready("PostgreSQL", server, folder, () => greet(url));
-    const about = "an ordinary PostgreSQL of this machine";
+    const about = "the PostgreSQL installed on this machine";
     return { url, about, pid: server.pid!, stop: () => halt(server, "SIGQUIT").finally(remove) };
   } catch (e) {
     remove();

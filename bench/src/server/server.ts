@@ -11,7 +11,7 @@ export async function startServer(url: string | null): Promise<Server> {
   const embedded = await startEmbedded({ settings: SETTINGS });
   return {
     url: embedded.url,
-    about: "the embedded PostgreSQL (publish numbers from an ordinary one)",
+    about: "the embedded PostgreSQL (publish numbers only from an installed one)",
     pid: embedded.pid,
     stop: () => embedded.stop(),
   };

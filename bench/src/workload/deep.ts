@@ -21,7 +21,7 @@ const depths: readonly Depth[] = [
   {
     name: "blocked",
     subject: "a million blocked beside it",
-    about: "no-ops beside a million tasks of a limit of 1, whose slot a hanging task holds",
+    about: "no-ops beside a million tasks that wait at a limit of 1, whose slot a hanging task holds",
     beside: 1_000_000,
   },
   {
@@ -39,7 +39,7 @@ const depths: readonly Depth[] = [
   {
     name: "unserved",
     subject: "half a million unserved beside it",
-    about: "no-ops beside half a million ready tasks of a type that nobody serves",
+    about: "no-ops beside half a million ready tasks of a type without a worker",
     beside: 500_000,
   },
 ];

@@ -20,7 +20,7 @@ export function enqueues(cast: Cast): Workload[] {
       kind: "singles",
       inFlight: SINGLES,
     }),
-    workload(cast, "enqueue-tx", `one task and one row of the caller's own in a transaction, from ${CLIENTS} clients`, {
+    workload(cast, "enqueue-tx", `one task and one row of the caller in a transaction, from ${CLIENTS} clients`, {
       kind: "clients",
       clients: CLIENTS,
     }),

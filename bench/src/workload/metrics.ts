@@ -10,7 +10,7 @@ const TIMES = 2;
 export function metrics(cast: Cast): Workload {
   return {
     name: "metrics",
-    about: "a backlog of no-ops drained by a worker that counts, and by one that does not",
+    about: "a backlog of no-ops drained by a worker with metrics on, and by one with metrics off",
     unit: "tasks/s",
     better: "more",
     sizing: { by: "seconds", alike: true, times: TIMES },

@@ -10,15 +10,15 @@ const shape = { ordered: true } as const;
 /** Strict order: at most one task of each key at a time, in the order in which they were enqueued. */
 export function orders(cast: Cast): Workload[] {
   return [
-    workload(cast, "order", "100 order keys in turns", {
+    workload(cast, "order", "100 interleaved order keys", {
       count: 100,
       arrangement: "interleaved",
     }),
-    workload(cast, "order-contiguous", "100 order keys, each key's tasks one after the other", {
+    workload(cast, "order-contiguous", "100 order keys, with the tasks of each key contiguous", {
       count: 100,
       arrangement: "contiguous",
     }),
-    workload(cast, "order-20k", "20,000 order keys in turns", {
+    workload(cast, "order-20k", "20,000 interleaved order keys", {
       count: 20_000,
       arrangement: "interleaved",
     }),

@@ -10,7 +10,7 @@ const TICK_MS = 10;
 export function latency(cast: Cast): Workload {
   const entrants = [cast.sluice("default"), cast.sluice("history off"), ...cast.peers("all")];
   const pace = { each: 1, everyMs: APART_MS, warmUp: WARM_UP };
-  const about = `tasks ${APART_MS} ms apart, from enqueue to the begin of the handler in an idle worker`;
+  const about = `tasks ${APART_MS} ms apart, from enqueue to the start of the handler in an idle worker`;
   return {
     name: "latency",
     about: `${about}: p50`,
@@ -27,7 +27,7 @@ export function latency(cast: Cast): Workload {
 export function sustained(cast: Cast): Workload[] {
   return [2_000, 10_000].map((perSecond) => {
     const name = `sustained-${perSecond}`;
-    const about = `${perSecond.toLocaleString("en")} tasks a second enqueued and run, from enqueue to the begin of the handler`;
+    const about = `${perSecond.toLocaleString("en")} tasks a second enqueued and run, from enqueue to the start of the handler`;
     const pace = { each: (perSecond * TICK_MS) / 1_000, everyMs: TICK_MS, warmUp: perSecond / 10 };
     const entrants = [cast.sluice("history on"), ...cast.peers("tuned")];
     return {

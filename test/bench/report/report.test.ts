@@ -64,7 +64,7 @@ test("the bench terminal table lists the best subject first and incapable subjec
     "graphile-worker, tuned",
     "pg-boss, tuned",
   ]);
-  expect(table).toContain("limit-10-noop (graphile-worker, tuned): cannot. it has no limit over all processes");
+  expect(table).toContain("limit-10-noop (graphile-worker, tuned): not supported: it has no limit over all processes");
 });
 
 test("bench tables show CPU per task beside the rate, and JSON output has its ratio to the base", () => {
@@ -93,7 +93,7 @@ test("bench tables show CPU per task beside the rate, and JSON output has its ra
 test("the bench report lists each configuration once, per workload if a variant has several", () => {
   const setTwice = { ...subjects.off, config: "with more permits" };
   const results = [...sample, ...workload("permits", "many at once", [[setTwice, 300]], "ms")];
-  const list = markdownOf(results, about).split("## How each was set, and why")[1]!.split("##")[0]!;
+  const list = markdownOf(results, about).split("## Configuration of each subject")[1]!.split("##")[0]!;
   expect(list.match(/\*\*pg-boss/g)).toHaveLength(1);
   expect(list).toContain("- **sluice 1.2.3, history off (permits)**: with more permits");
 });

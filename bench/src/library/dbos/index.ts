@@ -19,7 +19,7 @@ export const dbos: Library = {
     {
       name: "tuned",
       config:
-        "500 at once, polled every 5 ms, or every 1 ms where the next poll is what a task waits for; its " +
+        "500 at once, polled every 5 ms, or every 1 ms where tasks wait for the next poll; its " +
         "documented SQL function dbos.enqueue_workflow, 1,000 calls in one statement, with time-ordered " +
         "ids because a partition breaks ties by id; order and limit for each key by partition, a limit by " +
         "globalConcurrency. Its pool of 10 connections: more were no faster",

@@ -3,7 +3,7 @@ import { versionOf } from "../version.js";
 import { adapterOf } from "./adapter.js";
 import { asIs, plain, tuned } from "./settings.js";
 
-const NO_LIMIT = "it has no limit over all processes: a named queue runs one job at a time, no more";
+const NO_LIMIT = "it has no limit over all processes: a named queue runs only one job at a time";
 
 const SPACED =
   "Where there is an order, each job has a run_at of its own: jobs of one addJobs share one, and " +
@@ -16,7 +16,7 @@ export const graphileWorker: Library = {
   variants: [
     {
       name: "default",
-      config: "nothing is set: one job at a time in each process, no local queue",
+      config: "the defaults: one job at a time in each process, no local queue",
       cannot,
       adapter: adapterOf(asIs),
       fills: "graphile-worker",

@@ -21,8 +21,8 @@ export const pgBoss: Library = {
     {
       name: "tuned",
       config:
-        "LISTEN/NOTIFY; four workers with batches of 500 (two where notifications wake them), each told by " +
-        "notifyWorker() after a batch not to wait for the next poll; insert() with 1,000 each and " +
+        "LISTEN/NOTIFY; four workers with batches of 500 (two where notifications wake them), each woken by " +
+        "notifyWorker() after a batch instead of waiting for the next poll; insert() with 1,000 each and " +
         "time-ordered ids, since index pages stay together and key_strict_fifo breaks ties by id. One " +
         "worker under an order or a limit for each key, and never more at once than a limit allows, " +
         "because groupConcurrency counts without a lock",

@@ -12,21 +12,21 @@ export const sluice: Library = {
   store: "postgres",
   variants: [
     variant("history on", TUNED_CONFIG, { keepHistory: true, numbers: TUNED }),
-    variant("history off", `${TUNED_CONFIG}; nothing is kept of a success, as peers do that delete what has ended`, {
+    variant("history off", `${TUNED_CONFIG}; no history of successes, like peers that delete finished jobs`, {
       keepHistory: false,
       numbers: TUNED,
     }),
-    variant("default", "no number is set: 1,000 permits, claims that adapt from 50 to 500, history for a day", {
+    variant("default", "the defaults: 1,000 permits, claims that adapt from 50 to 500, history for a day", {
       keepHistory: true,
       numbers: {},
     }),
     ...(["high", "io", "throughput"] as const).map((preset) =>
-      variant(`preset ${preset}`, `nothing but the preset ${preset} is set`, {
+      variant(`preset ${preset}`, `only the preset ${preset} is set`, {
         keepHistory: true,
         numbers: { preset },
       }),
     ),
-    variant("metrics off", `${TUNED_CONFIG}; nothing is counted`, {
+    variant("metrics off", `${TUNED_CONFIG}; metrics are off`, {
       keepHistory: true,
       numbers: { ...TUNED, metrics: { enabled: false } },
     }),
