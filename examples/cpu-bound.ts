@@ -18,7 +18,7 @@ const countForever = task("count-forever", { ...terms, timeoutMs: 200, retry: { 
 
 const alive = new Set<Thread>();
 const idle = new Set<Thread>();
-// How often the event loop came round, counted by a timer; and how often during each task.
+// Turns of the event loop, counted by a timer, in total and during each task.
 let turns = 0;
 const turnsOfTasks: number[] = [];
 const counter = setInterval(() => turns++, 5);
@@ -74,10 +74,8 @@ clearInterval(counter);
 const fewest = Math.min(...turnsOfTasks);
 console.log(`${counted.length} tasks in ${threads} threads`);
 console.log(`a task takes ${Math.round(counted[0]!.tookMs)} ms of CPU`);
-console.log(
-  `the event loop came round after ${Math.round(delay.percentile(50) / 1e6)} ms (median)`,
-);
-console.log(`the event loop turned during ${fewest > 0 ? "every task" : "some tasks only"}`);
+console.log(`a turn of the event loop took ${Math.round(delay.percentile(50) / 1e6)} ms (median)`);
+console.log(`the event loop ran during ${fewest > 0 ? "every task" : "some tasks only"}`);
 console.log(
   `endless task: ${isSluiceError(failure, "task_failed") ? failure.message : "no error"}`,
 );

@@ -73,7 +73,7 @@ async function deploy(): Promise<void> {
   console.log(`the others: ${[...states].join("; ")}`);
   assert.equal(firstExit, 0);
   assert.deepEqual([...states], ["ready, 0 attempts used"]);
-  assert.ok(rest.length <= 4, "the short ones in hand had time to finish");
+  assert.ok(rest.length <= 4, "the short tasks must have had time to finish");
 
   const second = startContainer(url, 0);
   await Promise.all(ids.map((id) => sluice.task(id).result()));

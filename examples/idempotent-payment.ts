@@ -20,7 +20,7 @@ async function chargeCard(key: string): Promise<string> {
   const known = charges.get(key);
   if (known !== undefined) return known;
   charges.set(key, `charge-${charges.size + 1}`);
-  throw new Error("timeout: nobody can tell whether the card was charged");
+  throw new Error("timeout: it is unknown whether the card was charged");
 }
 
 const server = process.env["DATABASE_URL"] ? null : await startEmbedded();

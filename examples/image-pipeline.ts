@@ -70,8 +70,8 @@ const { files } = await run.result();
 await sluice.close();
 
 console.log(`${IMAGES} images in ${WIDTHS.length} sizes: ${files} files published`);
-console.log(`made in all: ${[...made.values()].reduce((sum, times) => sum + times, 0)}`);
-console.log(`more at once than the worker has room for: ${peak > 2 ? "yes" : "never"}`);
+console.log(`files created: ${[...made.values()].reduce((sum, times) => sum + times, 0)}`);
+console.log(`more handlers at once than permits: ${peak > 2 ? "yes" : "never"}`);
 assert.equal(files, IMAGES * WIDTHS.length);
 assert.equal(made.size, files);
 assert.ok([...made.values()].every((times) => times === 1));

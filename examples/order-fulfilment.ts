@@ -84,7 +84,7 @@ await sluice.close();
 
 const ids = ["small", "large", "forgotten", "no-money"];
 ids.forEach((id, i) => console.log(`${id}: ${ends[i]}, ${stock.get(id)}`));
-console.log(`large was approved by ${approvedBy.get("large")}, small by nobody`);
+console.log(`large was approved by ${approvedBy.get("large")}, small needed no approval`);
 assert.deepEqual(ends, ["succeeded", "succeeded", "failed", "succeeded"]);
 assert.equal(approvedBy.get("small"), null);
-assert.ok(!approvedBy.has("forgotten"), "what nobody approved is not charged");
+assert.ok(!approvedBy.has("forgotten"), "an order without an approval must not be charged");

@@ -80,7 +80,7 @@ receiver.closeAllConnections();
 
 for (const [endpoint, got] of Object.entries(received))
   console.log(`${endpoint}: ${got.join(" ")}`);
-console.log(refused > 0 ? "/b was down and held back only itself" : "/b was never down");
+console.log(refused > 0 ? "/b was down and delayed only its own webhooks" : "/b was never down");
 console.log(`${most} endpoints at once`);
 
 for (const got of Object.values(received)) assert.deepEqual(got, events);

@@ -56,8 +56,8 @@ const last = Math.max(finished.lastIndexOf("small"), finished.lastIndexOf("tiny"
 const flooded = finished.slice(0, last).filter((name) => name === "flood").length;
 const early = flooded < 30;
 console.log(`at most ${mostOfOne} at once for one tenant, ${mostOfAll} for all`);
-console.log(`small and tiny were done ${early ? "before" : "after"} half of the flood was`);
+console.log(`small and tiny finished ${early ? "before" : "after"} half of the flood`);
 
 assert.deepEqual([mostOfOne, mostOfAll], [2, 4]);
-assert.ok(early, `${flooded} of the flood's 60 went before the others' last`);
+assert.ok(early, `${flooded} of the flood's 60 ran before the last task of the others`);
 assert.equal(finished.length, 68);

@@ -125,7 +125,7 @@ async function flood(): Promise<void> {
   console.log(`memory: at most ${rssMb} MB of ${LIMIT_MB} (RSS)`);
   console.log(`in flight: at most ${most((s) => s.inFlight)} of 1000`);
   console.log(`claims: at most ${most((s) => s.claimSize ?? 0)} tasks each`);
-  console.log(`claims were held back by: ${[...reasons].toSorted().join(", ") || "nothing"}`);
+  console.log(`claims were limited by: ${[...reasons].toSorted().join(", ") || "nothing"}`);
   if (!small) {
     const title = `${LITTLE} tasks of 1 KB and ${LARGE} of 100 KB arrive at once, in ${bound}`;
     writeFileSync(picture, plot(samples, title, LIMIT_MB));

@@ -58,6 +58,6 @@ await sluice.close();
 const seconds = ticks.map((at) => Date.parse(at) / 1_000).toSorted((a, b) => a - b);
 const first = seconds[0]!;
 const exact = seconds.every((second, i) => second === first + i);
-console.log(`report-each-second: ${exact ? "every second, each once" : ticks.join(" ")}`);
+console.log(`report-each-second: ${exact ? "every tick ran exactly once" : ticks.join(" ")}`);
 assert.equal(next, "03:00");
 assert.ok(exact && Number.isInteger(first));

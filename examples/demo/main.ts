@@ -38,7 +38,9 @@ async function play(stage: Stage, fleet: Fleet, watch: Watch, tasks: Tasks): Pro
   );
   const names = ["worker-1", "worker-2", "worker-3"];
   const workers = await watch.during(Promise.all(names.map((name) => fleet.start(name))));
-  watch.tell(`at work: ${workers.map(({ name, pid }) => `${name} (pid ${pid})`).join(", ")}`);
+  watch.tell(
+    `workers started: ${workers.map(({ name, pid }) => `${name} (pid ${pid})`).join(", ")}`,
+  );
   const begun = watch.seconds;
   try {
     const enqueued = await watch.during(enqueue(stage, tasks));
@@ -57,10 +59,10 @@ async function play(stage: Stage, fleet: Fleet, watch: Watch, tasks: Tasks): Pro
     await stage.log.write([{ kind: "dead", worker: "worker-2" }]);
     watch.tell("worker-2 was killed with kill -9");
     const { name, pid } = await watch.during(fleet.start("worker-4"));
-    watch.tell(`${name} (pid ${pid}) at work in its place`);
+    watch.tell(`${name} (pid ${pid}) started in its place`);
 
     await watch.finish();
-    watch.tell("nothing is left to do");
+    watch.tell("all tasks have ended");
   } catch (e) {
     if (!(e instanceof Stalled)) throw e;
     watch.tell(e.message);

@@ -8,18 +8,18 @@ export interface Options {
 
 export const HELP = `npm run demo -- [options]
 
-Three worker processes run a few thousand short tasks under an order and three limits. Half way one
+Three worker processes run a few thousand short tasks under order keys and three limits. Halfway one
 worker is killed with kill -9 and another takes its place; a limit is lowered and raised again. Then
-the log that the handlers kept is audited: nothing may be lost, doubled, over a limit or out of order.
+the log of the handlers is audited: no task may be lost, doubled, over a limit or out of order.
 
-  --tasks N      how many tasks, 200 to 100000; default 3000
+  --tasks N      number of tasks, 200 to 100000; default 3000
   --schema NAME  the schema for the queue; default: a new one, dropped at the end.
-                 One that exists already is used as it is, and stays: not one you work with
-  --json         prints all figures as JSON in the last line
-  --help         this text
+                 An existing schema is used as it is and kept: do not name one you work with
+  --json         print all figures as JSON in the last line
+  --help         print this text
 
-It uses the database at DATABASE_URL, or starts a PostgreSQL of its own that is gone afterwards.
-Output is plain where standard output is no terminal, and with NO_COLOR or CI set.
+It uses the database at DATABASE_URL, or starts a temporary PostgreSQL.
+Output is plain if standard output is not a terminal, or if NO_COLOR or CI is set.
 It exits with 0 if the audit finds nothing, 1 if it does, 2 if the demo could not run.
 `;
 

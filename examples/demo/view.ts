@@ -112,7 +112,7 @@ export function verdict(report: Report, seconds: number, c: Colors): string[] {
     ["out of order", report.outOfOrder, `${orderKeys} order keys`],
   ];
   return [
-    "The audit of the handlers' own log:",
+    "The audit of the handler log:",
     ...rows.map(([what, found, of]) => {
       const figure = right(found, 7);
       return `  ${what.padEnd(12)}${found === 0 ? c.green(figure) : c.red(figure)}   ${c.dim(of)}`;
@@ -132,7 +132,7 @@ function reclaimed(afterMs: readonly number[]): string {
   const [first, last] = [afterMs[0]!, afterMs.at(-1)!].map((ms) => (ms / 1_000).toFixed(1));
   const tasks = afterMs.length === 1 ? "1 task" : `${afterMs.length} tasks`;
   const when = first === last ? first : `${first} to ${last}`;
-  return `${tasks} of the killed worker began again elsewhere, ${when} s after its death.`;
+  return `${tasks} of the killed worker started again on another worker, ${when} s after the kill.`;
 }
 
 export function isClean({ lost, doubled, overLimit, outOfOrder }: Report): boolean {

@@ -14,13 +14,13 @@ const BUSY_TASKS = 3;
 const ENDING_SHARE = 0.9;
 const ABOUT: Readonly<Record<string, string>> = {
   gateway: "shared by both types",
-  mail: "at once of this type",
-  tenant: "for each tenant",
+  mail: "at once",
+  tenant: "per tenant",
 };
 
 /** Nothing has moved for too long. The audit tells what is missing. */
 export class Stalled extends Error {
-  override message = "nothing has moved for a while: giving up";
+  override message = "no task has ended for a while: giving up";
 }
 
 interface Watched {

@@ -22,13 +22,13 @@ const shown: Record<string, (string | RegExp)[]> = {
   ],
   "per-tenant-limits.ts": [
     "at most 2 at once for one tenant, 4 for all",
-    "small and tiny were done before half of the flood was",
+    "small and tiny finished before half of the flood",
   ],
   "ordered-webhooks.ts": [
     "/a: 1 2 3 4 5",
     "/b: 1 2 3 4 5",
     "/c: 1 2 3 4 5",
-    "/b was down and held back only itself",
+    "/b was down and delayed only its own webhooks",
     "3 endpoints at once",
   ],
   "idempotent-payment.ts": [
@@ -42,31 +42,31 @@ const shown: Record<string, (string | RegExp)[]> = {
   "scheduled-report.ts": [
     "nightly-report: next at 03:00 in Berlin",
     "nightly-report: ran once by hand",
-    "report-each-second: every second, each once",
+    "report-each-second: every tick ran exactly once",
   ],
   "nightly-sync.ts": [
     "two starts, 1 run",
     "list succeeded, sync succeeded, report succeeded",
     "110 rows of 11 accounts, 1 failed",
-    "more than 3 at once: never",
+    "more than 3 accounts at once: never",
   ],
   "image-pipeline.ts": [
     "6 images in 3 sizes: 18 files published",
-    "made in all: 18",
-    "more at once than the worker has room for: never",
+    "files created: 18",
+    "more handlers at once than permits: never",
   ],
   "order-fulfilment.ts": [
     "small: succeeded, shipped with receipt of small",
     "large: succeeded, shipped with receipt of large",
     "forgotten: failed, released: nobody approved",
     "no-money: succeeded, released: the card was refused",
-    "large was approved by ada, small by nobody",
+    "large was approved by ada, small needed no approval",
   ],
   "cpu-bound.ts": [
     /^\d+ tasks in \d+ threads$/,
     /^a task takes \d+ ms of CPU$/,
-    /^the event loop came round after \d+ ms \(median\)$/,
-    "the event loop turned during every task",
+    /^a turn of the event loop took \d+ ms \(median\)$/,
+    "the event loop ran during every task",
     /^endless task: task \d+ failed: the handler took longer than 200 ms$/,
   ],
   "tracing.ts": [
@@ -80,7 +80,7 @@ const shown: Record<string, (string | RegExp)[]> = {
     /^memory: at most \d+ MB of 256 \(RSS\)$/,
     /^in flight: at most \d+ of 1000$/,
     /^claims: at most \d+ tasks each$/,
-    /^claims were held back by: /,
+    /^claims were limited by: /,
   ],
   "graceful-shutdown.ts": [
     /^first container: exit 0, [234] of 6 documents done$/,
