@@ -4,7 +4,7 @@ import { cutReply, loseLease, stall, testSluice } from "../../src/testing/index.
 import { sendInvoice, sendInvoiceBy } from "./invoices.js";
 import { Outbox } from "./outbox.js";
 
-await test("whatever happens to its worker, an invoice is sent once", async (context) => {
+await test("an invoice is sent once, whatever happens to its worker", async (context) => {
   const mailer = new Outbox();
   const t = await testSluice({ handlers: [sendInvoiceBy(mailer)] });
   context.after(() => t.close());
@@ -19,7 +19,7 @@ await test("whatever happens to its worker, an invoice is sent once", async (con
   assert.deepEqual([mailer.calls, mailer.sent.size], [3, 1]);
 });
 
-await test("invoices of one account go out in order, one after the other", async (context) => {
+await test("invoices of one account are sent in order, one at a time", async (context) => {
   const mailer = new Outbox();
   const t = await testSluice({ handlers: [sendInvoiceBy(mailer)] });
   context.after(() => t.close());

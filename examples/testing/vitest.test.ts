@@ -14,7 +14,7 @@ beforeEach(async () => {
 
 afterEach(() => t.close());
 
-test("closing a month enqueues its invoice, if and only if it commits", async () => {
+test("closing a month enqueues its invoice if and only if it commits", async () => {
   const client = new pg.Client(t.url);
   await client.connect();
   await client.query("begin");
@@ -38,7 +38,7 @@ test("an invoice is sent a minute after the mail service is back", async () => {
   expect([...mailer.sent.values()]).toEqual(["ada: 100 cents, please"]);
 });
 
-test("an invoice is not sent twice, though its worker dies after sending it", async () => {
+test("an invoice is sent once even if its worker dies after sending it", async () => {
   await t.sluice.enqueue(sendInvoice, { account: "ada", cents: 100 });
   const { ran } = await t.drain({ faults: [crash(sendInvoice)] });
   expect(ran.map((execution) => execution.outcome)).toEqual(["crashed", "succeeded"]);
