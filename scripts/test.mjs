@@ -1,4 +1,4 @@
-// Runs every check, also after one has failed, and sums them up in one last line.
+// Runs every check, even after one has failed, and sums them up in the last line.
 // `--only=vitest` runs that stage alone; all other arguments go to vitest.
 import { spawnSync } from "node:child_process";
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
@@ -12,11 +12,11 @@ const only = process.argv.find((arg) => arg.startsWith("--only="))?.slice("--onl
 const vitestArgs = process.argv.slice(2).filter((arg) => !arg.startsWith("--only="));
 const stages = { "format:check": script, lint: script, typecheck: script, vitest };
 const total = { passed: 0, failed: 0 };
-/** What failed, a line each: it is said once more at the end, where it is looked for. */
+/** The failures, one line each, which are repeated at the end. */
 const failures = [];
 
 if (only !== undefined && !(only in stages)) {
-  console.error(`--only= wants one of ${Object.keys(stages).join(", ")}`);
+  console.error(`--only= must be one of ${Object.keys(stages).join(", ")}`);
   process.exit(2);
 }
 
@@ -32,7 +32,7 @@ for (const line of failures) console.log(`  FAILED  ${line}`);
 console.log(`\n${total.passed} passed, ${total.failed} failed`);
 process.exitCode = total.failed > 0 || total.passed === 0 ? 1 : 0;
 
-/** A stage without tests of its own counts as one. */
+/** A stage without tests counts as one test. */
 function script(name) {
   const ok = spawn("npm", ["run", "--silent", name]);
   if (!ok) failures.push(name);
@@ -62,7 +62,7 @@ function counted(ok, report) {
   try {
     results = JSON.parse(readFileSync(report, "utf8"));
   } catch {
-    failures.push("vitest: it left no report");
+    failures.push("vitest: it wrote no report");
     return { passed: 0, failed: 1 };
   }
   const before = failures.length;

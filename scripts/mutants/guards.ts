@@ -4,14 +4,14 @@ import { join } from "node:path";
 /** A `guard:` comment of the source, and the test that it names. */
 export interface Guard {
   readonly name: string;
-  /** The file it stands in. */
+  /** The file that contains it. */
   readonly in: string;
   readonly test: { readonly file: string; readonly name: string };
 }
 
 const comment = /\/\/ guard: (.+?) -> (\S+\.ts): "([^"]+)"/g;
 
-/** Every guard in TypeScript. Those of the SQL have a test of their own (test/postgres/mutants.test.ts). */
+/** Every guard in TypeScript. Those in SQL have their own test (test/postgres/mutants.test.ts). */
 export function guardsBelow(root: string): Guard[] {
   const files = readdirSync(join(root, "src"), { recursive: true, encoding: "utf8" })
     .map((file) => `src/${file.replaceAll("\\", "/")}`)

@@ -19,7 +19,7 @@ function tell(what: string, trouble: string | null): void {
   console.log(trouble === null ? `  killed  ${what}` : `  FAILED  ${what}: ${trouble}`);
 }
 
-/** Guards without a mutant, and mutants without a guard. */
+/** Reports guards without a mutant and mutants without a guard. */
 function strangers(guards: readonly Guard[]): void {
   const named = new Set(guards.map((g) => g.name));
   const tried = new Set(mutants.map((m) => m.guard));
@@ -27,14 +27,14 @@ function strangers(guards: readonly Guard[]): void {
   for (const { guard } of mutants) if (!named.has(guard)) tell(guard, "there is no such guard");
 }
 
-/** Without a mutation every test that is named passes: else its death would prove nothing. */
+/** Checks that every named test passes without a mutation. Otherwise its failure would prove nothing. */
 async function healthy(tree: Tree, guards: readonly Guard[]): Promise<void> {
   const names = [...new Set(guards.map((g) => g.test.name))];
   const files = [...new Set(guards.map((g) => g.test.file))];
   const results = await tree.run(files, names, LONG_RUN_MS_MAX);
   for (const name of names) {
     const status = results.find((r) => r.title === name)?.status ?? "not run";
-    if (status !== "passed") tell(name, `without any mutation it has ${status}`);
+    if (status !== "passed") tell(name, `the test has ${status} without a mutation`);
   }
 }
 

@@ -44,7 +44,7 @@ export class Tree {
     }
   }
 
-  /** Runs the tests of these names and tells what became of each. */
+  /** Runs the tests with these names and returns their results. */
   async run(files: readonly string[], names: readonly string[], msMax = RUN_MS_MAX): Promise<Result[]> {
     const report = join(this.#root, "report.json");
     rmSync(report, { force: true });
@@ -92,7 +92,7 @@ function verdict(result: Result | undefined, { dies }: Mutant): string | null {
   if (result === undefined) return "its test did not load, or did not end in time";
   if (result.status !== "failed") return `survived: its test has ${result.status}`;
   const said = result.failureMessages.join("\n");
-  return dies.test(said) ? null : `died of something else: ${short(said)}`;
+  return dies.test(said) ? null : `failed for another reason: ${short(said)}`;
 }
 
 /** Without the long list of who was scheduled when. */

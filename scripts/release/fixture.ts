@@ -45,7 +45,7 @@ async function dumpOf(unpacked: Unpacked, [live, empty]: readonly [string, strin
   const { exit, child } = spawnTs("test/upgrade/programs/live.ts", [unpacked.address, live]);
   let said = "";
   child.stderr!.on("data", (chunk: Buffer) => (said += chunk.toString()));
-  if ((await exit) !== 0) throw new Error(`the program that makes live state failed:\n${said}`);
+  if ((await exit) !== 0) throw new Error(`the program that creates live state failed:\n${said}`);
   const plan = ["migrate", "--plan", "--url", empty];
   const { stdout } = await run(process.execPath, [unpacked.program, ...plan], { maxBuffer: PLAN_BYTES_MAX });
   const client = new pg.Client(live);

@@ -31,7 +31,7 @@ export function writeLock(lock: Lock): void {
 /** The lock after a release of what the source has now. Refuses a version that was released before. */
 export function withRelease(lock: Lock, version: string, schema: SchemaFiles, schemaVersion: number): Lock {
   if (lock.releases.some((release) => release.version === version))
-    throw new Error(`${version} is in migrations.lock already: raise the version in package.json first`);
+    throw new Error(`${version} is already in migrations.lock: raise the version in package.json first`);
   const problems = lockProblems(lock, schema, schemaVersion);
   if (problems.length > 0) throw new Error(problems.join("\n"));
   const released = releasedMigrations(lock);
@@ -48,7 +48,9 @@ export function lockProblems(lock: Lock, schema: SchemaFiles, schemaVersion: num
     ...numberProblems(lock, schema),
     ...versionProblems(lock, schema, schemaVersion),
     ...schema.migrations.flatMap(({ name, outside }) =>
-      (outside ?? []).filter((text) => !REPEATABLE.test(text)).map((text) => `${name}: cannot be repeated: ${text}`),
+      (outside ?? [])
+        .filter((text) => !REPEATABLE.test(text))
+        .map((text) => `${name}: this statement is not repeatable: ${text}`),
     ),
   ];
 }

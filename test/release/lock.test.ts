@@ -70,7 +70,7 @@ test("a migration outside a transaction has only repeatable statements", () => {
     drop index concurrently if exists sluice.a_y;`;
   expect(lockProblems(released, outside(repeatable), 2)).toEqual([]);
   expect(lockProblems(released, outside("create index concurrently a_x on sluice.a (x);"), 2)).toEqual([
-    "0002_index: cannot be repeated: create index concurrently a_x on sluice.a (x)",
+    "0002_index: this statement is not repeatable: create index concurrently a_x on sluice.a (x)",
   ]);
 });
 
