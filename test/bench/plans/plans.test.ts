@@ -112,7 +112,7 @@ test("bench plans reports a claim that scans its table sequentially", { timeout:
 });
 
 test(
-  "with all slots taken, a claim returns nothing when all types are limited and other types when only one is",
+  "a claim with all slots taken returns nothing if all types are limited, and other types if only one is",
   { timeout: TIMEOUT_MS },
   async () => {
     const claimed = new Map<string, number>();
