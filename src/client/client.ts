@@ -216,7 +216,7 @@ export class Client {
 
   /** @internal */
   protected checkOpen(): void {
-    // guard: what was closed refuses -> test/client/refusals.test.ts: "everything is refused as closed, also on a pool that is still open"
+    // guard: what was closed refuses -> test/client/refusals.test.ts: "a closed client refuses every call, even if its pool is still open"
     /* guard:closed */ if (this.#closing !== null) throw closed(); /* end */
   }
 

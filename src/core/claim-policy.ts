@@ -312,7 +312,7 @@ export class ClaimPolicy {
   #reports(extra: number, { permitsFree, payloadRoom }: ClaimConditions): boolean {
     if (!this.#notified || this.#reporting) return false;
     if (this.#asleep) return extra >= BACKLOG_MIN || this.stopsWith(permitsFree - extra) || payloadRoom <= extra;
-    // guard: who can take nothing is not asleep -> test/worker/pressure/worker.test.ts: "a worker that can take nothing more lets the bell ring for others, without a poll"
+    // guard: who can take nothing is not asleep -> test/worker/pressure/worker.test.ts: "a full worker passes its rings on to other workers, without a poll"
     return this.#reportDue /* guard:asleep */ && !this.stopsWith(permitsFree) && payloadRoom > 0; /* end */
   }
 }

@@ -172,7 +172,7 @@ export class Keeper {
     } catch (e) {
       if (this.#stopped) return;
       tellTrouble(this.#o.log, "keeper: look failed", e);
-      // guard: what failed once is tried again -> test/worker/properties.test.ts: "every claimed task is settled, released or lost with its lease, and none twice under one claim"
+      // guard: what failed once is tried again -> test/worker/properties.test.ts: "every claimed task is settled, released or lost with its lease, and none is settled twice under one claim"
       /* guard:retry */ this.#wakeIn(RETRY_MS); /* end */
     }
   }
@@ -278,7 +278,7 @@ export class Keeper {
   /** One at a time: each is a separate run, perhaps with many items. */
   async #orphans(): Promise<void> {
     for (let i = 0; i < ORPHANS_MAX && !this.#stopped; i++) {
-      // guard: a pause that was cut off -> test/runs/map.test.ts: "a resume that was cut off before the maps followed is ended by a keeper"
+      // guard: a pause that was cut off -> test/runs/map.test.ts: "a keeper finishes an interrupted resume for the maps of the run"
       /* guard:cut-off */ if (!(await followLeft(this.#o.connection))) /* end */ break;
     }
     for (let i = 0; i < ORPHANS_MAX && !this.#stopped; i++) {

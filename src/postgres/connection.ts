@@ -57,7 +57,7 @@ export class Connection {
 
   async #send(query: Query): Promise<unknown[]> {
     const client = this.#client ?? (await this.#open());
-    // guard: a statement without an answer is given up -> test/worker/properties.test.ts: "every claimed task is settled, released or lost with its lease, and none twice under one claim"
+    // guard: a statement without an answer is given up -> test/worker/properties.test.ts: "every claimed task is settled, released or lost with its lease, and none is settled twice under one claim"
     const watchdog = setTimeout(() => /* guard:give-up */ this.#drop(client) /* end */, this.#replyMsMax);
     try {
       return (await client.query(query)).rows as unknown[];

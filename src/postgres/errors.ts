@@ -136,7 +136,7 @@ export function isReplyLost(e: unknown): boolean {
  * our own statements: a refusal by the server has a SQLSTATE or a code of ours.
  */
 export function isUnanswered(e: unknown): boolean {
-  // guard: a reply that cannot be read is a lost reply -> test/worker/claim.test.ts: "a claim whose reply cannot be read puts its session in doubt"
+  // guard: a reply that cannot be read is a lost reply -> test/worker/claim.test.ts: "a claim with an unreadable reply makes its session release unknown claims"
   const isUnreadable = !isSluiceError(e) && sqlstate(e) === null;
   return isReplyLost(e) || /* guard:unreadable */ isUnreadable; /* end */
 }

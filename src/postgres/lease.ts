@@ -54,7 +54,7 @@ export class Lease {
   }
 }
 
-// guard: one at a time migrates outside transactions -> test/postgres/outside.test.ts: "of two migrators at once one runs a migration outside a transaction"
+// guard: one at a time migrates outside transactions -> test/postgres/outside.test.ts: "one of two concurrent migrators runs a migration outside a transaction"
 const TAKE = `
   update sluice.migrator set holder = $1, expires_at = clock_timestamp() + $2::int * interval '1 ms'
   where ${/* guard:lease */ "holder is null or expires_at < clock_timestamp()" /* end */}`;

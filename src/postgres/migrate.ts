@@ -116,7 +116,7 @@ async function inLockedTransaction<T>(client: pg.ClientBase, schema: string, wor
   try {
     // Wait as long as another migrator takes.
     await client.query("set local statement_timeout = 0; set local lock_timeout = 0");
-    // guard: one migrates at a time -> test/client/connect.test.ts: "ten connections at once: one applies, none fails"
+    // guard: one migrates at a time -> test/client/connect.test.ts: "ten concurrent connects apply each migration once, and none fails"
     /* guard:one-at-a-time */ await client.query("select pg_advisory_xact_lock(hashtextextended($1, 0))", [
       `sluice migrate ${schema}`,
     ]); /* end */
@@ -202,7 +202,7 @@ async function outstanding(client: pg.ClientBase, schema: string, files: SchemaF
   if (found === null) return { version, isMissing: true, ...files, retired: [] };
   refuseNewer(schema, found);
   const migrations = await missingMigrations(client, schema, files.migrations);
-  // guard: an older library installs no functions -> test/postgres/migrate.test.ts: "an older library leaves the functions of a newer one alone"
+  // guard: an older library installs no functions -> test/postgres/migrate.test.ts: "migrate() of an older library leaves the functions of a newer one alone"
   if (found.version /* guard:older */ > SCHEMA_VERSION /* end */)
     return { version: found.version, isMissing: false, migrations: [], routines: [], retired: [] };
   const routines = await changedRoutines(client, schema, files.routines);

@@ -132,7 +132,7 @@ async function refuseTimeout({ client, migration }: Job, tookMs: number): Promis
 
 async function sendAll(job: Job): Promise<void> {
   const { client, schema, migration, mark } = job;
-  // guard: an index that a migrator left unfinished is built again -> test/postgres/outside.test.ts: "an index whose build was cut off is built again by the next migrator"
+  // guard: an index that a migrator left unfinished is built again -> test/postgres/outside.test.ts: "an index whose build was interrupted is built again by the next migrator"
   /* guard:rebuild */ await dropUnfinished(job); /* end */
   for (const text of migration.outside!) await client.query(mark + inSchema(text, schema));
 }

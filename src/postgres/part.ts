@@ -33,7 +33,7 @@ class Pool extends pg.Pool {
 
   async stop(): Promise<void> {
     const end = within(this.end(), GOODBYE_MS_MAX);
-    // guard: the end of a pool answers its waiters -> test/client/close.test.ts: "close() rejects calls that wait for a connection as closed"
+    // guard: the end of a pool answers its waiters -> test/client/close.test.ts: "close() rejects calls that wait for a connection with the code closed"
     /* guard:waiters */ for (const giveUp of this.#waiting) giveUp(); /* end */
     await end;
   }

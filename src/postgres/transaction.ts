@@ -40,7 +40,7 @@ export async function inTransaction<T>(
   const hear = (e: Error): void => void (broken ??= e);
   client.on("error", hear);
   const ask: Queryable["query"] = async (text, params) => {
-    // guard: a transaction of ours has a deadline per statement -> test/fault/half-open.test.ts: "a transaction of ours on a connection that swallows a statement ends, and its place comes back"
+    // guard: a transaction of ours has a deadline per statement -> test/fault/half-open.test.ts: "a transaction on a connection that swallows a statement ends, and its connection is replaced"
     const late = setTimeout(() => {
       broken ??= new Error(`the server did not reply within ${replyMsMax} ms`);
       /* guard:deadline */ destroy(client); /* end */
@@ -54,7 +54,7 @@ export async function inTransaction<T>(
   const tx: Queryable = {
     query: (text, params) =>
       ask(text, params).catch((e: unknown) => {
-        // guard: why the server ended it -> test/runs/placer.test.ts: "a transaction that the server ended because it stood still counts as a try, not as an outage"
+        // guard: why the server ended it -> test/runs/placer.test.ts: "a placing transaction that the server ends for being idle counts as a try, not as an outage"
         throw fromDriver(/* guard:cause */ sqlstate(e) === null ? (broken ?? e) : /* end */ e);
       }),
   };

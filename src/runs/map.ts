@@ -54,7 +54,7 @@ const FOR_ANOTHER = "another item failed or was cancelled";
  */
 export async function mapItems(o: MapServices, caller: MapCaller, call: MapCall): Promise<unknown> {
   let found = await open(o, caller, call);
-  // guard: who runs alone does not hold -> test/runs/map.test.ts: "a suspect does not hold: its worker runs nothing else, so its items would never begin"
+  // guard: who runs alone does not hold -> test/runs/map.test.ts: "hold: true has no effect in a suspect, because its worker runs nothing else"
   if (found.state === "running" && call.hold /* guard:alone */ && !caller.alone /* end */) {
     const { db } = o.services;
     const patience = { timeoutMs: null, signal: caller.signal };
@@ -75,12 +75,12 @@ export async function mapItems(o: MapServices, caller: MapCaller, call: MapCall)
 async function open(o: MapServices, caller: MapCaller, call: MapCall): Promise<FoundMap> {
   const { name } = call;
   const names = (caller.maps ??= new Set());
-  // guard: a name is used once in a run -> test/runs/map.test.ts: "a name that is used a second time in one run is refused, whether the first map is over or not"
+  // guard: a name is used once in a run -> test/runs/map.test.ts: "a map name that is used twice in one execution is refused, whether the first map has ended or not"
   /* guard:once */ if (names.has(name)) throw usedTwice(name); /* end */
   names.add(name);
   try {
     let found = (await known(o, caller, call)) ?? (await make(o, caller, call));
-    // guard: a map that another has just made is found -> test/runs/map.test.ts: "a map that a zombie makes at the same moment is found, not made twice"
+    // guard: a map that another has just made is found -> test/runs/map.test.ts: "a map that a zombie creates at the same moment is reused, not created twice"
     /* guard:found */ found ??= await known(o, caller, call); /* end */
     if (found === null) throw new SluiceError("database_busy", `map ${quote(name)} is gone`);
     return found;
@@ -100,7 +100,7 @@ async function known(o: MapServices, caller: MapCaller, call: MapCall): Promise<
   if (found.stream !== (await o.excusing(services.declarations.stream(call.terms))))
     throw changed(call.name, `of another task than ${call.terms.type}`);
   const { items } = call;
-  // guard: a list that changed is refused -> test/runs/map.test.ts: "a list that is another when the handler runs again is refused, a function is asked once"
+  // guard: a list that changed is refused -> test/runs/map.test.ts: "a map whose list differs in the next execution is refused, and a function for the list is called once"
   if (typeof items === "function") return found;
   const hash = createHash("sha256");
   for (const item of items) add(hash, encodeInput(item, services.payloadBytesMax));

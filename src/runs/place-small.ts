@@ -104,7 +104,7 @@ async function prepareAll({ terms }: PlaceCrew, nodes: readonly SmallNode[], { f
     try {
       return { node, prepared: await prepareText(terms.get(node.stream)!, node.input) };
     } catch (e) {
-      // guard: small ones fail by themselves -> test/runs/placer.test.ts: "a key function that throws fails the node with a reason, once, and the worker goes on without a poll"
+      // guard: small ones fail by themselves -> test/runs/placer.test.ts: "a key function that throws fails its node once, with a reason, and the worker continues without a poll"
       const error = /* guard:fault */ faultOf(e); /* end */
       if (error !== null) faults.push({ node, error });
       else if (isSluiceError(e, "timeout")) late.push({ node, error: e });

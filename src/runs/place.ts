@@ -161,7 +161,7 @@ export async function prepareText(
 async function inTime<T>(answer: T | Promise<T>): Promise<T> {
   if (!(answer instanceof Promise)) return answer;
   let timer: NodeJS.Timeout | undefined;
-  // guard: a schema that never answers is given up -> test/runs/placer.test.ts: "a schema that never answers is put off and counted, and other nodes are placed meanwhile"
+  // guard: a schema that never answers is given up -> test/runs/placer.test.ts: "a node whose schema never answers is postponed and counted, and other nodes are placed meanwhile"
   const late = new Promise<never>((_, reject) => {
     // Reads a result that arrived while the event loop was busy first.
     timer = setTimeout(() => setImmediate(() => reject(noAnswer())), CHECK_MS_MAX);

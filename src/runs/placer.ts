@@ -91,7 +91,7 @@ async function placeKnown(o: PlaceCrew): Promise<boolean> {
   const began = performance.now();
   const { count, others } = await placeSmall(o).catch(async (e: unknown) => {
     if (isReplyLost(e) && performance.now() - began < HELD_MS_MAX) throw e;
-    // guard: one by one when many fail -> test/runs/placer.test.ts: "a node that cannot be placed does not stop the others, and fails after ten tries"
+    // guard: one by one when many fail -> test/runs/placer.test.ts: "a node that cannot be placed does not stop other nodes, and fails after ten tries"
     let one = 0;
     /* guard:singly */ while (one < SMALL_MAX && (await placeOne(o))) one++; /* end */
     return { count: one, others: false };
@@ -123,13 +123,13 @@ async function placeOne(o: PlaceCrew): Promise<boolean> {
 /** Handles a failed placing, which was rolled back. Throws errors that are not the node's fault. */
 async function failed({ db, declarations }: PlaceCrew, node: Unplaced, e: unknown, heldMs: number): Promise<void> {
   if (notWanted(e)) return;
-  // guard: what cannot be placed fails its node -> test/runs/placer.test.ts: "an item that cannot be given its keys fails its fan-out, once, and the worker goes on without a poll"
+  // guard: what cannot be placed fails its node -> test/runs/placer.test.ts: "an item whose key function throws fails its fan-out once, and the worker continues without a poll"
   const fault = /* guard:fault */ faultOf(e); /* end */
   if (fault !== null) return void (await misplaced(db, node, fault));
   // Rethrow a lost reply, unless the transaction took so long that the server may have ended it.
-  // guard: a lost connection is no try -> test/runs/placer.test.ts: "a connection that is lost while a node is placed counts as no try"
+  // guard: a lost connection is no try -> test/runs/placer.test.ts: "a connection lost while a node is placed does not count as a try"
   /* guard:lost-reply */ if (isReplyLost(e) && heldMs < HELD_MS_MAX) throw e; /* end */
-  // guard: what fails lets others go first -> test/runs/placer.test.ts: "a node that cannot be placed does not stop the others, and fails after ten tries"
+  // guard: what fails lets others go first -> test/runs/placer.test.ts: "a node that cannot be placed does not stop other nodes, and fails after ten tries"
   const { name, code = name, message } = describeError(e);
   /* guard:put-off */ await putOff(db, node, { code, message }); /* end */
   // A limit declared by this process has been removed: the next try declares it again.

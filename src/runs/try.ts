@@ -14,7 +14,7 @@ export async function trying<T>(
   tx: Queryable,
   work: () => Promise<T>,
 ): Promise<T> {
-  // guard: a try is counted before the user's code runs -> test/fault/place.test.ts: "a key function that kills its process fails its node in the end, and other nodes and tasks go on"
+  // guard: a try is counted before the user's code runs -> test/fault/place.test.ts: "a key function that kills its process fails its node eventually, and other nodes and tasks continue"
   const id = /* guard:try */ await beginTry(o.db, nodes, o.worker?.() ?? null); /* end */
   try {
     const result = await work();

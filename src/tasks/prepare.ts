@@ -44,7 +44,7 @@ export function prepare(
 ): Prepared | Promise<Prepared> {
   const text = encodeInput(input, payloadBytesMax);
   // A schema that inspects its input must see what the worker will see; for one that does not, decoding is unnecessary.
-  // guard: the schema judges what is stored -> test/tasks/input.test.ts: "a Date for z.date() is refused at the door: it would be text in the worker"
+  // guard: the schema judges what is stored -> test/tasks/input.test.ts: "a Date for z.date() is refused at enqueue, because the worker would receive text"
   const stored: unknown = /* guard:stored-form */ acceptsAnything(terms.input) ? input : JSON.parse(text); /* end */
   const parsed: unknown = terms.parse(stored);
   const place = (value: unknown): Prepared => {

@@ -78,7 +78,7 @@ export class Wait {
       try {
         return await this.#inTime(question());
       } catch (e) {
-        // guard: a wait outlives its connection -> test/tasks/wait.test.ts: "result() goes on waiting when its backend is terminated"
+        // guard: a wait outlives its connection -> test/tasks/wait.test.ts: "result() continues to wait when its backend is terminated"
         /* guard:outlive */ if (!isSluiceError(e, "database_unavailable") || this.#db.closed)
           /* end */ throw e;
         if (this.leftMs <= 0) throw this.#late(e);

@@ -264,7 +264,7 @@ class Assembly implements Parts {
       pressure: () => this.pressure.state,
       clock,
       log: services.log,
-      // guard: an outcome that waits is not unknown -> test/worker/properties.test.ts: "a lost claim reply is handed back and is no crash"
+      // guard: an outcome that waits is not unknown -> test/worker/properties.test.ts: "tasks of a lost claim reply are released, and do not count as a crash"
       known: (session) => /* guard:known */ [...session.tokens(), ...outbox.tokens(session)] /* end */,
       onBegan: () => this.claimer.sessionBegan(),
       hasReserve: () => this.#onCall.hasReserve,

@@ -266,7 +266,7 @@ export class Claimer {
     if (claimed.length === 0) return;
     // Call this before a handler runs, because the handler may block the event loop: from now on a stall may be the
     // fault of a task.
-    // guard: a worker is watched before its handlers run -> test/worker/claim.test.ts: "a worker is watched closely before the first handler of a claim runs"
+    // guard: a worker is watched before its handlers run -> test/worker/claim.test.ts: "the lease is checked at the faster rate before the first handler of a claim runs"
     /* guard:watched */ this.#o.onBusy?.(); /* end */
     for (const task of claimed) {
       // The lease may have expired while the reply was in transit. Then these tasks no longer belong to this worker.
@@ -300,17 +300,17 @@ export class Claimer {
     }
     const unanswered = isUnanswered(e);
     if (parcel !== null && unanswered) outbox.doubt(parcel.items);
-    // guard: an outcome leaves when its statement was answered -> test/worker/properties.test.ts: "every claimed task is settled, released or lost with its lease, and none twice under one claim"
+    // guard: an outcome leaves when its statement was answered -> test/worker/properties.test.ts: "every claimed task is settled, released or lost with its lease, and none is settled twice under one claim"
     if (parcel !== null)
       this.#splitter.putBack(parcel, () => /* guard:answered */ outbox.putBackSuccesses(parcel) /* end */);
     if (isSluiceError(e, "lease_lost")) return this.#o.onLost(session);
-    // guard: a lost reply puts its session in doubt -> test/worker/properties.test.ts: "a lost claim reply is handed back and is no crash"
+    // guard: a lost reply puts its session in doubt -> test/worker/properties.test.ts: "tasks of a lost claim reply are released, and do not count as a crash"
     /* guard:doubt */ if (want > 0 && unanswered && !this.#stopped) this.#o.onDoubt(session); /* end */
     this.#troubled("the database did not take a step", e);
   }
 
   #troubled(what: string, e: unknown): void {
-    // guard: one that was stopped tells of nothing -> test/worker/shutdown.test.ts: "a claimer that was stopped sends nothing more and tells of nothing more"
+    // guard: one that was stopped tells of nothing -> test/worker/shutdown.test.ts: "a stopped claimer sends no statement and logs nothing"
     /* guard:stopped */ if (this.#stopped) return; /* end */
     tellTrouble(this.#o.log, what, e);
     this.#block();

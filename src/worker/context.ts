@@ -152,7 +152,7 @@ export class ExecutionContext implements TaskContext {
    */
   #checkGoing(): void {
     if (this.#execution.finished) throw alreadySettled(this.id);
-    // guard: a handler that goes on beside its map does nothing -> test/runs/map.test.ts: "a handler that swallows the wait of its map does nothing more in this execution"
+    // guard: a handler that goes on beside its map does nothing -> test/runs/map.test.ts: "a handler that catches the wait of its map can do nothing more in this execution"
     /* guard:beside-map */ if (this.#execution.waitsFor !== null) throw waits("of this execution"); /* end */
   }
 

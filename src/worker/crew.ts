@@ -68,7 +68,7 @@ export class Crew {
     const handler = this.#o.handlers.get(task.stream);
     // A missing handler cannot happen, because the database returns only the streams that the claim asked for. While
     // leaving, this is the reply to a claim that was in flight, perhaps with tasks that were just handed back.
-    // guard: what arrives while leaving is handed back -> test/worker/crew.test.ts: "a task that arrives after all were handed back is handed back too"
+    // guard: what arrives while leaving is handed back -> test/worker/crew.test.ts: "a task that arrives after the worker has released its tasks is released too"
     if (handler === undefined /* guard:leaving */ || this.#leaving /* end */) {
       this.#o.outbox.addOther(session, {
         claim: task.claim,
@@ -218,10 +218,10 @@ export class Crew {
   #settlementOf(execution: Execution, e: unknown): Omit<Settlement, "claim"> {
     const { aborted } = execution;
     if (aborted?.code === "task_cancelled") return cancelled(aborted.details?.["reason"] as string | null);
-    // guard: a timeout stays a failure -> test/worker/handler.test.ts: "a handler that snoozes or cancels after its timeout has failed"
+    // guard: a timeout stays a failure -> test/worker/handler.test.ts: "a handler that snoozes or cancels after its timeout counts as failed"
     const late = aborted?.code === "timeout";
     if (execution.waitsFor !== null && !late) return waiting(execution.waitsFor);
-    // guard: an outage is no failure -> test/worker/outage.test.ts: "a backend that is terminated under a transaction costs no attempt, also when a library wraps the error"
+    // guard: an outage is no failure -> test/worker/outage.test.ts: "a backend terminated during a transaction uses no attempt, also if a library wraps the error"
     if (!late && /* guard:outage */ execution.excused(e) && /* end */ this.#outages.excuses(execution.claim.id))
       return this.#putOff(execution, e);
     const thrown = classify(/* guard:timeout */ late ? aborted : /* end */ e);
@@ -301,7 +301,7 @@ export class Crew {
   }
 
   #tellStray(execution: Execution): void {
-    // guard: a transaction of an execution that was given up is cut off -> test/worker/transaction.test.ts: "a transaction that never ends gives its place back when its lease is lost"
+    // guard: a transaction of an execution that was given up is cut off -> test/worker/transaction.test.ts: "a transaction that never ends releases its connection when its lease is lost"
     /* guard:give-up */ execution.giveUp(); /* end */
     this.#o.log.warn("a handler was told to stop and still runs; its task goes on without it", {
       task: execution.claim.id,

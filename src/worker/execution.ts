@@ -118,7 +118,7 @@ export class Execution {
 
   finish(): boolean {
     if (this.#finished) return false;
-    // guard: an execution ends once -> test/worker/properties.test.ts: "every claimed task is settled, released or lost with its lease, and none twice under one claim"
+    // guard: an execution ends once -> test/worker/properties.test.ts: "every claimed task is settled, released or lost with its lease, and none is settled twice under one claim"
     /* guard:once */ this.#finished = true; /* end */
     return true;
   }

@@ -94,7 +94,7 @@ export class Heart {
 
   #watchLater(): void {
     if (this.#watchTimer !== null) clearTimeout(this.#watchTimer);
-    // guard: a worker with nothing in hand wakes rarely -> test/worker/heartbeat.test.ts: "a worker with nothing in hand looks at its lease rarely, and closely as soon as it has something"
+    // guard: a worker with nothing in hand wakes rarely -> test/worker/heartbeat.test.ts: "an idle worker checks its lease rarely, and a busy one often"
     this.#watchWaitMs = /* guard:idle */ this.#o.idle?.() === true /* end */ ? this.#idleWatchMs() : this.#watchMs();
     this.#watchTimer = setTimeout(() => {
       this.watch();
@@ -132,9 +132,9 @@ export class Heart {
     this.#watchedMs = now;
     for (const session of this.#sessions) {
       if (lateMs > LATE_MS_MIN) session.stalledMs += lateMs;
-      // guard: aborted before the lease runs out -> test/worker/heartbeat.test.ts: "a session that hears nothing is lost before its lease runs out, and another begins"
+      // guard: aborted before the lease runs out -> test/worker/heartbeat.test.ts: "a session without replies is lost before its lease runs out, and another starts"
       if (now < session.leaseUntilMs /* guard:margin */ - this.#marginMs() /* end */) continue;
-      // guard: who was cut off did not die -> test/worker/heartbeat.test.ts: "a session that was cut off is told not to have died, one that stood still is not"
+      // guard: who was cut off did not die -> test/worker/heartbeat.test.ts: "a disconnected session reports that it survived, and a frozen one does not"
       /* guard:cut-off */ if (!this.#stoodStill(session)) this.#cutOff.push(session.id); /* end */
       this.lose(session);
     }
@@ -297,11 +297,11 @@ export class Heart {
       this.lose(session);
       return true;
     }
-    // guard: a lease counts from when its heartbeat was sent -> test/worker/heartbeat.test.ts: "a lease counts from when its heartbeat was sent, not from when the answer came"
+    // guard: a lease counts from when its heartbeat was sent -> test/worker/heartbeat.test.ts: "a lease counts from the time its heartbeat was sent, not from the time of the reply"
     session.leaseUntilMs = /* guard:sent */ sentMs /* end */ + this.#o.registration.leaseMs;
     session.stalledMs = 0;
     this.#heard(session, reply);
-    // guard: who is told to have room again looks -> test/worker/heartbeat.test.ts: "who was told to be full looks when it is told that there is room again"
+    // guard: who is told to have room again looks -> test/worker/heartbeat.test.ts: "a worker that was full claims again when it reports free permits"
     if (free > 0 && session.toldFull) {
       session.toldFull = false;
       /* guard:room */ this.#o.onRoom(); /* end */
@@ -320,7 +320,7 @@ export class Heart {
    * Hands back tasks whose claim reply was lost. Repeats with every heartbeat, because a cut-off claim may commit late.
    */
   async #settleDoubt(session: Session): Promise<void> {
-    // guard: unknown claims are handed back -> test/worker/properties.test.ts: "a lost claim reply is handed back and is no crash"
+    // guard: unknown claims are handed back -> test/worker/properties.test.ts: "tasks of a lost claim reply are released, and do not count as a crash"
     const released = /* guard:unknown */ await releaseUnknown(
       this.#o.connection,
       session.id,
@@ -329,7 +329,7 @@ export class Heart {
     if (released > 0) this.#o.log.info("tasks of a lost reply were handed back", { tasks: released });
     // If the session unregistered too early, a cut-off claim that commits late would count as a crash.
     const early = this.#o.clock.now() - session.doubtfulSinceMs < this.#beatMs(BUSY_BEAT_MS_MAX);
-    // guard: a session in doubt signs off late -> test/worker/heartbeat.test.ts: "a session in doubt beats at once, and signs off with a later beat"
+    // guard: a session in doubt signs off late -> test/worker/heartbeat.test.ts: "a session with a lost reply heartbeats immediately and unregisters later"
     if (/* guard:doubt */ early || /* end */ !session.idle) return;
     await retire(this.#o.connection, session.id);
     this.#sessions.delete(session);
@@ -366,7 +366,7 @@ export class Heart {
 
   #beatMs(reserveMs = RESERVE_BEAT_MS_MAX): number {
     const busy = this.#o.hasReserve?.() === true && this.#o.idle?.() === false;
-    // guard: a worker in reserve hears of a cancel in time -> test/worker/heartbeat.test.ts: "a worker in reserve with tasks in hand beats every 350 ms"
+    // guard: a worker in reserve hears of a cancel in time -> test/worker/heartbeat.test.ts: "a worker in reserve with tasks in flight heartbeats every 350 ms"
     const busyMs = /* guard:reserve */ this.#o.inReserve?.() === true ? reserveMs : BUSY_BEAT_MS_MAX; /* end */
     return Math.min(this.#o.registration.leaseMs / BEATS_PER_LEASE, busy ? busyMs : BEAT_MS_MAX);
   }

@@ -118,7 +118,7 @@ export class HeldConnection {
   async #queryOfHandler(text: string, params?: unknown[]): Promise<pg.QueryResult> {
     // After the end, the connection belongs to another transaction: a handler that kept its tx must not write into it.
     if (this.#over) throw new SluiceError("not_claimed", "this transaction has ended");
-    // guard: a handler's statement that needs too much has failed -> test/worker/outage.test.ts: "errors of the handler's own count as failures, whatever they look like"
+    // guard: a handler's statement that needs too much has failed -> test/worker/outage.test.ts: "errors of the handler itself count as failures, whatever they look like"
     const asked = this.#ask(text, params /* guard:shortage */, (e) => !isShortage(e) /* end */);
     const settled = asked.catch(() => {});
     this.#underWay.add(settled);
@@ -128,7 +128,7 @@ export class HeldConnection {
   async #queryOfOurs(text: string, params?: unknown[]): Promise<pg.QueryResult> {
     // Statements that the handler did not await are ahead on the connection, and have no deadline.
     if (this.#underWay.size > 0) await Promise.all(this.#underWay);
-    // guard: our own statements have a deadline -> test/fault/half-open.test.ts: "a connection that swallows the commit costs no attempt, and its place comes back"
+    // guard: our own statements have a deadline -> test/fault/half-open.test.ts: "a connection that swallows the commit uses no attempt and is replaced"
     const late = setTimeout(() => /* guard:deadline */ this.cut(noReply(this.#replyMsMax)) /* end */, this.#replyMsMax);
     try {
       return await this.#ask(text, params);
@@ -170,7 +170,7 @@ export class HeldConnection {
     this.#looking = false;
     if (found === undefined || this.#over || !this.#underWay.has(asked!)) return;
     const seen = found === null ? "gone" : found.idle ? `${found.since} ${this.#bytesRead}` : "";
-    // guard: a connection that the server does not work for is cut -> test/fault/half-open.test.ts: "a connection that swallows a statement of the handler costs no attempt, and its place comes back"
+    // guard: a connection that the server does not work for is cut -> test/fault/half-open.test.ts: "a connection that swallows a statement of the handler uses no attempt and is replaced"
     if (seen !== "" && seen === /* guard:working */ this.#seen /* end */)
       this.cut(new Error("the connection is half-open"));
     this.#seen = seen;

@@ -29,7 +29,7 @@ export class Outages {
 
   /** Whether one more outage uses no attempt. */
   excuses(task: string): boolean {
-    // guard: outages of a task in a row are bounded -> test/worker/crew.test.ts: "a task that meets 50 outages in a row uses an attempt"
+    // guard: outages of a task in a row are bounded -> test/worker/crew.test.ts: "a task that fails in 50 outages in a row uses an attempt"
     return /* guard:bounded */ (this.#met.get(task) ?? 0) < OUTAGES_MAX; /* end */
   }
 
@@ -40,7 +40,7 @@ export class Outages {
     const oldest = this.#met.size < TASKS_MAX ? undefined : this.#met.keys().next().value;
     if (oldest !== undefined) this.#met.delete(oldest);
     this.#met.set(task, met + 1);
-    // guard: an outage is tried again ever more slowly -> test/worker/outage.test.ts: "the delay after an outage doubles per task up to 8 s and begins anew after its end"
+    // guard: an outage is tried again ever more slowly -> test/worker/outage.test.ts: "the delay after an outage doubles per task up to 8 s, and restarts after the outage"
     const full = Math.min(DELAY_MS_MAX, DELAY_MS_MIN /* guard:back-off */ * 2 ** Math.min(met, 10) /* end */);
     return full * (0.5 + Math.random() / 2);
   }

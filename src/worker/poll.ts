@@ -61,7 +61,7 @@ export class Poll {
 
   #mayDoze(): boolean {
     const { asleep, permits, listening } = this.#o;
-    // guard: who may miss the bell polls as it was told -> test/worker/idle.test.ts: "a worker whose listening connection is lost polls at its interval"
+    // guard: who may miss the bell polls as it was told -> test/worker/idle.test.ts: "a worker that has lost its listening connection polls at its interval"
     return asleep() && permits.inUse === 0 && listening /* guard:told */?.() === true; /* end */
   }
 }

@@ -39,7 +39,7 @@ export function refusalOf(e: unknown): Refusal | null {
   const code = sqlstate(e);
   if (code === null || /^(08|53|57)/.test(code)) return null;
   if (code === TRANSACTION_TIMEOUT) return "timeout";
-  // guard: only what is refused for its data is replaced -> test/worker/refused.test.ts: "a result that the database refuses for a reason that passes is recorded as it is"
+  // guard: only what is refused for its data is replaced -> test/worker/refused.test.ts: "a result that the database refuses for a transient reason is recorded unchanged"
   return OF_DATA.test(code) ? "data" : "unknown";
 }
 
@@ -70,7 +70,7 @@ interface Terms<T> {
 export function piecesOf<T>(parcel: Parcel<T> | Piece<T>, terms: Terms<T>): Piece<T>[] {
   const { session, items } = parcel;
   const fresh = { session, tries: 0, mended: false, dueMs: 0 };
-  // guard: what is refused is split -> test/worker/refused.test.ts: "one result that the database refuses is recorded as a note, and all others beside it as they are"
+  // guard: what is refused is split -> test/worker/refused.test.ts: "a result that the database refuses is recorded as a note, and the others of its batch unchanged"
   if (items.length > /* guard:split */ 1 /* end */) {
     const half = Math.ceil(items.length / 2);
     return [
@@ -82,7 +82,7 @@ export function piecesOf<T>(parcel: Parcel<T> | Piece<T>, terms: Terms<T>): Piec
   const tries = before + 1;
   const { refusal, nowMs, mend } = terms;
   const toBlame = refusal === "data" || (refusal === "timeout" && tries >= TIMEOUTS_MAX);
-  // guard: a refused result becomes a note -> test/worker/refused.test.ts: "one result that the database refuses is recorded as a note, and all others beside it as they are"
+  // guard: a refused result becomes a note -> test/worker/refused.test.ts: "a result that the database refuses is recorded as a note, and the others of its batch unchanged"
   const mended = toBlame && /* guard:note */ !already /* end */ ? mend(items[0]!) : null;
   if (mended !== null) return [{ ...fresh, items: [mended], tries, mended: true }];
   const delayMs = Math.min(DELAY_MS_MAX, DELAY_MS_MIN * 2 ** Math.min(tries, 10));
@@ -104,7 +104,7 @@ export function mendedOther(other: Settlement, e: unknown): Settlement | null {
 
 /** Whether a timeout has another cause than the text to be stored. */
 function isInnocent(text: string, e: unknown): boolean {
-  // guard: a timeout costs no small result -> test/worker/refused.test.ts: "a small result outlasts timeouts, a large one becomes a note"
+  // guard: a timeout costs no small result -> test/worker/refused.test.ts: "a small result is kept after a timeout, and a large one becomes a note"
   return /* guard:small */ refusalOf(e) === "timeout" && text.length < LARGE_LENGTH_MIN; /* end */
 }
 

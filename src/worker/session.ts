@@ -38,7 +38,7 @@ export class Session {
    */
   tokens(): string[] {
     const claims = [...this.executions.values(), ...[...this.sent].flat()].map(({ claim }) => claim.token);
-    // guard: a claim under way is not unknown -> test/worker/properties.test.ts: "a lost claim reply is handed back and is no crash"
+    // guard: a claim under way is not unknown -> test/worker/properties.test.ts: "tasks of a lost claim reply are released, and do not count as a crash"
     return [...new Set(/* guard:asking */ [...claims, ...this.asking] /* end */)];
   }
 

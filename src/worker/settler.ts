@@ -72,7 +72,7 @@ export class Settler {
     } catch (e) {
       meter.stepFailed();
       if (splitter.others(parcel, e)) return false;
-      // guard: any other outcome leaves when its statement was answered -> test/worker/properties.test.ts: "every claimed task is settled, released or lost with its lease, and none twice under one claim"
+      // guard: any other outcome leaves when its statement was answered -> test/worker/properties.test.ts: "every claimed task is settled, released or lost with its lease, and none is settled twice under one claim"
       splitter.putBack(parcel, () => /* guard:answered */ outbox.putBackOthers(parcel) /* end */);
       if (isSluiceError(e, "lease_lost")) this.#o.onLost(session);
       else this.#o.onTrouble(e);

@@ -83,7 +83,7 @@ export class Splitter {
     const refusal = refusalOf(e);
     const tasks = parcel.items.length;
     if (refusal === "timeout" && tasks > 1) this.settles.tooMuch(tasks);
-    // guard: a locked row does not stop claims -> test/worker/refused.test.ts: "a task whose row another transaction holds delays the claims of its worker by one lock timeout only"
+    // guard: a locked row does not stop claims -> test/worker/refused.test.ts: "a task whose row another transaction locks delays the claims of its worker by one lock timeout only"
     if (refusal !== "busy" || "tries" in parcel /* guard:lock-timeout */ || isLockTimeout(e) /* end */) return refusal;
     return ++this.#busyInARow < BUSY_MAX ? null : refusal;
   }

@@ -50,7 +50,7 @@ export class Suspects {
     const parts = this.#o.parts();
     if (parts === null || !running() || this.#busy) return;
     if (clock.now() < this.#notBeforeMs) return parts.heart.releaseSuspect(session);
-    // guard: nothing is claimed beside a suspect -> test/worker/properties.test.ts: "a suspect runs alone, and others go on after it"
+    // guard: nothing is claimed beside a suspect -> test/worker/properties.test.ts: "a suspect runs alone, and other tasks continue after it"
     this.#busy = true;
     /* guard:alone */ parts.claimer.pause(); /* end */
     try {

@@ -199,7 +199,7 @@ export class Worker {
       const handedBack = parts.crew.size;
       parts.crew.release(new SluiceError("stopped", "the worker is shutting down"));
       parts.claimer.pump();
-      // guard: stop() waits until what it hands back is recorded -> test/worker/properties.test.ts: "where the store can be reached, it hands back everything and every permit"
+      // guard: stop() waits until what it hands back is recorded -> test/worker/properties.test.ts: "stop() releases all tasks and returns all permits if the store can be reached"
       /* guard:flush */ await within(parts.claimer.settled(), FLUSH_MS_MAX); /* end */
       parts.claimer.stop();
       await within(Promise.all([parts.keeper.stop(), parts.heart.stop()]), FLUSH_MS_MAX);

@@ -16,7 +16,7 @@ const flow = workflow("flow", { input: type<object>() }, (w) => {
   w.task("only", echo, { n: 1 });
 });
 
-/** One connection, and a lock that it waits for: what is asked next waits in line behind it. */
+/** One connection that waits for a lock, so that later calls wait for the connection. */
 async function stuck(): Promise<{ lock: pg.Client; free: () => Promise<void> }> {
   const lock = new pg.Client(database.url);
   await lock.connect();
@@ -46,7 +46,7 @@ function calls(sluice: Sluice, id: string): (() => Promise<unknown>)[] {
   ];
 }
 
-test("close() rejects calls that wait for a connection as closed", async () => {
+test("close() rejects calls that wait for a connection with the code closed", async () => {
   const sluice = await Sluice.connect({ url: database.url, apiConnections: 2 });
   const { id } = await sluice.enqueue(echo, 0);
   await sluice.start(flow, {});

@@ -53,8 +53,8 @@ async function roundTrip(sluice: Sluice, text = "hello"): Promise<unknown> {
   return result;
 }
 
-describe("the address", () => {
-  test("is missing: an error, never a guess", async () => {
+describe("the address of the database", () => {
+  test("connect() without an address fails with missing_url", async () => {
     expect(await codeOf(() => Sluice.connect())).toBe("missing_url");
     expect(await codeOf(() => Sluice.connect({ embedded: false, listen: false }))).toBe("missing_url");
     vi.stubEnv("DATABASE_URL", "");
@@ -62,21 +62,21 @@ describe("the address", () => {
     expect(await codeOf(() => Sluice.connect({ url: "" }))).toBe("missing_url");
   });
 
-  test("is DATABASE_URL where the code gives none", async () => {
+  test("connect() uses DATABASE_URL if no address is given", async () => {
     vi.stubEnv("DATABASE_URL", database.url);
     const sluice = await connect({ url: undefined as never });
     expect(await roundTrip(sluice)).toBe("hello");
   });
 
-  test("in the code comes before DATABASE_URL", async () => {
+  test("connect() prefers a given address to DATABASE_URL", async () => {
     vi.stubEnv("DATABASE_URL", "postgres://127.0.0.1:1/nowhere");
     expect(await roundTrip(await connect())).toBe("hello");
   });
 
-  test("is wrong: told at once, without the password", async () => {
+  test("connect() to a wrong address fails quickly, without the password in the error", async () => {
     const there = new URL(database.url);
     const closed = await closedPort();
-    // How soon a resolver answers is not ours to promise.
+    // The resolver is mocked, since its delay is out of our control.
     const real = dns.lookup;
     const lookup = vi.spyOn(dns, "lookup").mockImplementation(((
       name: string,
@@ -104,7 +104,7 @@ describe("the address", () => {
     expect(lookup.mock.lastCall?.[0]).toBe("nobody.invalid");
   });
 
-  test("is wrong by the server's own word: its code is told, as an outage has none", async () => {
+  test("connect() reports the SQLSTATE if the server refuses the address, and none during an outage", async () => {
     const [missing, down] = [new URL(database.url), new URL(database.url)];
     missing.pathname = "/no_such_database";
     down.port = String(await closedPort());
@@ -114,7 +114,7 @@ describe("the address", () => {
     expect(await detailsOf(down)).toBeUndefined();
   });
 
-  test("makes no sense: refused without repeating it", async () => {
+  test("connect() refuses a malformed address without repeating it in the error", async () => {
     for (const url of ["localhost:5432", "http://me:the-secret@x/y", "postgres:/x", "x"]) {
       const failure = await Sluice.connect({ url }).catch((e: unknown) => e);
       expect(failure).toMatchObject({ code: "invalid_option" });
@@ -124,8 +124,8 @@ describe("the address", () => {
     expect(await codeOf(() => Sluice.connect({ url: noPort }))).toBe("database_unavailable");
   });
 
-  test("is a pool's: it is used, and left open", async () => {
-    // Given in parts, so that the password is where a copy of the pool's options misses it.
+  test("connect() uses the caller's pool and leaves it open", async () => {
+    // In parts, because pg hides the password property from copies of the pool's options.
     const { hostname, port, username, password, pathname } = new URL(database.url);
     const pool = new pg.Pool({
       host: hostname,
@@ -143,7 +143,7 @@ describe("the address", () => {
   });
 });
 
-test("its connections bear the name that the address gives them, else that of Sluice", async () => {
+test("application_name comes from the address, or is sluice", async () => {
   const named = async (): Promise<unknown[]> => {
     const rows = await sql(
       "select distinct application_name from pg_stat_activity where datname = current_database() and pid <> pg_backend_pid() and backend_type = 'client backend' order by 1",
@@ -162,7 +162,7 @@ test("its connections bear the name that the address gives them, else that of Sl
   expect(await named()).toEqual(["shop"]);
 });
 
-test("a pool whose connections are all in transactions that enqueue holds nobody up", async () => {
+test("enqueues in transactions do not deadlock when the transactions use all connections of the pool", async () => {
   const pool = new pg.Pool({ connectionString: database.url, max: 2 });
   pool.on("error", () => {});
   const sluice = await connect({ pool });
@@ -176,7 +176,7 @@ test("a pool whose connections are all in transactions that enqueue holds nobody
   await pool.end();
 });
 
-test("a database whose transactions begin at another isolation level is refused", async () => {
+test("connect() refuses a database with another default isolation level", async () => {
   const strict = await freshDatabase();
   const client = new pg.Client(strict.url);
   await client.connect();
@@ -190,18 +190,18 @@ test("a database whose transactions begin at another isolation level is refused"
   await strict.drop();
 });
 
-describe("without", () => {
-  test("listening, polling does all", async () => {
+describe("connect() without optional features", () => {
+  test("a worker without LISTEN finds its tasks by polling", async () => {
     expect(await roundTrip(await connect({ listen: false }))).toBe("hello");
   });
 
-  test("named statements, everything works too", async () => {
+  test("a client without named statements works", async () => {
     expect(await roundTrip(await connect({ prepare: false }))).toBe("hello");
   });
 });
 
-describe("closing", () => {
-  test("twice is closing once, and leaves no connection", async () => {
+describe("close()", () => {
+  test("close() may be called twice, and leaves no connection", async () => {
     const sluice = await connect();
     await roundTrip(sluice);
     await Promise.all([sluice.close(), sluice.close()]);
@@ -211,7 +211,7 @@ describe("closing", () => {
     await expect.poll(() => sql(`select query from pg_stat_activity where ${others} and ${client}`)).toEqual([]);
   });
 
-  test("stops the workers that still run", async () => {
+  test("close() stops running workers", async () => {
     const sluice = await connect();
     const worker = sluice.worker({ handlers: [echo.handle((input) => input)] });
     await worker.start();
@@ -221,8 +221,8 @@ describe("closing", () => {
   });
 });
 
-describe("migrations", () => {
-  test("ten connections at once: one applies, none fails", async () => {
+describe("migrations at connect()", () => {
+  test("ten concurrent connects apply each migration once, and none fails", async () => {
     const all = await Promise.all(Array.from({ length: 10 }, () => connect({ listen: false })));
     expect(all).toHaveLength(10);
     const rows = await sql("select number from sluice.migration order by number");
@@ -230,21 +230,21 @@ describe("migrations", () => {
     expect(await sql("select count(*)::int n from sluice.setting")).toEqual([{ n: 1 }]);
   });
 
-  test("are not run with migrate: false: a missing schema is told", async () => {
+  test("connect() with migrate: false runs no migration and reports a missing schema", async () => {
     expect(await codeOf(() => connect({ migrate: false }))).toBe("schema_missing");
     expect(await sql(`select from pg_namespace where nspname = '${schema}'`)).toEqual([]);
     await connect();
     expect(await roundTrip(await connect({ migrate: false }))).toBe("hello");
   });
 
-  test("of a schema that is behind are missed with migrate: false", async () => {
+  test("connect() with migrate: false reports an older schema", async () => {
     await connect();
     await sql("update sluice.compatibility set version = version - 1");
     expect(await codeOf(() => connect({ migrate: false }))).toBe("schema_older");
   });
 
   test.each([true, false])(
-    "of a newer library: an older one runs if it may, else refuses (migrate: %s)",
+    "an older library connects to a newer schema if compatible_from allows it, else is refused (migrate: %s)",
     async (migrate) => {
       await connect();
       await sql("update sluice.compatibility set version = 9999");
@@ -256,8 +256,8 @@ describe("migrations", () => {
   );
 });
 
-describe("the schema's name", () => {
-  test.each(["user", "order", "a".repeat(48)])("may be %s", async (name) => {
+describe("the name of the schema", () => {
+  test.each(["user", "order", "a".repeat(48)])("the schema may be named %s", async (name) => {
     const told = vi.spyOn(console, "error");
     schema = name;
     const sluice = await connect();
@@ -283,7 +283,7 @@ describe("the schema's name", () => {
     expect(told).not.toHaveBeenCalled();
   });
 
-  test("keeps two of them in one database apart", async () => {
+  test("two schemas in one database are independent", async () => {
     const one = await connect({ schema: "one" });
     const two = await connect({ schema: "two" });
     const mail = limit("mail", { total: 1 });

@@ -3,7 +3,7 @@ import { afterAll, beforeAll, expect, test } from "vitest";
 import { isSluiceError, limit, task, type, type EnqueueOptions } from "../../src/index.js";
 import { openHouse, type House } from "./house.js";
 
-// Few names and small numbers, so that tasks stand in each other's way.
+// Few names and small numbers, so that tasks compete for slots.
 const limits = {
   total: limit("total", { total: 2 }),
   one: limit("one", { total: 1 }),
@@ -42,7 +42,7 @@ beforeAll(async () => {
 });
 afterAll(() => house.close());
 
-// Mostly odd but fit for use; some of it is not, and must be refused without a trace.
+// Mostly odd but valid options. Invalid ones must be refused without a trace.
 const oddText = fc.oneof(
   {
     weight: 12,
@@ -90,7 +90,7 @@ const call: fc.Arbitrary<Call> = fc.record({
   options: fc.oneof(options, fc.constant({})),
 });
 
-/** The ids of what was let in. */
+/** The ids of accepted tasks. */
 async function enqueue({ contract, inputs: list, options: all }: Call): Promise<string[]> {
   const { idempotencyKey, ...rest } = all;
   try {
@@ -104,7 +104,7 @@ async function enqueue({ contract, inputs: list, options: all }: Call): Promise<
   }
 }
 
-test("whatever passes the door is claimed and completed, and no lane sticks", async () => {
+test("any accepted enqueue is claimed and completed, and leaves no lane behind", async () => {
   let accepted = 0;
   await fc.assert(
     fc.asyncProperty(fc.array(call, { minLength: 20, maxLength: 60 }), async (calls) => {

@@ -3,7 +3,7 @@ import { expect } from "vitest";
 import { Sluice, type ConnectOptions, type ErrorCode, type TaskHandler, type Worker } from "../../src/index.js";
 import { freshDatabase } from "../support/database.js";
 
-/** A Sluice on a database of its own, and a way to look into that database. */
+/** A Sluice on a database of its own, and access to that database. */
 export interface House {
   readonly url: string;
   readonly sluice: Sluice;
@@ -56,7 +56,7 @@ export async function openHouse(options: ConnectOptions = {}): Promise<House> {
 export const WAITING_FOR = `select pid from pg_locks where not granted and relation = $1::regclass
   and database = (select oid from pg_database where datname = current_database())`;
 
-/** The code of the SluiceError that this ends with, thrown or rejected; "accepted" if it does not. */
+/** The code of the SluiceError that the call throws or rejects with, or "accepted". */
 export async function codeOf(attempt: () => unknown): Promise<ErrorCode | "accepted"> {
   try {
     await attempt();
@@ -68,7 +68,7 @@ export async function codeOf(attempt: () => unknown): Promise<ErrorCode | "accep
   }
 }
 
-/** Refused with this code, and nothing was enqueued. */
+/** Expects a refusal with this code, and that nothing was enqueued. */
 export async function refused(house: House, code: ErrorCode, attempt: () => unknown) {
   const before = await house.tasks();
   expect(await codeOf(attempt)).toBe(code);

@@ -10,7 +10,7 @@ beforeAll(async () => {
 });
 afterAll(() => house.close());
 
-/** What is in force: the limit's numbers and whether an operator has changed them. */
+/** The numbers in force, and whether an operator has changed them. */
 async function inForce(name: string) {
   const { total, perKey, overridden } = await house.sluice.limits.get(name);
   return { total, perKey, overridden };
@@ -20,11 +20,11 @@ async function idle(handle: TaskHandle): Promise<void> {
   await expect(handle.result({ timeoutMs: 200 })).rejects.toMatchObject({ code: "wait_timeout" });
 }
 
-describe("a declared number", () => {
-  test("is inserted if absent, and changed only by a sync", async () => {
+describe("a declared limit", () => {
+  test("a declared limit is inserted if absent, and only sync changes it", async () => {
     await house.sluice.enqueue(task("d1", { limits: [limit("d", { total: 5 })] }));
     expect(await inForce("d")).toEqual({ total: 5, perKey: undefined, overridden: false });
-    // A rolling worker or producer with another number, in a process of its own.
+    // Another process, with another number in its code, during a rolling deploy.
     const other = await Sluice.connect({ url: house.url });
     await other.enqueue(task("d2", { limits: [limit("d", { total: 9 })] }));
     expect((await inForce("d")).total).toBe(5);
@@ -33,7 +33,7 @@ describe("a declared number", () => {
     await other.close();
   });
 
-  test("of a task's concurrency is a limit of the task's name, and synced with the task", async () => {
+  test("a task's concurrency is a limit with the task's name, and sync of the task updates it", async () => {
     await house.sluice.enqueue(task("own", { concurrency: 2 }));
     expect((await inForce("own")).total).toBe(2);
     await house.sluice.enqueue(task("own", { concurrency: 7 }));
@@ -42,7 +42,7 @@ describe("a declared number", () => {
     expect((await inForce("own")).total).toBe(7);
   });
 
-  test("is synced with the task whose list it stands in", async () => {
+  test("sync of a task updates the limits in its list", async () => {
     const listed = (n: number) =>
       task("listed", {
         limits: [limit("in-list", { total: n }), limit("keys", { perKey: n }).for(1)],
@@ -53,14 +53,14 @@ describe("a declared number", () => {
     expect((await inForce("keys")).perKey).toBe(4);
   });
 
-  test("of null is no limit for now", async () => {
+  test("a declared limit of null means no limit", async () => {
     await house.sluice.sync([limit("free", { total: null, perKey: null })]);
     expect(await inForce("free")).toEqual({ total: null, perKey: null, overridden: false });
   });
 });
 
-describe("a number that was set", () => {
-  test("overrides the declared one for everyone, through every sync", async () => {
+describe("limits.set", () => {
+  test("limits.set overrides the declared number through every sync", async () => {
     const mail = limit("set", { total: 5, perKey: 2 });
     await house.sluice.limits.set(mail, { total: 1 });
     expect(await inForce("set")).toEqual({ total: 1, perKey: 2, overridden: true });
@@ -74,7 +74,7 @@ describe("a number that was set", () => {
     expect(await inForce("set")).toEqual({ total: 8, perKey: 3, overridden: false });
   });
 
-  test("of a limit that nobody declared, or for a part it does not have, is refused", async () => {
+  test("limits.set refuses an undeclared limit and a part that the limit does not have", async () => {
     await house.sluice.sync([limit("flat", { total: 1 }), limit("keyed", { perKey: 1 })]);
     const set = house.sluice.limits;
     expect(await codeOf(() => set.set("nobody's", { total: 1 }))).toBe("unknown_limit");
@@ -88,16 +88,16 @@ describe("a number that was set", () => {
     expect(await inForce("flat")).toMatchObject({ total: 1, overridden: false });
   });
 
-  test("is listed by name", async () => {
+  test("limits.list sorts limits by name", async () => {
     const names = (await house.sluice.limits.list()).map((one) => one.name);
     expect(names).toEqual(names.toSorted());
     expect(names).toContain("flat");
   });
 });
 
-describe("what is used", () => {
+describe("the use of a limit", () => {
   test.each([{ perKey: 2 }, { perKey: 2, total: 9 }])(
-    "of a limit of %j: in all, by how many keys, and by the fullest",
+    "a limit of %j reports its used slots: in all, the number of keys, and of the fullest key",
     async (shape) => {
       const account = limit(`used-${JSON.stringify(shape)}`, shape);
       const busy = task(`busy-${JSON.stringify(shape)}`, {
@@ -124,20 +124,20 @@ describe("what is used", () => {
     },
   );
 
-  test("of a limit without keys is told without keys", async () => {
+  test("a limit without keys reports its used slots without keys", async () => {
     await house.sluice.sync([limit("used-flat", { total: 1 })]);
     const none = { used: 0, keysInUse: undefined, usedMax: undefined };
     expect(await house.sluice.limits.get("used-flat")).toMatchObject(none);
   });
 });
 
-/** A promise, and what fulfils it. */
+/** A promise and the function that resolves it. */
 function signal(): [Promise<void>, () => void] {
   let give!: () => void;
   return [new Promise<void>((resolve) => (give = resolve)), give];
 }
 
-describe("a limit of 0 pauses", () => {
+describe("a limit of 0", () => {
   test.each([
     ["declared", async () => limit("zero-declared", { total: 0 })],
     [
@@ -148,7 +148,7 @@ describe("a limit of 0 pauses", () => {
         return one;
       },
     ],
-  ])("when it is %s, until it is raised", async (how, make) => {
+  ])("a total of 0 that is %s stops its tasks until it is raised", async (how, make) => {
     const one = await make();
     const held = task(`held-${how}`, { limits: [one] });
     const worker = await house.work([held.handle(() => "went")]);
@@ -159,7 +159,7 @@ describe("a limit of 0 pauses", () => {
     await worker.stop();
   });
 
-  test("as a task's concurrency and as a limit per key", async () => {
+  test("a concurrency of 0 and a limit per key of 0 stop their tasks", async () => {
     const tenant = limit("zero-tenant", { perKey: 0 });
     const a = task("zero-own", { concurrency: 0 });
     const b = task("zero-keyed", { limits: [tenant.for("acme")] });
@@ -173,7 +173,7 @@ describe("a limit of 0 pauses", () => {
     await worker.stop();
   });
 
-  test("and below 0 is an error, wherever it is written", async () => {
+  test("a limit below 0 is refused wherever it is given", async () => {
     expect(await codeOf(() => limit("x", { total: -1 }))).toBe("invalid_option");
     expect(await codeOf(() => limit("x", { perKey: -1 }))).toBe("invalid_option");
     expect(await codeOf(() => task("x", { concurrency: -1 }))).toBe("invalid_option");
@@ -182,7 +182,7 @@ describe("a limit of 0 pauses", () => {
   });
 });
 
-test("several limits at once: order, key, group and concurrency all hold", async () => {
+test("order key, key, group and concurrency of one task all hold at once", async () => {
   const shop = limit("shop", { perKey: 2, total: 3 });
   const all = task("all", {
     input: type<{ n: number; shop: string; account: string }>(),
@@ -214,14 +214,14 @@ test("several limits at once: order, key, group and concurrency all hold", async
   await Promise.all(many.ids().map((id) => house.sluice.task(id).result({ timeoutMs: 20_000 })));
   const peakOf = (what: string) =>
     Math.max(...[...peaks].filter(([key]) => key.startsWith(what)).map(([, peak]) => peak));
-  // Two shops share three slots, so at some time one of them has two.
+  // Two shops share three slots, so one of them has two at some time.
   expect([peakOf("total"), peakOf("shop"), peakOf("account")]).toEqual([3, 2, 1]);
   expect(await house.sluice.limits.get("shop")).toMatchObject({ used: 0 });
   await worker.stop();
   expect(await house.sql("select * from sluice.violation")).toEqual([]);
 });
 
-test("slots of one limit are not taken for those of two others whose numbers add up to it", async () => {
+test("slots of one limit are not mistaken for slots of two limits whose ids add up to it", async () => {
   const own = await openHouse();
   const both = task("both", { concurrency: 1, limits: [limit("two", { total: 1 })] });
   const third = task("third", { limits: [limit("three", { total: 1 })] });
@@ -241,7 +241,7 @@ test("slots of one limit are not taken for those of two others whose numbers add
   await own.close();
 });
 
-test("a limit that somebody else has removed is declared again when it is next used", async () => {
+test("a limit that another client has removed is declared again at its next use", async () => {
   const listed = task("again-listed", { limits: [limit("again", { total: 3 })] });
   const chosen = task("again-chosen", { limits: () => [limit("again", { total: 3 })] });
   const enqueueAll = async (): Promise<void> => {

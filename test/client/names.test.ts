@@ -23,7 +23,7 @@ async function shapeOfDatabase(): Promise<string> {
   return createHash("md5").update(JSON.stringify(rows)).digest("hex");
 }
 
-/** After a refusal the next good task is enqueued, runs and can be asked for. */
+/** Expects the next valid task after a refusal to be enqueued and to run. */
 async function expectIntact(): Promise<void> {
   expect(await shapeOfDatabase()).toBe(intact);
   const { id } = await house.sluice.enqueue(good, 1);
@@ -67,12 +67,12 @@ describe("names", () => {
     ["a limit to set", (name) => house.sluice.limits.set(name, { total: 1 })],
     ["a limit to read", (name) => house.sluice.limits.get(name)],
     ["a worker", (name) => house.sluice.worker({ handlers: [good.handle(() => 1)], name: name ?? "" })],
-  ])("of %s: empty, too long, not text, control characters", async (_, use) => {
+  ])("names of %s that are empty, too long, not text or contain control characters are refused", async (_, use) => {
     for (const name of bad) await refused(house, "invalid_name", () => use(name as never));
     await expectIntact();
   });
 
-  test("of a schema: anything but a plain identifier", async () => {
+  test("a schema name that is not a plain identifier is refused", async () => {
     // In lower case "null" is a plain identifier, and quoted it is a fine name.
     const fancy = [
       ...injections.filter((name) => name !== "null"),
@@ -92,7 +92,7 @@ describe("names", () => {
     await expectIntact();
   });
 
-  test("that attempt an injection are names like any other", async () => {
+  test("names that attempt an SQL injection work like any other name", async () => {
     const odd = [...injections, ...words].map((name) =>
       task(name, {
         queue: name,
@@ -119,7 +119,7 @@ describe("names", () => {
     await expectIntact();
   });
 
-  test("of 128 characters, in any script, are fine", async () => {
+  test("names of 128 characters in any script are accepted", async () => {
     const names = ["a".repeat(128), "漢".repeat(128), "😀".repeat(64), " ", "\u200b"];
     const long = names.map((name) =>
       task(name, { queue: name, concurrency: 1, order: { key: () => "k", scope: name } }),
@@ -152,15 +152,18 @@ describe("keys", () => {
   // These cannot be stored in an input, but a function may well return them.
   const bad = [true, {}, ["a"], NaN, 1.5, 2 ** 53, Infinity, "", "a".repeat(513), ...control];
 
-  test.each(uses)("of %s: empty, too long, not text, control characters", async (_, use) => {
-    for (const key of bad) {
-      const code = await codeOf(() => use(key as never));
-      expect(["invalid_key", "input_not_storable", "input_not_serialisable"]).toContain(code);
-    }
-    await expectIntact();
-  });
+  test.each(uses)(
+    "keys of %s that are empty, too long, not text or contain control characters are refused",
+    async (_, use) => {
+      for (const key of bad) {
+        const code = await codeOf(() => use(key as never));
+        expect(["invalid_key", "input_not_storable", "input_not_serialisable"]).toContain(code);
+      }
+      await expectIntact();
+    },
+  );
 
-  test("that are missing: a limit per key needs one, an order and idempotency do not", async () => {
+  test("a missing key is refused by a limit per key, but not by an order or an idempotency key", async () => {
     for (const [name, use, code] of uses) {
       expect(await codeOf(() => use(undefined as never)), name).toBe(code);
     }
@@ -169,7 +172,7 @@ describe("keys", () => {
     expect(await codeOf(() => task("none", { limits: [tenant as never] }))).toBe("key_missing");
   });
 
-  test("that attempt an injection are keys like any other", async () => {
+  test("keys that attempt an SQL injection work like any other key", async () => {
     const all = task("all", {
       input: type<string>(),
       order: (key) => key,
@@ -188,7 +191,7 @@ describe("keys", () => {
     await expectIntact();
   });
 
-  test("that are numbers are the same keys as their text", async () => {
+  test("numeric keys equal their text", async () => {
     const id = (await house.sluice.enqueue(good, 1, { idempotencyKey: "7" })).id;
     const many = await house.sluice.enqueueMany(good, [1, 1], {
       idempotencyKey: (() => 7) as never,
@@ -197,7 +200,7 @@ describe("keys", () => {
   });
 });
 
-test("an id that is not one finds nothing, and breaks nothing", async () => {
+test("an invalid task id is refused without any effect", async () => {
   for (const id of ["", "a", "1; drop table sluice.task", "-1", "1.5", "9".repeat(19), 5, null]) {
     for (const use of [
       () => house.sluice.task(id as never),
@@ -216,7 +219,7 @@ test("an id that is not one finds nothing, and breaks nothing", async () => {
   await expectIntact();
 });
 
-test("an enormous name is cut in the error about it, whoever refuses it", async () => {
+test("an enormous name is shortened in every error message", async () => {
   const { sluice } = house;
   const sql: House["sql"] = (text, params) => house.sql(text, params);
   const enormous = "n".repeat(1_000_000);

@@ -13,7 +13,7 @@ afterAll(() => house.close());
 const bad = [-1, 0.5, NaN, Infinity, -Infinity, 1e308, 2 ** 53, "5", true, {}, [1], () => 1];
 const notNegative = bad.filter((n) => n !== -1);
 
-/** Refused with every bad number; the next good enqueue works. */
+/** Expects every bad number to be refused, and the next valid enqueue to succeed. */
 async function expectRefused(use: (n: never) => unknown, numbers: unknown[]): Promise<void> {
   const before = await house.tasks();
   for (const n of numbers) {
@@ -24,18 +24,18 @@ async function expectRefused(use: (n: never) => unknown, numbers: unknown[]): Pr
   expect(await house.tasks()).toBe(before + 1);
 }
 
-describe("negative, fractional, NaN and huge numbers are refused", () => {
+describe("negative, fractional, NaN and huge numbers", () => {
   test.each([
     ["payloadBytesMax", [0]],
     ["resultBytesMax", [0]],
     ["idempotencyMs", []],
     ["apiConnections", [0]],
-  ])("in connect's %s, before anything is opened", async (option, more) => {
+  ])("connect() refuses a bad %s before it opens a connection", async (option, more) => {
     const connect = (n: number) => Sluice.connect({ url: "postgres://nobody.invalid", [option]: n });
     await expectRefused(connect, [...bad, ...more]);
   });
 
-  test.each(["succeededMs", "failedMs", "cancelledMs"])("in connect's history.%s", async (age) => {
+  test.each(["succeededMs", "failedMs", "cancelledMs"])("connect() refuses a bad history.%s", async (age) => {
     const connect = (n: number) => Sluice.connect({ url: "postgres://nobody.invalid", history: { [age]: n } });
     await expectRefused(connect, bad);
   });
@@ -53,7 +53,7 @@ describe("negative, fractional, NaN and huge numbers are refused", () => {
     ["exponential's jitter", (n) => exponential({ minMs: 0, maxMs: 1, jitter: n }), bad.filter((n) => n !== 0.5)],
     ["a fixed backoff", (n) => fixed(n), bad],
     ["snooze", (n) => snooze(n), bad],
-  ])("in %s", (_, use, numbers) => expectRefused(use, numbers));
+  ])("a bad number is refused in %s", (_, use, numbers) => expectRefused(use, numbers));
 
   test.each<[string, (n: never) => unknown, unknown[]]>([
     ["priority", (priority) => ({ priority }), [...notNegative, -32_001, 32_001]],
@@ -62,19 +62,19 @@ describe("negative, fractional, NaN and huge numbers are refused", () => {
     ["runAt", (runAt) => ({ runAt }), [...bad, new Date(NaN), new Date(8e15), new Date(-8e15)]],
     ["runAt with delayMs", (delayMs) => ({ runAt: new Date(), delayMs }), [0, 5]],
     ["groupLimit without a group", (groupLimit) => ({ groupLimit }), [0, 5]],
-  ])("in enqueue's and enqueueMany's %s", async (_, options, numbers) => {
+  ])("enqueue() and enqueueMany() refuse a bad %s", async (_, options, numbers) => {
     await expectRefused((n) => house.sluice.enqueue(good, 1, options(n) as never), numbers);
     await expectRefused((n) => house.sluice.enqueueMany(good, [1], options(n) as never), numbers);
   });
 
   test.each(["maxConcurrentTasks", "claimBatchSize", "pollIntervalMs", "claimLoops", "dbConnections", "leaseMs"])(
-    "in a worker's %s",
+    "worker() refuses a bad %s",
     async (option) => {
       await expectRefused((n) => house.sluice.worker({ handlers, [option]: n }), bad);
     },
   );
 
-  test("in stop, result and limits.set", async () => {
+  test("stop(), result() and limits.set() refuse a bad number", async () => {
     const mail = limit("mail", { total: 1 });
     const tenant = limit("tenant", { perKey: 1 });
     await house.sluice.sync([mail, tenant]);
@@ -90,7 +90,7 @@ describe("negative, fractional, NaN and huge numbers are refused", () => {
     ]);
   });
 
-  test("in extendLease", async () => {
+  test("extendLease() refuses a bad number", async () => {
     const extending = task("extending");
     const worker = await house.work([
       extending.handle((_, ctx) =>
@@ -110,7 +110,7 @@ describe("negative, fractional, NaN and huge numbers are refused", () => {
   });
 });
 
-describe("options that do not exist, or are no options, are refused", () => {
+describe("unknown and malformed options", () => {
   test.each<[string, (options: never) => unknown]>([
     ["connect", (options) => Sluice.connect(options)],
     ["history", (history) => Sluice.connect({ url: house.url, history })],
@@ -124,7 +124,7 @@ describe("options that do not exist, or are no options, are refused", () => {
     ["cancel", (options) => house.sluice.task("1").cancel(options)],
     ["limits.set", (options) => house.sluice.limits.set("mail", options)],
     ["exponential", (options) => exponential(options)],
-  ])("%s", async (_, use) => {
+  ])("unknown options are refused by %s", async (_, use) => {
     const options = [{ tiemoutMs: 5 }, { constructor: 1 }, JSON.parse('{"__proto__": 5}'), 5, "x"];
     await expectRefused(use, [...options, [], true]);
   });
@@ -140,27 +140,30 @@ describe("options that do not exist, or are no options, are refused", () => {
     ["sync", (list) => house.sluice.sync(list)],
     ["url", (url) => Sluice.connect({ url })],
     ["listenUrl", (listenUrl) => Sluice.connect({ url: house.url, listenUrl })],
-  ])("something else for %s", async (_, use) => {
+  ])("a value of another type is refused for %s", async (_, use) => {
     await expectRefused(use, [5, "x", {}, { query: 5 }, true, Symbol("x")]);
   });
 
-  test("embedded beside another database", async () => {
+  test("embedded beside another database is refused", async () => {
     expect(await codeOf(() => Sluice.connect({ embedded: true, url: house.url }))).toBe("invalid_option");
   });
 });
 
-describe("a worker's numbers from the environment are checked too", () => {
-  test.each(["-1", "0.5", "NaN", "1e9", " ", " 5", "five", "999999999999"])("%j", async (text) => {
-    process.env["MAX_CONCURRENT_TASKS"] = text;
-    try {
-      expect(await codeOf(() => house.sluice.worker({ handlers }))).toBe("invalid_option");
-    } finally {
-      delete process.env["MAX_CONCURRENT_TASKS"];
-    }
-  });
+describe("numbers of a worker from the environment", () => {
+  test.each(["-1", "0.5", "NaN", "1e9", " ", " 5", "five", "999999999999"])(
+    "a bad number from the environment is refused: %j",
+    async (text) => {
+      process.env["MAX_CONCURRENT_TASKS"] = text;
+      try {
+        expect(await codeOf(() => house.sluice.worker({ handlers }))).toBe("invalid_option");
+      } finally {
+        delete process.env["MAX_CONCURRENT_TASKS"];
+      }
+    },
+  );
 });
 
-test("the smallest and largest numbers that pass the door can be claimed", async () => {
+test("the smallest and largest accepted numbers can be claimed", async () => {
   const edges = [
     task("small", { priority: -32_000, retry: { attempts: 1 }, timeoutMs: 1_000, concurrency: 1 }),
     task("large", {

@@ -5,7 +5,7 @@ import { Client } from "../../src/client.js";
 import { isSluiceError, limit, Sluice, task, type, type SluiceError } from "../../src/index.js";
 import { codeOf, openHouse, type House } from "./house.js";
 
-// What newcomers get wrong, and what they are told.
+// Common mistakes of new users, and their error messages.
 let house: House;
 beforeAll(async () => {
   house = await openHouse();
@@ -14,7 +14,7 @@ afterAll(() => house.close());
 
 const echo = task("echo", { input: type<unknown>() });
 
-/** The SluiceError that this ends with. */
+/** The SluiceError that the attempt rejects with. */
 async function refusal(attempt: () => unknown): Promise<SluiceError> {
   try {
     await attempt();
@@ -25,9 +25,9 @@ async function refusal(attempt: () => unknown): Promise<SluiceError> {
   throw new Error("nothing was refused");
 }
 
-describe("connecting", () => {
+describe("refusals of connect()", () => {
   test.each([{}, 5, "pool", null, { query: () => {} }, { options: {} }, { query: 1, options: {} }])(
-    "with %j for a pool",
+    "connect() refuses %j as a pool",
     async (pool) => {
       const error = await refusal(() => Sluice.connect({ pool: pool as never }));
       expect(error).toMatchObject({ code: "invalid_option", details: { option: "pool" } });
@@ -36,7 +36,7 @@ describe("connecting", () => {
   );
 
   test.each([{ log() {} }, { debug() {}, info() {}, warn: "no", error() {} }, null, 5])(
-    "with %j for a logger",
+    "connect() refuses %j as a logger",
     async (logger) => {
       const error = await refusal(() => Sluice.connect({ url: house.url, logger } as never));
       expect(error).toMatchObject({ code: "invalid_option", details: { option: "logger" } });
@@ -44,7 +44,7 @@ describe("connecting", () => {
     },
   );
 
-  test.each([Sluice, Client])("with new %o instead of connect", async (door) => {
+  test.each([Sluice, Client])("new %o is refused with a hint to connect()", async (door) => {
     const Constructor = door as unknown as new (options: object) => Sluice;
     for (const options of [{ url: house.url }, undefined, null, 5, { db: {} }]) {
       const error = await refusal(() => new Constructor(options as never));
@@ -53,13 +53,13 @@ describe("connecting", () => {
     }
   });
 
-  test("a producer to an embedded server, which it does not carry", async () => {
+  test("Client.connect() refuses an embedded server", async () => {
     const error = await refusal(() => Client.connect({ embedded: true } as never));
     expect(error).toMatchObject({ code: "embedded_unsupported", details: { option: "embedded" } });
     expect(error.message).toContain('startEmbedded() from "sluice/embedded"');
   });
 
-  test("a producer to a database is all it needs", async () => {
+  test("Client.connect() needs no more than a database", async () => {
     const client = await Client.connect({ url: house.url, migrate: false, listen: false });
     const handle = await client.enqueue(echo, 1);
     expect(await handle.cancel()).toBe("cancelled");
@@ -67,35 +67,38 @@ describe("connecting", () => {
   });
 });
 
-describe("a transaction that is none", () => {
+describe("an invalid tx", () => {
   const odd: [string, unknown, RegExp][] = [
     ["an empty object", {}, /must have a query\(text, params\) function/],
-    ["a query that is no function", { query: { users: {} } }, /must have a query/],
+    ["a query that is not a function", { query: { users: {} } }, /must have a query/],
     ["a pool", { query: async () => ({ rows: [] }), totalCount: 1 }, /this is a pool/],
     ["a query that gives nothing", { query: () => undefined }, /promise of \{ rows: \[\.\.\.\] \}/],
     ["a query that gives rows alone", { query: async () => [{ ids: "{1}" }] }, /\{ rows/],
     ["a query that wants a callback", { query: (_: string, done: () => void) => done() }, /threw/],
   ];
 
-  test.each(odd)("%s is refused as what it is, and nothing is enqueued", async (_, tx, message) => {
-    const before = await house.tasks();
-    const known = await house.sluice.enqueue(echo, 0, { idempotencyKey: "known" });
-    for (const attempt of [
-      () => house.sluice.enqueue(echo, 1, { tx: tx as never }),
-      () => house.sluice.enqueueMany(echo, [1, 2], { tx: tx as never }),
-      () => known.cancel({ tx: tx as never }),
-    ]) {
-      const error = await refusal(attempt);
-      expect(error).toMatchObject({ code: "invalid_option", details: { option: "tx" } });
-      expect(error.message).toMatch(message);
-      expect(error.message).toContain("sluice/tx");
-    }
-    expect(await house.tasks()).toBe(before + (known.existed ? 0 : 1));
-  });
+  test.each(odd)(
+    "an invalid tx is refused with a specific message, and nothing is enqueued: %s",
+    async (_, tx, message) => {
+      const before = await house.tasks();
+      const known = await house.sluice.enqueue(echo, 0, { idempotencyKey: "known" });
+      for (const attempt of [
+        () => house.sluice.enqueue(echo, 1, { tx: tx as never }),
+        () => house.sluice.enqueueMany(echo, [1, 2], { tx: tx as never }),
+        () => known.cancel({ tx: tx as never }),
+      ]) {
+        const error = await refusal(attempt);
+        expect(error).toMatchObject({ code: "invalid_option", details: { option: "tx" } });
+        expect(error.message).toMatch(message);
+        expect(error.message).toContain("sluice/tx");
+      }
+      expect(await house.tasks()).toBe(before + (known.existed ? 0 : 1));
+    },
+  );
 });
 
-describe("after close", () => {
-  test("everything is refused as closed, also on a pool that is still open", async () => {
+describe("a closed client", () => {
+  test("a closed client refuses every call, even if its pool is still open", async () => {
     const pool = new pg.Pool({ connectionString: house.url });
     pool.on("error", () => {});
     for (const options of [{ url: house.url }, { pool }]) {
@@ -125,7 +128,7 @@ describe("after close", () => {
     await pool.end();
   });
 
-  test("a wait that was under way ends as closed too", async () => {
+  test("close() rejects a pending wait for a result with the code closed", async () => {
     const sluice = await Sluice.connect({ url: house.url });
     const handle = await sluice.enqueue(task("never"));
     const waiting = codeOf(() => handle.result());
@@ -136,7 +139,7 @@ describe("after close", () => {
   });
 });
 
-test("pausing or resuming a queue that nobody has declared is refused", async () => {
+test("pause() and resume() refuse an unknown queue", async () => {
   await house.sluice.enqueue(task("queued", { queue: "mails" }));
   await house.sluice.pause("mails");
   await house.sluice.resume("mails");
@@ -147,7 +150,7 @@ test("pausing or resuming a queue that nobody has declared is refused", async ()
   }
 });
 
-test("an idempotency key with another input is named, and so is the task that has it", async () => {
+test("an idempotency conflict names the key and the task that has it", async () => {
   const { id } = await house.sluice.enqueue(echo, 1, { idempotencyKey: "order-7" });
   for (const attempt of [
     () => house.sluice.enqueue(echo, 2, { idempotencyKey: "order-7" }),
@@ -160,7 +163,7 @@ test("an idempotency key with another input is named, and so is the task that ha
   }
 });
 
-test("a type's concurrency and a limit per key of one name: both are named", async () => {
+test("a conflict between a type's concurrency and a limit per key of the same name explains both", async () => {
   await house.sluice.sync([limit("clash", { perKey: 1 })]);
   await house.sluice.enqueue(task("crash", { concurrency: 1 }));
   const crash = limit("crash", { perKey: 1 });
@@ -175,14 +178,14 @@ test("a type's concurrency and a limit per key of one name: both are named", asy
   }
 });
 
-test("many tasks at once show how many they are", async () => {
+test("EnqueuedMany prints its counts when it is inspected", async () => {
   const many = await house.sluice.enqueueMany(echo, [1, 2, 3]);
   expect(inspect(many)).toBe(`EnqueuedMany { count: 3, existed: 0, first: '${many.ids()[0]}' }`);
   const none = await house.sluice.enqueueMany(echo, []);
   expect(inspect(none)).toBe("EnqueuedMany { count: 0, existed: 0, first: undefined }");
 });
 
-describe("of many inputs one is bad", () => {
+describe("one bad input among many", () => {
   const counted = task("counted", {
     input: type<unknown>(),
     limits: [limit("many", { total: 1 })],
@@ -197,18 +200,21 @@ describe("of many inputs one is bad", () => {
     ["in the first chunk", () => inputs(7), 7, 0],
     ["in the third chunk", () => inputs(2_500), 2_500, 2_000],
     ["of a stream", () => stream(1_001), 1_001, 1_000],
-  ])("%s: told which, and how many are enqueued", async (_, list, index, enqueued) => {
-    const before = await house.tasks();
-    const error = await refusal(() => house.sluice.enqueueMany(counted, list()));
-    expect(error).toMatchObject({
-      code: "input_not_serialisable",
-      details: { index, enqueued, path: "$" },
-    });
-    expect(error.message).toContain(`a BigInt at $ (input ${index}); ${enqueued} were enqueued`);
-    expect((await house.tasks()) - before).toBe(enqueued);
-  });
+  ])(
+    "a bad input is reported with its index and the number of enqueued tasks: %s",
+    async (_, list, index, enqueued) => {
+      const before = await house.tasks();
+      const error = await refusal(() => house.sluice.enqueueMany(counted, list()));
+      expect(error).toMatchObject({
+        code: "input_not_serialisable",
+        details: { index, enqueued, path: "$" },
+      });
+      expect(error.message).toContain(`a BigInt at $ (input ${index}); ${enqueued} were enqueued`);
+      expect((await house.tasks()) - before).toBe(enqueued);
+    },
+  );
 
-  test("in a transaction: those before it go with it", async () => {
+  test("a bad input in a transaction is reported, and a rollback removes the tasks before it", async () => {
     const before = await house.tasks();
     const tx = await house.begin();
     const error = await refusal(() => house.sluice.enqueueMany(counted, inputs(1_500), { tx }));
@@ -218,7 +224,7 @@ describe("of many inputs one is bad", () => {
     expect(await house.tasks()).toBe(before);
   });
 
-  test("the database refuses a chunk: told how many are enqueued", async () => {
+  test("a chunk that the database refuses is reported with the number of enqueued tasks", async () => {
     await house.sluice.enqueue(echo, "other", { idempotencyKey: "late-1500" });
     const list = Array.from({ length: 2_000 }, (_, n) => n);
     const error = await refusal(() =>
@@ -228,7 +234,7 @@ describe("of many inputs one is bad", () => {
     expect(error.message).toContain("late-1500");
   });
 
-  test("an error of the stream itself stays what it is", async () => {
+  test("an error of the input stream is rethrown unchanged", async () => {
     const broken = new Error("the file ended");
     const failure = house.sluice.enqueueMany(
       echo,

@@ -4,7 +4,7 @@ import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
 import { limit, Sluice, task, type, workflow } from "../../src/index.js";
 import { openHouse, type House } from "./house.js";
 
-// What a role, a database or a connection may have set must not show in what we return.
+// Settings of a role, a database or a connection must not change results.
 let house: House;
 beforeAll(async () => {
   house = await openHouse();
@@ -35,7 +35,7 @@ async function roleWith(setting: string): Promise<string> {
   return url.href;
 }
 
-/** Everything that tells a time, a number or a text. */
+/** Calls every API that returns a time, a number or a text. */
 async function tour(sluice: Sluice): Promise<unknown> {
   const handle = await sluice.enqueue(echo, { text }, { runAt });
   const { createdAt, ...status } = (await handle.status())!;
@@ -69,7 +69,7 @@ test.each([
   "array_nulls = off",
   "transform_null_equals = on",
   "quote_all_identifiers = on",
-])("a role with %s is given the same answers", async (setting) => {
+])("a role with %s gets the same results", async (setting) => {
   const worker = await house.work([echo.handle((i) => ({ ...i, third: 1 / 3 }))]);
   usual ??= tour(house.sluice);
   const wanted = await usual;

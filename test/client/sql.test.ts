@@ -36,7 +36,7 @@ async function refuses(code: string, args: string, params: unknown[] = []): Prom
 }
 
 describe("sluice.enqueue in SQL", () => {
-  test("makes a task with the terms of its type, which a worker runs", async () => {
+  test("sluice.enqueue creates a task with the options of its type, and a worker runs it", async () => {
     const worker = await house.work([plain.handle((i) => i)]);
     const handle = house.sluice.task(await enqueue(`'plain', '{"a": [1, "ü"]}'`));
     expect(await handle.result({ timeoutMs: 10_000 })).toEqual({ a: [1, "ü"] });
@@ -48,7 +48,7 @@ describe("sluice.enqueue in SQL", () => {
     await worker.stop();
   });
 
-  test("takes priority, time, queue and idempotency key", async () => {
+  test("sluice.enqueue accepts priority, time, queue and idempotency key", async () => {
     const id = await enqueue(
       `'plain', '1', priority => -5, run_at => now() + interval '1 hour', queue => 'default', idempotency_key => 'k'`,
     );
@@ -63,7 +63,7 @@ describe("sluice.enqueue in SQL", () => {
     expect(found).toMatchObject({ id, existed: true });
   });
 
-  test("puts a task into the same lanes as the client does", async () => {
+  test("sluice.enqueue puts a task into the same lanes as the client", async () => {
     const given = { text: "t", tenant: "acme", region: "eu" };
     const json = JSON.stringify(given);
     const lanesOf = (id: string) =>
@@ -77,8 +77,8 @@ describe("sluice.enqueue in SQL", () => {
   });
 });
 
-describe("sluice.enqueue in SQL refuses", () => {
-  test("an unknown type or queue", async () => {
+describe("refusals of sluice.enqueue in SQL", () => {
+  test("sluice.enqueue refuses an unknown type or queue", async () => {
     await refuses("unknown_task", "'nobody'");
     await refuses("unknown_task", "''");
     await refuses("unknown_task", "null");
@@ -86,7 +86,7 @@ describe("sluice.enqueue in SQL refuses", () => {
     await refuses("unknown_queue", "'plain', '1', queue => 'elsewhere'");
   });
 
-  test("a missing key, so that nothing slips past a limit or an order", async () => {
+  test("sluice.enqueue refuses a missing key, so that no task bypasses a limit or an order", async () => {
     await refuses("key_missing", "'keyed', '1'");
     await refuses("key_missing", "'keyed', '1', keys => null");
     await refuses("key_missing", `'keyed', '1', keys => '{"tenant": "a"}'`);
@@ -97,7 +97,7 @@ describe("sluice.enqueue in SQL refuses", () => {
     }
   });
 
-  test("a key too many", async () => {
+  test("sluice.enqueue refuses a key of a limit that the type does not have", async () => {
     await refuses("unknown_limit", `'plain', '1', keys => '{"tenant": "a"}'`);
     const keys = `{"tenant": "a", "region": "b", "mail": "c"}`;
     await refuses("unknown_limit", `'keyed', '1', keys => '${keys}'`);
@@ -108,11 +108,11 @@ describe("sluice.enqueue in SQL refuses", () => {
     }
   });
 
-  test("a type whose limits are decided in code", async () => {
+  test("sluice.enqueue refuses a type whose limits are decided in code", async () => {
     await refuses("limits_in_code", `'in-code', '1', keys => '{"tenant": "a"}'`);
   });
 
-  test("keys with control characters, empty or too long", async () => {
+  test("sluice.enqueue refuses keys that are empty, too long or contain control characters", async () => {
     const bad = ["\u0001", "a\nb", "a\u001eb", "a\u001fb", "a\u007f", "a\u009f", "", "x".repeat(513)];
     for (const key of bad) {
       await refuses("invalid_key", "'plain', '1', idempotency_key => $1", [key]);
@@ -123,7 +123,7 @@ describe("sluice.enqueue in SQL refuses", () => {
     await enqueue("'ordered', '1', order_key => $1", ["漢".repeat(512)]);
   });
 
-  test("an input that is too large or cannot be stored", async () => {
+  test("sluice.enqueue refuses an input that is too large or cannot be stored", async () => {
     await refuses("input_too_large", "'plain', to_json(repeat('x', 1048575))");
     await enqueue("'plain', to_json(repeat('x', 1048574))");
     await refuses("input_not_storable", `'plain', '{"a": "\\u0000"}'`);
@@ -133,7 +133,7 @@ describe("sluice.enqueue in SQL refuses", () => {
     await enqueue(`'plain', '["\\ud83d\\ude00 \\\\u0000"]'`);
   });
 
-  test("numbers and times out of range", async () => {
+  test("sluice.enqueue refuses numbers and times out of range", async () => {
     for (const priority of [32_001, -32_001, 2_147_483_647]) {
       await refuses("invalid_option", `'plain', '1', priority => ${priority}`);
     }
@@ -143,7 +143,7 @@ describe("sluice.enqueue in SQL refuses", () => {
   });
 });
 
-describe("a trigger", () => {
+describe("sluice.enqueue in a trigger", () => {
   beforeAll(async () => {
     await house.sql("create table account (id int primary key, tenant text, region text)");
     await house.sql(`create function on_account() returns trigger language plpgsql as $$
@@ -155,7 +155,7 @@ describe("a trigger", () => {
     await house.sql("create trigger welcome after insert on account for each row execute function on_account()");
   });
 
-  test("enqueues with the row, if and only if it commits", async () => {
+  test("a trigger enqueues a task if and only if its row commits", async () => {
     const before = await house.tasks();
     const tx = await house.begin();
     await tx.query("insert into account select n, 'acme', 'eu' from generate_series(1, 50) n");
@@ -169,14 +169,14 @@ describe("a trigger", () => {
     await worker.stop();
   });
 
-  test("that gives no key refuses the row: the data and the task belong together", async () => {
+  test("a trigger that provides no key refuses the row", async () => {
     await expect(house.sql("insert into account values (99, null, 'eu')")).rejects.toMatchObject({
       constraint: "key_missing",
     });
     expect(await house.sql("select from account where id = 99")).toEqual([]);
   });
 
-  test("works in any isolation level", async () => {
+  test("sluice.enqueue works at every isolation level", async () => {
     for (const level of ["repeatable read", "serializable"]) {
       const tx = await house.begin();
       await tx.query(`set transaction isolation level ${level}`);
@@ -188,7 +188,7 @@ describe("a trigger", () => {
   });
 });
 
-test("what is scheduled for the far future does not stop what is due now", async () => {
+test("a task scheduled for the far future does not delay a due one", async () => {
   await enqueue("'plain', '1', run_at => now() + interval '99 years'");
   const worker = await house.work([plain.handle((i) => i)]);
   const soon = await house.sluice.enqueue(plain, "due", { delayMs: 50 });

@@ -39,13 +39,13 @@ function answer(policy: ClaimPolicy, claim: ClaimPlan, claimed: number): void {
   if (claim.want > 0) policy.learn(claim, claimed, LOAD);
 }
 
-/** Claims once per number, each answered with so many tasks. */
+/** Claims once per number, each answered with that many tasks. */
 function claimed(policy: ClaimPolicy, ...counts: readonly number[]): ClaimPolicy {
   for (const count of counts) answer(policy, send(policy), count);
   return policy;
 }
 
-// Each state of a worker, by the shortest way to get there.
+// Each state of a worker, reached in the fewest steps.
 const awake = (): ClaimPolicy => policyOf();
 const afterShortClaim = (): ClaimPolicy => claimed(policyOf(), 0);
 const asleep = (): ClaimPolicy => claimed(policyOf(), 0, 0, 0);
@@ -67,8 +67,8 @@ const claiming = (of: () => ClaimPolicy): ClaimPolicy => {
   return policy;
 };
 
-describe("what a worker claims next, by its state", () => {
-  test.each<{ state: string; policy: ClaimPolicy; at?: Partial<ClaimConditions>; plan: Partial<ClaimPlan> }>([
+describe("the next claim of a worker, by its state:", () => {
+  const cases: { state: string; policy: ClaimPolicy; at?: Partial<ClaimConditions>; plan: Partial<ClaimPlan> }[] = [
     { state: "awake", policy: awake(), plan: { want: 1, extra: 1, reports: false, announced: false } },
     { state: "awake, settling", policy: awake(), at: { settling: 5 }, plan: { want: 6, extra: 1, reports: false } },
     { state: "awake, another claim in flight", policy: claiming(awake), plan: NO_CLAIM },
@@ -133,12 +133,14 @@ describe("what a worker claims next, by its state", () => {
     },
     { state: "asleep, notified of more than a batch", policy: notifiedOf(1_000), plan: { want: 50, reports: true } },
     { state: "asleep, woken by a poll", policy: woken(), plan: { want: 1, reports: false, announced: false } },
-  ])("$state", ({ policy, at, plan }) => {
+  ];
+
+  test.each(cases.map((one) => [one.state, one] as const))("%s", (_, { policy, at, plan }) => {
     expect(next(policy, at)).toMatchObject(plan);
   });
 });
 
-test("claims begin with one, grow fourfold while they come back full, and begin again", () => {
+test("claims start at 1 task, grow fourfold while they come back full, and shrink after a short one", () => {
   const policy = policyOf();
   const wants = Array.from({ length: 5 }, () => {
     const claim = send(policy);
@@ -150,21 +152,21 @@ test("claims begin with one, grow fourfold while they come back full, and begin 
   expect(next(policy, { settling: 10 }).want).toBe(10 + 3);
 });
 
-test("with nine tenths in hand only what is settled is replaced", () => {
+test("a worker with 9 of 10 permits in use only replaces settled tasks", () => {
   const policy = claimed(policyOf(), 1, 4, 15);
   expect(next(policy, { settling: 3, permitsFree: 6 }).want).toBe(3);
   expect(next(policy, { settling: 3, permitsFree: 8 }).want).toBe(3);
   expect(next(policy, { settling: 3, permitsFree: 9 }).want).toBe(12);
 });
 
-test("a worker that fills up with a backlog takes its last tenth too, and then only replaces", () => {
+test("a worker with a backlog fills its last 10 % of permits, and then only replaces settled tasks", () => {
   const policy = claimed(policyOf(), 1, 4, 16, 50);
   expect(next(policy, { permitsFree: 6 }).want).toBe(6);
   expect(next(policy, { settling: 3, permitsFree: 0 }).want).toBe(3);
   expect(next(policy, { settling: 3, permitsFree: 6 }).want).toBe(3);
 });
 
-test("a worker claims until the database has noted it as asleep, and once more", () => {
+test("a worker claims until the database has recorded it as asleep, and once more", () => {
   const policy = policyOf();
   const claims = Array.from({ length: 3 }, () => {
     const claim = send(policy);
@@ -186,13 +188,13 @@ test("a sleeping worker whose large claim comes back full is awake and has a bac
   expect(next(policy)).toMatchObject({ want: 40, reports: false });
 });
 
-test("a full answer to a claim of what was announced is no backlog", () => {
+test("a full reply to a claim of announced tasks does not count as a backlog", () => {
   const policy = claimed(notifiedOf(3), 3);
   expect(policy.asleep).toBe(true);
   expect(next(policy)).toBe(NO_CLAIM);
 });
 
-test("only one claim in flight reports", () => {
+test("only one claim in flight reports the state of its worker", () => {
   const policy = notifiedOf(BACKLOG_MIN);
   expect(send(policy).reports).toBe(true);
   expect(next(policy, { settling: 20, slotsReleased: 20 })).toMatchObject({ want: 20, reports: false });
@@ -215,7 +217,7 @@ test("a new session is awake and claims", () => {
   expect(next(policy)).toMatchObject({ want: 1, reports: false });
 });
 
-test("a claim that is not sent changes nothing", () => {
+test("a planned claim that is not sent changes nothing", () => {
   const policy = notifiedOf(3);
   expect(next(policy)).toEqual(next(policy));
 });

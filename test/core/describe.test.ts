@@ -7,8 +7,8 @@ import { hostile, nul, unstorable } from "./caught.js";
 const circular: Record<string, unknown> = {};
 circular.self = circular;
 
-describe("what was thrown is described", () => {
-  test("an error by name, message, code, frames and cause", () => {
+describe("the description of a thrown value", () => {
+  test("an error is described by name, message, code, frames and cause", () => {
     const error = new SluiceError("timeout", "too slow", { cause: new TypeError("why") });
     const { stack, ...rest } = describeError(error);
     expect(rest).toEqual({
@@ -21,7 +21,7 @@ describe("what was thrown is described", () => {
     expect(stack).not.toContain("too slow");
   });
 
-  test("an aggregate by its first error", () => {
+  test("an aggregate error is described by its first error", () => {
     const error = new AggregateError([new Error("refused"), new Error("other")], "");
     expect(describeError(error)).toMatchObject({ name: "AggregateError", cause: "Error: refused" });
   });
@@ -38,17 +38,17 @@ describe("what was thrown is described", () => {
     ["an object", { a: 1 }, { name: "NonError", message: '{"a":1}' }],
     ["a circle", circular, { name: "NonError", message: '{"self":"[circular]"}' }],
     ["something like an error", { message: nul }, { name: "Error", message: "a\ufffdb" }],
-  ])("%s", (_, thrown, expected) => expect(describeError(thrown)).toEqual(expected));
+  ])("a thrown value is described: %s", (_, thrown, expected) => expect(describeError(thrown)).toEqual(expected));
 
-  test("a proxy that throws whatever is done to it", () => {
+  test("a proxy that throws on every access has a description", () => {
     expect(describeError(hostile())).toEqual({ name: "NonError", message: '"[unserialisable]"' });
   });
 
-  test("a code that is a number as text", () => {
+  test("a numeric error code is described as text", () => {
     expect(describeError(Object.assign(new Error("x"), { code: 7 })).code).toBe("7");
   });
 
-  test("an error whose every property throws", () => {
+  test("an error whose every property throws has a description", () => {
     const error = new Error("x");
     const get = () => {
       throw new Error("no");
@@ -65,7 +65,7 @@ describe("what was thrown is described", () => {
     ["control characters", "\u0001"],
     ["emoji", "😀"],
     ["NUL", "\0"],
-  ])("10 MB of %s are cut to size, and the frames are kept", (_, unit) => {
+  ])("a message of 10 MB of %s is cut to size, and the frames are kept", (_, unit) => {
     const error = new Error(unit.repeat(10_000_000 / unit.length), { cause: unit.repeat(1e6) });
     const described = describeError(error);
     expect(Buffer.byteLength(JSON.stringify(described))).toBeLessThanOrEqual(8192);
@@ -74,7 +74,7 @@ describe("what was thrown is described", () => {
   });
 });
 
-test("whatever is thrown, the description is bounded and storable", () => {
+test("the description of any thrown value is bounded and storable", () => {
   const texts = fc.string({ unit: "binary", maxLength: 3000 });
   const fields = { name: fc.anything(), message: texts, stack: texts, code: texts, cause: texts };
   const thrown = fc.oneof(fc.anything(), texts, fc.record(fields, { requiredKeys: [] }));

@@ -13,7 +13,7 @@ const throwing = {
   },
 };
 
-describe("an input that is stored", () => {
+describe("an accepted input", () => {
   test.each([
     [undefined, "null"],
     [null, "null"],
@@ -37,24 +37,24 @@ describe("an input that is stored", () => {
     [Object.create(null), "{}"],
     [JSON.parse('{"__proto__":1,"constructor":2}'), '{"__proto__":1,"constructor":2}'],
     [{ "a\u001eb": 1 }, '{"a\\u001eb":1}'],
-  ])("%j becomes %s", (value, text) => expect(encodeInput(value, MAX)).toBe(text));
+  ])("input %j is stored as %s", (value, text) => expect(encodeInput(value, MAX)).toBe(text));
 
-  test("may be nested 1,000 levels deep", () => {
+  test("an input may be nested 1,000 levels deep", () => {
     expect(encodeInput(nested(1000), MAX)).toHaveLength(2001);
   });
 
-  test("may hold many brackets side by side and inside texts", () => {
+  test("an input may contain many brackets side by side and inside strings", () => {
     const value = { wide: Array.from({ length: 5000 }, () => []), text: '[{"\\'.repeat(5000) };
     expect(JSON.parse(encodeInput(value, MAX))).toEqual(value);
   });
 
-  test("may be exactly as large as allowed, counted in bytes", () => {
+  test("an input may have exactly the allowed size, counted in bytes", () => {
     expect(encodeInput("é".repeat(4), 10)).toBe('"éééé"');
     expect(caught(() => encodeInput("é".repeat(4), 9)).code).toBe("input_too_large");
   });
 });
 
-describe("an input that is refused", () => {
+describe("a refused input", () => {
   test.each([
     ["a BigInt", { a: [{ b: 1n }] }, "a BigInt at $.a[0].b"],
     ["a BigInt alone", 1n, "a BigInt at $"],
@@ -81,7 +81,7 @@ describe("an input that is refused", () => {
     // oxlint-disable-next-line no-sparse-arrays -- the hole is the point
     ["a hole in a list", [1, , 2], "undefined in a list at $[1]"],
     ["a key like any other", { __proto__: null, "a\nb": NaN }, "NaN at $.a\\nb"],
-  ])("not serialisable: %s", (_, value, message) => {
+  ])("an input that cannot be serialised is refused: %s", (_, value, message) => {
     const error = caught(() => encodeInput(value, MAX));
     expect(error.code).toBe("input_not_serialisable");
     expect(error.message).toContain(message);
@@ -99,16 +99,16 @@ describe("an input that is refused", () => {
     ["surrogates the wrong way round", "\udc00\ud800"],
     ["1,001 levels", nested(1001)],
     ["1,001 levels of objects", JSON.parse('{"a":'.repeat(1001) + "1" + "}".repeat(1001))],
-  ])("not storable: %s", (_, value) => {
+  ])("an input that cannot be stored is refused: %s", (_, value) => {
     expect(caught(() => encodeInput(value, MAX)).code).toBe("input_not_storable");
   });
 
-  test("too large, with the sizes in the details", () => {
+  test("an input that is too large is refused with the sizes in the details", () => {
     const error = caught(() => encodeInput("x".repeat(100), 50));
     expect(error).toMatchObject({ code: "input_too_large", details: { bytes: 102, bytesMax: 50 } });
   });
 
-  test("a megabyte of backslashes and escapes is looked through in one go", () => {
+  test("an input with a megabyte of backslashes and escapes is checked in linear time", () => {
     const value = "\\".repeat(300_000) + "\u0001".repeat(30_000) + "\u0000";
     const startedAt = performance.now();
     expect(caught(() => encodeInput(value, MAX)).code).toBe("input_not_storable");
@@ -116,7 +116,7 @@ describe("an input that is refused", () => {
   });
 });
 
-describe("whatever the input", () => {
+describe("any input", () => {
   const texts = fc.string({ unit: "binary" });
   const pieces = fc.array(fc.constantFrom("\\", "u0000", "ud800", "\0", "\ud800", "\udc00", '"', "a"));
   const anyText = fc.oneof(
@@ -125,7 +125,7 @@ describe("whatever the input", () => {
   );
   const values = fc.anything({ key: anyText, values: [anyText, fc.double(), fc.boolean()] });
 
-  test("it is stored as JSON.stringify writes it or refused with a code", () => {
+  test("any input is stored as JSON.stringify writes it, or refused with a code", () => {
     fc.assert(
       fc.property(values, (value) => {
         try {
@@ -140,7 +140,7 @@ describe("whatever the input", () => {
     );
   });
 
-  test("a text is refused exactly if PostgreSQL would refuse it", () => {
+  test("a string is refused exactly if PostgreSQL would refuse it", () => {
     fc.assert(
       fc.property(anyText, (text) => {
         if (!unstorable(text)) expect(JSON.parse(encodeInput(text, MAX))).toBe(text);

@@ -3,7 +3,7 @@ import { SluiceError, isSluiceError } from "../../src/core/error.js";
 import { hostile } from "./caught.js";
 
 describe("SluiceError", () => {
-  test("carries a code, a cause and details", () => {
+  test("SluiceError carries a code, a cause and details", () => {
     const cause = new Error("why");
     const error = new SluiceError("timeout", "too slow", { cause, details: { ms: 5 } });
     expect(error).toBeInstanceOf(Error);
@@ -12,13 +12,13 @@ describe("SluiceError", () => {
     expect(error.cause).toBe(cause);
   });
 
-  test("has neither cause nor details unless they are given", () => {
+  test("SluiceError has no cause and no details unless they are given", () => {
     const error = new SluiceError("timeout", "too slow");
     expect("cause" in error).toBe(false);
     expect(error.details).toBeUndefined();
   });
 
-  test("is told apart by code, whatever else is caught", () => {
+  test("SluiceError is recognised by its code, whatever else is caught", () => {
     const error = new SluiceError("timeout", "too slow");
     expect(isSluiceError(error)).toBe(true);
     expect(isSluiceError(error, "timeout")).toBe(true);

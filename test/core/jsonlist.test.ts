@@ -2,7 +2,7 @@ import fc from "fast-check";
 import { expect, test } from "vitest";
 import { listTexts } from "../../src/core/jsonlist.js";
 
-test("the members of a list are told as they are written", () => {
+test("listTexts returns the members of a JSON list as they are written", () => {
   expect(listTexts('[1e400, {"a":[1,2]} ,"x,]\\"\\\\",[ ],null]')).toEqual([
     "1e400",
     '{"a":[1,2]}',
@@ -13,7 +13,7 @@ test("the members of a list are told as they are written", () => {
   expect(listTexts(" [ ] ")).toEqual([]);
 });
 
-test("of any list, however it is spaced", () => {
+test("listTexts splits any JSON list, with or without whitespace", () => {
   const list = fc.array(fc.jsonValue({ maxDepth: 4 }), { maxLength: 5 });
   fc.assert(
     fc.property(list, fc.constantFrom(0, 1), (values, space) => {

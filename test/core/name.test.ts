@@ -8,24 +8,24 @@ const noTexts = [undefined, null, true, {}, [], () => "a", Symbol("a")];
 const noIntegers = [NaN, 1.5, Infinity, 2 ** 53];
 const bad: unknown[] = [...badTexts, ...noTexts, ...noIntegers];
 
-// The table shows what it tries the way our own messages do.
+// Titles quote the values as error messages do.
 function rows(values: unknown[]): [string, unknown][] {
   return values.map((value) => [quote(value), value]);
 }
 
-describe("a name", () => {
+describe("names of tasks, queues and limits", () => {
   test.each(["a", "constructor", "__proto__", "'; DROP TABLE task; --", "ünïcödé 😀", "x".repeat(128)])(
-    "may be %j",
+    "a name may be %j",
     (name) => expect(checkName("task", name)).toBe(name),
   );
 
-  test.each(rows([...bad, 1, 1n, "x".repeat(129)]))("is refused: %s", (_, name) => {
+  test.each(rows([...bad, 1, 1n, "x".repeat(129)]))("a name is refused if it is %s", (_, name) => {
     const error = caught(() => checkName("queue", name));
     expect(error.code).toBe("invalid_name");
     expect(error.message).toMatch(/^queue name .* is not allowed: 1 to 128 characters/);
   });
 
-  test("is quoted short and on one line when it is refused", () => {
+  test("a refused name is quoted short and on one line", () => {
     const { message } = caught(() => checkName("task", "\n\u0085\ud800" + "x".repeat(1e6)));
     expect(message.length).toBeLessThan(250);
     expect(message).not.toMatch(/[\p{Cc}\p{Cs}]/u);
@@ -33,7 +33,7 @@ describe("a name", () => {
   });
 });
 
-describe("a key", () => {
+describe("order keys and keys of limits", () => {
   test.each([
     ["a", "a"],
     [0, "0"],
@@ -43,23 +43,24 @@ describe("a key", () => {
     [2n ** 80n, "1208925819614629174706176"],
     ["__proto__", "__proto__"],
     ["x".repeat(512), "x".repeat(512)],
-  ])("may be %s", (key, text) => expect(checkKey("order", key)).toBe(text));
+  ])("a key may be %s", (key, text) => expect(checkKey("order", key)).toBe(text));
 
-  test.each(rows([...bad, "x".repeat(513), 10n ** 600n]))("is refused: %s", (_, key) => {
+  test.each(rows([...bad, "x".repeat(513), 10n ** 600n]))("a key is refused if it is %s", (_, key) => {
     const error = caught(() => checkKey("limit", key));
     expect(error.code).toBe("invalid_key");
     expect(error.message).toMatch(/^limit key .* is not allowed: 1 to 512 characters/);
   });
 });
 
-describe("a schema name", () => {
-  test.each(["sluice", "_a1", "a".repeat(48), "constructor", "pgx"])("may be %s", (name) =>
+describe("schema names", () => {
+  test.each(["sluice", "_a1", "a".repeat(48), "constructor", "pgx"])("a schema name may be %s", (name) =>
     expect(checkSchemaName(name)).toBe(name),
   );
 
   const badNames = ["", "1a", "Sluice", "a-b", 'a"b', "a;drop schema public", "a b", "a\n", "é"];
 
-  test.each(rows([...badNames, "pg_sluice", "a".repeat(49), undefined, null, 1, {}]))("is refused: %s", (_, name) =>
-    expect(caught(() => checkSchemaName(name)).code).toBe("invalid_option"),
+  test.each(rows([...badNames, "pg_sluice", "a".repeat(49), undefined, null, 1, {}]))(
+    "a schema name is refused if it is %s",
+    (_, name) => expect(caught(() => checkSchemaName(name)).code).toBe("invalid_option"),
   );
 });

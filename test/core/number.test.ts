@@ -5,14 +5,14 @@ import { caught } from "./caught.js";
 const range = { min: 0, max: 10 };
 const never = [NaN, Infinity, -Infinity, -1, 11, 1e300, -1e300, "5", "", null, undefined, 5n, {}, [], [5], true];
 
-describe("an integer option", () => {
-  test.each([0, 1, 10])("may be %d", (value) => expect(checkInteger("x", value, range)).toBe(value));
+describe("integer options", () => {
+  test.each([0, 1, 10])("an integer option may be %d", (value) => expect(checkInteger("x", value, range)).toBe(value));
 
-  test("turns negative zero into zero", () => {
+  test("an integer option turns negative zero into zero", () => {
     expect(Object.is(checkInteger("x", -0, range), 0)).toBe(true);
   });
 
-  test.each([...never, 0.5, 9.999])("is refused: %s", (value) => {
+  test.each([...never, 0.5, 9.999])("an integer option is refused if it is %s", (value) => {
     const error = caught(() => checkInteger("pollMs", value, range));
     expect(error.code).toBe("invalid_option");
     expect(error.message).toMatch(/^pollMs must be an integer from 0 to 10, not ./);
@@ -20,10 +20,10 @@ describe("an integer option", () => {
   });
 });
 
-describe("a number option", () => {
-  test.each([0, 0.5, 10])("may be %d", (value) => expect(checkNumber("x", value, range)).toBe(value));
+describe("number options", () => {
+  test.each([0, 0.5, 10])("a number option may be %d", (value) => expect(checkNumber("x", value, range)).toBe(value));
 
-  test.each(never)("is refused: %s", (value) =>
+  test.each(never)("a number option is refused if it is %s", (value) =>
     expect(caught(() => checkNumber("x", value, range)).code).toBe("invalid_option"),
   );
 });

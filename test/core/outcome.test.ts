@@ -2,8 +2,8 @@ import { describe, expect, test } from "vitest";
 import { CancelOutcome, SnoozeOutcome, cancel, classify, snooze } from "../../src/core/outcome.js";
 import { caught, hostile, nul } from "./caught.js";
 
-describe("what a handler throws", () => {
-  test("cancel ends the task, with or without a reason", () => {
+describe("the classification of thrown values", () => {
+  test("cancel() ends the task, with or without a reason", () => {
     expect(classify(cancel())).toEqual({ kind: "cancel", reason: null });
     expect(classify(cancel("account closed"))).toEqual({
       kind: "cancel",
@@ -11,12 +11,12 @@ describe("what a handler throws", () => {
     });
   });
 
-  test("snooze runs it again later", () => {
+  test("snooze() runs the task again later", () => {
     expect(classify(snooze(5_000))).toEqual({ kind: "snooze", delayMs: 5_000 });
     expect(classify(snooze(0))).toEqual({ kind: "snooze", delayMs: 0 });
   });
 
-  test("anything else is a failure", () => {
+  test("any other thrown value is a failure", () => {
     const like = { name: "SnoozeOutcome", delayMs: 5 };
     for (const error of [undefined, null, "cancel", new Error("x"), like, hostile()]) {
       const outcome = classify(error);
@@ -26,8 +26,8 @@ describe("what a handler throws", () => {
   });
 });
 
-describe("an outcome", () => {
-  test("is an Error, for those who only throw errors, but walks no stack", () => {
+describe("cancel() and snooze()", () => {
+  test("an outcome is an Error without a stack trace", () => {
     const limit = Error.stackTraceLimit;
     for (const outcome of [cancel("x"), snooze(1)]) {
       expect(outcome).toBeInstanceOf(Error);
@@ -38,13 +38,13 @@ describe("an outcome", () => {
     expect(Error.stackTraceLimit).toBe(limit);
   });
 
-  test("keeps a reason storable and short", () => {
+  test("cancel() makes its reason storable and short", () => {
     expect(cancel(nul).reason).toBe("a\ufffdb");
     expect(cancel("x".repeat(1e6)).reason?.length).toBeLessThanOrEqual(1024);
     expect(cancel({} as never).reason).toBe("an object");
   });
 
-  test.each([-1, 0.5, NaN, Infinity, 1e15, "5" as never, undefined as never])("refuses to snooze for %s", (ms) =>
+  test.each([-1, 0.5, NaN, Infinity, 1e15, "5" as never, undefined as never])("snooze() refuses %s", (ms) =>
     expect(caught(() => snooze(ms)).code).toBe("invalid_option"),
   );
 });

@@ -32,15 +32,15 @@ describe("the order key of an input", () => {
     [{ key: byId }, { id: "a" }, "a"],
     [{ key: byId, scope: "account" }, { id: "a" }, "account\u001fa"],
     [{ key: byId, scope: "account" }, {}, null],
-  ])("%o of %j is %j", (order, value, key) => {
+  ])("order %o with input %j gives the key %j", (order, value, key) => {
     expect(ordered(order).place(value).order).toBe(key);
   });
 
-  test.each(["", "a\u001fb", "x".repeat(513), 1.5, {}, true])("is refused if it is %j", (id) => {
+  test.each(["", "a\u001fb", "x".repeat(513), 1.5, {}, true])("an order key %j is refused", (id) => {
     expect(caught(() => ordered(byId).place({ id })).code).toBe("invalid_key");
   });
 
-  test("that throws is the input's fault", () => {
+  test("an order function that throws is reported as an invalid input", () => {
     const cause = new Error("no");
     const throws = () => {
       throw cause;
@@ -50,7 +50,7 @@ describe("the order key of an input", () => {
 });
 
 describe("the limits of an input", () => {
-  test("are none unless the task has some", () => {
+  test("a task without limits has no limits for its input", () => {
     expect(task("t").place(undefined)).toEqual({ order: null, limits: [] });
   });
 
@@ -59,14 +59,14 @@ describe("the limits of an input", () => {
     ["a list written out", [{ limit: tenant, key: byId }, mail]],
     ["a function", (i: Input) => [tenant.for(byId(i)), mail]],
     ["a function that leaves the key to a function", () => [tenant.for(byId), mail]],
-  ])("come from %s", (_, limits) => {
+  ])("the limits of an input come from %s", (_, limits) => {
     expect(limited(limits).place({ id: 7 }).limits).toEqual([
       { limit: tenant, key: "7" },
       { limit: mail, key: null },
     ]);
   });
 
-  test("may be two keys of one limit, if that has no total", () => {
+  test("an input may use two keys of one limit that has no total", () => {
     const twice = [tenant.for("a"), tenant.for(byId)];
     expect(limited(twice).place({ id: "b" }).limits).toHaveLength(2);
   });
@@ -90,11 +90,11 @@ describe("the limits of an input", () => {
     ["invalid_option", "the list has a hole", () => [mail, , tenant.for("a")]],
     ["input_invalid", "a key function throws", [tenant.for((i: { no: { such: string } }) => i.no.such)]],
     ["input_invalid", "the code throws", (i: { no: { such: string } }) => [tenant.for(i.no.such)]],
-  ])("are refused with %s if %s", (code, _, limits) => {
+  ])("the limits of an input are refused with %s if %s", (code, _, limits) => {
     expect(caught(() => limited(limits).place({})).code).toBe(code);
   });
 
-  test("do not include the task's own name beside its concurrency", () => {
+  test("a limit with the task's own name beside its concurrency is refused", () => {
     const contract = task("mail", { concurrency: 5, limits: () => [mail] });
     const error = caught(() => contract.place(undefined));
     expect(error.code).toBe("duplicate_limit");

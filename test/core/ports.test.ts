@@ -16,7 +16,7 @@ function recorder() {
   return { lines, clock, log: oncePerSecond(sink, clock) };
 }
 
-test("one line a second about the same trouble, and the next tells how many were held back", () => {
+test("a repeated log line appears once a second, with the number of suppressed ones", () => {
   const { lines, clock, log } = recorder();
   for (clock.ms = 0; clock.ms <= 2000; clock.ms += 100) log.warn("database gone", { try: clock.ms });
   expect(lines).toEqual([
@@ -26,7 +26,7 @@ test("one line a second about the same trouble, and the next tells how many were
   ]);
 });
 
-test("what is held back comes when the second is over, also if nothing follows", () => {
+test("a suppressed log line appears at the end of its second, even if nothing follows", () => {
   vi.useFakeTimers();
   onTestFinished(() => void vi.useRealTimers());
   const { lines, clock, log } = recorder();
@@ -54,7 +54,7 @@ test("what is held back comes when the second is over, also if nothing follows",
   expect(lines).toHaveLength(3);
 });
 
-test("what is held back is told to whoever closes, and once", () => {
+test("flush() writes suppressed log lines immediately, and only once", () => {
   vi.useFakeTimers();
   onTestFinished(() => void vi.useRealTimers());
   const { lines, log } = recorder();
@@ -69,7 +69,7 @@ test("what is held back is told to whoever closes, and once", () => {
   expect(lines).toHaveLength(4);
 });
 
-test("other messages and other levels are other troubles", () => {
+test("log lines with another message or level are not suppressed", () => {
   const { lines, log } = recorder();
   log.warn("a");
   log.warn("b");
@@ -86,7 +86,7 @@ test("other messages and other levels are other troubles", () => {
   ]);
 });
 
-test("a thousand other troubles are remembered, not more", () => {
+test("the logger remembers 1,000 different messages", () => {
   const { lines, log } = recorder();
   log.warn("first");
   for (let i = 0; i < 999; i++) log.warn(`trouble ${i}`);
@@ -97,7 +97,7 @@ test("a thousand other troubles are remembered, not more", () => {
   expect(lines).toHaveLength(1002);
 });
 
-test("a logger that throws hurts nobody", () => {
+test("a logger that throws does not affect its caller", () => {
   const broken = {
     ...silentLogger,
     warn() {
@@ -107,7 +107,7 @@ test("a logger that throws hurts nobody", () => {
   expect(() => oncePerSecond(broken).warn("x")).not.toThrow();
 });
 
-test("the clock of the process does not run backwards", () => {
+test("the process clock never runs backwards", () => {
   const first = monotonicClock.now();
   expect(monotonicClock.now()).toBeGreaterThanOrEqual(first);
 });

@@ -14,11 +14,11 @@ describe("exponential backoff", () => {
     [{ minMs: 1, maxMs: 9, jitter: 0, factor: 1.5 }, [1, 1.5, 2.25, 3.375, 5.0625, 9]],
     [{ minMs: 0, maxMs: 0, jitter: 0 }, [0, 0, 0, 0, 0, 0]],
     [{ minMs: 5, maxMs: 5, jitter: 0 }, [5, 5, 5, 5, 5, 5]],
-  ])("%j gives %j", (options, delays) => {
+  ])("exponential backoff with %j gives the delays %j", (options, delays) => {
     expect(attempts.map(exponential(options))).toEqual(delays);
   });
 
-  test("takes off up to a tenth at random, so that failures do not return together", () => {
+  test("exponential backoff subtracts up to 10 % at random, so that retries spread out", () => {
     const backoff = exponential({ minMs: 1000, maxMs: 4000 });
     const random = vi.spyOn(Math, "random");
     random.mockReturnValue(0);
@@ -41,17 +41,17 @@ describe("exponential backoff", () => {
     { minMs: 1, maxMs: 5, jiter: 0.1 },
     { minMs: 1 } as never,
     undefined as never,
-  ])("refuses %j", (options) => {
+  ])("exponential backoff refuses %j", (options) => {
     expect(caught(() => exponential(options)).code).toBe("invalid_option");
   });
 });
 
 describe("fixed backoff", () => {
-  test("gives the same delay every time", () => {
+  test("fixed backoff gives the same delay every time", () => {
     expect(attempts.map(fixed(250))).toEqual([250, 250, 250, 250, 250, 250]);
   });
 
-  test.each([-1, 0.5, NaN, Infinity, "5" as never])("refuses %s", (ms) => {
+  test.each([-1, 0.5, NaN, Infinity, "5" as never])("fixed backoff refuses %s", (ms) => {
     expect(caught(() => fixed(ms)).code).toBe("invalid_option");
   });
 });
@@ -64,7 +64,7 @@ describe("the delay after an attempt", () => {
     [10.4, 10],
     [1e300, DELAY_MS_MAX],
     [Infinity, DELAY_MS_MAX],
-  ])("%d is taken as %d", (answer, delayMs) => expect(delayFor(() => answer, 1)).toBe(delayMs));
+  ])("a delay of %d is used as %d", (answer, delayMs) => expect(delayFor(() => answer, 1)).toBe(delayMs));
 
   test.each<[string, Backoff]>([
     ["throws", () => fail()],
@@ -73,14 +73,14 @@ describe("the delay after an attempt", () => {
     ["returns text", () => "100" as never],
     ["returns a BigInt", () => 100n as never],
     ["returns a promise", () => Promise.resolve(1) as never],
-  ])("falls back to the default if the function %s", (_, backoff) => {
+  ])("the delay falls back to the default if the backoff function %s", (_, backoff) => {
     vi.spyOn(Math, "random").mockReturnValue(0);
     expect([1, 2, 7].map((attempt) => delayFor(backoff, attempt))).toEqual([1000, 2000, 60_000]);
   });
 });
 
 describe("a retry policy", () => {
-  test("is five attempts from 1 s to 60 s unless it says otherwise", () => {
+  test("a retry policy has five attempts from 1 s to 60 s by default", () => {
     vi.spyOn(Math, "random").mockReturnValue(0);
     const policy = resolveRetry();
     expect(policy.attempts).toBe(5);
@@ -99,7 +99,7 @@ describe("a retry policy", () => {
     { atempts: 5 } as never,
     null as never,
     5 as never,
-  ])("refuses %j", (policy) => {
+  ])("a retry policy refuses %j", (policy) => {
     expect(caught(() => resolveRetry(policy)).code).toBe("invalid_option");
   });
 });

@@ -12,12 +12,12 @@ const schemas: [string, Schema][] = [
 ];
 
 describe.each(schemas)("a schema of %s", (_, schema) => {
-  test("is a schema and gives its output at once", () => {
+  test("a schema is recognised and returns its output synchronously", () => {
     expect(isSchema(schema)).toBe(true);
     expect(validate(schema, { id: "a" })).toEqual({ id: "a" });
   });
 
-  test("says what is wrong and where", () => {
+  test("a schema reports what is wrong and where", () => {
     const error = caught(() => validate(schema, { id: 5 }));
     expect(error.code).toBe("input_invalid");
     expect(error.message).toMatch(/^the input is not valid: id: ./);
@@ -25,8 +25,8 @@ describe.each(schemas)("a schema of %s", (_, schema) => {
   });
 });
 
-describe("validation", () => {
-  test("waits for an asynchronous schema", async () => {
+describe("the validation of an input", () => {
+  test("validation waits for an asynchronous schema", async () => {
     const schema = z.string().refine((text) => Promise.resolve(text === "a"), "not a");
     const good = validate(schema, "a");
     expect(good).toBeInstanceOf(Promise);
@@ -34,7 +34,7 @@ describe("validation", () => {
     await expect(validate(schema, "b")).rejects.toMatchObject({ code: "input_invalid" });
   });
 
-  test("blames the input if the schema throws, now or later", async () => {
+  test("validation reports an invalid input if the schema throws or rejects", async () => {
     const cause = new Error("broken");
     const throws = schemaOf(() => {
       throw cause;
@@ -44,7 +44,7 @@ describe("validation", () => {
     await expect(validate(rejects, 1)).rejects.toMatchObject({ code: "input_invalid", cause });
   });
 
-  test("tells a bounded number of issues in storable words", () => {
+  test("validation reports a bounded number of issues as storable text", () => {
     const issues = Array.from({ length: 100_000 }, () => ({
       message: "\0" + "x".repeat(1000),
       path: ["a", { key: 0 }, Symbol("s")],
@@ -59,7 +59,7 @@ describe("validation", () => {
     expect(JSON.stringify(error.details).length).toBeLessThan(20_000);
   });
 
-  test("accepts anything as a type, and nothing as no input", () => {
+  test("type() accepts any value, and a task without a schema accepts only undefined and null", () => {
     expect(validate(type<string>(), 5)).toBe(5);
     expect(validate(noInput, undefined)).toBeUndefined();
     expect(validate(noInput, null)).toBeUndefined();

@@ -10,8 +10,8 @@ test.each([
   ["succeeded", true],
   ["failed", true],
   ["cancelled", true],
-] as const)("a %s task is over: %s", (state, over) => expect(terminal(state)).toBe(over));
+] as const)("a %s task is finished: %s", (state, over) => expect(terminal(state)).toBe(over));
 
-test("a claim is an id and a token", () => {
+test("a claim consists of an id and a token", () => {
   expect(issueClaim("1", "t")).toEqual({ id: "1", token: "t" });
 });

@@ -14,7 +14,7 @@ const throwing = {
   },
 };
 
-describe("a result is made storable", () => {
+describe("the stored form of a result", () => {
   test.each<[string, unknown, unknown]>([
     ["nothing", undefined, null],
     ["plain data as it is", { a: [1, "x", null, true] }, { a: [1, "x", null, true] }],
@@ -34,38 +34,38 @@ describe("a result is made storable", () => {
     ["a toJSON that gives a circle", { toJSON: () => circular }, { n: 1, self: "[circular]" }],
     ["a date beside a BigInt", [new Date(0), 1n], ["1970-01-01T00:00:00.000Z", "1"]],
     ["an invalid date", new Date(NaN), null],
-  ])("%s", (_, value, expected) => expect(JSON.parse(storable(value, MAX))).toEqual(expected));
+  ])("a result is stored: %s", (_, value, expected) => expect(JSON.parse(storable(value, MAX))).toEqual(expected));
 
-  test("__proto__ stays a key like any other", () => {
+  test("a __proto__ key is stored like any other key", () => {
     const text = storable(Object.defineProperty({ n: 1n }, "__proto__", { value: 2n, enumerable: true }), MAX);
     expect(text).toBe('{"n":"1","__proto__":"2"}');
   });
 
-  test.each([1001, 5000, 100_000])("%d levels are flattened below 1,000", (levels) => {
+  test.each([1001, 5000, 100_000])("a result nested %d levels deep is cut at 1,000", (levels) => {
     const text = storable(nested(levels), MAX);
     expect(text).toBe("[".repeat(1000) + '"[nested too deep]"' + "]".repeat(1000));
   });
 
-  test("too much becomes a note with the size and a preview", () => {
+  test("a result that is too large becomes a note with its size and a preview", () => {
     const note = JSON.parse(storable("x".repeat(100_000), MAX)) as Record<string, unknown>;
     expect(note).toMatchObject({ truncated: true, bytes: 100_002 });
     expect(note.preview).toMatch(/^"x+…$/);
   });
 
-  test("that note is written as no value of the same fields is", () => {
+  test("the note of a truncated result is written as no value with the same fields is", () => {
     const note = storable("x".repeat(100_000), MAX);
     expect(note.startsWith('{ "truncated":true,"bytes":100002,')).toBe(true);
     expect(storable(JSON.parse(note), MAX)).toBe(note.replace("{ ", "{"));
   });
 
-  test("a graph that would unfold beyond all bounds, and cannot be JSON, is cut off", () => {
+  test("a graph that expands without bound and is not JSON is cut off", () => {
     let value: unknown = { n: 1n };
     for (let i = 0; i < 60; i++) value = { b: 1n, left: value, right: value };
     expect(JSON.parse(storable(value, 1000))).toMatchObject({ truncated: true });
   });
 });
 
-describe("whatever the result", () => {
+describe("any result", () => {
   const texts = fc.oneof(fc.string({ unit: "binary" }), fc.constantFrom(nul, loneHigh, loneLow, "\\\0"));
   const values = fc.anything({
     key: texts,
@@ -78,7 +78,7 @@ describe("whatever the result", () => {
     withTypedArray: true,
   });
 
-  test("its text parses, fits, and has nothing that PostgreSQL refuses", () => {
+  test("the stored text of any result parses, fits, and contains nothing that PostgreSQL refuses", () => {
     fc.assert(
       fc.property(values, fc.integer({ min: 64, max: 4096 }), (value, bytesMax) => {
         const text = storable(value, bytesMax);
@@ -89,7 +89,7 @@ describe("whatever the result", () => {
     );
   });
 
-  test("what encodes as it is stays as it is", () => {
+  test("a result that is valid JSON is stored unchanged", () => {
     fc.assert(
       fc.property(fc.jsonValue({ stringUnit: "grapheme" }), (value) => {
         expect(storable(value, 1e9)).toBe(JSON.stringify(value));

@@ -8,8 +8,8 @@ import { caught } from "./caught.js";
 
 const mail = limit("mail", { total: 50 });
 
-describe("a task", () => {
-  test("has these terms unless it says otherwise", () => {
+describe("the options of a task", () => {
+  test("a task has default options", () => {
     expect(task("send")).toMatchObject({
       type: "send",
       queue: "default",
@@ -24,7 +24,7 @@ describe("a task", () => {
     });
   });
 
-  test("keeps what it says", () => {
+  test("a task keeps the options it is declared with", () => {
     const backoff = exponential({ minMs: 1, maxMs: 2 });
     const contract = task("send", {
       input: type<{ id: string }>(),
@@ -50,21 +50,21 @@ describe("a task", () => {
     });
   });
 
-  test("does not list limits that are decided in code", () => {
+  test("a task does not list limits that are decided in code", () => {
     expect(task("send", { limits: () => [mail] }).limitList).toBeNull();
   });
 
-  test("is frozen, and so is its handler", () => {
+  test("a task is frozen, and so is its handler", () => {
     const contract = task("send");
     expect(Object.isFrozen(contract)).toBe(true);
     expect(Object.isFrozen(contract.handle(() => 1))).toBe(true);
   });
 
-  test.each(["__proto__", "constructor", "toString"])("may be called %s", (name) => {
+  test.each(["__proto__", "constructor", "toString"])("a task may be called %s", (name) => {
     expect(task(name, { queue: name }).type).toBe(name);
   });
 
-  test("is bound to a handler", () => {
+  test("a task is bound to a handler", () => {
     const contract = task("send", { input: type<number>() });
     const handler = contract.handle((input) => input + 1);
     expect(handler.contract).toBe(contract);
@@ -72,7 +72,7 @@ describe("a task", () => {
     expect(caught(() => contract.handle(5 as never)).code).toBe("invalid_option");
   });
 
-  test("parses what was stored into what its handler receives", () => {
+  test("a task parses the stored input into the input of its handler", () => {
     const input = z.object({ at: z.coerce.date(), n: z.number().default(7) });
     const contract = task("send", { input });
     expect(contract.parse({ at: "2020-01-01" })).toEqual({ at: new Date("2020-01-01"), n: 7 });
@@ -81,7 +81,7 @@ describe("a task", () => {
   });
 });
 
-describe("a task is refused", () => {
+describe("invalid options of a task", () => {
   const key = () => "a";
   const nine = Array.from({ length: 9 }, (_, i) => limit(`l${i}`, { total: 1 }));
   const bad: [option: string, ...values: unknown[]][] = [
@@ -97,13 +97,13 @@ describe("a task is refused", () => {
     ["constructor", 5],
   ];
 
-  test.each(bad)("with a bad %s", (option, ...values) => {
+  test.each(bad)("a task with a bad %s is refused", (option, ...values) => {
     for (const value of values) {
       expect(caught(() => task("send", { [option]: value })).code).toBe("invalid_option");
     }
   });
 
-  test.each([null, 5, "x", []])("with %j for options", (options) => {
+  test.each([null, 5, "x", []])("a task with the options %j is refused", (options) => {
     expect(caught(() => task("send", options as never)).code).toBe("invalid_option");
   });
 
@@ -113,20 +113,20 @@ describe("a task is refused", () => {
     ["send", { queue: "" }],
     ["send", { queue: "a\nb" }],
     ["send", { order: { key: () => "a", scope: "a\u001fb" } }],
-  ])("with the names %j, %j", (name, options) => {
+  ])("a task with an invalid name is refused: %j, %j", (name, options) => {
     expect(caught(() => task(name, options)).code).toBe("invalid_name");
   });
 
-  test("with a misspelt option, which the error names", () => {
+  test("a task with a misspelt option is refused, and the error names it", () => {
     const error = caught(() => task("send", { concurency: 5 } as never));
     expect(error.message).toContain('task has no option "concurency"; it knows input, output,');
   });
 
-  test("with one limit twice, when the list does not depend on the input", () => {
+  test("a task that lists one limit twice is refused", () => {
     expect(caught(() => task("send", { limits: [mail, mail] })).code).toBe("duplicate_limit");
   });
 
-  test("with a limit of its own name beside its concurrency", () => {
+  test("a task with a concurrency and a limit of its own name is refused", () => {
     const options = { concurrency: 5, limits: [mail] };
     expect(caught(() => task("mail", options)).code).toBe("duplicate_limit");
     expect(task("mail", { limits: [mail] }).limitList).toHaveLength(1);

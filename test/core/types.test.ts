@@ -7,8 +7,8 @@ import { limit } from "../../src/core/limit.js";
 import { type } from "../../src/core/schema.js";
 import { task, type TaskContract, type TaskHandler } from "../../src/core/task.js";
 
-// What tsc proves here it proves without running: each @ts-expect-error fails the type check
-// if the line below it compiles. So that nothing is thrown, the wrong lines are never called.
+// tsc checks these without running them: each @ts-expect-error fails the type check if the line below it
+// compiles. The wrong lines are never called, so that nothing throws.
 const compiled = (lines: () => unknown) => expect(lines).toBeTypeOf("function");
 
 const at = z.object({ at: z.coerce.date(), n: z.string().default("0") });
@@ -22,8 +22,8 @@ declare function enqueue<Input, Output>(
   ...args: EnqueueArgs<Input>
 ): Promise<{ result(): Promise<Output> }>;
 
-describe("types flow", () => {
-  test("to enqueue: what the schema takes", () => {
+describe("inferred types", () => {
+  test("enqueue takes the input type of the schema", () => {
     expectTypeOf<InputOf<typeof dated>>().toEqualTypeOf<z.input<typeof at>>();
     expectTypeOf<InputOf<typeof bare>>().toEqualTypeOf<undefined>();
     compiled(() => [
@@ -41,7 +41,7 @@ describe("types flow", () => {
     ]);
   });
 
-  test("to the handler: what the schema gives", () => {
+  test("a handler receives the output type of the schema", () => {
     dated.handle((input, ctx) => {
       expectTypeOf(input).toEqualTypeOf<{ at: Date; n: string }>();
       expectTypeOf(ctx).toEqualTypeOf<TaskContext>();
@@ -52,7 +52,7 @@ describe("types flow", () => {
     compiled(() => dated.handle(() => ({ sent: "yes" })));
   });
 
-  test("to the result: what the output schema gives, else unknown", () => {
+  test("a result has the type of the output schema, or unknown", () => {
     compiled(async () => {
       const handle = await enqueue(dated, { at: "2020-01-01" });
       expectTypeOf(await handle.result()).toEqualTypeOf<{ sent: boolean }>();
@@ -61,7 +61,7 @@ describe("types flow", () => {
     });
   });
 
-  test("to order and limits: the parsed input", () => {
+  test("order and limits receive the parsed input", () => {
     task("t", {
       input: at,
       order: (i) => {
@@ -73,12 +73,12 @@ describe("types flow", () => {
     task("t", { input: at, limits: [{ limit: limit("a", { perKey: 1 }), key: (i) => i.n }] });
   });
 
-  test("handlers of all kinds fit into one list", () => {
+  test("handlers of different tasks fit into one list", () => {
     const handlers: TaskHandler[] = [dated.handle(() => ({ sent: true })), bare.handle(() => 1)];
     expect(handlers).toHaveLength(2);
   });
 
-  test("from a handler to the tasks it enqueues", () => {
+  test("a handler enqueues other tasks with their types", () => {
     bare.handle(async (_, ctx) => {
       await ctx.enqueue(plain, { id: "a" });
       // @ts-expect-error an input of another type
@@ -89,11 +89,11 @@ describe("types flow", () => {
   });
 });
 
-describe("what does not compile", () => {
+describe("type errors", () => {
   const tenant = limit("tenant", { perKey: 5 });
   const mail = limit("mail", { total: 5 });
 
-  test("a limit per key without a key", () => {
+  test("a limit per key without a key does not compile", () => {
     // @ts-expect-error in a list
     compiled(() => task("t", { limits: [tenant] }));
     // @ts-expect-error decided in code
@@ -101,23 +101,23 @@ describe("what does not compile", () => {
     compiled(() => task("t", { limits: [tenant.for("a"), mail] }));
   });
 
-  test("a key for a limit without keys", () => {
+  test("a key for a limit without keys does not compile", () => {
     // @ts-expect-error it has only a total
     compiled(() => mail.for("a"));
   });
 
-  test("a limit without any number", () => {
+  test("a limit without a number does not compile", () => {
     // @ts-expect-error neither total nor perKey
     compiled(() => limit("x", {}));
   });
 
-  test("a key function for another input", () => {
+  test("a key function for another input does not compile", () => {
     const byName = tenant.for((i: { name: string }) => i.name);
     // @ts-expect-error the input has no name
     compiled(() => task("t", { input: type<{ id: string }>(), limits: [byName] }));
   });
 
-  test("a key function that reads what is not there", () => {
+  test("a key function that reads a missing field does not compile", () => {
     const input = type<{ id: string }>();
     compiled(() => task("t", { input, limits: [{ limit: tenant, key: (i) => i.id }] }));
     // @ts-expect-error misspelt
@@ -128,12 +128,12 @@ describe("what does not compile", () => {
     compiled(() => task("t", { input, limits: [tenant.for((i) => i.typo)] }));
   });
 
-  test("an option that does not exist", () => {
+  test("an unknown option does not compile", () => {
     // @ts-expect-error misspelt
     compiled(() => task("t", { concurency: 5 }));
   });
 
-  test("settling what was not claimed", () => {
+  test("settling an unclaimed task does not compile", () => {
     const complete = <T>(claim: Claim<T>, result: NoInfer<T>) => ({ id: claim.id, result });
     const claim = issueClaim<{ sent: boolean }>("1", "t");
     expect(complete(claim, { sent: true }).id).toBe("1");

@@ -6,7 +6,7 @@ import { codeOf } from "../client/house.js";
 
 const input = type<{ key: string }>();
 
-test("a queue is explained by type and reason, those that hold the most first", async () => {
+test("explainQueue groups tasks by type and reason, largest groups first", async () => {
   const { sluice, sql } = await scene();
   const ordered = task("ordered", { input, queue: "q", order: ({ key }) => key });
   const keyed = task("keyed", {
@@ -17,7 +17,7 @@ test("a queue is explained by type and reason, those that hold the most first", 
   const shut = task("shut", { input, queue: "q", concurrency: 0 });
   const plain = task("plain", { input, queue: "q" });
   const elsewhere = task("elsewhere", { input });
-  // A worker that serves all of them and looks at nothing; heard of in an hour, so that it is never silent.
+  // A worker that serves all types and claims nothing. Its heartbeat is in the future, so it is never silent.
   for (const one of [ordered, keyed, shut, plain, elsewhere])
     await sluice.enqueue(one, { key: "first" }, { runAt: new Date(Date.now() + 3_600_000) });
   await sql.query(
@@ -69,7 +69,7 @@ test("a queue is explained by type and reason, those that hold the most first", 
   expect(plainest!.message).toBe(`5 "plain" next in line; one is task ${await first("plain")}`);
   expect(atKeys!.message).toBe(`3 "keyed" at limit "keys" (1 key); one is task ${await first("keyed")}`);
 
-  // One who knows its reason tells the same of itself.
+  // explain of a single task gives the same reason.
   for (const { kind, task: id } of reasons) expect((await sluice.explain(id))!.reasons[0]!.kind).toBe(kind);
 
   await sluice.pause("q");
@@ -87,7 +87,7 @@ test("a queue is explained by type and reason, those that hold the most first", 
   ]);
 });
 
-test("in whatever state, a task is counted by what explain says of it", async () => {
+test("explainQueue counts every task under the reason that explain gives for it", async () => {
   const s = await scene({ logger: silentLogger });
   const { sluice, sql } = s;
   const queue = "q";
@@ -127,7 +127,7 @@ test("in whatever state, a task is counted by what explain says of it", async ()
   await hand.stop();
 
   const seen = new Set<string>();
-  /** Everybody is counted once, by the kind that explain names first. */
+  /** Every task is counted once, by the reason that explain names first. */
   const agree = async (): Promise<void> => {
     const { reasons } = await sluice.explainQueue(queue);
     const counted = new Map(reasons.map((r) => [`${r.type} ${r.kind} ${r.limit}`, r.count]));
@@ -151,7 +151,7 @@ test("in whatever state, a task is counted by what explain says of it", async ()
   for (const one of [ordered, keyed, group, shut, plain, nobody])
     await sluice.enqueueMany(one, [...some(4), ...some(1, "b")]);
   await agree();
-  // It serves all but one, looks at nothing, and is heard of in an hour: only what is said below makes it silent.
+  // It serves all types but one, claims nothing, and its heartbeat is in the future, so it is not silent.
   await sql.query(
     `insert into sluice.worker (id, name, streams, lease_ms, expires_at, connections, capacity_max, capacity_available)
      select 7, 'w7', array_agg(id), 60000, sluice.clock() + interval '61 minutes', 1, 5, 3 from sluice.stream where type <> 'nobody'`,
@@ -167,7 +167,7 @@ test("in whatever state, a task is counted by what explain says of it", async ()
   await sluice.limits.set("some", { perKey: 0 });
   await sluice.limits.set("group", { total: 0 });
   await agree();
-  // Slots that came back, and nobody has looked.
+  // Slots that were returned and not used yet.
   const held = (await sluice.explainQueue(queue)).reasons.find((r) => r.kind === "order")!;
   const { holder } = (await sluice.explain(held.task))!.reasons[0] as { holder: { task: string } };
   await sluice.task(holder.task).cancel();
@@ -211,7 +211,7 @@ test("in whatever state, a task is counted by what explain says of it", async ()
   ]);
 });
 
-test("what runs is counted by type", async () => {
+test("explainQueue counts running tasks by type", async () => {
   const s = await scene({ logger: silentLogger });
   const t = task("runs", { input });
   let begun = 0;
@@ -230,7 +230,7 @@ test("what runs is counted by type", async () => {
   expect((await s.sluice.explainQueue("default")).running).toEqual([{ type: "runs", count: 2 }]);
 });
 
-test("a queue that is not there is refused, and so is a bad name", async () => {
+test("explainQueue refuses an unknown queue and an invalid name", async () => {
   const { sluice } = await scene();
   expect(await codeOf(() => sluice.explainQueue("nowhere"))).toBe("unknown_queue");
   expect(await codeOf(() => sluice.explainQueue(""))).toBe("invalid_name");

@@ -38,7 +38,7 @@ const input = type<Keyed>();
 const a: Keyed = { key: "a" };
 const NOBODY = { kind: "noWorker", leaving: 0, elsewhere: [] };
 
-/** A worker whose handlers run until they are told to stop. */
+/** A worker whose handlers run until they are aborted. */
 async function hold(contract: TaskContract<Keyed, Keyed>, more: Partial<WorkerOptions> = {}) {
   const handler = contract.handle(
     (_input, { signal }) =>
@@ -49,7 +49,7 @@ async function hold(contract: TaskContract<Keyed, Keyed>, more: Partial<WorkerOp
   return worker;
 }
 
-/** The row of a worker that serves everything, looks at nothing and is never silent, with a column changed. */
+/** The row of a worker that serves everything, claims nothing and is never silent, with a column changed. */
 async function idleWorker(column = "name", value = "'idle'"): Promise<void> {
   await house.sql(
     `insert into sluice.worker (id, name, streams, lease_ms, expires_at, connections, capacity_max, capacity_available)
@@ -87,8 +87,8 @@ const runs = (handle: TaskHandle | undefined, of: string) => ({
   reason: null,
 });
 
-describe("a task that", () => {
-  test("runs, was cancelled, or is over", async () => {
+describe("why a task does not run:", () => {
+  test("explain reports a running, a cancelled and a finished task", async () => {
     const t = task("over", { input });
     await hold(t, { leaseMs: 6_000 });
     const [handle] = await enqueue(t, "a");
@@ -128,12 +128,12 @@ describe("a task that", () => {
     });
   });
 
-  test("is lost with its worker comes back", async () => {
+  test("explain reports a task that recovers after the loss of its worker", async () => {
     const t = task("lost", { input });
     await hold(t);
     const [handle] = await enqueue(t, "a");
     await running(handle);
-    // What is locked is not taken back: the worker's own keeper looks twice a second.
+    // A locked task is not recovered: the worker's own keeper checks twice a second.
     const tx = await house.begin();
     try {
       await tx.query("select from sluice.running where id = $1 for update", [handle!.id]);
@@ -149,7 +149,7 @@ describe("a task that", () => {
     }
   });
 
-  test("is scheduled, or tries again later", async () => {
+  test("explain reports a scheduled task and one that waits for its retry", async () => {
     const t = task("later", { input, retry: { attempts: 3, backoff: fixed(600_000) } });
     const runAt = new Date(Date.now() + 5_000_000);
     const later = await house.sluice.enqueue(t, a, { runAt });
@@ -163,7 +163,7 @@ describe("a task that", () => {
     expect((await retried!.explain())!.message).toMatch(/, after 1 of 3 attempts$/);
   });
 
-  test("stands behind others of its order key", async () => {
+  test("explain names the tasks ahead in the order key", async () => {
     const t = task("ordered", { input, order: ({ key }) => key });
     await hold(t);
     const [first, second, third, other] = await enqueue(t, "a", "a", "a", "b");
@@ -179,7 +179,7 @@ describe("a task that", () => {
     );
   });
 
-  test("is blocked by a failure in its order key", async () => {
+  test("explain names the failed task that blocks the order key", async () => {
     const t = task("blocked", {
       input,
       order: { key: ({ key }) => key, scope: "s", onFailure: "block" },
@@ -209,11 +209,11 @@ describe("a task that", () => {
       `order key "a" of scope "s" is blocked by task ${first!.id} (blocked), which failed at `,
     );
     expect(await house.sluice.unblock(first!.id)).toBe(true);
-    // Nobody has looked at the key since, or somebody has and it failed too.
+    // The next task of the unblocked key fails too.
     await until("the next", async () => (await second!.explain())!.state === "failed");
   });
 
-  test("stands behind one of its order key that does not run either", async () => {
+  test("explain says why the task ahead in the order key does not run either", async () => {
     const slow = limit("slow", { total: 0 });
     const t = task("behind", { input, order: ({ key }) => `behind-${key}`, limits: [slow] });
     const [first, second] = await enqueue(t, "a", "a");
@@ -247,7 +247,7 @@ describe("a task that", () => {
     ]);
   });
 
-  test("finds a limit per key full", async () => {
+  test("explain names the holders of a full limit per key", async () => {
     const tenant = limit("tenant", { perKey: 2 });
     const t = task("keyed", { input, limits: [tenant.for(({ key }: Keyed) => key)] });
     await hold(t);
@@ -262,7 +262,7 @@ describe("a task that", () => {
     );
   });
 
-  test("finds totals full, its own and those that it shares", async () => {
+  test("explain names the holders of full totals, its own and shared ones", async () => {
     const [vendor, api] = [limit("vendor", { total: 2 }), limit("api", { total: 2 })];
     const t = task("totals", { input, concurrency: 2, limits: [vendor, api] });
     const u = task("shares", { input, limits: [api] });
@@ -279,13 +279,13 @@ describe("a task that", () => {
     expect(await reasons(late)).toEqual([{ ...full, limit: "api", before: 1, holders }, NOBODY]);
   });
 
-  test("stands in line for the type's own limit with those that have totals too", async () => {
+  test("explain counts the backlog of a type's own limit together with tasks that have further totals", async () => {
     const t = task("both", { input, concurrency: 0, limits: [limit("both-total", { total: 0 })] });
     const [, , third] = await enqueue(t, "a", "a", "a");
     expect(await reasons(third)).toMatchObject([{ kind: "limit", before: 2 }, { kind: "limit", before: 2 }, NOBODY]);
   });
 
-  test("is due, or whose children are over, and nobody is there to move it", async () => {
+  test("explain says that no worker can move a due task or a parent of finished items", async () => {
     const t = task("due", { input });
     const handle = await house.sluice.enqueue(t, a, { runAt: new Date(Date.now() + 3_600_000) });
     await house.sql("update sluice.scheduled set run_at = sluice.clock() where id = $1", [handle.id]);
@@ -300,11 +300,11 @@ describe("a task that", () => {
     await house.sql("delete from sluice.task where id = $1", [handle.id]);
   });
 
-  test("is parked, because nobody serves it, before it meets its limits", async () => {
+  test("explain reports the missing worker of a parked task before its limits", async () => {
     const keys = limit("parked", { perKey: 0 });
     const t = task("parked", { input, limits: [keys.for(({ key }: Keyed) => key)] });
     await enqueue(t, "b");
-    // Who comes after it is known that nobody serves them does not join a line.
+    // Tasks enqueued after their type is known to be unserved do not join a lane.
     await house.sql("select sluice.keep_lanes(1000)");
     const [handle] = await enqueue(t, "a");
     expect(await house.sql("select from sluice.parked where id = $1", [handle!.id])).toHaveLength(1);
@@ -313,7 +313,7 @@ describe("a task that", () => {
     expect(await reasons(handle)).toMatchObject([{ kind: "limit", before: null }]);
   });
 
-  test("is worth more, and stands before others at a total", async () => {
+  test("explain counts only tasks of the same or higher priority ahead at a total", async () => {
     const t = task("better", { input, concurrency: 0 });
     const [low] = await enqueue(t, "a");
     const high = await house.sluice.enqueue(t, a, { priority: 5 });
@@ -321,7 +321,7 @@ describe("a task that", () => {
     expect(await reasons(high)).toMatchObject([{ kind: "limit", before: 0 }, NOBODY]);
   });
 
-  test("holds a slot of a number that was lowered below what is out", async () => {
+  test("explain reports a full limit for a slot held above a lowered number", async () => {
     const group = limit("lowered", { perKey: 3 });
     const t = task("shed", { input, limits: [group.for(({ key }: Keyed) => key)] });
     const worker = await hold(t, { maxConcurrentTasks: 2 });
@@ -337,7 +337,7 @@ describe("a task that", () => {
     expect(worker.status().inFlight).toBe(2);
   });
 
-  test("has nobody to run it", async () => {
+  test("explain reports a task that no worker serves", async () => {
     const t = task("nobody", { input, queue: "empty" });
     const [handle] = await enqueue(t, "a");
     expect(await reasons(handle)).toEqual([NOBODY]);
@@ -352,7 +352,7 @@ describe("a task that", () => {
     expect((await handle!.explain())!.message).toMatch(/ \(1 about to leave\)$/);
   });
 
-  test("is paused with its queue", async () => {
+  test("explain reports a paused queue", async () => {
     const t = task("resting", { input, queue: "resting" });
     await hold(t);
     await house.sluice.pause("resting");
@@ -363,7 +363,7 @@ describe("a task that", () => {
     await running(handle);
   });
 
-  test("waits for room in its workers, or for its turn", async () => {
+  test("explain reports a task that waits for worker capacity or for its turn", async () => {
     const t = task("full", { input });
     const worker = await hold(t, { maxConcurrentTasks: 1, leaseMs: 6_000 });
     const [one] = await enqueue(t, "a");
@@ -391,7 +391,7 @@ describe("a task that", () => {
     expect(await reasons(one)).toEqual([{ kind: "busy", workers: 1, capacity: 5, before: 0 }]);
   });
 
-  test("has only workers that are silent", async () => {
+  test("explain reports a task whose only workers are silent", async () => {
     const t = task("quiet", { input });
     const [handle] = await enqueue(t, "a");
     await idleWorker();
@@ -407,14 +407,14 @@ describe("a task that", () => {
     expect(message).toContain(`${heardAt.toISOString()} (${seconds} s ago)`);
   });
 
-  test("is to run alone, after crashes", async () => {
+  test("explain reports a suspect that must run alone after crashes", async () => {
     const t = task("crashes", { input });
     await hold(t);
     const [handle] = await enqueue(t, "a");
     for (let crash = 1; crash <= 3; crash++) {
       await running(handle);
       await house.sql("delete from sluice.worker");
-      // Whoever serves it must not take it at once.
+      // Its worker must not claim it immediately.
       await house.sql("update sluice.stream set paused = true where type = 'crashes'");
       await house.sql("select sluice.reap()");
       if (crash < 3) {
@@ -434,7 +434,7 @@ describe("a task that", () => {
     expect(await reasons(handle)).toEqual([{ ...suspect, worker: "idle" }]);
   });
 
-  test("belongs to a run, and stands at its window", async () => {
+  test("explain reports an item of a run that waits at its window", async () => {
     const item = task("explained-item", { input, limits: [limit("items", { total: 5 })] });
     const each = workflow("explained", { input: type<{ items: Keyed[] }>() }, (w, given) => {
       w.each("each", item, given.items, (one) => one, { window: 2 });
@@ -466,7 +466,7 @@ describe("a task that", () => {
     await until("its end", async () => (await four!.explain())!.state === "cancelled");
   });
 
-  test("waits for what it fanned out", async () => {
+  test("explain reports a parent that waits for its items", async () => {
     const item = task("inner", { input });
     const outer = task("outer", { input });
     workers.push(await house.work([outer.handle(async (_in, ctx) => void (await ctx.map("m", [a], item)))]));
@@ -488,7 +488,7 @@ describe("a task that", () => {
     expect(inner.reasons).toMatchObject([NOBODY]);
   });
 
-  test("waits for a key whose holder waits for its own items: who, and for what; a cancel of one lets both go on", async () => {
+  test("explain names a key holder that waits for its own items, and a cancel of either lets the other continue", async () => {
     const crossed = task("crossed", { input, order: ({ key }) => key });
     const item = task("crossed-item", { input, order: ({ key }) => key });
     const both = crowd(2);
@@ -513,7 +513,7 @@ describe("a task that", () => {
     await x!.result({ timeoutMs: 20_000 });
   });
 
-  test("is not there", async () => {
+  test("explain returns null for an unknown task and refuses an invalid id", async () => {
     expect(await house.sluice.explain("999999")).toBeNull();
     expect(await codeOf(() => house.sluice.explain("no id"))).toBe("task_not_found");
   });

@@ -10,7 +10,7 @@ const quick = { leaseMs: LEASE_MS, pollIntervalMs: 50 };
 const join = (s: Scene, name: string, config: object): Promise<Member> =>
   startMember(PROGRAM, name, { url: s.url, auditUrl: s.url, worker: quick, ...config });
 
-/** Waits until a process that ends none of them has so many tasks in hand. */
+/** Waits until a process whose handlers never end has this many tasks in flight. */
 async function holds(member: Member, tasks: number): Promise<void> {
   // A line each, said when its start is in the audit.
   let said = 0;
@@ -25,7 +25,7 @@ async function kill(s: Scene, member: Member): Promise<number> {
   return at;
 }
 
-test("a zombie can complete nothing, aborts its handlers, and its task completes once elsewhere", async () => {
+test("a zombie completes nothing and aborts its handlers, and its task completes once elsewhere", async () => {
   const s = await scene();
   const types: WorkType[] = [{ name: "job", concurrency: 2 }];
   const zombie = await join(s, "zombie", { types });
@@ -40,7 +40,7 @@ test("a zombie can complete nothing, aborts its handlers, and its task completes
   expect(await late.result({ timeoutMs: 10_000 })).toEqual({ by: "other" });
   zombie.thaw();
   expect(await zombie.process.line((line) => line.startsWith(`aborted ${hung.id}`))).toContain("lease_lost");
-  // What it held runs elsewhere and is not disturbed by it: only the one who holds it can end it.
+  // Its task runs elsewhere undisturbed: only the worker with the claim can end it.
   await until("the zombie's handlers to end", async () => {
     const { runs } = await readAudit(s.sql);
     return runs.filter((run) => run.process === "zombie" && run.ended).length === 2;
@@ -108,7 +108,7 @@ test("kill -9 with 200 tasks in hand loses nothing, breaks no order and exceeds 
   expect(Math.max(...make(12, () => ({ ms: 0 })).map((_, i) => audit.peakOf(`pair:p${i}`)))).toBe(2);
   expect(await acceptedTwice(s.sql)).toEqual([]);
   expect(await violations(s.sql)).toEqual([]);
-  // No attempt was used up, and what was in hand ran again in time.
+  // No attempt was used, and the tasks in flight ran again in time.
   expect(new Set(audit.runs.map((run) => run.attempt))).toEqual(new Set([1]));
   const held = new Set(audit.runs.filter((run) => run.process === "victim").map((run) => run.task));
   expect(held.size).toBeGreaterThanOrEqual(200);
@@ -116,7 +116,7 @@ test("kill -9 with 200 tasks in hand loses nothing, breaks no order and exceeds 
   expect((Math.min(...again.map((run) => run.start)) - killedAt) / 1_000).toBeLessThan(LEASE_MS + 2_000);
 });
 
-test("a lowered limit also holds for what a dead worker hands back", async () => {
+test("a lowered limit also holds for tasks of a dead worker", async () => {
   const s = await scene();
   const types: WorkType[] = [
     { name: "keyed", limits: [{ name: "tenant", perKey: 8 }] },
@@ -147,7 +147,7 @@ test("a lowered limit also holds for what a dead worker hands back", async () =>
   expect(await violations(s.sql)).toEqual([]);
 });
 
-test("a poison task ends as poisoned, and the innocent beside it complete without a scratch", async () => {
+test("a poison task fails as poisoned, and the innocent tasks beside it complete", async () => {
   const s = await scene();
   const types: WorkType[] = [{ name: "poison" }, { name: "innocent" }];
   const worker = { leaseMs: 1_000, pollIntervalMs: 50 };

@@ -18,20 +18,18 @@ const says =
   ({ statement }: Exchange): boolean =>
     statement.startsWith(text);
 
-/** The completion goes as a statement without a name, and tells the worker and its token: long numbers. */
+/** The completion is a statement without a name, with the worker and its token as long numbers. */
 const completion = ({ statement, asked }: Exchange): boolean => statement === "" && /\d{15,}/.test(asked);
 
 const cases: Record<string, (proxy: Proxy) => Promise<void>> = {
   // The second task gets the connection that the first has used.
-  "a connection that swallows begin costs no attempt, and its place comes back": (proxy) =>
-    proxy.swallowAfter(says("commit")),
-  "a connection that swallows a statement of the handler costs no attempt, and its place comes back": (proxy) =>
+  "a connection that swallows begin uses no attempt and is replaced": (proxy) => proxy.swallowAfter(says("commit")),
+  "a connection that swallows a statement of the handler uses no attempt and is replaced": (proxy) =>
     proxy.swallowAfter(says("begin")),
-  "a connection that swallows the completion costs no attempt, and its place comes back": (proxy) =>
+  "a connection that swallows the completion uses no attempt and is replaced": (proxy) =>
     proxy.swallowAfter(says(LAST)),
-  "a connection that swallows the commit costs no attempt, and its place comes back": (proxy) =>
-    proxy.swallowAfter(completion),
-  "a connection that swallows the reply to the commit costs no attempt, and its place comes back": (proxy) =>
+  "a connection that swallows the commit uses no attempt and is replaced": (proxy) => proxy.swallowAfter(completion),
+  "a connection that swallows the reply to the commit uses no attempt and is replaced": (proxy) =>
     proxy.swallowReply(says("commit")),
 };
 
@@ -82,7 +80,7 @@ for (const [name, swallow] of Object.entries(cases)) {
   });
 }
 
-test("a transaction of ours on a connection that swallows a statement ends, and its place comes back", async () => {
+test("a transaction on a connection that swallows a statement ends, and its connection is replaced", async () => {
   const s = await scene();
   const proxy = await Proxy.start(s.url);
   const db = new Database({ url: proxy.url });

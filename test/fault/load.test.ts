@@ -16,13 +16,13 @@ test("four floods bring more tasks to every group than it has slots", () => {
   for (const { name, total } of groups) expect(tasks.get(name), name).toBeGreaterThan(total!);
 });
 
-test("floods share the groups between two types of different queues", () => {
+test("floods share their groups between two types in different queues", () => {
   const types = floodsOf(typeNames).map(({ type }) => type);
   expect(new Set(types.map((type) => contracts[type].queue))).toEqual(new Set(["default", "side"]));
   expect(new Plan("p", randomOf(7), ["plain"]).flood(1_000)).toBeNull();
 });
 
-test("the claims of a task name the slots that the engine places it at", () => {
+test("the claims of a task name the slots that the engine gives it", () => {
   for (const type of typeNames) {
     const plan = new Plan("p", randomOf(3), [type]);
     const { works } = plan.next(5);
@@ -43,7 +43,7 @@ test("every limit of the load has a number that the audit knows", () => {
   }
 });
 
-test("two workers serve every type between them, and a worker that is alone serves all", () => {
+test("two workers serve every type between them, and a single worker serves all", () => {
   const [first, second] = [unservedBy(0, 2), unservedBy(1, 2)];
   expect(first.filter((type) => second.includes(type))).toEqual([]);
   expect([first.length > 0, second.length > 0]).toEqual([true, true]);

@@ -19,6 +19,6 @@ test("a fault whose tool is missing is refused at the start, with what to instal
   expect(text).toContain("--only");
 });
 
-test("a machine without libfaketime is known as such", () => {
+test("a machine without libfaketime is detected", () => {
   expect(faketime(["/no/such/folder"])).toBeNull();
 });

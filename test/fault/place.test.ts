@@ -7,13 +7,13 @@ import { deadly, held } from "./programs/deadly.js";
 
 // A process that stands still for most of its lease would be suspected of having died of its task.
 const LEASE_MS = 5_000;
-// Two processes die, and each time somebody waits for the end of a lease.
+// Two processes die, and each time the test waits for the end of a lease.
 const TIMEOUT_MS = 120_000;
 const patience = { timeoutMs: 40_000 };
 const harmless = deadly(() => {});
 const one = workflow("one", { input: type<{ user: string }>() }, (w, input) => w.task("one", harmless, input));
 
-/** A worker process that has the innocent task in hand. */
+/** A worker process that runs the innocent task. */
 async function join(s: Scene, name: string): Promise<Member> {
   const config = { url: s.url, leaseMs: LEASE_MS };
   const member = await startMember("test/fault/programs/deadly.ts", name, config);
@@ -37,7 +37,7 @@ async function started(s: Scene, ...users: string[]): Promise<Run[]> {
 }
 
 test(
-  "a key function that kills its process fails its node in the end, and other nodes and tasks go on",
+  "a key function that kills its process fails its node eventually, and other nodes and tasks continue",
   { timeout: TIMEOUT_MS },
   async () => {
     const s = await scene();
@@ -61,7 +61,7 @@ test(
       details: { nodes: [{ error: { code: "poisoned" } }] },
     });
     expect(third.process.child.exitCode ?? third.process.child.signalCode).toBeNull();
-    // The task that was in hand each time is not under suspicion.
+    // The task in flight at each crash is not a suspect.
     expect((await s.sql.query("select from sluice.crash")).rows).toEqual([]);
     expect(await violations(s.sql)).toEqual([]);
   },

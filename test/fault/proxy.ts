@@ -41,7 +41,7 @@ export class Proxy {
     return this.#wire.keepReply(fits);
   }
 
-  /** After the next reply that fits, its connection swallows everything, and nobody is told. Resolves then. */
+  /** After the next matching reply its connection swallows everything silently. Resolves then. */
   async swallowAfter(fits: Fits): Promise<void> {
     await this.#wire.swallowAfter(fits);
   }
@@ -51,7 +51,7 @@ export class Proxy {
     await this.#wire.swallowReply(fits);
   }
 
-  /** Nothing goes through any more in either direction, and nobody is told. */
+  /** Swallows everything silently in both directions. */
   freeze(): void {
     this.#wire.blackHole();
   }

@@ -56,7 +56,7 @@ test("an enqueue whose reply is lost is found again under its idempotency key", 
   expect(rows).toEqual([{ id: again.id }]);
 });
 
-test("concurrent enqueues whose reply is lost all reject, and each task is there once", async () => {
+test("concurrent enqueues whose reply is lost all reject, and each task exists once", async () => {
   const s = await proxied();
   const note = task("note", { input: type<{ n: number }>() });
   await s.behind.enqueue(note, { n: 0 });
@@ -70,7 +70,7 @@ test("concurrent enqueues whose reply is lost all reject, and each task is there
   expect((await s.behind.enqueue(note, { n: 6 })).existed).toBe(false);
 });
 
-test("a claim whose reply is lost gives its slots back while the worker goes on beating", async () => {
+test("a claim whose reply is lost releases its slots while the worker keeps its heartbeat", async () => {
   const s = await proxied();
   const runs: string[] = [];
   const single = task("single", {
@@ -159,7 +159,7 @@ async function failsOnce(s: Proxied): Promise<() => number> {
   return () => runs;
 }
 
-test("a retry of a run whose reply is lost answers how many nodes run again, and retries once", async () => {
+test("a retry of a run whose reply is lost returns the number of nodes, and retries once", async () => {
   const s = await proxied();
   const runs = await failsOnce(s);
   const { id } = await s.sluice.start(frailFlow, null);
@@ -175,7 +175,7 @@ test("a retry of a run whose reply is lost answers how many nodes run again, and
   expect(await run.retry()).toBe(0);
 });
 
-test("a retry of a run that is done does not fail with what comes after it", async () => {
+test("a completed retry of a run succeeds although its follow-up statements fail", async () => {
   const s = await proxied();
   await failsOnce(s);
   const { id } = await s.sluice.start(frailFlow, null);
@@ -189,7 +189,7 @@ test("a retry of a run that is done does not fail with what comes after it", asy
   await run.result({ timeoutMs: 10_000 });
 });
 
-test("a retry of a task whose reply is lost answers that it was retried, and retries once", async () => {
+test("a retry of a task whose reply is lost returns true, and retries once", async () => {
   const s = await proxied();
   const runs = await failsOnce(s);
   const { id } = await s.sluice.enqueue(frail, null);
@@ -203,7 +203,7 @@ test("a retry of a task whose reply is lost answers that it was retried, and ret
   expect(await s.behind.retry(id)).toBe(false);
 });
 
-test("a claim that is still under way when another's reply is lost is not handed back", async () => {
+test("a claim in flight is not released when the reply of another claim is lost", async () => {
   const s = await proxied();
   const runs: string[] = [];
   const job = task("job", { input: type<{ n: number }>(), concurrency: 30 });
@@ -230,7 +230,7 @@ test("a claim that is still under way when another's reply is lost is not handed
   await sound(s, worker);
 });
 
-test("what has ended but could not be recorded yet is not handed back", async () => {
+test("an ended task whose outcome is not recorded yet is not released", async () => {
   const s = await proxied();
   const runs: string[] = [];
   const finish = signal();
@@ -248,7 +248,7 @@ test("what has ended but could not be recorded yet is not handed back", async ()
   ).ids();
   await until("all to run", () => runs.length === 5);
   await s.proxy.loseReply(of("step"));
-  // From now on no step gets through, so what ends has to wait, while the heart goes on beating.
+  // From now on no step succeeds, so outcomes have to wait, while heartbeats continue.
   const trouble = s.proxy.loseRequests(of("step"));
   finish.resolve();
   await s.proxy.seeReply(of("release_unknown"));
@@ -277,7 +277,7 @@ test("a suspect whose claim is not answered is claimed again", async () => {
   await sound(s, worker);
 });
 
-test("a half-open connection is given up, and all resumes by itself", { timeout: 60_000 }, async () => {
+test("a half-open connection is abandoned, and all work resumes by itself", { timeout: 60_000 }, async () => {
   const s = await proxied();
   const runs: string[] = [];
   const aborted = signal<string>();
@@ -303,12 +303,12 @@ test("a half-open connection is given up, and all resumes by itself", { timeout:
   for (const id of more) await s.sluice.task(id).result({ timeoutMs: 10_000 });
   expect(performance.now() - backAt).toBeLessThan(10_000);
   await sound(s, worker);
-  // Nor does the way out hang on connections that nobody answers.
+  // stop() does not hang on connections that are not answered.
   s.proxy.freeze();
   await worker.stop({ graceMs: 0 });
 });
 
-test("a producer whose connection is half-open is told so, and then gets through", async () => {
+test("a producer on a half-open connection gets an error, and its next call succeeds", async () => {
   const s = await proxied();
   const note = task("note");
   await s.behind.enqueue(note);

@@ -3,7 +3,7 @@ import { expect, test } from "vitest";
 import { untilUnchanged } from "../../fault/rest.js";
 import { scene } from "../flow/scene.js";
 
-test("what is put back waits for a change that the server still has in hand", async () => {
+test("untilUnchanged waits for a change that the server is still executing", async () => {
   const { sluice, sql } = await scene();
   const holder = await sql.connect();
   await holder.query("begin");

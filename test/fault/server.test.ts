@@ -195,13 +195,13 @@ test("severed connections lose nothing, break no order and exceed no limit", asy
   for (const member of members) expect(await member.end()).toBe(0);
 });
 
-test("a database that is read-only for some seconds loses nothing, and all resumes by itself", async () => {
+test("a database that is read-only for some seconds loses nothing, and all work resumes by itself", async () => {
   const s = await scene();
   const name = new URL(s.url).pathname.slice(1);
   await s.fleet(2, { types, worker: { leaseMs: LEASE_MS, pollIntervalMs: 50 } });
   const producer = new Producer(s.sluice);
   await until("work to flow", async () => (await s.sluice.counts()).succeeded > 50);
-  // As after a failover: whoever connects now finds a server that takes no writes.
+  // As after a failover: new connections find a read-only server.
   await s.sql.query(`alter database ${name} set default_transaction_read_only = on`);
   await s.sql.query(SEVER);
   await until("the producer to be refused for longer than the lease", () => producer.failures > 40);

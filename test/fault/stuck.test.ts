@@ -3,7 +3,7 @@ import { whyStuck } from "../../fault/stuck.js";
 import { task, type } from "../../src/index.js";
 import { scene } from "../flow/scene.js";
 
-test("what is left is told with its type and place", async () => {
+test("unfinished tasks are reported with their type and place", async () => {
   const { sluice, sql } = await scene();
   const mail = task("mail", { input: type<number>(), concurrency: 3 });
   await sluice.enqueueMany(mail, [1, 2]);

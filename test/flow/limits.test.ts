@@ -3,7 +3,7 @@ import { contractOf, type Work, type WorkType } from "../fault/programs/work.js"
 import { acceptedTwice, readAudit, violations, type Audit } from "../support/audit.js";
 import { ended, scene, type Scene } from "./scene.js";
 
-/** What holds whatever the limit: nothing lost, nothing twice, every slot accounted for. */
+/** Checks what holds under every limit: no task is lost or runs twice, and every slot is accounted for. */
 async function sound(s: Scene, ids: readonly string[]): Promise<Audit> {
   const audit = await readAudit(s.sql);
   expect(audit.lost(ids)).toEqual([]);
@@ -15,7 +15,7 @@ async function sound(s: Scene, ids: readonly string[]): Promise<Audit> {
 
 const works = (count: number, of: (i: number) => Work): Work[] => Array.from({ length: count }, (_, i) => of(i));
 
-test("limit 1 is serial", async () => {
+test("at most one task runs at once under a limit of 1, whether total, per key or the type's own", async () => {
   const s = await scene();
   const kinds: WorkType[] = [
     { name: "own", concurrency: 1 },
@@ -39,14 +39,14 @@ test("limit 1 is serial", async () => {
   expect(["own", "one", "each:k"].map((key) => audit.peakOf(key))).toEqual([1, 1, 1]);
 });
 
-test("limit 4 is four", async () => {
+test("exactly 4 tasks run at once under a shared total of 4", async () => {
   const s = await scene();
-  // Four for both types together, three for each key, and the second type at most two at once.
+  // A total of 4 for both types, 3 per key, and a concurrency of 2 for the second type.
   const shared = { name: "shared", total: 4 };
   const wide: WorkType = { name: "wide", limits: [{ name: "tenant", perKey: 3 }, shared] };
   const slim: WorkType = { name: "slim", concurrency: 2, limits: [shared] };
   await s.fleet(3, { types: [wide, slim], worker: { pollIntervalMs: 20 } });
-  // The first four of the first type wait for each other; whoever of the other type runs among them ends, and a place is theirs.
+  // The first 4 tasks of the first type wait for each other. Tasks of the other type end and free their slots.
   const some = await s.sluice.enqueueMany(
     contractOf(wide),
     works(200, (i) => ({ ms: 5 + (i % 15), key: `tenant ${i % 3}`, do: "meet", beside: 4 })),
@@ -62,11 +62,11 @@ test("limit 4 is four", async () => {
   for (const tenant of [0, 1, 2]) expect(audit.peakOf(`tenant:tenant ${tenant}`)).toBeLessThanOrEqual(3);
 });
 
-test("a limit per key is that for every key, whatever the others do", async () => {
+test("a limit per key holds for each key, independently of the other keys", async () => {
   const s = await scene();
   const tenants: WorkType = { name: "tenants", limits: [{ name: "tenant", perKey: 3 }] };
   await s.fleet(3, { types: [tenants], worker: { pollIntervalMs: 20 } });
-  // The first sixty wait for each other: three of every key.
+  // The first 60 tasks wait for each other: 3 of every key.
   const inputs = works(600, (i) => ({
     ms: 10 + (i % 30),
     key: `${i % 20}`,
@@ -81,7 +81,7 @@ test("a limit per key is that for every key, whatever the others do", async () =
   );
 });
 
-test("99 unlimited types beside 1 limited", async () => {
+test("99 unlimited types are not delayed by one limited type, whose limit holds", async () => {
   const s = await scene();
   const free: WorkType[] = Array.from({ length: 99 }, (_, i) => ({ name: `free-${i}` }));
   const limited: WorkType = { name: "limited", concurrency: 5 };
@@ -98,27 +98,27 @@ test("99 unlimited types beside 1 limited", async () => {
     );
     ids.push(...many);
   }
-  // Nobody works before all of them are there, the limited ones first.
+  // Workers start when all tasks are enqueued, the limited ones first.
   await s.fleet(3, { types: [limited, ...free], worker: { pollIntervalMs: 20 } });
   await ended(s, ids.length);
   const audit = await sound(s, ids);
   expect(audit.peakOf("limited")).toBe(5);
-  // The unlimited ones passed by those that waited.
+  // The unlimited tasks overtook the limited ones.
   const lastOf = (is: (name: string) => boolean): number =>
     Math.max(...audit.runs.filter((run) => is(run.type)).map((run) => run.end!));
   expect(lastOf((name) => name !== "limited")).toBeLessThan(lastOf((name) => name === "limited"));
 });
 
-test("limit 500+", { timeout: 120_000 }, async () => {
+test("limits of 500 and more are reached and never exceeded", { timeout: 120_000 }, async () => {
   const s = await scene();
   const own: WorkType = { name: "own", concurrency: 500 };
   const crowd: WorkType = { name: "crowd", limits: [{ name: "total", total: 531 }] };
-  // Nobody works yet: the first claims find more than enough.
+  // No worker runs yet: the first claims find a backlog.
   const ids = await Promise.all(
     [own, crowd].map((kind) =>
       s.sluice.enqueueMany(
         contractOf(kind),
-        // The first wave waits until it is complete; from then on each takes its 50 ms.
+        // The first wave waits until it is complete; later tasks take 50 ms each.
         works(2_500, () => ({ ms: 50, do: "meet", beside: kind === own ? 500 : 531 })),
       ),
     ),

@@ -39,7 +39,7 @@ const concurrency: Kind = {
   change: (n) => ({ total: n }),
 };
 
-/** One number and the time in which it alone was in force: from the return of set to the next call. */
+/** A number and the time it was in force: from the return of `set` to the next call. */
 interface Phase {
   readonly number: number;
   readonly from: number;
@@ -63,7 +63,7 @@ async function moveThrough(
     const phase = { number, from: await databaseNow(s.sql), to: Number.POSITIVE_INFINITY };
     phases.push(phase);
     await (number === 0 ? nothingComes(s, kind) : comes(s, kind, 20 + 8 * number));
-    // Between an end and the next admission lies a round trip: until it was once really full.
+    // A round trip lies between an end and the next admission: wait until the limit was full once.
     await until(
       `${number} of ${kind.type.name} in hand`,
       async () => Math.max(0, ...inHand(await admissions(s, kind), phase)) >= number,
@@ -99,7 +99,7 @@ interface Admission {
   readonly over: number;
 }
 
-/** When each task was admitted by the database's clock, and when its handler had ended. */
+/** When each task was admitted and when its handler ended, by the database's clock. */
 async function admissions(s: Scene, { type }: Kind): Promise<Admission[]> {
   const { rows } = await s.sql.query<Admission>(
     `with over as (select task, extract(epoch from at) * 1000000 as at from audit where kind = 'end')
@@ -112,7 +112,7 @@ async function admissions(s: Scene, { type }: Kind): Promise<Admission[]> {
   return rows;
 }
 
-/** How many were in hand at each admission of a phase, that one included. */
+/** The number of tasks in flight at each admission of a phase, including the admitted one. */
 function inHand(all: readonly Admission[], { from, to }: Phase): number[] {
   return all
     .filter(({ at }) => at > from && at < to)
@@ -129,7 +129,7 @@ async function judge(s: Scene, kind: Kind, phases: readonly Phase[]): Promise<vo
   }
 }
 
-/** More work than there will be time for. */
+/** More work than the test has time for. */
 async function underLoad(kinds: readonly Kind[], tasks: number): Promise<Scene> {
   const s = await scene();
   const inputs = Array.from({ length: tasks }, (_, i) => ({ ms: 20 + (i % 20), key: "k" }));
@@ -139,7 +139,7 @@ async function underLoad(kinds: readonly Kind[], tasks: number): Promise<Scene> 
   return s;
 }
 
-test("Limit moved 10 -> 2 -> 10 -> 0 -> 5 under load: never one admitted above the number then in force", async () => {
+test("a limit moved 10 -> 2 -> 10 -> 0 -> 5 under load never admits a task above the number in force", async () => {
   const kinds = [total, firstTotal, perKey, concurrency];
   const s = await underLoad(kinds, 2_000);
   const moves = await Promise.all(kinds.map((kind) => moveThrough(s, kind, [10, 2, 10, 0, 5])));
@@ -148,9 +148,9 @@ test("Limit moved 10 -> 2 -> 10 -> 0 -> 5 under load: never one admitted above t
   expect(await violations(s.sql)).toEqual([]);
 });
 
-test("limit raised and lowered while running", async () => {
+test("a limit raised and lowered under load is never exceeded", async () => {
   const s = await underLoad([total], 6_000);
-  // Handlers begin a moment after their tasks are claimed: until all 25 were seen at work, by their own word.
+  // Handlers start shortly after the claim: wait until all 25 have reported that they run.
   const all25 = (): Promise<unknown> => until("25 at once", async () => (await readAudit(s.sql)).peakOf("total") >= 25);
   const moves = moveThrough(s, total, [10, 25, 4, 12], (n) => (n === 25 ? all25() : Promise.resolve()));
   await judge(s, total, await moves);

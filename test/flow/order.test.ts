@@ -4,17 +4,17 @@ import { acceptedTwice, readAudit, violations, type Audit } from "../support/aud
 import { ended, scene } from "./scene.js";
 
 const step: WorkType = { name: "step" };
-// Fewer permits than keys: no process can keep the whole of a key to itself.
+// Fewer permits than keys, so that no process can run all tasks of a key.
 const narrow = { types: [step], worker: { maxConcurrentTasks: 4, pollIntervalMs: 20 } };
 
-/** How many processes had a part in the key that most had a part in. */
+/** The largest number of processes that ran tasks of one key. */
 function hands(audit: Audit): number {
   const byKey = new Map<string | null, Set<string>>();
   for (const { orderKey, process } of audit.runs) byKey.set(orderKey, (byKey.get(orderKey) ?? new Set()).add(process));
   return Math.max(...[...byKey.values()].map((processes) => processes.size));
 }
 
-test("10 tasks of an order key keep their order", async () => {
+test("10 tasks of one order key run in the order of their enqueues", async () => {
   const s = await scene();
   await s.fleet(3, narrow);
   const oneByOne = async (order: string): Promise<string[]> => {
@@ -43,7 +43,7 @@ test("10 tasks of an order key keep their order", async () => {
   expect(await violations(s.sql)).toEqual([]);
 });
 
-test("order holds for a bulk insert that mixes its keys", { timeout: 120_000 }, async () => {
+test("tasks of a bulk insert with mixed order keys run in order within each key", { timeout: 120_000 }, async () => {
   const s = await scene();
   await s.fleet(3, narrow);
   const inputs = Array.from({ length: 2_500 }, (_, i) => ({ ms: i % 3, order: `key ${i % 37}` }));
@@ -74,7 +74,7 @@ test("100 order keys run concurrently", async () => {
   const audit = await readAudit(s.sql);
   expect(audit.lost(ids)).toEqual([]);
   expect(audit.disorder()).toEqual([]);
-  // One task each at a time, so 100 at once means that every key ran beside every other.
+  // Each key runs one task at a time, so 100 at once means that all keys ran concurrently.
   expect(audit.peak(() => true)).toBe(keys);
   expect(await acceptedTwice(s.sql)).toEqual([]);
   expect(await violations(s.sql)).toEqual([]);

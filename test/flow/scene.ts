@@ -6,15 +6,15 @@ import { freshDatabase } from "../support/database.js";
 import { startFleet, type Member } from "../support/fleet.js";
 import type { WorkerConfig } from "../fault/programs/work.js";
 
-/** A database of its own, with what a test needs to act and to look. */
+/** A database of its own, and what a test needs to act on it and observe it. */
 export interface Scene {
   readonly url: string;
   readonly sluice: Sluice;
-  /** For looking, and for the hand of an operator. */
+  /** For queries, and for what an operator would do by hand. */
   readonly sql: pg.Pool;
-  /** A worker in this process; it is stopped with the test. */
+  /** Starts a worker in this process. It stops with the test. */
   worker(options: WorkerOptions): Promise<Worker>;
-  /** Worker processes; they are gone with the test. */
+  /** Starts worker processes. They are killed with the test. */
   fleet(size: number, config: Partial<WorkerConfig>): Promise<Member[]>;
 }
 
@@ -47,7 +47,7 @@ export async function scene(options: ConnectOptions = {}): Promise<Scene> {
   };
 }
 
-/** A pool of the test's own, by a name that spares it when a test cuts connections. */
+/** A pool of the test's own. Its application name exempts it when a test cuts connections. */
 export function lookAt(url: string): pg.Pool {
   const pool = new pg.Pool({ connectionString: url, application_name: "audit", max: 4 });
   pool.on("error", () => {});
@@ -56,7 +56,7 @@ export function lookAt(url: string): pg.Pool {
 
 const LOOK_EVERY_MS = 20;
 
-/** Looks again and again until there is an answer; what is waited for goes into the error. */
+/** Polls until there is an answer. The error names what it waited for. */
 export async function until<T>(
   what: string,
   look: () => Promise<T | false | undefined | null> | T | false | undefined | null,
@@ -71,7 +71,7 @@ export async function until<T>(
   }
 }
 
-/** Waits until so many tasks have ended, in whatever way. */
+/** Waits until this many tasks have ended, with any outcome. */
 export async function ended({ sql }: Scene, count: number, withinMs?: number): Promise<void> {
   await until(
     `${count} tasks to end`,
@@ -91,7 +91,7 @@ export async function databaseNow(sql: pg.Pool): Promise<number> {
   return rows[0]!.at;
 }
 
-/** A promise and what settles it: the signal that most tests wait for. */
+/** A promise and the functions that settle it: the signal that most tests wait for. */
 export interface Signal<T = void> {
   readonly promise: Promise<T>;
   readonly resolve: (value: T) => void;

@@ -6,11 +6,11 @@ import { databaseNow, ended, PROGRAM, scene } from "./scene.js";
 
 const job: WorkType = { name: "job" };
 
-test("3 workers share evenly", { timeout: 60_000 }, async () => {
+test("3 workers share a backlog evenly", { timeout: 60_000 }, async () => {
   const s = await scene();
   await s.fleet(3, { types: [job] });
   const ids: string[] = [];
-  // A steady load, one task after the other, that leaves every worker permits and time to spare.
+  // A steady load of one task after the other, which leaves every worker free permits and idle time.
   for (let i = 0; i < 1_800; i++) {
     ids.push((await s.sluice.enqueue(contractOf(job), { ms: 5 + 5 * (i % 6) })).id);
   }
@@ -23,7 +23,7 @@ test("3 workers share evenly", { timeout: 60_000 }, async () => {
   expect(Math.max(...shares), shares.join(" ")).toBeLessThan(0.42);
 });
 
-test("a killed worker's task is reclaimed and completed", async () => {
+test("a killed worker's task is recovered and completed", async () => {
   const s = await scene();
   const leaseMs = 1_500;
   const config = { url: s.url, auditUrl: s.url, types: [job], worker: { leaseMs } };

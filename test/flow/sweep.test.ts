@@ -7,7 +7,7 @@ const TIMEOUT_MS = 180_000;
 const PATIENCE_MS = 60_000;
 const job = task("job", { input: type<number>() });
 
-/** Only the worker cleans: autovacuum is off. */
+/** Autovacuum is off: only the worker vacuums. */
 async function unswept(): Promise<Scene> {
   const s = await scene();
   await s.sql.query("alter table sluice.ready set (autovacuum_enabled = false)");

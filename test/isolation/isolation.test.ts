@@ -11,37 +11,37 @@ const names = readdirSync(folder)
 
 const textOf = (name: string): string => readFileSync(new URL(`${name}.spec`, folder), "utf8");
 const outOf = (name: string): URL => new URL(`${name}.out`, folder);
-/** What is promised: the first line of a specification. */
-const promiseOf = (name: string): string => /^# (.+)/.exec(textOf(name))?.[1] ?? name;
+/** The title of a specification: its first line. */
+const titleOf = (name: string): string => /^# (.+)/.exec(textOf(name))?.[1] ?? name;
 
-// Longer than isolationtester's own patience with a step: it says which one.
+// Longer than isolationtester's own timeout for a step, whose message names the step.
 const TIMEOUT_MS = 180_000;
 
 let found: Promise<Tester> | undefined;
-/** Asked for by every test, and not by a hook: where it is missing, each fails and none is skipped. */
+/** Called by every test and not by a hook: without isolationtester each test fails and none is skipped. */
 const tester = (): Promise<Tester> => (found ??= findTester());
 
-describe("interleavings:", { timeout: TIMEOUT_MS }, () => {
+describe("concurrent statements:", { timeout: TIMEOUT_MS }, () => {
   for (const name of names)
-    test(promiseOf(name), async () => {
+    test(titleOf(name), async () => {
       const seen = await play(await tester(), textOf(name));
-      // To be read before it is believed: see README.md.
+      // Read the output before you commit it: see README.md.
       if (process.env.SLUICE_ISOLATION_RECORD === "1") writeFileSync(outOf(name), seen);
       expect(existsSync(outOf(name)), `${name}.out is missing`).toBe(true);
       expect(seen).toBe(readFileSync(outOf(name), "utf8"));
     });
 });
 
-test("every permutation ends with a look at all tasks, and every output has its specification", () => {
+test("every permutation ends with a check of all tasks, and every output has a specification", () => {
   const permutations = names.flatMap((name) => textOf(name).match(/^permutation .*$/gm) ?? []);
   expect(permutations.filter((line) => !/ check\b.* drain$/.test(line))).toEqual([]);
   const outs = readdirSync(folder).filter((file) => file.endsWith(".out"));
   expect(outs.toSorted()).toEqual(names.map((name) => `${name}.out`));
 });
 
-describe("without its guard, each is seen to go wrong:", { timeout: TIMEOUT_MS }, () => {
+describe("an isolation test fails when its guard is removed:", { timeout: TIMEOUT_MS }, () => {
   for (const mutant of mutants)
-    test(`without ${mutant.without}`, async () => {
+    test(mutant.title, async () => {
       const right = sectionOf(readFileSync(outOf(mutant.spec), "utf8"), mutant.permutation);
       const seen = await play(await tester(), only(textOf(mutant.spec), mutant.permutation), [mutant]);
       for (const line of mutant.seen) {
@@ -58,7 +58,7 @@ function only(spec: string, permutation: string): string {
   return `${spec.replaceAll(/^permutation .*$/gm, "")}\n${line}\n`;
 }
 
-/** What is printed for this permutation; a mark of who is to be told of first is not printed. */
+/** The output of this permutation. Its markers in parentheses are not printed. */
 function sectionOf(out: string, permutation: string): string {
   const plain = permutation.replaceAll(/\([^)]*\)/g, "");
   const sections = out.split("\nstarting permutation: ");

@@ -1,8 +1,9 @@
 import type { Mutation } from "../postgres/mutation.js";
 
-/** A guard that is taken away, the permutation that shows it, and what is read there then and only then. */
+/** A guard to remove, a permutation that shows the effect, and the lines it prints only without the guard. */
 export interface Mutant extends Mutation {
-  readonly without: string;
+  /** What goes wrong, and without which guard. */
+  readonly title: string;
   readonly spec: string;
   readonly permutation: string;
   readonly seen: readonly string[];
@@ -10,10 +11,10 @@ export interface Mutant extends Mutation {
 
 const LEFT_FOREVER = "waiter without a waker";
 
-/** Something starts that may not, starts twice, or never starts. */
+/** A task starts that must not, starts twice, or never starts. */
 const broken: readonly Mutant[] = [
   {
-    without: "the lane lock one slot is given out twice",
+    title: "one slot is given out twice without the lane lock",
     spec: "admission-and-hand-over",
     permutation: "begin done_1 enqueue done_2 commit check drain",
     in: "lock_lanes",
@@ -21,7 +22,7 @@ const broken: readonly Mutant[] = [
     seen: ["slots differ from holders: used 3, cap 3, held 4", "at most 4 at once"],
   },
   {
-    without: "a snapshot younger than the lane lock one slot is given out twice",
+    title: "one slot is given out twice without a snapshot younger than the lane lock",
     spec: "admission-and-hand-over",
     permutation: "begin done_1 enqueue done_2 commit check drain",
     in: "lock_lanes",
@@ -32,7 +33,7 @@ const broken: readonly Mutant[] = [
     seen: ["at most 4 at once"],
   },
   {
-    without: "a note for a locked waiter it waits for ever",
+    title: "a locked waiter waits forever without a note",
     spec: "waiter-locked-by-abort",
     permutation: "begin cancel_2 done_1 recall rollback check recall claim drain",
     in: "admit_level",
@@ -40,7 +41,7 @@ const broken: readonly Mutant[] = [
     seen: [LEFT_FOREVER, "left 2"],
   },
   {
-    without: "the note of an enqueue whoever joins waits for ever",
+    title: "a task that joins a lane waits forever without the note of its enqueue",
     spec: "enqueue-and-last-completion",
     permutation: "begin enqueue done_1 commit check claim drain",
     in: "insert_laned",
@@ -48,7 +49,7 @@ const broken: readonly Mutant[] = [
     seen: [LEFT_FOREVER, "left 1,2,3"],
   },
   {
-    without: "head or nothing a locked head is jumped",
+    title: "a task passes the locked head of its order key without the rule head or nothing",
     spec: "head-or-nothing",
     permutation: "begin cancel_2 done_1 claim_also recall rollback check recall claim drain",
     in: "admit_order",
@@ -56,7 +57,7 @@ const broken: readonly Mutant[] = [
     seen: ["settled 1 of 1, started 3"],
   },
   {
-    without: "the fence a zombie ends what another runs",
+    title: "a zombie settles a task of another worker without the fence",
     spec: "settle-and-reap",
     permutation: "begin done_in_tx done_1_2 dies reap claim rollback check o_done_2 drain",
     in: "settle_few",
@@ -64,7 +65,7 @@ const broken: readonly Mutant[] = [
     seen: ["settled 2 of 2", "settled 0 of 1"],
   },
   {
-    without: "the barrier a step commits starts after the number was set",
+    title: "a step commits starts after a limit has changed, without the barrier",
     spec: "lower-total",
     permutation: "begin reuse lower commit check reuse_one check drain",
     in: "barrier_shared",
@@ -72,7 +73,7 @@ const broken: readonly Mutant[] = [
     seen: ["step lower: select set_total('mail', 1);\n"],
   },
   {
-    without: "being alone a change is passed by a step that knows the old number",
+    title: "a step admits by the old number beside a change that does not hold the barrier alone",
     spec: "lower-total",
     permutation: "o_begin lower reuse o_commit check reuse_one check drain",
     in: "barrier_exclusive",
@@ -80,7 +81,7 @@ const broken: readonly Mutant[] = [
     seen: ["settled 2 of 2, started 4,5", "running   |3,4,5"],
   },
   {
-    without: "a look at the number slots of a lowered total are used again",
+    title: "slots of a lowered total are reused without a check of the number",
     spec: "lower-total",
     permutation: "o_begin lower reuse o_commit check reuse_one check drain",
     in: "sole_gated",
@@ -88,7 +89,7 @@ const broken: readonly Mutant[] = [
     seen: ["running   |3,4,5", "running   |4,5,6"],
   },
   {
-    without: "caps that follow the limit a lowered number per key is ignored",
+    title: "a lowered number per key is ignored without caps that follow the limit",
     spec: "lower-and-hand-over",
     permutation: "o_begin lower done_1 o_commit check done_2 check drain",
     in: "lock_lanes",
@@ -96,7 +97,7 @@ const broken: readonly Mutant[] = [
     seen: ["left 3,4,5"],
   },
   {
-    without: "a count under the counter's lock a total is given out twice",
+    title: "a total is given out twice without a count under the counter's lock",
     spec: "two-claims-of-one-gate",
     permutation: "begin claim_1 claim_2 commit check drain",
     in: "lock_gates",
@@ -104,7 +105,7 @@ const broken: readonly Mutant[] = [
     seen: ["running   |1,2,3,4", "at most 4 at once"],
   },
   {
-    without: "credits a slot that comes back to a busy counter is lost",
+    title: "a slot that comes back to a busy counter is lost without credits",
     spec: "credit-beside-busy-counter",
     permutation: "begin claim_2 done_1 commit check claim_5 check drain",
     in: "give_back",
@@ -112,7 +113,7 @@ const broken: readonly Mutant[] = [
     seen: ["gate differs from holders: used 2, cap 2, held 1", "left 3,4,5,6"],
   },
   {
-    without: "a look at lowered limits what comes back starts above the number",
+    title: "a task that comes back starts above a lowered number without a check of lowered limits",
     spec: "lowered-and-rollback",
     permutation: "begin cancel_3 lower claim shed admit rollback claim_more check shed admit claim_more check drain",
     in: "step",
@@ -120,7 +121,7 @@ const broken: readonly Mutant[] = [
     seen: ["running   |1,2,3", "at most 3 at once"],
   },
   {
-    without: "a look for wishes to stop a cancelled task is tried again",
+    title: "a cancelled task is retried without a check for cancel requests",
     spec: "cancel-and-claim",
     permutation: "claim begin cancel_1 retry_1 commit due check drain",
     in: "due",
@@ -128,7 +129,7 @@ const broken: readonly Mutant[] = [
     seen: ["ready        |1"],
   },
   {
-    without: "the revision a tick is fired that was computed for another schedule",
+    title: "a tick computed for an earlier revision of its schedule fires without the check of the revision",
     spec: "schedule-tick",
     permutation: "change fire check drain",
     in: "fire_schedule",
@@ -136,7 +137,7 @@ const broken: readonly Mutant[] = [
     seen: ["fired"],
   },
   {
-    without: "counting what a completion has in hand a new limit is exceeded",
+    title: "a new limit is exceeded if a task locked by a completion is not counted",
     spec: "type-limit",
     permutation: "u_begin done_in_tx limit_2 u_rollback claim_more check drain",
     in: "set_stream_gate",
@@ -144,7 +145,7 @@ const broken: readonly Mutant[] = [
     seen: ["running   |1,2,3", "at most 3 at once"],
   },
   {
-    without: "a look at workers that are gone a late claim is held by nobody for ever",
+    title: "a claim that commits late is lost forever without a check for workers that are gone",
     spec: "lost-reply",
     permutation: "begin claim dies reap o_claim commit check reap_late check drain",
     in: "reap_running",
@@ -152,7 +153,7 @@ const broken: readonly Mutant[] = [
     seen: ["took back 0"],
   },
   {
-    without: "one pass two steps wait for each other",
+    title: "two steps deadlock without admission in one ascending pass",
     spec: "crossed-lanes",
     permutation: "begin hold_k enqueue_3 step_2 enqueue_4 step_1(step_2) commit check drain",
     in: "step",
@@ -165,7 +166,7 @@ const broken: readonly Mutant[] = [
     seen: ["ERROR:  deadlock detected"],
   },
   {
-    without: "the lock of a run neither of two last completers advances it",
+    title: "neither of two last completions advances its run without the lock of the run",
     spec: "two-last-completers",
     permutation: "begin_1 done_1 done_2 commit_1 nodes check drain",
     in: "workflow_ended",
@@ -173,7 +174,7 @@ const broken: readonly Mutant[] = [
     seen: ["first |running|1 of 2 succeeded", "VIOLATION"],
   },
   {
-    without: "the lock of a run a completion begins what was cancelled",
+    title: "a completion starts a cancelled node without the lock of the run",
     spec: "complete-against-cancel",
     permutation: "c_begin cancel done_1 c_commit nodes check drain",
     in: "workflow_ended",
@@ -182,10 +183,10 @@ const broken: readonly Mutant[] = [
   },
 ];
 
-/** Somebody waits for a transaction that a user may leave open, or for one that he need not wait for. */
+/** A statement waits for a transaction that a user may leave open, or that it need not wait for. */
 const waiting: readonly Mutant[] = [
   {
-    without: "skipping locked rows a claim waits for a user's cancel",
+    title: "a claim that does not skip locked rows waits for a user's cancel",
     spec: "cancel-and-claim",
     permutation: "begin cancel_1 claim rollback claim_more check drain",
     in: "take_ready",
@@ -193,7 +194,7 @@ const waiting: readonly Mutant[] = [
     seen: ["step claim: select claim(1, 5); <waiting ...>"],
   },
   {
-    without: "skipping locked rows a cancel waits for a claim",
+    title: "a cancel that does not skip locked rows waits for a claim",
     spec: "cancel-and-claim",
     permutation: "w_begin claim cancel_1 w_commit cancel_again check drain",
     in: "cancel_take",
@@ -201,7 +202,7 @@ const waiting: readonly Mutant[] = [
     seen: ["step cancel_1: select cancel(1); <waiting ...>"],
   },
   {
-    without: "the lease a zombie waits for the reaper",
+    title: "a zombie waits for the recovery of its tasks without the lease check",
     spec: "settle-and-reap",
     permutation: "dies r_begin reap done_1_2 r_commit check drain",
     in: "require_lease",
@@ -209,7 +210,7 @@ const waiting: readonly Mutant[] = [
     seen: ["step done_1_2: select complete(1, 1, 2); <waiting ...>"],
   },
   {
-    without: "skipping locked rows a reaper waits for a settle",
+    title: "a recovery that does not skip locked rows waits for a settle",
     spec: "settle-and-reap",
     permutation: "w_begin done_1_2 dies reap w_commit reap_again check drain",
     in: "reap_running",
@@ -217,7 +218,7 @@ const waiting: readonly Mutant[] = [
     seen: ["step reap: select reap(); <waiting ...>"],
   },
   {
-    without: "skipping locked rows what is due waits for a user's cancel",
+    title: "a keeper that does not skip locked rows among due tasks waits for a user's cancel",
     spec: "two-keepers",
     permutation: "u_begin u_cancel due_1 u_rollback check drain",
     in: "due",
@@ -225,7 +226,7 @@ const waiting: readonly Mutant[] = [
     seen: ["step due_1: select due(); <waiting ...>"],
   },
   {
-    without: "skipping locked rows shedding waits for a user's cancel",
+    title: "a keeper that does not skip locked rows above a lowered limit waits for a user's cancel",
     spec: "two-keepers",
     permutation: "u_begin u_cancel shed_1 u_rollback check drain",
     in: "shed_holders",
@@ -233,7 +234,7 @@ const waiting: readonly Mutant[] = [
     seen: ["step shed_1: select shed(); <waiting ...>"],
   },
   {
-    without: "skipping a busy counter a step with something to settle waits for it",
+    title: "a step that settles waits for a busy counter unless it skips it",
     spec: "credit-beside-busy-counter",
     permutation: "begin claim_2 reuse_1 commit check claim_5 check drain",
     in: "lock_gates",
@@ -241,7 +242,7 @@ const waiting: readonly Mutant[] = [
     seen: ["step reuse_1: select complete_and_claim(1, 5, 1); <waiting ...>"],
   },
   {
-    without: "notes instead of lane locks a step waits for a user's completion",
+    title: "a step waits for a user's completion that locks lanes instead of leaving notes",
     spec: "open-completion",
     permutation: "begin done_in_tx reuse_2 cancel_5 keep check commit claim check drain",
     in: "settle_in_transaction",

@@ -6,19 +6,19 @@ import { surveySite } from "../../src/embedded/site.js";
 import { mutate, type Mutation } from "../postgres/mutation.js";
 import { freshDatabase } from "../support/database.js";
 
-/** PostgreSQL's own player of interleavings, and where the libraries lie that it was built with. */
+/** PostgreSQL's isolationtester, and the folder of the libraries it was built with. */
 export interface Tester {
   readonly program: string;
   readonly libraries: string;
 }
 
-// Where a build of PostgreSQL puts it, below its library folder.
+// Its path in a build of PostgreSQL, below the library folder.
 const places = ["postgresql/pgxs", "pgxs"].map((p) => `${p}/src/test/isolation/isolationtester`);
-// A step that waits for a session whose turn never comes is cancelled after twice as long.
+// isolationtester cancels a step that waits for another session after twice as long.
 const PATIENCE_S = 30;
 const stage = readFileSync(new URL("stage.sql", import.meta.url), "utf8");
 
-/** The one of the embedded package, in the copy that this user can run and with its library links made. */
+/** The isolationtester of the embedded package, from a copy that this user can run, with its library links. */
 export async function findTester(): Promise<Tester> {
   const { bin } = await surveySite();
   const libraries = join(dirname(bin), "lib");
@@ -30,7 +30,7 @@ export async function findTester(): Promise<Tester> {
   );
 }
 
-/** What isolationtester prints for a specification, on a database of its own. */
+/** The output of isolationtester for a specification, on a database of its own. */
 export async function play(tester: Tester, spec: string, mutations: readonly Mutation[] = []): Promise<string> {
   const database = await freshDatabase({ migrated: true });
   try {
@@ -41,7 +41,7 @@ export async function play(tester: Tester, spec: string, mutations: readonly Mut
   }
 }
 
-/** The stage comes last: it sets time limits of functions, which a mutation would put back. */
+/** The stage comes last: it sets timeouts of functions, which a mutation would reset. */
 async function prepare(url: string, mutations: readonly Mutation[]): Promise<void> {
   const client = new pg.Client(url);
   await client.connect();
@@ -79,7 +79,7 @@ function run({ program, libraries }: Tester, url: string, spec: string): Promise
   });
 }
 
-/** Without the spaces that fill up columns. */
+/** Removes the spaces that pad columns. */
 function tidied(text: string): string {
   return `${text.replaceAll(/[ \t]+$/gm, "").trimEnd()}\n`;
 }

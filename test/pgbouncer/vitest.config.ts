@@ -8,9 +8,9 @@ import everything from "../../vitest.config.js";
 const contract = ["client", "worker", "flow", "schedules", "examples"];
 // Parts of the names of tests that cannot pass here. PgBouncer keeps its own connections to the server and words its
 // own errors for clients that connect.
-const elsewhere = ["leaves no connection", "bear the name", "by the server's own word"];
 // Tests of wake-ups, which polling does not have. Without them, the worker that polls first gets the task.
-const bell = ["hardly ever polls", "without a poll", "wakes (a|one) sleeper", "3 workers share evenly"];
+const elsewhere = ["leaves no connection", "application_name comes", "reports the SQLSTATE"];
+const bell = ["rarely polls", "without a poll", "wakes (an|one) idle worker", "3 workers share a backlog evenly"];
 const leftOut = process.env.SLUICE_TEST_POOLER === "poll" ? [...elsewhere, ...bell] : elsewhere;
 
 export default defineConfig({

@@ -5,7 +5,7 @@ import { endBackend, OWN_TRANSACTION, type ServerTransaction } from "../../src/p
 import { Connection } from "../../src/postgres/connection.js";
 import { freshDatabase } from "../support/database.js";
 
-test("only the transaction that was given up is ended, not the next one of its backend", async () => {
+test("endBackend ends only the abandoned transaction, not the next one of its backend", async () => {
   const database = await freshDatabase({ migrated: true });
   const db = new Database({ url: database.url });
   const line = new Connection(db, 10_000);

@@ -4,7 +4,7 @@ import { fromDriver, isReplyLost, toSluiceError } from "../../src/postgres/error
 
 const failed = (code: string): Error => Object.assign(new Error("no"), { code });
 
-test("what the server says of why it is not available is told, what the network says is not", () => {
+test("an outage reported by the server carries its SQLSTATE, and a network error carries none", () => {
   const detailsOf = (code: string): unknown => {
     const error = toSluiceError(failed(code)) as SluiceError;
     expect(error.code).toBe("database_unavailable");
@@ -23,7 +23,7 @@ test.for([
   ["40001", false],
   ["XX000", false],
   ["28P01", false],
-] as const)("with %s a statement under way may have committed: %s", ([code, lost]) => {
+] as const)("error %s means that a statement in flight may have committed: %s", ([code, lost]) => {
   expect(isReplyLost(failed(code))).toBe(lost);
   expect(isReplyLost(toSluiceError(failed(code)))).toBe(lost);
 });
@@ -36,7 +36,7 @@ test.for([
   "timeout expired",
   "timeout exceeded when trying to connect",
   "Query read timeout",
-])("the driver's own %s is a lost reply", (message) => {
+])("the driver error %s counts as a lost reply", (message) => {
   expect(isReplyLost(new Error(message))).toBe(true);
   expect(toSluiceError(new Error(message))).toMatchObject({ code: "database_unavailable" });
 });
@@ -49,7 +49,7 @@ test("an error that did not come from the driver is not a lost reply", () => {
   }
 });
 
-test("whatever the driver rejects a statement with is a lost reply, unless the server has told a code", () => {
+test("any rejection by the driver is a lost reply, unless the server has sent a code", () => {
   expect(isReplyLost(fromDriver(new TypeError("x is not a function")))).toBe(true);
   expect(isReplyLost(fromDriver({ message: "odd" }))).toBe(true);
   const told = failed("23505");

@@ -21,7 +21,7 @@ test("a group is not forgotten while an open transaction has enqueued a task of 
   expect(await observe(openEnqueue)).toEqual(wanted(openEnqueue));
 });
 
-test("a group whose task is committed while the keeper looks is not forgotten", async () => {
+test("a group whose task is committed during the keeper's check is not forgotten", async () => {
   expect(await observe(committedBesideForget)).toEqual(wanted(committedBesideForget));
 });
 
@@ -47,7 +47,7 @@ test("a group is forgotten only after it was unused for the given time", async (
   expect(await a.rows("select from sluice.gate_stream")).toEqual([]);
 });
 
-test("limits of the code, of an operator, of a schedule and with keys are not forgotten", async () => {
+test("limits with keys and limits of the code, an operator or a schedule are not forgotten", async () => {
   const [a] = await (await open()).sessions(1);
   const { stream } = await unusedGroup(a, "overridden");
   await a.setLimit("overridden", { total: 3 });
@@ -64,7 +64,7 @@ test("limits of the code, of an operator, of a schedule and with keys are not fo
   for (let i = 0; i < 3; i++) expect(await forget(a)).toBe(0);
 });
 
-test("a group that is being forgotten is made anew by a declaration that waits for it", async () => {
+test("a declaration that waits for a group being forgotten creates the group again", async () => {
   const scene = await open();
   const [keeper, user] = await scene.sessions(2);
   const { group } = await unusedGroup(keeper);
@@ -76,14 +76,14 @@ test("a group that is being forgotten is made anew by a declaration that waits f
   expect(await again).toBeGreaterThan(group);
 });
 
-test("a task of a group that was forgotten is refused", async () => {
+test("a task of a forgotten group is refused", async () => {
   const [a] = await (await open()).sessions(1);
   const { stream, group } = await unusedGroup(a);
   await forget(a);
   expect(await refusal(a.enqueue(stream, { limits: [group] }))).toBe("unknown_limit");
 });
 
-test("an open transaction that uses a group makes the keeper wait for nothing", async () => {
+test("the keeper does not wait for an open transaction that uses a group", async () => {
   const scene = await open();
   const [keeper, user] = await scene.sessions(2);
   const { stream, group } = await unusedGroup(keeper, "one");
@@ -96,7 +96,7 @@ test("an open transaction that uses a group makes the keeper wait for nothing", 
   await user.rollback();
 });
 
-test("limits are walked in pieces, from where the last one ended", async () => {
+test("the keeper checks limits in pieces, each from where the last one ended", async () => {
   const [a] = await (await open()).sessions(1);
   for (let i = 0; i < 5; i++) await a.limit(`l${i}`, { total: 1 });
   const after = (from: number): Promise<number> => a.value("select after from sluice.forget_limits($1, 2, 0)", [from]);

@@ -63,14 +63,14 @@ const rollback: Step = (s) => s.rollback();
 
 const specs: readonly Spec[] = [
   {
-    what: "a completion, one that aborts, a cancel that aborts, a claim",
+    what: "a completion, an aborted completion, an aborted cancel and a claim leave no violation",
     number: 2,
     tasks: 4,
     parties: [[complete(0), commit], [complete(1), rollback], [cancel(3), rollback], [claim]],
     most: 2,
   },
   {
-    what: "an order key: a completion, an enqueue, a cancel of the head that aborts, a claim",
+    what: "a completion, an enqueue, an aborted cancel of the head and a claim of one order key leave no violation",
     number: 1,
     tasks: 3,
     order: "o",
@@ -78,7 +78,7 @@ const specs: readonly Spec[] = [
     most: 1,
   },
   {
-    what: "the last of a lane completes, others join, a claim that aborts and one that does not",
+    what: "the last completion of a lane, enqueues, an aborted claim and a claim leave no violation",
     number: 2,
     tasks: 1,
     parties: [
@@ -90,7 +90,7 @@ const specs: readonly Spec[] = [
     most: 2,
   },
   {
-    what: "a number is lowered beside a completion, one that aborts and a claim",
+    what: "a lowered limit, a completion, an aborted completion and a claim leave no violation",
     number: 2,
     tasks: 5,
     parties: [
@@ -109,7 +109,7 @@ const specs: readonly Spec[] = [
     most: 2,
   },
   {
-    what: "completions in users' transactions, one of which aborts, a cancel, a claim",
+    what: "completions in users' transactions, one of them aborted, a cancel and a claim leave no violation",
     number: 2,
     tasks: 5,
     parties: [[completeAsUser(0), commit], [completeAsUser(1), rollback], [cancel(3), commit], [claim]],
@@ -135,7 +135,7 @@ function orders({ parties }: Spec): fc.Arbitrary<number[]> {
   return fc.shuffledSubarray(turns, { minLength: turns.length });
 }
 
-describe.each(["perKey", "total"] as const)("a limit's %s, in any order:", (part) => {
+describe.each(["perKey", "total"] as const)("random interleavings under a limit's %s:", (part) => {
   let scene: Scene;
   let sessions: Session[];
 
@@ -146,7 +146,7 @@ describe.each(["perKey", "total"] as const)("a limit's %s, in any order:", (part
 
   afterAll(() => scene.close());
 
-  test.each(specs)("$what", async (spec) => {
+  test.each(specs.map((spec) => [spec.what, spec] as const))("%s", async (_, spec) => {
     const budget = { ms: TIME_MS_MAX, runsMin: 5 };
     const run = forAtMost(budget, tried(scene, sessions, spec, part));
     await fc.assert(fc.asyncProperty(orders(spec), run), { numRuns: RUNS_MAX });
@@ -155,21 +155,21 @@ describe.each(["perKey", "total"] as const)("a limit's %s, in any order:", (part
 
 const mistakes: ({ what: string; spec: number } & Mutation)[] = [
   {
-    // Where another waiter takes the slot, the lane keeps a waker: only a line of one shows it.
-    what: "a waiter that is locked is forgotten",
+    // If another waiter takes the slot, the lane keeps a waker. Only a single waiter shows the mistake.
+    what: "a locked waiter is forgotten",
     spec: 1,
     in: "leave_order",
     edits: [["locked-out", "false"]],
   },
   {
-    what: "a lane is not locked while its slots are handed on",
+    what: "a lane is not locked during a hand-over",
     spec: 2,
     in: "lock_lanes",
     edits: [["lane-lock", ""]],
   },
 ];
 
-test.each(mistakes)("some order finds it out when $what", async (mistake) => {
+test.each(mistakes.map((m) => [m.what, m] as const))("random interleavings detect that %s", async (_, mistake) => {
   const scene = await Scene.open(mutate(mistake));
   try {
     const run = tried(scene, await scene.sessions(5), specs[mistake.spec]!, "perKey");
@@ -219,7 +219,7 @@ async function play(
   await Promise.all(waiting.values());
 }
 
-/** Everything comes to its end, and on the way there never run more than may. */
+/** Runs all tasks to their end, and checks that the limit is never exceeded. */
 async function finish(scene: Scene, a: Session, spec: Spec, stage: Stage): Promise<void> {
   for (let round = 0; round < 12; round++) {
     await a.keep();

@@ -11,15 +11,15 @@ async function open(): Promise<Scene> {
   return scene;
 }
 
-test("a look that comes early does not put off the look that was promised", async () => {
+test("an early check does not postpone the check that the leader has promised", async () => {
   expect(await observe(earlyLook)).toEqual(wanted(earlyLook));
 });
 
-test("of tasks scheduled for soon the first tells the leader, those that are due after its next look do not", async () => {
+test("only a task that is due before the leader's next check notifies the leader", async () => {
   expect(await observe(dueBeforeTheLook)).toEqual(wanted(dueBeforeTheLook));
 });
 
-test("one keeper leads until it leaves, and then another", async () => {
+test("one keeper leads until it leaves, and then another leads", async () => {
   const [a, b] = await (await open()).sessions(2);
   expect((await look(a, 1)).leads).toBe(true);
   expect((await look(b, 2)).leads).toBe(false);
@@ -31,7 +31,7 @@ test("one keeper leads until it leaves, and then another", async () => {
   expect((await look(a, 1)).leads).toBe(false);
 });
 
-test("of two keepers that find no leader at the same time one leads", async () => {
+test("one of two keepers that find no leader at the same time leads", async () => {
   const [a, b] = await (await open()).sessions(2);
   await a.begin();
   expect((await look(a, 1)).leads).toBe(true);
@@ -40,7 +40,7 @@ test("of two keepers that find no leader at the same time one leads", async () =
   expect((await other).leads).toBe(false);
 });
 
-test("a leader that does not look again in time is replaced, also after the clock was set back", async () => {
+test("a leader that does not check in time is replaced, also after the clock was set back", async () => {
   const scene = await open();
   const [a, b] = await scene.sessions(2);
   await look(a, 1);
@@ -52,7 +52,7 @@ test("a leader that does not look again in time is replaced, also after the cloc
   expect((await look(a, 1)).leads).toBe(true);
 });
 
-test("everybody wakes when a lease ends, and the leader when something is due", async () => {
+test("all keepers wake when a lease ends, and the leader when a task is due", async () => {
   const [a, b] = await (await open()).sessions(2);
   const stream = await a.type("t");
   await look(a, 1);
@@ -64,7 +64,7 @@ test("everybody wakes when a lease ends, and the leader when something is due", 
   expect((await look(b, 2)).next_ms).toBe(700);
 });
 
-test("a worker that sees work tells a leader that saw none", async () => {
+test("a worker that finds work notifies a leader that found none", async () => {
   const [a, b, c] = await (await open()).sessions(3);
   const stream = await a.type("t");
   const heard = await c.ear();

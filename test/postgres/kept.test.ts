@@ -6,11 +6,11 @@ test("a freed slot is kept for the task that is first at all its totals", async 
   expect(await observe(neverBothFree)).toEqual(wanted(neverBothFree));
 });
 
-test("a suspect starts although the slot of its total goes from hand to hand", async () => {
+test("a suspect starts although the slot of its total is always reused by other tasks", async () => {
   expect(await observe(suspectAtABusyTotal)).toEqual(wanted(suspectAtABusyTotal));
 });
 
-test("a step gives the slot it has freed to the task it is kept for", async () => {
+test("a step gives a slot it has freed to the task it is kept for", async () => {
   expect(await observe(freedForIt)).toEqual(wanted(freedForIt));
 });
 
@@ -18,6 +18,6 @@ test("a slot is kept for the first task of all, however many sets of totals ther
   expect(await observe(oldestSet)).toEqual(wanted(oldestSet));
 });
 
-test("a keeper that holds lanes does not wait for one that has the pulse", async () => {
+test("a keeper that locks lanes does not wait for another that updates the pulse", async () => {
   expect(await observe(besideThePulse)).toEqual(wanted(besideThePulse));
 });

@@ -6,7 +6,7 @@ import { observe, wanted } from "./schedules/schedule.js";
 const UNLIMITED = 2_147_483_647;
 const parts = ["total", "perKey"] as const;
 
-/** A database for one test; at the end no slot may be missing and nobody forgotten. */
+/** A database for one test. At its end no slot may be missing and no task forgotten. */
 async function on(use: (a: Session, scene: Scene) => Promise<void>): Promise<void> {
   const scene = await Scene.open();
   try {
@@ -39,8 +39,8 @@ async function stage(a: Session, shape: { total?: number; perKey?: number }, n: 
   return { limits, stream, worker };
 }
 
-describe.each(parts)("a limit's number, %s:", (part) => {
-  test("0 lets nothing through, a number lets exactly that many through", () =>
+describe.each(parts)("the number of a limit, %s:", (part) => {
+  test("a limit of 0 admits nothing, and a number admits exactly that many", () =>
     on(async (a) => {
       const { worker } = await stage(a, { [part]: 0 }, 20);
       expect(await claimAll(a, worker)).toHaveLength(0);
@@ -48,7 +48,7 @@ describe.each(parts)("a limit's number, %s:", (part) => {
       expect(await claimAll(a, worker)).toHaveLength(3);
     }));
 
-  test("lowered to 0 while tasks run: they finish, none follows, and it can be raised again", () =>
+  test("a limit lowered to 0 lets running tasks finish, starts none, and can be raised again", () =>
     on(async (a) => {
       const { worker } = await stage(a, { [part]: 2 }, 20);
       const held = await claimAll(a, worker);
@@ -59,12 +59,12 @@ describe.each(parts)("a limit's number, %s:", (part) => {
       expect(await claimAll(a, worker)).toHaveLength(5);
     }));
 
-  test("raised with tasks waiting, exactly the difference follows", async () => {
+  test("a raised limit admits exactly the difference of its waiting tasks", async () => {
     const schedule = raisedWithWaiters(part);
     expect(await observe(schedule)).toEqual(wanted(schedule));
   });
 
-  test("lifted, everything goes; back to what is declared, nothing until below it", () =>
+  test("a lifted limit admits everything, and a restored one nothing until its use is below it", () =>
     on(async (a) => {
       const { worker } = await stage(a, { [part]: 2 }, 12);
       await a.setLimit("mail", { [part]: UNLIMITED });
@@ -80,7 +80,7 @@ describe.each(parts)("a limit's number, %s:", (part) => {
       expect((await a.step(worker, 50, held.splice(0, 1))).held).toHaveLength(1);
     }));
 
-  test("under a load of settles it is moved 10 -> 2 -> 10 -> 0 -> 5 and never exceeded", () =>
+  test("a limit moved 10 -> 2 -> 10 -> 0 -> 5 under a load of settles is never exceeded", () =>
     on(async (a, scene) => {
       const { worker } = await stage(a, { [part]: 10 }, 120);
       let held = await a.claim(worker, 50);
@@ -109,11 +109,11 @@ async function drain(a: Session, worker: TestWorker, held: readonly Held[], numb
   return [held[0]!];
 }
 
-test("a lowered limit per key admits nothing until below", async () => {
+test("a lowered limit per key admits nothing until its use is below it", async () => {
   expect(await observe(loweredPerKey)).toEqual(wanted(loweredPerKey));
 });
 
-test("a limit per key counts each key alone", () =>
+test("a limit per key counts each key separately", () =>
   on(async (a) => {
     const limits = [await a.limit("tenant", { perKey: 2 })];
     const stream = await a.type("t", { limits });
@@ -125,7 +125,7 @@ test("a limit per key counts each key alone", () =>
     expect((await a.step(worker, 50, held.slice(0, 2))).held).toHaveLength(1);
   }));
 
-test("a limit with both parts holds both, each changed on its own", () =>
+test("a limit with a total and a number per key enforces both, and each can be changed alone", () =>
   on(async (a, scene) => {
     const limits = [await a.limit("mail", { total: 3, perKey: 2 })];
     const stream = await a.type("t", { limits });
@@ -179,12 +179,12 @@ test("waiters of thousands of keys are woken when their limit is raised", async 
   expect(await observe(raised)).toEqual(wanted(raised));
 });
 
-test("what is through a lowered limit of thousands of keys goes back", async () => {
+test("ready tasks above a lowered limit of thousands of keys return to their lanes", async () => {
   const lowered = changedForManyKeys(2, 1);
   expect(await observe(lowered)).toEqual(wanted(lowered));
 });
 
-test("a task of two limits per key goes back to the one that was lowered, whichever it passed first", async () => {
+test("a ready task with two limits per key returns to the lowered one, whichever it passed first", async () => {
   expect(await observe(loweredOneOfTwo)).toEqual(wanted(loweredOneOfTwo));
 });
 
@@ -206,7 +206,7 @@ async function touched(
   return { read: after[0]! - before[0]!, changed: after[1]! - before[1]! };
 }
 
-test("changing a limit per key looks at a bounded number of its keys while everybody waits", () =>
+test("a change of a limit per key reads a bounded number of lanes while it holds the barrier", () =>
   on(async (a) => {
     const limit = await a.limit("mail", { perKey: 5 });
     await a.rows(
@@ -244,7 +244,7 @@ test("a keeper finds the holders of a lane above its number without reading the 
     expect(held).toHaveLength(3);
   }));
 
-test("one worker at a time looks for what is above a lowered number", () =>
+test("one worker at a time searches for tasks above a lowered number", () =>
   on(async (a, scene) => {
     const [b] = await scene.sessions(1);
     const limits = [await a.limit("mail", { perKey: 5 })];
@@ -261,7 +261,7 @@ test("one worker at a time looks for what is above a lowered number", () =>
     await b.admit();
   }));
 
-test("what is through a lowered limit but does not run goes back, the last first", () =>
+test("ready tasks above a lowered limit return to their lanes, the last first", () =>
   on(async (a) => {
     const { worker, stream, limits } = await stage(a, { perKey: 4 }, 3);
     await a.enqueue(stream, { priority: 5, limits, keys: ["x"] });
@@ -274,7 +274,7 @@ test("what is through a lowered limit but does not run goes back, the last first
     expect(idsOf(await claimAll(a, worker))).toEqual([1, 4]);
   }));
 
-test("a task that goes back from a limit gives up what it holds behind it, and keeps what is before", () =>
+test("a task that returns to a limit releases the slots behind it and keeps those before it", () =>
   on(async (a, scene) => {
     const limits = [await a.limit("tenant", { perKey: 2 }), await a.limit("region", { total: 2 })];
     const last = await a.limit("mail", { total: 9 });
@@ -294,11 +294,11 @@ test("a task that goes back from a limit gives up what it holds behind it, and k
     expect(await a.value("select held from sluice.waiting where id = 2")).toBe(1);
   }));
 
-describe("whose number counts:", () => {
+describe("precedence of declared and set numbers:", () => {
   const numberOf = (a: Session): Promise<number> =>
     a.value("select cap from sluice.gate where id = (select id from sluice.limits where name = 'mail')");
 
-  test("the first declaration, until one is synced; the operator's, through every deploy", () =>
+  test("the first declaration counts until a sync, and an operator's number through every deploy", () =>
     on(async (a) => {
       const seen: number[] = [];
       const look = async (): Promise<void> => void seen.push(await numberOf(a));
@@ -317,7 +317,7 @@ describe("whose number counts:", () => {
       expect(seen).toEqual([5, 5, 9, 2, 2, 7]);
     }));
 
-  test("a synced declaration moves what stands at the limit", () =>
+  test("a synced declaration admits waiting tasks", () =>
     on(async (a) => {
       const { worker } = await stage(a, { perKey: 1 }, 9);
       expect(await claimAll(a, worker)).toHaveLength(1);
@@ -325,7 +325,7 @@ describe("whose number counts:", () => {
       expect(await claimAll(a, worker)).toHaveLength(3);
     }));
 
-  test("a part that is not mentioned is left alone", () =>
+  test("a part of a limit that is not mentioned is unchanged", () =>
     on(async (a) => {
       await a.limit("mail", { total: 5, perKey: 2 });
       await a.setLimit("mail", { total: 1, perKey: 1 });
@@ -334,7 +334,7 @@ describe("whose number counts:", () => {
       expect(row).toEqual({ total_override: 3, per_key_override: 1 });
     }));
 
-  test("a type's own limit goes by the same rules, and a synced deploy can take it away", () =>
+  test("a type's own limit follows the same rules, and a synced deploy can remove it", () =>
     on(async (a) => {
       const stream = await a.type("t", { concurrency: 2 });
       const worker = await a.register([stream]);
@@ -352,7 +352,7 @@ describe("whose number counts:", () => {
       await a.step(worker, 0, held);
     }));
 
-  test("a number given with a group fills an empty place and no other", () =>
+  test("a number given with a group is used only if none is set", () =>
     on(async (a) => {
       const id = await a.limit("mail", { total: UNLIMITED });
       await a.value("select sluice.fill_limit($1, 4)", [id]);
@@ -362,11 +362,11 @@ describe("whose number counts:", () => {
     }));
 });
 
-describe("a limit keeps its shape:", () => {
+describe("the shape of a limit:", () => {
   test.each([
     [{ total: 5 }, { perKey: 1 }],
     [{ perKey: 5 }, { total: 1 }],
-  ])("declared %o, it gets no %o", (first, second) =>
+  ])("a limit declared as %o refuses %o", (first, second) =>
     on(async (a) => {
       await a.limit("mail", first);
       expect(await refusal(a.limit("mail", second))).toBe("limit_shape");
@@ -377,19 +377,19 @@ describe("a limit keeps its shape:", () => {
     }),
   );
 
-  test("a limit per key is not a type's own limit", () =>
+  test("a limit per key cannot become a type's own limit", () =>
     on(async (a) => {
       await a.limit("t", { perKey: 5 });
       expect(await refusal(a.type("t", { concurrency: 1 }))).toBe("limit_shape");
     }));
 
-  test("a limit that nobody has declared cannot be set", () =>
+  test("a limit that is not declared cannot be set", () =>
     on(async (a) => {
       expect(await refusal(a.setLimit("nothing", { total: 1 }))).toBe("unknown_limit");
     }));
 });
 
-test("a total is counted in one place, whether a task has it alone or beside another", () =>
+test("a total has one counter, whether a task uses it alone or beside another", () =>
   on(async (a) => {
     const mail = await a.limit("mail", { total: 2 });
     const other = await a.limit("other", { total: 5 });
@@ -410,7 +410,7 @@ test("a total is counted in one place, whether a task has it alone or beside ano
     expect(await claimAll(a, one)).toHaveLength(4);
   }));
 
-test("a limit of one type that another type uses too goes by its lowered number", () =>
+test("a limit of one type that another type uses too follows its lowered number", () =>
   on(async (a) => {
     const first = await a.type("first", { concurrency: 4 });
     const own = await a.value<number>("select id from sluice.limits where name = 'first'");
@@ -424,7 +424,7 @@ test("a limit of one type that another type uses too goes by its lowered number"
     expect((await a.step(worker, 10, held)).held).toHaveLength(2);
   }));
 
-test("in a stream of more gates than a claim looks at, the best task of the last one gets its turn", () =>
+test("the best task of the last gate gets its turn in a stream with more gates than a claim examines", () =>
   on(async (a) => {
     const limits: number[] = [];
     for (let i = 0; i < 30; i++) limits.push(await a.limit(`group ${i}`, { total: 1 }));

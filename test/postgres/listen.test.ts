@@ -31,7 +31,7 @@ async function listening() {
   return { listener, client, notify };
 }
 
-test("who waits for one payload hears it, and no other", async () => {
+test("a listener for one payload receives it, and no other", async () => {
   const { listener, notify } = await listening();
   const heard: string[] = [];
   const all = new Promise<void>((resolve) => {
@@ -47,7 +47,7 @@ test("who waits for one payload hears it, and no other", async () => {
   expect(heard).toEqual(["first", "second"]);
 });
 
-test("who waits for one payload hears when the listener has reconnected", async () => {
+test("a listener for one payload is called when the connection was reopened", async () => {
   const { listener, client } = await listening();
   const again = new Promise<void>((resolve) => void listener.onPayload("done:1", resolve));
   await client.query(
@@ -57,14 +57,14 @@ test("who waits for one payload hears when the listener has reconnected", async 
   expect(listener.hears).toBe(true);
 });
 
-test("a wait looks again soon once, and then once a second while notifications arrive", () => {
+test("a wait polls once soon, and then once a second while notifications arrive", () => {
   expect(nextPollMs(POLL_MS_MIN, { hears: true })).toBe(1_000);
   expect(nextPollMs(POLL_MS_MIN, { hears: false })).toBe(75);
   expect(nextPollMs(POLL_MS_MIN, null)).toBe(75);
   expect(nextPollMs(900, { hears: false })).toBe(1_000);
 });
 
-test("a connection that does not answer to listen is given up", async () => {
+test("a connection that does not answer LISTEN is abandoned", async () => {
   vi.useFakeTimers();
   onTestFinished(() => void vi.useRealTimers());
   let opened = 0;

@@ -72,7 +72,7 @@ const STATEMENTS = {
   "a piece of the keeper's look for unused groups": "select * from sluice.forget_limits(0, 100, 3600000)",
 } as const;
 
-test("what reads limits costs no more beside 60,000 groups than beside 10,000", async () => {
+test("queries of limits cost no more beside 60,000 groups than beside 10,000", async () => {
   const costs = async (): Promise<number[]> => {
     const all: number[] = [];
     for (const text of Object.values(STATEMENTS)) {
@@ -82,7 +82,7 @@ test("what reads limits costs no more beside 60,000 groups than beside 10,000", 
     return all;
   };
   await groups(1, FEW);
-  // Tasks at a few of them, and one at two totals at once, so that there is something to look at.
+  // Tasks at a few of the limits, and one at two totals, so that there is data.
   const inputs = Array.from({ length: 20 }, () => "1").join("\u001e");
   await client.query("select from sluice.enqueue_many(1, 0, 1, $1, '{3}')", [inputs]);
   await client.query("select from sluice.enqueue_many(1, 0, 1, '1', '{3,4}')");
@@ -94,7 +94,7 @@ test("what reads limits costs no more beside 60,000 groups than beside 10,000", 
   expect(grown, names.map((name, i) => `${name}: ${few[i]} -> ${many[i]}`).join("; ")).toEqual([]);
 }, 120_000);
 
-test("limits are listed in pages, and a scrape tells of a few and counts the others", async () => {
+test("limits are listed in pages, and a scrape reports a few and counts the others", async () => {
   const page = { after: "", prefix: "group-0399", max: 100 };
   expect(await listLimits(db, page)).toHaveLength(100);
   const last = await listLimits(db, { ...page, after: "group-059999", prefix: "group-" });
@@ -105,7 +105,7 @@ test("limits are listed in pages, and a scrape tells of a few and counts the oth
   expect(omitted).toBe(10_000);
 });
 
-test("a scrape tells of the limits of which most tasks run", async () => {
+test("a scrape reports the limits with the most running tasks", async () => {
   await client.query(
     `insert into sluice.running (id, claim, worker, attempt, started_at, gate, stream_gate)
       select n, 1, 1, 1, now(), l.id, 0 from sluice.limits l, generate_series(1, 3) n where l.name = 'group-030000'`,

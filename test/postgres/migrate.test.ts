@@ -47,19 +47,19 @@ async function makeDiffer(name: string, edit: (text: string) => string): Promise
 
 const refusing = (text: string): string => text.replace("begin", "begin raise exception 'old';");
 
-test("a schema that is up to date is left as it is", async () => {
+test("migrate() leaves a current schema unchanged", async () => {
   const report = { schema: "sluice", version: SCHEMA_VERSION, applied: [], installed: [] };
   expect(await migrate(client)).toEqual(report);
 });
 
-test("a function whose text differs is installed, and no other", async () => {
+test("migrate() installs a function whose text differs, and no other", async () => {
   const original = await makeDiffer("ring", refusing);
   expect((await migrate(client)).installed).toEqual(["ring"]);
   expect(await one("select pg_get_functiondef('sluice.ring'::regproc)")).toBe(original);
   expect((await migrate(client)).installed).toEqual([]);
 });
 
-test("an older library leaves the functions of a newer one alone", async () => {
+test("migrate() of an older library leaves the functions of a newer one alone", async () => {
   await client.query("update sluice.compatibility set version = $1", [SCHEMA_VERSION + 1]);
   await makeDiffer("ring", refusing);
   const { version, installed } = await migrate(client);
@@ -83,7 +83,7 @@ describe("a function that the library no longer has", () => {
 
   const exists = (): Promise<boolean> => one("select to_regproc('sluice.retired') is not null");
 
-  test("stays while a library that calls it may work on the schema", async () => {
+  test("a retired function stays while a library that calls it may use the schema", async () => {
     await client.query("update sluice.compatibility set compatible_from = $1", [SCHEMA_VERSION - 1]);
     await migrate(client);
     expect(await exists()).toBe(true);
@@ -91,14 +91,14 @@ describe("a function that the library no longer has", () => {
     expect(await one(since)).toBe(SCHEMA_VERSION);
   });
 
-  test("is dropped once no such library may", async () => {
+  test("a retired function is dropped once no such library may use the schema", async () => {
     await migrate(client);
     expect(await exists()).toBe(false);
     expect(await one("select count(*)::int from sluice.installed where name = 'retired'")).toBe(0);
   });
 });
 
-test("a function that comes back with its old text is not dropped", async () => {
+test("a function that returns with its old text is not dropped", async () => {
   await client.query("update sluice.installed set gone_since = 1 where name = 'ring'");
   expect((await migrate(client)).installed).toEqual(["ring"]);
   expect(await one("select to_regproc('sluice.ring') is not null")).toBe(true);
@@ -106,12 +106,12 @@ test("a function that comes back with its old text is not dropped", async () => 
   expect(await one(since)).toBeNull();
 });
 
-test("a function that somebody dropped is installed again", async () => {
+test("a function that was dropped by hand is installed again", async () => {
   await client.query("drop function sluice.ring");
   expect((await migrate(client)).installed).toEqual(["ring"]);
 });
 
-test("a function that something depends on stays when it is retired, and the migration goes on", async () => {
+test("a retired function that something depends on stays, and the migration continues", async () => {
   await client.query("create function sluice.retired() returns int language sql as 'select 1'");
   await client.query("create view public.of_a_user as select sluice.retired() as n");
   await client.query("insert into sluice.installed values ('retired', 'function', '')");
@@ -123,7 +123,7 @@ test("a function that something depends on stays when it is retired, and the mig
   expect(await one("select to_regproc('sluice.retired') is null")).toBe(true);
 });
 
-test("a schema of somebody else with functions of our names is left alone", async () => {
+test("a foreign schema with functions of our names is left alone", async () => {
   await client.query("create schema shop");
   await client.query("create function shop.ring() returns int language sql as 'select 7'");
   await expect(migrate(client, { schema: "shop" })).rejects.toMatchObject({
@@ -133,21 +133,21 @@ test("a schema of somebody else with functions of our names is left alone", asyn
   expect(await one("select shop.ring()")).toBe(7);
 });
 
-test("functions of others with two forms are no reason to refuse a schema", async () => {
+test("foreign functions with two overloads do not make a schema refused", async () => {
   await client.query("create function sluice.theirs(int) returns int language sql as 'select 1'");
   await client.query("create function sluice.theirs(text) returns int language sql as 'select 2'");
   await makeDiffer("ring", refusing);
   expect((await migrate(client)).installed).toEqual(["ring"]);
 });
 
-test("a schema whose version alone is behind counts as missing something", async () => {
+test("a schema with only an older version number counts as incomplete", async () => {
   await client.query("update sluice.compatibility set version = $1", [SCHEMA_VERSION - 1]);
   expect(await planMigrate(client)).toMatchObject({ isMissing: true, applied: [], installed: [] });
   await migrate(client);
   expect(await planMigrate(client)).toMatchObject({ isMissing: false });
 });
 
-test("a schema that is up to date is only looked at, in a read-only session too", async () => {
+test("migrate() only reads a current schema, also in a read-only session", async () => {
   await client.query("set default_transaction_read_only = on");
   expect((await migrate(client)).version).toBe(SCHEMA_VERSION);
 });
@@ -171,7 +171,7 @@ test("a second function of one name is refused, and nothing is changed", async (
   expect(await one("select pg_get_functiondef('sluice.ring'::regproc)")).toContain("'old'");
 });
 
-test("a migrator that waited for another one sees the schema that the other has made", async () => {
+test("a migrator that waited for another one sees the schema that the other has created", async () => {
   const [first, second] = [await open(), await open()];
   const lock = "hashtextextended('sluice migrate other', 0)";
   // A server that makes a whole schema forgets what it has cached. A rename leaves the second session's cache as it is.
@@ -187,7 +187,7 @@ test("a migrator that waited for another one sees the schema that the other has 
 const LOCK_WAITS = `select count(*)::int from pg_stat_activity
   where wait_event_type = 'Lock' and datname = current_database()`;
 
-test("a migration lets go of what it has locked, and tries again, while another session is in its way", async () => {
+test("a migration releases its locks and retries while another session blocks it", async () => {
   await makeDiffer("ring", refusing);
   const other = await open();
   await other.query("begin");
@@ -199,7 +199,7 @@ test("a migration lets go of what it has locked, and tries again, while another 
   expect((await done).installed).toEqual(["ring"]);
 });
 
-test("every file holds what its name says, and every name is there once", async () => {
+test("every SQL file contains the function it is named after, and every name is unique", async () => {
   const { routines } = await schemaFiles();
   const wrong = routines.filter(({ name, kind, sql }) => !sql.includes(`create or replace ${kind} sluice.${name}`));
   expect(wrong.map(({ name }) => name)).toEqual([]);

@@ -1,6 +1,6 @@
 import { compareTurns, type Limit, type Task } from "./model-terms.js";
 
-/** What a claim has to look at. */
+/** The input of a claim. */
 export interface Totals {
   readonly running: readonly Task[];
   readonly gatesOf: (t: Task) => readonly Limit[];
@@ -26,7 +26,7 @@ function bestOf(totals: Totals, ready: readonly Task[], n: number): Task[] {
   return taken;
 }
 
-/** Whether these may start at once, as far as the totals of one of them say. */
+/** Whether these tasks may start at once by the totals of one of them. */
 function fits({ running, gatesOf, number }: Totals, taken: readonly Task[], t: Task): boolean {
   const all = [...running, ...taken];
   return gatesOf(t).every((gate) => all.filter((x) => gatesOf(x).includes(gate)).length <= number(gate));

@@ -9,13 +9,13 @@ type Act = (model: Model, store: Store) => Promise<void>;
 /** What to do to both. */
 export interface Command {
   readonly run: Act;
-  /** Its name for people: a script that fails is told by these. */
+  /** Its readable name, for the report of a failed script. */
   [fc.toStringMethod](): string;
 }
 
 const named = (words: string, run: Act): Command => ({ run, [fc.toStringMethod]: () => words });
 
-/** One step: settles those picked of what runs, and claims n more. */
+/** One step: settles the picked running tasks, and claims n more. */
 export async function step(
   model: Model,
   store: Store,
@@ -35,7 +35,7 @@ export async function step(
   return got;
 }
 
-/** Of what a claim has taken explain had said that nothing holds it; and whoever it says that of is taken, if there is room. */
+/** Explain reported every claimed task as next, and every task it reports as next is claimed if there is room. */
 function toldRight(model: Model, told: Awaited<ReturnType<Store["explain"]>>, got: readonly number[], n: number): void {
   for (const id of got) expect(told.get(id), `task ${id} was taken`).toMatchObject([{ kind: "next" }]);
   // Where tasks pass several totals, a claim may leave room unused: see model-claims.
@@ -44,8 +44,8 @@ function toldRight(model: Model, told: Awaited<ReturnType<Store["explain"]>>, go
   for (const [id, reasons] of told) {
     expect(reasons, `task ${id} has a reason`).not.toEqual([]);
     const t = model.tasks.find((x) => x.id === id)!;
-    // Who is due, or served again, is moved by a keeper before a claim finds him. And whoever joins a line only
-    // with this claim, or before whom others do, may find its slots gone.
+    // A keeper moves due tasks and tasks that are served again before a claim finds them. A task that joins a
+    // lane only with this claim, or behind others that do, may find its slots taken.
     const moved = t.state === "scheduled" || t.state === "parked";
     const joins = (x: Task): boolean => x.order !== null && x.tenant !== null;
     const before = model.tasks.some((x) => x.tenant === t.tenant && joins(x) && (told.has(x.id) || got.includes(x.id)));
@@ -178,7 +178,7 @@ const ticks = fc.constantFrom("new" as const, "new" as const, "again" as const, 
   }),
 );
 
-/** The worker dies with what it has and could get, so many times. */
+/** The worker dies this many times, with its tasks and those it could claim. */
 async function crash(model: Model, store: Store, times: number): Promise<void> {
   for (let i = 0; i < times; i++) {
     if (i > 0) await step(model, store, 3);
@@ -191,7 +191,7 @@ const crashes = fc
   .constantFrom(1, 1, 2, 3)
   .map((times): Command => named(`crash ${times} times`, (model, store) => crash(model, store, times)));
 
-/** Who was in hand at three crashes is claimed alone, by a worker that empties itself for it. */
+/** A task in flight at three crashes is claimed alone, by a worker that first finishes its other tasks. */
 const suspects = fc.boolean().map((dies): Command =>
   named(`claim a suspect${dies ? ", and crash" : ""}`, async (model, store) => {
     if (!model.tasks.some((t) => t.state === "suspect")) await crash(model, store, 4);

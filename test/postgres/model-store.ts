@@ -120,7 +120,7 @@ export class Store {
     await this.#rows("select sluice.due(1000)");
   }
 
-  /** A tick of the schedule: a new one, the last one again, or by who has not seen the last change. */
+  /** A tick of the schedule: a new one, the last one again, or one for an outdated schedule. */
   async tick(how: "new" | "again" | "stale"): Promise<void> {
     if (how === "new") this.#ticks++;
     if (this.#ticks === 0) return;

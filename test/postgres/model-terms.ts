@@ -1,4 +1,4 @@
-// The words of the model: what a task is, where it stands, which limits have numbers.
+// The types of the model: tasks, their states, and limits with numbers.
 
 export interface Place {
   readonly stream: Stream;

@@ -10,7 +10,7 @@ import { Model } from "./model.js";
 import { mutate, type Mutation } from "./mutation.js";
 
 const UNLIMITED = 1_000;
-// A slow machine tries fewer; who has more time gives more.
+// A slow machine tries fewer sequences. Raise the time to try more.
 const SECONDS = Number(process.env["SLUICE_MODEL_SECONDS"] ?? 16);
 const SCRIPTS_MIN = 30;
 const SCRIPTS_AT_ONCE = 10;
@@ -41,13 +41,13 @@ async function same(model: Model, store: Store): Promise<void> {
 
 const word = (state: string): string => (["succeeded", "failed", "cancelled"].includes(state) ? "over" : state);
 
-/** Who is through his lanes but stands at a total is shown as waiting. A suspect is ready. */
+/** A task that has passed its lanes but waits at a total is shown as waiting. A suspect is ready. */
 const shown = (t: Task): string => {
   if (t.state === "ready" && t.totals.length > 0) return "waiting";
   return t.state === "suspect" ? "ready" : t.state === "parked" ? "waiting" : t.state;
 };
 
-/** With every limit lifted and every type served, everything comes to its end. */
+/** Lifts every limit, serves every type, and runs all tasks to their end. */
 async function drain(model: Model, store: Store): Promise<void> {
   await store.pause(false);
   model.paused = false;
@@ -94,7 +94,7 @@ const property = fc.asyncProperty(scripts, (commands) => agrees(commands, false)
 const explained = fc.asyncProperty(scripts, (commands) => agrees(commands, true));
 
 test(
-  "whatever is asked of it in whatever order, the store does what the model says",
+  "the store behaves like the model for any sequence of commands",
   async () => {
     const until = performance.now() + SECONDS * 1_000;
     // fast-check tells the seed of a script that fails. In pieces, because its own limits of time would
@@ -110,26 +110,26 @@ test(
   60_000 + 10 * SECONDS * 1_000,
 );
 
-test("and explain tells before each claim what the claim then does", async () => {
+test("explain predicts every claim in any sequence of commands", async () => {
   await fc.assert(explained, { numRuns: SCRIPTS_MIN });
 }, 120_000);
 
 // seed: one that finds it within a few runs.
 const mistakes: ({ what: string; seed: number } & Mutation)[] = [
   {
-    what: "lets priority into an order key",
+    what: "applies priority inside an order key",
     seed: 1,
     in: "lane_place",
     edits: [["rank", "p_rank"]],
   },
   {
-    what: "lets a retry lose its place in its order key",
+    what: "lets a retried task lose its place in its order key",
     seed: 1,
     in: "settle_others",
     edits: [["ordered", "0"]],
   },
   {
-    what: "forgets that a task was asked to stop",
+    what: "forgets that a running task was cancelled",
     seed: 1,
     in: "settle_others",
     edits: [["stop", "false and exists"]],
@@ -141,50 +141,50 @@ const mistakes: ({ what: string; seed: number } & Mutation)[] = [
     edits: [["attempt", ""]],
   },
   {
-    what: "claims the younger first",
+    what: "claims younger tasks first",
     seed: 2,
     in: "pick_at_once",
     edits: [["order", "desc limit"]],
   },
   {
-    what: "claims from a queue that is paused",
+    what: "claims from a paused queue",
     seed: 3,
     in: "sources",
     edits: [["paused", ""]],
     beside: { in: "sole_gated", edits: [["paused", ""]], beside: { in: "sources_at_gates", edits: [["paused", ""]] } },
   },
   {
-    what: "gives back a slot too many",
+    what: "releases one slot too many",
     seed: 1,
     in: "cancel_take",
     edits: [["held", "gone.held + 1"]],
   },
   {
-    what: "takes the order key from a task that it parks",
+    what: "releases the order key of a parked task",
     seed: 16,
     in: "park_closed_kinds",
     edits: [["head", "0"]],
   },
   {
-    what: "counts one of several totals only",
+    what: "counts only one of several totals",
     seed: 14,
     in: "gates_of",
     edits: [["sets", "[1:1] from"]],
   },
   {
-    what: "hands back what the worker knows of",
+    what: "releases tasks that the worker has received",
     seed: 1,
     in: "release_unknown",
     edits: [["known", "p_known is not null"]],
   },
   {
-    what: "enqueues a tick for who has not seen the last change",
+    what: "enqueues a tick of an outdated schedule",
     seed: 40,
     in: "fire_schedule",
     edits: [["revision", ""]],
   },
   {
-    what: "forgets the tasks that run when a type gets its limit",
+    what: "does not count running tasks when a type gets its limit",
     seed: 11,
     in: "set_stream_gate",
     edits: [["count", "0"]],
@@ -200,13 +200,13 @@ const mistakes: ({ what: string; seed: number } & Mutation)[] = [
 // The same for what explain says of it.
 const lies: typeof mistakes = [
   {
-    what: "calls a key full whose slot has come back",
+    what: "reports a key as full after its slot was returned",
     seed: 1,
     in: "explain_lane",
     edits: [["freed", "false"]],
   },
   {
-    what: "promises a free slot to whoever stands in line",
+    what: "promises a free slot to every waiting task",
     seed: 1,
     in: "explain_lane",
     edits: [["before", "v_used < v_cap"]],
@@ -236,11 +236,19 @@ async function foundOut(mistake: (typeof mistakes)[number], looked: typeof prope
   }
 }
 
-test.each(lies)("an explain that $what is found out", (lie) => foundOut(lie, explained), 60_000);
+test.each(lies.map((lie) => [lie.what, lie] as const))(
+  "the model detects an explain that %s",
+  (_, lie) => foundOut(lie, explained),
+  60_000,
+);
 
-test.each(mistakes)("a store that $what is found out", (mistake) => foundOut(mistake, property), 60_000);
+test.each(mistakes.map((mistake) => [mistake.what, mistake] as const))(
+  "the model detects a store that %s",
+  (_, mistake) => foundOut(mistake, property),
+  60_000,
+);
 
-test("and the same runs find nothing in a store without a mistake", async () => {
+test("the same sequences find nothing in a correct store", async () => {
   for (const seed of new Set(mistakes.map((m) => m.seed)))
     expect(await fc.check(property, { numRuns: 2, seed })).toMatchObject({ failed: false });
 });

@@ -20,8 +20,8 @@ const kindOf = (totals: readonly Total[]): string =>
   totals.length === 0 ? "0" : totals.toSorted((a, b) => (a < b ? 1 : -1)).join("+");
 
 /**
- * What the store must do, in as few words as we could find: tasks, lanes with a count each, and notes
- * to whoever claims next. No locks, no tables, no batches: the test compares it with the real thing
+ * The required behaviour of the store, as short as possible: tasks, lanes with a count each, and notes
+ * for the next claim. No locks, no tables, no batches: the test compares it with the real thing
  * after every command.
  */
 export class Model {
@@ -85,7 +85,7 @@ export class Model {
     else this.#stand(task);
   }
 
-  /** Each tick is enqueued once, by who has seen the schedule as it is. */
+  /** Each tick is enqueued once, by a keeper that has seen the current schedule. */
   tick(how: "new" | "again" | "stale"): void {
     if (how === "new") this.enqueue(TICK);
   }
@@ -108,7 +108,7 @@ export class Model {
     this.#admit(this.#fate(t, kind, later), []);
   }
 
-  /** Completed in a user's transaction: what it frees is a note to whoever claims next. */
+  /** A completion in a user's transaction leaves a note of its slots for the next claim. */
   commit(t: Task): void {
     this.#freed.push(...this.#end(t, false));
   }
@@ -162,12 +162,12 @@ export class Model {
     this.#freed.push(...this.#leave(t, 0, "over"));
   }
 
-  /** Those whose time has come; with an hour gone, that is all of them. */
+  /** Moves due tasks. An hour has passed, so all are due. */
   due(hour: boolean): void {
     for (const t of this.tasks) if (t.state === "scheduled" && (t.due || hour)) this.#stand(t);
   }
 
-  /** The worker dies with everything in hand. */
+  /** The worker dies with all its tasks in flight. */
   crash(): void {
     for (const t of this.running()) {
       t.crashes++;
@@ -194,18 +194,18 @@ export class Model {
     this.#declared[stream] = number ?? Infinity;
   }
 
-  /** A number given with a group counts only where nobody has set one. */
+  /** A number given with a group counts only if none is set. */
   fill(number: number): void {
     if (this.#declared.bulk === Infinity && !this.#override.has("bulk")) this.#declared.bulk = number;
   }
 
-  /** The queue is paused, or goes on. */
+  /** The queue is paused or resumed. */
   pause(paused: boolean): void {
     this.paused = paused;
     if (!paused) this.#unpark();
   }
 
-  /** What the keeper does: sheds, parks what nobody can run, lets go on what can run again. */
+  /** The keeper sheds tasks, parks those that no worker can run, and unparks those that can run again. */
   keep(): void {
     for (const lane of this.#postponed) this.#joined.add(lane);
     this.#postponed.clear();
@@ -215,7 +215,7 @@ export class Model {
     this.#admitAll([]);
   }
 
-  /** Above a lowered number nobody holds a slot who does not run. */
+  /** Above a lowered number only running tasks hold slots. */
   #shed(): void {
     for (const [lane, used] of this.#used) {
       const excess = used - this.#cap(lane);
@@ -227,7 +227,7 @@ export class Model {
     }
   }
 
-  /** What nobody can run starves nobody: its tasks keep the slot of their order key alone. */
+  /** Tasks that no worker can run keep only the slot of their order key, so they starve no others. */
   #park(): void {
     for (const stream of ["bounded", "free"] as const) {
       if (!this.#served.includes(stream)) this.#unserved.add(stream);
@@ -288,7 +288,7 @@ export class Model {
     if (kind === "cancel") return this.#end(t, true);
     if (kind === "fail" || (kind === "retry" && t.attempt >= t.attempts)) return this.#fail(t);
     if (kind === "snooze") t.attempt--;
-    // It ran alone and killed nobody.
+    // It ran alone without a crash.
     if (t.crashes === CRASHES_MAX) t.crashes--;
     t.due = !later;
     return this.#leave(t, t.order === null ? 0 : 1, "scheduled");
@@ -359,7 +359,7 @@ export class Model {
     }
   }
 
-  /** Gives the free slots of a lane to who stands first. */
+  /** Gives the free slots of a lane to its first waiters. */
   #handOver(lane: string): Task[] {
     const used = this.#used.get(lane) ?? 0;
     const room = Math.max(0, this.#cap(lane) - used);

@@ -9,15 +9,15 @@ async function open(): Promise<Scene> {
   return scene;
 }
 
-test("a ring reaches a worker that is on call, however many sleep in reserve", async () => {
+test("a ring reaches a worker that is on call, however many workers are in reserve", async () => {
   expect(await observe(ringBesideReserve)).toEqual(wanted(ringBesideReserve));
 });
 
-test("a worker in reserve relieves one that has tasks in hand, and no idle one", async () => {
+test("a worker in reserve relieves one with tasks in flight, and no idle one", async () => {
   expect(await observe(reliefOfTheBusy)).toEqual(wanted(reliefOfTheBusy));
 });
 
-test("a worker in reserve relieves one that can take nothing", async () => {
+test("a worker in reserve relieves one that cannot claim", async () => {
   const [a] = await (await open()).sessions(1);
   const workers = await sleepers(a, await a.type("t"), (await onCallMax(a)) + 1);
   await a.rows("update sluice.worker set on_call_since = on_call_since - interval '2 seconds'");

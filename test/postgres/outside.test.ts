@@ -57,7 +57,7 @@ const BUILDING = `select count(*)::int from pg_stat_activity where datname = cur
 const WAITING = `${BUILDING} and wait_event_type = 'Lock'`;
 const HOLDER = "select holder from sluice.migrator";
 
-/** A transaction of somebody else that CREATE INDEX CONCURRENTLY has to wait for: it has written to the table. */
+/** A foreign transaction that has written to the table, so that CREATE INDEX CONCURRENTLY waits for it. */
 async function inTheWay(): Promise<pg.Client> {
   await run(client, { ...indexed, migrations: indexed.migrations.slice(0, -2) });
   const other = await open();
@@ -68,7 +68,7 @@ async function inTheWay(): Promise<pg.Client> {
 
 const names = ["9001_table", "9002_index", "9003_column"];
 
-test("migrations in and outside transactions are applied in their order", async () => {
+test("migrations inside and outside transactions are applied in order", async () => {
   expect((await run(client)).applied).toEqual(names);
   expect(await one(VALID)).toBe(true);
   const order = "select array_agg(name order by applied_at) from sluice.migration where number > 9000";
@@ -77,7 +77,7 @@ test("migrations in and outside transactions are applied in their order", async 
   expect((await run(client)).applied).toEqual([]);
 });
 
-test("a new schema is made with migrations outside transactions too", async () => {
+test("a new schema is created with migrations outside transactions too", async () => {
   const beside = <T>(use: (client: pg.Client) => Promise<T>): Promise<T> => connected(database.url, use);
   const options = { schema: "another", files: indexed, beside };
   const reports = await Promise.all([migrate(await open(), options), migrate(await open(), options)]);
@@ -104,7 +104,7 @@ test("the plan names a migration outside a transaction", async () => {
   expect(sql).toContain('create index concurrently if not exists extra_n on "sluice".extra (n);');
 });
 
-test("of two migrators at once one runs a migration outside a transaction", async () => {
+test("one of two concurrent migrators runs a migration outside a transaction", async () => {
   const files = await withMigrations({
     "9001_table": "create table sluice.tries (n int);",
     "9002_slow": "-- outside a transaction\ninsert into sluice.tries values (1);\nselect pg_sleep(1);\n",
@@ -114,7 +114,7 @@ test("of two migrators at once one runs a migration outside a transaction", asyn
   expect(reports.flatMap(({ applied }) => applied)).toHaveLength(2);
 });
 
-test("a long transaction of somebody else delays an index, and the lease is renewed meanwhile", async () => {
+test("a long foreign transaction delays an index build, and the lease is renewed meanwhile", async () => {
   const other = await inTheWay();
   const timing = { ...patient, leaseMs: 500 };
   const first = run(await open(), indexed, timing);
@@ -125,14 +125,14 @@ test("a long transaction of somebody else delays an index, and the lease is rene
   expect(await one(HOLDER)).toBe(holder);
   expect(await one(BUILDING)).toBe(1);
   await other.query("commit");
-  // Whoever is first at the lock of the next transaction applies what comes after the index.
+  // The migrator that gets the lock of the next transaction first applies the migrations after the index.
   const reports = [await first, await second];
   expect(reports[0]!.applied).toContain("9002_index");
   expect(reports.flatMap(({ applied }) => applied).toSorted()).toEqual(["9002_index", "9003_column"]);
   expect(await one(VALID)).toBe(true);
 });
 
-test("an index that waits too long for a lock is given up, and built by a later try", async () => {
+test("an index build that waits too long for a lock is abandoned, and succeeds in a later try", async () => {
   const other = await inTheWay();
   const done = run(await open(), indexed, { leaseMs: 1_000, pollMs: 200, lockWaitMs: 500 });
   await expect.poll(() => one(VALID)).toBe(false);
@@ -150,7 +150,7 @@ test("a migrator that never gets its locks fails with database_busy and leaves t
   expect(await one("select count(*)::int from sluice.migration where number = 9002")).toBe(0);
 });
 
-test("an index that a statement_timeout cuts off is not tried again, and the error says what to do", async () => {
+test("an index build that a statement_timeout cancels is not retried, and the error says what to do", async () => {
   await inTheWay();
   const session = await open();
   await session.query("set statement_timeout = '300ms'");
@@ -171,14 +171,14 @@ async function cutOff(): Promise<void> {
   expect(await one(VALID)).toBe(false);
 }
 
-test("an index whose build was cut off is built again by the next migrator", async () => {
+test("an index whose build was interrupted is built again by the next migrator", async () => {
   await cutOff();
   expect(await one(HOLDER)).toBeNull();
   expect((await run(client)).applied).toEqual(["9002_index", "9003_column"]);
   expect(await one(VALID)).toBe(true);
 });
 
-test("an index that the server goes on building after its migrator was killed is waited for, not dropped", async () => {
+test("an index that the server still builds after its migrator was killed is waited for, not dropped", async () => {
   const other = await inTheWay();
   const orphan = await open();
   const built = orphan.query("create index concurrently extra_n on sluice.extra (n)");
@@ -192,7 +192,7 @@ test("an index that the server goes on building after its migrator was killed is
   expect(await one("select 'sluice.extra_n'::regclass::oid")).toBe(oid);
 });
 
-test("the lease of a migrator that is gone is taken over when it has run out", async () => {
+test("the lease of a dead migrator is taken over when it has expired", async () => {
   const take = "update sluice.migrator set holder = 'gone', expires_at = clock_timestamp() + interval '700 ms'";
   await client.query(take);
   const begunAt = Date.now();
@@ -200,8 +200,8 @@ test("the lease of a migrator that is gone is taken over when it has run out", a
   expect(Date.now() - begunAt).toBeGreaterThan(500);
 });
 
-describe.skipIf(findPgBouncer() === undefined)("through PgBouncer in transaction mode", () => {
-  test("an index is built beside a waiting migrator, and a build that was cut off is repeated", async () => {
+describe.skipIf(findPgBouncer() === undefined)("migrations through PgBouncer in transaction mode", () => {
+  test("an index is built beside a waiting migrator, and an interrupted build is repeated", async () => {
     await cutOff();
     const pooler = await startPooler(database.url);
     try {

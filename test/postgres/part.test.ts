@@ -10,7 +10,7 @@ function message(type: string, body: string | Buffer): Buffer {
   return Buffer.concat([head, content]);
 }
 
-/** Lets everybody in and throws him out in the same packet, as pg_terminate_backend may. */
+/** Accepts every connection and closes it in the same packet, as pg_terminate_backend may. */
 async function unfriendly(): Promise<Server> {
   const words = "SFATAL\0C57P01\0Mterminating connection due to administrator command\0\0";
   const server = createServer((socket) => {
@@ -24,7 +24,7 @@ async function unfriendly(): Promise<Server> {
   return server;
 }
 
-test("a connection that is thrown out as soon as it is in ends no process", async () => {
+test("a connection that is closed as soon as it is open does not end the process", async () => {
   const { port } = (await unfriendly()).address() as AddressInfo;
   const pool = openPool({ connectionString: `postgresql://u@127.0.0.1:${port}/d`, max: 1 });
   const unheard: unknown[] = [];

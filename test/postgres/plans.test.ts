@@ -168,7 +168,7 @@ const verbs: Record<string, (c: pg.Client) => Promise<Touched>> = {
     }),
 };
 
-test("a table that is read from end to end is seen", async () => {
+test("the plan check detects a table that is read from end to end", async () => {
   const seen = await touched(admin, async () => {
     await provide(admin);
     return () => admin.query("select from sluice.ready where attempt = 7");
@@ -178,13 +178,15 @@ test("a table that is read from end to end is seen", async () => {
 });
 
 // One after the other: the sizes grow, and the veteran's plans stay.
-describe.each([
+const sizes = [
   { size: "empty tables, as analysed", add: 0, analyse: true },
-  { size: "1,000 of each, analysed when they were empty", add: 1_000, analyse: false },
-  { size: "1,000 of each, as analysed", add: 0, analyse: true },
-  { size: "200,000 of each, analysed when they were 1,000", add: 199_000, analyse: false },
-  { size: "200,000 of each, as analysed", add: 0, analyse: true },
-])("$size:", ({ add, analyse }) => {
+  { size: "1,000 rows in each table, analysed when they were empty", add: 1_000, analyse: false },
+  { size: "1,000 rows in each table, as analysed", add: 0, analyse: true },
+  { size: "200,000 rows in each table, analysed when they had 1,000", add: 199_000, analyse: false },
+  { size: "200,000 rows in each table, as analysed", add: 0, analyse: true },
+];
+
+describe.each(sizes.map((one) => [one.size, one] as const))("with %s:", (_, { add, analyse }) => {
   let young: pg.Client;
 
   beforeAll(async () => {
@@ -205,12 +207,12 @@ describe.each([
 });
 
 // Rows that an index passes over are in no count, but their pages are.
-test("beside 200,000 blocked and 200,000 of an unserved stream a claim looks at few pages", async () => {
+test("a claim reads few pages beside 200,000 blocked tasks and 200,000 of an unserved stream", async () => {
   const most = BATCH * 25;
   await veteran.query("begin");
   try {
     await provide(veteran);
-    // Takes the notes of those who have just joined their lanes.
+    // Takes the notes of tasks that have just joined their lanes.
     await step(veteran, [3], 1);
     for (const streams of [[1], [2], [1, 2, 3]]) {
       const values = [worker, String(tokens++), streams, 20];
@@ -224,7 +226,7 @@ test("beside 200,000 blocked and 200,000 of an unserved stream a claim looks at 
   }
 });
 
-test("beside 2,000 full groups a claim looks at some of them, and finds in turn those with room", async () => {
+test("a claim beside 2,000 full groups examines some of them, and finds those with room in turn", async () => {
   await veteran.query("begin");
   try {
     await veteran.query(`
@@ -258,14 +260,14 @@ interface PlanNode {
   readonly Plans?: readonly PlanNode[];
 }
 
-/** Rows that a plan handed from node to node, or looked at and dropped. */
+/** Rows that the nodes of a plan returned or filtered out. */
 function rowsOf(node: PlanNode): number {
   const removed = (node["Rows Removed by Filter"] ?? 0) + (node["Rows Removed by Join Filter"] ?? 0);
   const own = (node["Actual Rows"] + removed) * node["Actual Loops"];
   return (node.Plans ?? []).reduce((sum, child) => sum + rowsOf(child), own);
 }
 
-test("the answers of a cancel cost in proportion to its ids", async () => {
+test("a cancel costs in proportion to the number of its ids", async () => {
   const costOf = async (count: number): Promise<number> => {
     const ids = Array.from({ length: count }, (_, i) => i + 1);
     const half = ids.slice(count / 2);
@@ -282,7 +284,7 @@ test("the answers of a cancel cost in proportion to its ids", async () => {
 });
 
 // Without numbers the planner takes a limit's tasks for a handful, and would sort them all for each claim.
-test("tables that were never analysed: a claim at a gate with 400,000 tasks reads only what it takes", async () => {
+test("a claim at a gate with 400,000 tasks reads only what it takes, also in tables never analysed", async () => {
   const fresh = await freshDatabase({ migrated: true });
   const client = new pg.Client(fresh.url);
   await client.connect();
@@ -309,7 +311,7 @@ test("tables that were never analysed: a claim at a gate with 400,000 tasks read
   }
 });
 
-test("beside a snapshot that is held, a claim that looks from where the head was passes over no dead rows", async () => {
+test("a claim that starts at the last head passes over no dead rows beside an old snapshot", async () => {
   const fresh = await freshDatabase({ migrated: true });
   const [client, holder] = [new pg.Client(fresh.url), new pg.Client(fresh.url)];
   await Promise.all([client.connect(), holder.connect()]);

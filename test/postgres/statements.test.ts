@@ -38,18 +38,18 @@ async function faultOf(s: AnyStatement, schema = "sluice"): Promise<string[]> {
   }
 }
 
-test("the statements of every file are known, each under a name of its own", () => {
+test("the statements of every file are registered, each under its own name", () => {
   expect(statements.length).toBeGreaterThan(20);
   const names = statements.map((s) => s.name);
   expect(names).toEqual([...new Set(names)]);
 });
 
 test.each(statements.map((s) => [s.name, s] as const))(
-  "statement %s fits the schema: its text, its parameters, its columns",
+  "statement %s fits the schema with its text, parameters and columns",
   async (_, s) => expect(await faultOf(s)).toEqual([]),
 );
 
-describe("a statement that does not fit is found:", () => {
+describe("detection of wrong statements:", () => {
   const good = { name: "planted", text: "select id from sluice.ready where stream = $1" };
   const cases: [string, Partial<AnyStatement>, RegExp][] = [
     ["a table", { text: "select id from sluice.reedy where stream = $1" }, /42P01/],
@@ -60,17 +60,17 @@ describe("a statement that does not fit is found:", () => {
     ["the number of parameters", { params: [] }, /params are int4/],
     ["the name of a column", { columns: ["task"] }, /columns are id/],
   ];
-  test.each(cases)("%s", async (_, wrong, fault) => {
+  test.each(cases)("a statement with a mistake is detected: %s", async (_, wrong, fault) => {
     const planted = { ...good, params: ["int4"], columns: ["id"], ...wrong };
     expect((await faultOf(planted)).join()).toMatch(fault);
   });
 
-  test("and the same without a mistake is not", async () => {
+  test("a statement without a mistake passes", async () => {
     expect(await faultOf({ ...good, params: ["int4"], columns: ["id"] })).toEqual([]);
   });
 });
 
-test("no statement on the schema stands beside the registry", () => {
+test("every statement on the schema is registered", () => {
   const texts = new Set(statements.map((s) => s.text));
   // The migrations are their own check, and run before there is a schema to check against.
   const others = files.filter((file) => !/(migrate|install|lease|outside|rights)\.ts$/.test(file));
@@ -82,18 +82,18 @@ test("no statement on the schema stands beside the registry", () => {
   expect(stray).toEqual([]);
 });
 
-describe.each(["user", "order", "select"])("in a schema named %s:", (schema) => {
+describe.each(["user", "order", "select"])("a schema named %s", (schema) => {
   beforeAll(async () => {
     await migrate(client, { schema, beside: (use) => connected(database.url, use) });
   });
 
-  test("every statement fits", async () => {
+  test("every statement fits the renamed schema", async () => {
     const faults = [];
     for (const s of statements) for (const fault of await faultOf(s, schema)) faults.push(`${s.name}: ${fault}`);
     expect(faults).toEqual([]);
   });
 
-  test("no function reaches for the schema sluice", async () => {
+  test("no function of the renamed schema refers to the schema sluice", async () => {
     const { rows } = await client.query(
       "select proname from pg_proc where pronamespace = $1::regnamespace and prosrc ~ '\\msluice\\.|''sluice'''",
       [`"${schema}"`],
@@ -101,7 +101,7 @@ describe.each(["user", "order", "select"])("in a schema named %s:", (schema) => 
     expect(rows).toEqual([]);
   });
 
-  test("a task goes its whole way", async () => {
+  test("a task is enqueued, claimed and settled in the renamed schema", async () => {
     const run = async (text: string, values: unknown[] = []): Promise<unknown[]> => {
       const { rows } = await client.query({
         text: inSchema(text, schema),
@@ -130,7 +130,7 @@ describe.each(["user", "order", "select"])("in a schema named %s:", (schema) => 
   });
 });
 
-test("a limit that is being changed in one schema holds up nobody in another", async () => {
+test("a change of a limit in one schema does not block another schema", async () => {
   const beside = <T>(use: (client: pg.Client) => Promise<T>): Promise<T> => connected(database.url, use);
   for (const schema of ["user", "order"]) await migrate(client, { schema, beside });
   const other = new pg.Client(database.url);

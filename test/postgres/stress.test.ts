@@ -6,7 +6,7 @@ import { Scene, type Held, type Session, type TestWorker } from "../support/sql.
 // this session has claimed must be allowed by all that is committed.
 
 const SECONDS = 5;
-// On a slow machine it goes on until every kind of trouble came, but not for ever.
+// On a slow machine it continues until every kind of event has occurred, up to a maximum.
 const SECONDS_MAX = 40;
 const OFTEN = 5;
 const KEYS = 12;
@@ -154,7 +154,7 @@ class StressWorker {
   }
 }
 
-/** Cancels, some of them in a transaction that changes its mind late. */
+/** Cancels, some of them in a transaction that rolls back late. */
 async function cancel(s: Session, t: Terms): Promise<void> {
   while (goesOn(t)) {
     await survive(t.found, async () => {
@@ -230,7 +230,7 @@ async function drain(s: Session, t: Terms): Promise<void> {
   }
 }
 
-test("everything at once: nothing out of order, above its limit, doubled or left behind", async () => {
+test("a random load of all verbs leaves nothing out of order, above its limit, duplicated or lost", async () => {
   const scene = await Scene.open();
   const sessions = await scene.sessions(10);
   const [a] = sessions;

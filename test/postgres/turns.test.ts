@@ -12,17 +12,16 @@ test.each(["limit", "order"] as const)("a new key waits for at most one round of
   holds(newKey(kind)),
 );
 
-test("heads that an open transaction has in hand cost no other type its turn", () => holds(headsInHand));
+test("heads locked by an open transaction cost no other type its turn", () => holds(headsInHand));
 
-test("heads that an open savepoint has in hand cost no other type its turn", () => holds(headsInHandOfASavepoint));
+test("heads locked by an open savepoint cost no other type its turn", () => holds(headsInHandOfASavepoint));
 
-test("a slot does not lie idle for another worker's task that an open transaction has in hand", () =>
-  holds(rivalInHand));
+test("a slot is not left idle for another worker's task that an open transaction has locked", () => holds(rivalInHand));
 
-test("slots of several totals are re-used only if all of them were freed", () => holds(otherTotals));
+test("slots of several totals are reused only if all of them were freed", () => holds(otherTotals));
 
 test.each(["set", "concurrency"] as const)(
-  "a slot of a shared total goes to the first, whatever else the task needs: %s",
+  "a slot of a shared total goes to the first task, whatever else the task needs: %s",
   (kind) => holds(sharedTotal(kind)),
 );
 
@@ -40,7 +39,7 @@ test("a task passes its limits per key in the order of the limits, whatever its 
   }
 });
 
-test("a worker of thousands of types claims of the few that have tasks, of every one in turn", async () => {
+test("a worker of thousands of types claims from the few with tasks, from every one in turn", async () => {
   const scene = await Scene.open();
   try {
     const [a] = await scene.sessions(1);
@@ -49,7 +48,7 @@ test("a worker of thousands of types claims of the few that have tasks, of every
     const worker = await a.register(streams);
     for (const stream of [7, 1500, 1999]) await a.enqueue(stream);
     expect(idsOf(await a.claim(worker, 10))).toEqual([1, 2, 3]);
-    // With 40 of them it looks up which have tasks, with 100 it looks at one after the other: at 16 in a claim.
+    // With 40 types a claim looks up which have tasks; with 100 it examines 16 per claim, one after the other.
     for (const busy of [40, 100]) {
       const some = streams.slice(0, busy);
       for (const stream of some) await a.enqueue(stream);

@@ -31,7 +31,7 @@ async function working(s: Scene, hands = new Hands()) {
   return { hands, ...last };
 }
 
-describe("cancel", () => {
+describe("run.cancel()", () => {
   async function expectCancelled(run: Run, reason: string): Promise<void> {
     await expect(run.result(PATIENCE)).rejects.toMatchObject({
       code: "workflow_cancelled",
@@ -42,7 +42,7 @@ describe("cancel", () => {
     expect((await run.status())!.reason).toBe(reason);
   }
 
-  test("of what nobody has begun", async () => {
+  test("cancel of a run that has not started cancels all its tasks", async () => {
     const s = await workflowScene();
     const run = await s.sluice.start(fanOut(3), { items: numbers(5) });
     expect(await run.cancel("not needed")).toBe("cancelled");
@@ -50,12 +50,12 @@ describe("cancel", () => {
     expect(await s.sluice.counts()).toMatchObject({ cancelled: 5, ready: 0, waiting: 0 });
   });
 
-  test("of what runs: it hears of it, and nothing begins any more", async () => {
+  test("cancel of a running run aborts its running tasks and starts no others", async () => {
     const s = await workflowScene();
     const { hands, heard } = await working(s);
     const run = await s.sluice.start(fanOut(3), { items: numbers(5) });
     await hands.full(3);
-    // They hear of it at once, and could be over before the call is.
+    // The abort is immediate, and the items could end before the call returns.
     const abort = hands.holdAborts();
     expect(await run.cancel("enough")).toBe("asked");
     abort();
@@ -67,7 +67,7 @@ describe("cancel", () => {
   test.each([
     ["waits for an event", approval, "running"],
     ["sleeps", slow, "running"],
-  ] as const)("of what %s", async (_, definition, state) => {
+  ] as const)("cancel of a run that %s ends it immediately", async (_, definition, state) => {
     const s = await workflowScene();
     const run = (await s.sluice.start(definition as typeof slow)) as Run;
     expect((await run.status())!.nodes[0]!.state).toBe(state);
@@ -75,7 +75,7 @@ describe("cancel", () => {
     await expectCancelled(run, "enough");
   });
 
-  test("of what is paused, and of what is there no more", async () => {
+  test("cancel ends a paused run, and returns unknown for a run that does not exist", async () => {
     const s = await workflowScene();
     const run = await s.sluice.start(fanOut(3), { items: numbers(5) });
     await run.pause();
@@ -84,7 +84,7 @@ describe("cancel", () => {
     expect(await s.sluice.run("424242").cancel()).toBe("unknown");
   });
 
-  test("of what succeeded or failed changes nothing", async () => {
+  test("cancel of a succeeded run changes nothing", async () => {
     const s = await workflowScene();
     const { hands } = await working(s);
     hands.letGo();
@@ -94,7 +94,7 @@ describe("cancel", () => {
     expect((await run.status())!.state).toBe("succeeded");
   });
 
-  test("is undone by a retry, which runs what was cancelled", async () => {
+  test("retry of a cancelled run runs the cancelled tasks", async () => {
     const s = await workflowScene();
     const run = await s.sluice.start(fanOut(3), { items: numbers(5) });
     await run.cancel();
@@ -106,10 +106,10 @@ describe("cancel", () => {
   });
 });
 
-test("a cancel of many has looked at all of them when it returns, and a retry has all of them back", async () => {
+test("cancel of 2,500 items has cancelled all of them when it returns, and retry brings all of them back", async () => {
   const s = await workflowScene();
   const run = await s.sluice.start(fanOut(3), { items: numbers(2_500) });
-  // There is no worker that would do it.
+  // No worker runs that would place the items.
   await s.sql.query("select sluice.workflow_place_many()");
   expect(await run.cancel("enough")).toBe("cancelled");
   expect(await s.sluice.counts()).toMatchObject({ waiting: 0, cancelled: 2_500 });
@@ -118,8 +118,8 @@ test("a cancel of many has looked at all of them when it returns, and a retry ha
   expect(await run.cancel("enough")).toBe("cancelled");
 });
 
-describe("pause", () => {
-  test("and retry: it is resumed first", async () => {
+describe("run.pause() and run.resume()", () => {
+  test("retry of a paused run is refused until it is resumed", async () => {
     const s = await workflowScene();
     const { hands } = await working(s);
     const run = await s.sluice.start(fanOut(2, "finish"), { items: numbers(3) });
@@ -132,7 +132,7 @@ describe("pause", () => {
     expect(await run.retry()).toBe(0);
   });
 
-  test("lets what runs finish, begins nothing, and goes on when it is resumed", async () => {
+  test("pause lets running tasks finish and starts no others until the run is resumed", async () => {
     const s = await workflowScene();
     const { hands, heard } = await working(s);
     const run = await s.sluice.start(fanOut(2), { items: numbers(5) });
@@ -150,7 +150,7 @@ describe("pause", () => {
     expect([await run.pause(), await run.resume()]).toEqual([false, false]);
   });
 
-  test("holds what would begin next", async () => {
+  test("pause holds the nodes that would start next", async () => {
     const s = await workflowScene();
     const { hands, heard } = await working(s);
     const run = await s.sluice.start(fanOut(2), { items: [1] });
@@ -165,8 +165,8 @@ describe("pause", () => {
   });
 });
 
-describe("an event", () => {
-  test("that came before anybody waited is taken when somebody does", async () => {
+describe("events of a run", () => {
+  test("an event sent before a node waits for it is delivered when the node starts to wait", async () => {
     const s = await workflowScene();
     const { hands } = await working(s);
     const late = workflow("late", {}, (w) => {
@@ -182,7 +182,7 @@ describe("an event", () => {
     expect(await run.result(PATIENCE)).toEqual({ said: "early" });
   });
 
-  test("is checked against its schema, which fills in what is missing, and is taken once", async () => {
+  test("an event is validated by its schema, gets its defaults, and is delivered once", async () => {
     const s = await workflowScene();
     const { heard } = await working(s);
     const run = await s.sluice.start(approval, { timeoutMs: 1 });
@@ -199,7 +199,7 @@ describe("an event", () => {
     await expect(again.send("approved", {})).rejects.toThrow('the payload of event "approved" is not valid: by: ');
   });
 
-  test("that the run does not wait for is refused, also where no definition is at hand", async () => {
+  test("an event that the run does not wait for is refused, also without the definition at hand", async () => {
     const s = await workflowScene();
     const run = await s.sluice.start(approval, { timeoutMs: 60_000 });
     const elsewhere = s.sluice.run(run.id);
@@ -208,7 +208,7 @@ describe("an event", () => {
     expect(await elsewhere.send("approved", { by: "me" })).toBe(true);
   });
 
-  test("and the result of a run are refused to whoever has the definition of another workflow", async () => {
+  test("a run handle with the definition of another workflow refuses events and results", async () => {
     const s = await workflowScene();
     const other = workflow("other", {}, (w) => w.waitFor("it", "approved"));
     const run = await s.sluice.start(approval, { timeoutMs: 60_000 });
@@ -225,7 +225,7 @@ describe("an event", () => {
     });
   });
 
-  test("in a transaction is sent if and only if that commits", async () => {
+  test("an event sent in a transaction is delivered if and only if the transaction commits", async () => {
     const s = await workflowScene();
     const { heard } = await working(s);
     const run = await s.sluice.start(approval, { timeoutMs: 1 });
@@ -243,7 +243,7 @@ describe("an event", () => {
     expect(heard).toEqual([{ by: "me", at: 1 }]);
   });
 
-  test("that does not come in time fails its node, and a branch may catch that", async () => {
+  test("an event that does not arrive in time fails its node, and a branch may recover from it", async () => {
     const s = await workflowScene();
     const { heard } = await working(s);
     const impatient = (recover: boolean) =>

@@ -53,12 +53,12 @@ test("100 workflows run concurrently", { timeout: 120_000 }, async () => {
   const rows = await seen(s, "link");
   let [under, peak] = [0, 0];
   for (const { kind } of rows) peak = Math.max(peak, (under += kind === "start" ? 1 : -1));
-  // One task each at a time, so 100 at once means that every workflow ran beside every other.
+  // Each workflow runs one task at a time, so 100 at once means that all ran concurrently.
   expect(peak).toBe(100);
   expect([rows.length, under]).toEqual([2 * 100 * LINKS, 0]);
 });
 
-test("a worker that is killed with items in hand loses none, and none is done twice", async () => {
+test("a worker that is killed with items in hand loses none, and no item completes twice", async () => {
   const s = await stage();
   const config = { url: s.url, types: ["item"], leaseMs: 1_000 };
   const doomed = await startMember(PROGRAM, "doomed", { ...config, hangFrom: 4 });
@@ -72,13 +72,13 @@ test("a worker that is killed with items in hand loses none, and none is done tw
   });
   const rows = await seen(s, "item");
   expect(of(rows, "end").toSorted(ascending)).toEqual(numbers(12));
-  // Only what the dead one had in hand began a second time.
+  // Only tasks of the dead worker started a second time.
   const again = rows.filter((r) => r.process === "heir" && r.kind === "start").map((r) => r.at);
   expect(again.toSorted(ascending)).toEqual(numbers(12).slice(4));
 });
 
 test.each([true, false])(
-  "a map goes on after the crash of its worker without doing finished items again (hold: %s)",
+  "a map continues after a crash of its worker without repeating finished items (hold: %s)",
   async (hold) => {
     const s = await stage();
     const config = { url: s.url, types: ["parent", "item"], leaseMs: 1_000 };
@@ -94,14 +94,14 @@ test.each([true, false])(
     expect(of(rows, "end").toSorted(ascending)).toEqual(numbers(10));
     const again = rows.filter((r) => r.process === "heir" && r.kind === "start").map((r) => r.at);
     expect(again.toSorted(ascending)).toEqual(numbers(10).slice(5));
-    // Neither the crash nor the waiting has used up an attempt.
+    // Neither the crash nor the wait has used an attempt.
     expect(new Set(of(await seen(s, "parent"), "start"))).toEqual(new Set([1]));
   },
 );
 
 const MIB = 1024;
 
-test("a hundred thousand items with keys are created in one transaction and bounded memory", async () => {
+test("a fan-out of 100,000 items with keys is created in one transaction and bounded memory", async () => {
   const s = await stage();
   const items = 100_000;
   const placed = async (): Promise<number> => {
@@ -123,7 +123,7 @@ test("a hundred thousand items with keys are created in one transaction and boun
     },
     120_000,
   );
-  // All or none: nobody has ever seen a part of them.
+  // All or none: no query ever saw a part of them.
   expect(new Set(counts)).toEqual(new Set([0, items]));
   await s.sluice.enqueue(parent, { flow: 1, items, hold: false });
   await until("the items of the map", async () => (await placed()) === 2 * items, 120_000);

@@ -19,7 +19,7 @@ async function maps({ sql }: Scene): Promise<string[]> {
 
 const sound = async (s: Scene): Promise<void> => expect(await violations(s.sql)).toEqual([]);
 
-test("a handler gets what its items came to, in their order, and used one attempt", async () => {
+test("ctx.map returns the results of its items in order, and the handler uses one attempt", async () => {
   const s = await scene();
   const runs: number[] = [];
   const done: number[] = [];
@@ -51,7 +51,7 @@ test("a handler gets what its items came to, in their order, and used one attemp
   await sound(s);
 });
 
-test("a handler that waits for its map holds no slot, and one that holds does", async () => {
+test("a handler that waits for its map holds no slot, unless it uses hold: true", async () => {
   const s = await scene();
   const open = signal();
   const held = task("held", { concurrency: 1, input: type<boolean>() });
@@ -86,7 +86,7 @@ test("a handler that waits for its map holds no slot, and one that holds does", 
   await sound(s);
 });
 
-describe("when items fail", () => {
+describe("failed items of a map", () => {
   async function policy(
     onError: "failFast" | "finish" | "collect",
     catching = false,
@@ -119,14 +119,14 @@ describe("when items fail", () => {
     return { outcome, attempts, ran, s };
   }
 
-  test("failFast starts no other, and the parent fails for good: nothing would be different", async () => {
+  test("failFast starts no further items, and the parent fails without a retry", async () => {
     const { outcome, attempts, ran } = await policy("failFast");
     expect(outcome).toMatchObject({ code: "task_failed" });
     expect((outcome as Error).message).toContain("no two");
     expect([attempts, ran]).toEqual([[1, 1], 2]);
   });
 
-  test("finish runs the others, then fails", async () => {
+  test("finish runs the other items, then fails the map", async () => {
     const { outcome, ran } = await policy("finish");
     expect(outcome).toMatchObject({ code: "task_failed" });
     expect((outcome as Error).message).toContain('1 of 4 items of map "m" failed');
@@ -143,13 +143,13 @@ describe("when items fail", () => {
     expect(ran).toBe(4);
   });
 
-  test("a handler may catch what its map failed with, though not its wait", async () => {
+  test("a handler may catch the failure of its map, but not its wait", async () => {
     const { outcome } = await policy("finish", true);
     expect(outcome).toBe("caught task_failed");
   });
 });
 
-test("a failed parent that is retried runs the failed items again, and no others", async () => {
+test("retry of a failed parent reruns only the failed items of its map", async () => {
   const s = await scene();
   const ran: number[] = [];
   let broken = true;
@@ -173,7 +173,7 @@ test("a failed parent that is retried runs the failed items again, and no others
   await sound(s);
 });
 
-test("a handler that fails after its map keeps what the items came to for its next attempt", async () => {
+test("a handler that fails after its map gets the same results in its next attempt", async () => {
   const s = await scene();
   let items = 0;
   await s.worker({
@@ -196,7 +196,7 @@ test("a handler that fails after its map keeps what the items came to for its ne
   expect((await handle.status())?.attempt).toBe(2);
 });
 
-test("a list that is another when the handler runs again is refused, a function is asked once", async () => {
+test("a map whose list differs in the next execution is refused, and a function for the list is called once", async () => {
   const s = await scene();
   let asked = 0;
   const changing = task("changing", { retry: once });
@@ -217,7 +217,7 @@ test("a list that is another when the handler runs again is refused, a function 
   expect(asked).toBe(1);
 });
 
-test("a name that is used a second time in one run is refused, whether the first map is over or not", async () => {
+test("a map name that is used twice in one execution is refused, whether the first map has ended or not", async () => {
   const s = await scene();
   const asking = task("asking", { input: type<"after" | "beside">() });
   const one = { calls: 0, seen: [] as unknown[] };
@@ -238,7 +238,7 @@ test("a name that is used a second time in one run is refused, whether the first
   for (const how of ["after", "beside"] as const) {
     Object.assign(one, { calls: 0, seen: [] });
     const handle = await s.sluice.enqueue(asking, how);
-    // Each run of the handler finds the map again under its name.
+    // Each execution of the handler finds the map again under its name.
     expect(await handle.result({ timeoutMs: 20_000 })).toEqual([1]);
     expect(one.calls).toBe(2);
     expect(one.seen.length).toBe(how === "after" ? 1 : 2);
@@ -249,7 +249,7 @@ test("a name that is used a second time in one run is refused, whether the first
   await sound(s);
 });
 
-test("a name whose items were refused can be used again in the same run", async () => {
+test("a map name whose items were refused can be used again in the same execution", async () => {
   const s = await scene();
   const trying = task("trying", { retry: once });
   const codes: unknown[] = [];
@@ -268,7 +268,7 @@ test("a name whose items were refused can be used again in the same run", async 
   expect(codes).toEqual(["input_not_serialisable", "input_not_serialisable"]);
 });
 
-test("maps of two names run side by side, nested ones too, and an empty one is through at once", async () => {
+test("maps with different names run concurrently, also nested ones, and an empty map ends immediately", async () => {
   const s = await scene();
   const outer = task("outer", { input: type<number>() });
   const grandparent = task("grandparent");
@@ -299,7 +299,7 @@ test("maps of two names run side by side, nested ones too, and an empty one is t
   await sound(s);
 });
 
-test.each([false, true])("a parent that is cancelled takes its items with it (hold: %s)", async (hold) => {
+test.each([false, true])("cancel of a parent cancels its items (hold: %s)", async (hold) => {
   const s = await scene();
   const begun = signal();
   const heard = signal<unknown>();
@@ -330,7 +330,7 @@ test.each([false, true])("a parent that is cancelled takes its items with it (ho
   await sound(s);
 });
 
-describe("nothing of a map begins any more once its sleeping task is cancelled,", () => {
+describe("the items of a cancelled parent", () => {
   const begins = async () => {
     const s = await scene();
     const begun = signal();
@@ -348,7 +348,7 @@ describe("nothing of a map begins any more once its sleeping task is cancelled,"
     });
     return { s, begun };
   };
-  /** What the server knows at this moment: a keeper comes later. */
+  /** The state in the database now, before a keeper runs. */
   const left = async (s: Scene): Promise<unknown> => {
     const { rows } = await s.sql.query<{ n: number }>(
       `select count(*)::int as n from sluice.workflow_task w where not exists (select from sluice.done d where d.id = w.id)
@@ -366,7 +366,7 @@ describe("nothing of a map begins any more once its sleeping task is cancelled,"
     await sound(s);
   };
 
-  test("from the moment at which the cancel of its run returns", async () => {
+  test("no item of a sleeping task starts after a cancel of its run has returned", async () => {
     const { s, begun } = await begins();
     const flow = workflow("flow", { input: type<number[]>() }, (w, numbers) => {
       w.task("fan", parent, numbers);
@@ -379,7 +379,7 @@ describe("nothing of a map begins any more once its sleeping task is cancelled,"
     await ends(s);
   });
 
-  test("from the moment at which its own cancel returns", async () => {
+  test("no item of a sleeping task starts after a cancel of the task has returned", async () => {
     const { s, begun } = await begins();
     const handle = await s.sluice.enqueue(parent, [1, 2, 3]);
     await begun.promise;
@@ -389,7 +389,7 @@ describe("nothing of a map begins any more once its sleeping task is cancelled,"
     await ends(s);
   });
 
-  test("soon after the user's transaction of its cancel", async () => {
+  test("the items of a sleeping task are cancelled soon after a cancel in a user's transaction commits", async () => {
     const { s, begun } = await begins();
     const handle = await s.sluice.enqueue(parent, [1, 2, 3]);
     await begun.promise;
@@ -403,7 +403,7 @@ describe("nothing of a map begins any more once its sleeping task is cancelled,"
   });
 });
 
-/** A run paused in the middle of a map of three, of which the first is in hand until `open`. */
+/** A run paused during a map of three items, the first of which runs until `open`. */
 async function pausedInMap() {
   const s = await scene();
   const begun = signal();
@@ -429,21 +429,21 @@ async function pausedInMap() {
   return { s, run, open };
 }
 
-test("a pause of a run stops the maps of its tasks, and a resume lets them go on", async () => {
+test("pause of a run pauses the maps of its tasks, and resume continues them", async () => {
   const { s, run, open } = await pausedInMap();
   open.resolve();
   await until("the first to be over", async () => {
     const look = "select from sluice.workflow_progress where name = 'm' and succeeded = 1";
     return (await s.sql.query(look)).rows.length === 1;
   });
-  // Whoever was to follow it would have passed the window together with its end.
+  // The next item would have passed the window together with the end of the first.
   expect((await s.sql.query("select from sluice.waiting")).rows.length).toBe(2);
   expect(await run.resume()).toBe(true);
   expect(await run.result({ timeoutMs: 20_000 })).toEqual({ found: [1, 2, 3] });
   await sound(s);
 });
 
-test("a resume that was cut off before the maps followed is ended by a keeper", async () => {
+test("a keeper finishes an interrupted resume for the maps of the run", async () => {
   const { s, run, open } = await pausedInMap();
   open.resolve();
   await s.sql.query("select sluice.workflow_pause($1, false)", [run.id]);
@@ -451,7 +451,7 @@ test("a resume that was cut off before the maps followed is ended by a keeper", 
   await sound(s);
 });
 
-test("a handler that holds times out, and its next attempt finds its items", async () => {
+test("a handler with hold: true that times out finds its items in its next attempt", async () => {
   const s = await scene();
   const open = signal();
   const slow = task("slow", { timeoutMs: 200, retry: { attempts: 25, backoff: fixed(1) } });
@@ -476,7 +476,7 @@ test("a handler that holds times out, and its next attempt finds its items", asy
   expect((await handle.status())?.attempt).toBeGreaterThan(1);
 });
 
-test("a handler that swallows the wait of its map does nothing more in this execution", async () => {
+test("a handler that catches the wait of its map can do nothing more in this execution", async () => {
   const s = await scene();
   const effects: string[] = [];
   const other = task("other");
@@ -505,7 +505,7 @@ test("a handler that swallows the wait of its map does nothing more in this exec
   expect((await maps(s)).length).toBe(1);
 });
 
-test("items have the keys of their limits and their order, and a bad one leaves nothing behind", async () => {
+test("items of a map get their limit keys and order keys, and one invalid item leaves no task behind", async () => {
   const s = await scene();
   const perUser = limit("per-user", { perKey: 1 });
   const keyed = task("keyed", {
@@ -541,7 +541,7 @@ test("items have the keys of their limits and their order, and a bad one leaves 
   await sound(s);
 });
 
-test("what a map cannot be is refused at the door", async () => {
+test("ctx.map refuses invalid arguments", async () => {
   const s = await scene();
   const codes: unknown[] = [];
   const asking = task("asking", { retry: once });
@@ -589,7 +589,7 @@ test("what a map cannot be is refused at the door", async () => {
   expect(await maps(s)).toEqual([]);
 });
 
-test("items with the order key of the task that waits for them are refused, and it says why", async () => {
+test("items with the order key of their waiting parent are refused with an explanation", async () => {
   const s = await scene({ logger: silentLogger });
   const keyed = type<{ key: string }>();
   const outer = task("outer", { input: keyed, order: ({ key }) => key, retry: once });
@@ -618,7 +618,7 @@ test("items with the order key of the task that waits for them are refused, and 
   await sound(s);
 });
 
-test("a suspect does not hold: its worker runs nothing else, so its items would never begin", async () => {
+test("hold: true has no effect in a suspect, because its worker runs nothing else", async () => {
   const s = await scene();
   const handle = await s.sluice.enqueue(parent, [1, 2]);
   await s.sql.query(`with gone as (delete from sluice.ready returning id, stream, attempt, lanes)
@@ -641,7 +641,7 @@ test("a suspect does not hold: its worker runs nothing else, so its items would 
   await sound(s);
 });
 
-test("a map that a zombie makes at the same moment is found, not made twice", async () => {
+test("a map that a zombie creates at the same moment is reused, not created twice", async () => {
   const s = await scene();
   const zombie = await s.sql.connect();
   const opened = signal();
@@ -684,7 +684,7 @@ test("a map that a zombie makes at the same moment is found, not made twice", as
   await zombie.query("commit");
   zombie.release();
   expect(await handle.result({ timeoutMs: 20_000 })).toEqual([10, 20]);
-  // Whether it had to wait for the items or found them through: nothing failed, so no attempt was used up.
+  // Whether it waited for the items or found them finished: nothing failed, so no attempt was used.
   expect([...new Set(attempts)]).toEqual([1]);
   expect([asked, await maps(s)]).toEqual([1, ["succeeded"]]);
   await sound(s);

@@ -5,7 +5,7 @@ import { fixed, limit, Sluice, task, type, workflow, type Run, type TaskHandler 
 import { until, type Scene } from "../flow/scene.js";
 import { numbers, workflowScene } from "./scene.js";
 
-// Nothing happens in time by polling: what these tests see, the bell has brought.
+// Polling is too slow for these tests: what they see comes from rings.
 const deaf = { pollIntervalMs: 60_000 };
 const patience = { timeoutMs: 20_000 };
 const once = { attempts: 1 };
@@ -32,7 +32,7 @@ const lister = list.handle((n) => ({
   users: numbers(n).map((i) => ({ user: `user ${i % 3}`, n: i })),
 })) as TaskHandler;
 
-test("a settle by a worker that does not know the next type loses nothing, and the bell calls one that does, without a poll", async () => {
+test("a worker that does not know the next type settles its task, and a ring wakes one that does, without a poll", async () => {
   const s = await workflowScene();
   const other = await Sluice.connect({ url: s.url, migrate: false, logger: silentLogger });
   const seen = new Map<string, number[]>();
@@ -64,7 +64,7 @@ test("a settle by a worker that does not know the next type loses nothing, and t
   for (const user of [0, 1, 2]) expect(seen.get(`user ${user}`)).toEqual(numbers(30).filter((n) => n % 3 === user));
 });
 
-test("nobody knows the next type: the run waits, and goes on with the first worker that does", async () => {
+test("a run whose next type no worker knows waits, and continues with the first worker that does", async () => {
   const s = await workflowScene();
   await s.worker({ pollIntervalMs: 20, handlers: [lister] });
   const run = await s.sluice.start(flow, 3);
@@ -76,7 +76,7 @@ test("nobody knows the next type: the run waits, and goes on with the first work
   expect(await run.result(patience)).toEqual({ results: [0, 1, 2], last: 3 });
 });
 
-test("a node that somebody had in hand and died with is placed by another", async () => {
+test("a node locked by a placer that died is placed by another", async () => {
   const s = await workflowScene();
   const run = await s.sluice.start(flow, 3);
   await s.worker({ pollIntervalMs: 20, handlers: [lister] });
@@ -98,7 +98,7 @@ test("a node that somebody had in hand and died with is placed by another", asyn
   expect(begun.toSorted((a, b) => a - b)).toEqual([0, 1, 2, 3]);
 });
 
-test("a key function that throws fails the node with a reason, once, and the worker goes on without a poll", async () => {
+test("a key function that throws fails its node once, with a reason, and the worker continues without a poll", async () => {
   const s = await workflowScene();
   let asked = 0;
   const broken = task("broken", {
@@ -116,7 +116,7 @@ test("a key function that throws fails the node with a reason, once, and the wor
   });
   const bad = workflow("bad", { input: type<number>() }, (w, n) => {
     const listed = w.task("list", list, n);
-    // The first user is there, what comes after the last is not.
+    // The first user exists, the hundredth does not.
     const one = w.task("one", broken, { user: listed.users[0]!.user });
     w.task("none", broken, { user: listed.users[99]!.user });
     return one;
@@ -138,7 +138,7 @@ test("a key function that throws fails the node with a reason, once, and the wor
   expect(worker.status().completed).toBe(2);
 });
 
-test("an item that cannot be given its keys fails its fan-out, once, and the worker goes on without a poll", async () => {
+test("an item whose key function throws fails its fan-out once, and the worker continues without a poll", async () => {
   const s = await workflowScene();
   const asked: number[] = [];
   const picky = task("picky", {
@@ -164,7 +164,7 @@ test("an item that cannot be given its keys fails its fan-out, once, and the wor
   expect(asked).toEqual([0, 1, 2]);
 });
 
-test("many items that need no code are created by whoever hears of them, without a poll", async () => {
+test("a large fan-out that needs no code is created by any worker that is notified, without a poll", async () => {
   const s = await workflowScene();
   const plain = task("plain", { input: type<number>(), output: type<number>() });
   const wide = workflow("wide", { input: type<number>() }, (w, n) => {
@@ -176,7 +176,7 @@ test("many items that need no code are created by whoever hears of them, without
   expect(await run.result(patience)).toMatchObject({ total: 2_500, succeeded: 2_500 });
 });
 
-// A schema that looks: even numbers only.
+// A schema that validates: even numbers only.
 const even = {
   "~standard": {
     version: 1 as const,
@@ -186,9 +186,9 @@ const even = {
   },
 };
 
-test("an input that was rendered and is not what the task takes fails for good, an enqueued one is tried again", async () => {
+test("an invalid rendered input fails its node without a retry, and an invalid enqueued input is retried", async () => {
   const s = await workflowScene();
-  // Nothing comes of the second attempt while the first is looked at.
+  // The second attempt does not start before the test has checked the first.
   const retry = { attempts: 5, backoff: fixed(60_000) };
   const strict = task("strict", { input: type<number | null>(), retry });
   const deployed = task("strict", { input: even, retry });
@@ -220,7 +220,7 @@ test("an input that was rendered and is not what the task takes fails for good, 
 
 const one = workflow("one", { input: type<{ user: string; n: number }>() }, (w, input) => w.task("one", keyed, input));
 
-/** The workflow is known, and its runs are placed by workers: whoever starts them by name cannot. */
+/** Declares the workflow. Workers place its runs, because a start by name cannot. */
 async function named(s: Scene, ...users: string[]): Promise<Run[]> {
   await s.sluice.start(one, { user: "first", n: 0 });
   const runs: Run[] = [];
@@ -235,7 +235,7 @@ async function whenInserted({ sql }: Scene, user: string, what: string): Promise
     create trigger fault before insert on sluice.task for each row execute function sluice.fault()`);
 }
 
-test("a node that cannot be placed does not stop the others, and fails after ten tries", async () => {
+test("a node that cannot be placed does not stop other nodes, and fails after ten tries", async () => {
   const s = await workflowScene();
   await whenInserted(s, "bad", "raise exception using errcode = 'XX000', message = 'no luck'");
   const [bad, ...good] = await named(s, "bad", "a", "b", "c");
@@ -255,7 +255,7 @@ test("a node that cannot be placed does not stop the others, and fails after ten
   });
 });
 
-test("a connection that is lost while a node is placed counts as no try", async () => {
+test("a connection lost while a node is placed does not count as a try", async () => {
   const s = await workflowScene();
   const once_ = "if nextval('sluice.faults') = 1 then perform pg_terminate_backend(pg_backend_pid()); end if";
   await whenInserted(s, "cut", once_);
@@ -282,7 +282,7 @@ function keyedWith(check: (value: { user: string; n: number }) => unknown): Task
   }).handle(({ n }) => n);
 }
 
-/** What a worker warns of. */
+/** The warnings of a worker. */
 async function loudWorker(s: Scene, handler: TaskHandler): Promise<object[]> {
   const warned: object[] = [];
   const warn = (message: string, facts?: object): void => void warned.push({ message, ...facts });
@@ -303,7 +303,7 @@ async function triesOf({ sql }: Scene, run: Run): Promise<number | undefined> {
 
 const lastTry = "update sluice.workflow_unplaced set tries = 9, due_at = 'epoch'";
 
-test("a schema that never answers is put off and counted, and other nodes are placed meanwhile", async () => {
+test("a node whose schema never answers is postponed and counted, and other nodes are placed meanwhile", async () => {
   const s = await workflowScene();
   const [hung, other, ...good] = await named(s, "hung", "hung", "a", "b");
   const handler = keyedWith((value) => (value.user === "hung" ? new Promise(() => {}) : Promise.resolve({ value })));
@@ -327,7 +327,7 @@ test("a schema that never answers is put off and counted, and other nodes are pl
     });
 });
 
-test("a fan-out whose schema never answers is put off and counted, and other nodes are placed meanwhile", async () => {
+test("a fan-out whose schema never answers is postponed and counted, and other nodes are placed meanwhile", async () => {
   const s = await workflowScene();
   const fan = workflow(
     "fan",
@@ -350,10 +350,10 @@ test("a fan-out whose schema never answers is put off and counted, and other nod
   });
 });
 
-test("a plain error while a node is placed counts as a try and not as an outage, and stops no other node", async () => {
+test("an error while a node is placed counts as a try and not as an outage, and stops no other node", async () => {
   const s = await workflowScene();
   const [bad, ...good] = await named(s, "bad", "a", "b");
-  // No result at all: reading it throws a TypeError.
+  // No result: reading it throws a TypeError.
   const handler = keyedWith((value) => (value.user === "bad" ? undefined : { value }));
   const warned = await loudWorker(s, handler);
   for (const run of good) expect(await run.result(patience)).toBe(1);
@@ -369,7 +369,7 @@ test("a plain error while a node is placed counts as a try and not as an outage,
   });
 });
 
-test("a transaction that the server ended because it stood still counts as a try, not as an outage", async () => {
+test("a placing transaction that the server ends for being idle counts as a try, not as an outage", async () => {
   const s = await workflowScene();
   await s.sql.query(`create or replace function sluice.workflow_limit_idle() returns void language plpgsql as
     $f$ begin perform set_config('idle_in_transaction_session_timeout', '100ms', true); end $f$`);
@@ -385,7 +385,7 @@ test("a transaction that the server ended because it stood still counts as a try
   });
 });
 
-test("a run that is resumed is placed by a sleeper whom the bell wakes, without a poll", async () => {
+test("a resumed run is placed by an idle worker that a ring wakes, without a poll", async () => {
   const s = await workflowScene();
   const [run] = await named(s, "a");
   await run!.pause();
@@ -399,7 +399,7 @@ test("a run that is resumed is placed by a sleeper whom the bell wakes, without 
   expect(await run!.result(patience)).toBe(1);
 });
 
-test("small nodes of many types, priorities and limits are placed together, each as its step says", async () => {
+test("small nodes of many types, priorities and limits are placed together, each with its own options", async () => {
   const s = await workflowScene();
   const free = task("free", {
     input: type<number>(),

@@ -12,8 +12,8 @@ const one = workflow("one", { input: z.object({ n: z.number().default(7) }) }, (
 );
 const runsIn = "select count(*)::int as n from sluice.workflow_run";
 
-describe("start", () => {
-  test("checks the input, and stores what the schema makes of it", async () => {
+describe("sluice.start()", () => {
+  test("start validates the input and stores the output of the schema", async () => {
     const s = await workflowScene();
     const { heard, handler } = listener();
     await s.worker({ handlers: [handler] });
@@ -26,7 +26,7 @@ describe("start", () => {
     expect([run.existed, heard]).toEqual([false, [{ n: 7 }]]);
   });
 
-  test("under an idempotency key finds the run that is there", async () => {
+  test("start with a used idempotency key returns the existing run", async () => {
     const s = await workflowScene();
     const [first, again] = [
       await s.sluice.start(one, { n: 1 }, { idempotencyKey: "k" }),
@@ -41,7 +41,7 @@ describe("start", () => {
     expect(await s.sluice.counts()).toMatchObject({ ready: 1 });
   });
 
-  test("in a transaction exists if and only if it commits", async () => {
+  test("start in a transaction creates a run if and only if the transaction commits", async () => {
     const s = await workflowScene();
     const { heard, handler } = listener();
     await s.worker({ handlers: [handler], pollIntervalMs: 20 });
@@ -60,7 +60,7 @@ describe("start", () => {
     expect(await s.sluice.counts()).toMatchObject({ succeeded: 1, ready: 0 });
   });
 
-  test("by name takes the graph that was declared last, and a run keeps its own", async () => {
+  test("start by name uses the graph declared last, and a run keeps its own graph", async () => {
     const s = await workflowScene();
     expect(await codeOf(() => s.sluice.start("one", {}))).toBe("unknown_workflow");
     const old = await s.sluice.start(one, { n: 1 });
@@ -90,7 +90,7 @@ describe("start", () => {
     expect(await named.result(PATIENCE)).toEqual({ renamed: { was: 3 } });
   });
 
-  test("after the tables were emptied declares the graph again", async () => {
+  test("start declares the graph again after the tables were truncated", async () => {
     const s = await workflowScene();
     await s.sluice.start(one, {});
     await s.sql.query(
@@ -102,8 +102,8 @@ describe("start", () => {
   });
 });
 
-describe("result", () => {
-  test("waits only so long, and only until the signal", async () => {
+describe("run.result()", () => {
+  test("result waits until its timeout or its signal", async () => {
     const s = await workflowScene();
     const run = await s.sluice.start(one, {});
     expect(await codeOf(() => run.result({ timeoutMs: 60 }))).toBe("wait_timeout");
@@ -117,7 +117,7 @@ describe("result", () => {
     expect(await codeOf(() => s.sluice.run("x"))).toBe("run_not_found");
   });
 
-  test("hears of the end at once: the database tells it to whoever waits", async () => {
+  test("result is notified by the database when the run ends", async () => {
     const s = await workflowScene();
     const run = await s.sluice.start(one, {});
     const heard = signal<string | undefined>();
@@ -138,7 +138,7 @@ describe("result", () => {
     client.release(true);
   });
 
-  test("a wait ends with the hint, also with one that came between two waits", async () => {
+  test("a wait ends with a notification, also with one that came between two waits", async () => {
     let tell: (payload: string) => void = () => {};
     const onPayload = (awaited: string, hear: () => void): (() => void) => {
       tell = (payload) => payload === awaited && hear();
@@ -156,7 +156,7 @@ describe("result", () => {
     wait.close();
   });
 
-  test("of a run that is retried is the one of the retry", async () => {
+  test("result of a retried run is the result of the retry", async () => {
     const s = await workflowScene();
     const hands = new Hands();
     const { heard, handler } = listener();
@@ -175,8 +175,8 @@ describe("result", () => {
   });
 });
 
-describe("watch", () => {
-  test("tells every state that it sees once, and ends with the run", async () => {
+describe("run.watch()", () => {
+  test("watch yields every observed status once, and ends with the run", async () => {
     const s = await workflowScene();
     const hands = new Hands();
     const { handler } = listener();
@@ -186,7 +186,7 @@ describe("watch", () => {
     const seen: RunStatus[] = [];
     for await (const status of run.watch()) {
       seen.push(status);
-      // Whoever is slow misses what was in between: the next status is the newest.
+      // A slow consumer misses intermediate states: the next status is the newest.
       if (seen.length === 1) {
         hands.letGo();
         await ended(s, 6);
@@ -211,7 +211,7 @@ describe("watch", () => {
     expect(new Set(texts).size).toBe(texts.length);
   });
 
-  test("of a run that is over tells it once; of none it throws; a signal ends it", async () => {
+  test("watch yields the status of a finished run once, refuses an unknown run, and ends with its signal", async () => {
     const s = await workflowScene();
     const { handler } = listener();
     const run = await s.sluice.start(one, {});
@@ -229,7 +229,7 @@ describe("watch", () => {
     expect(await codeOf(() => s.sluice.run("424242").watch().next())).toBe("run_not_found");
   });
 
-  test("says nothing while nothing changes", async () => {
+  test("watch yields nothing while nothing changes", async () => {
     let looks = 0;
     const row = { id: "7", name: "w", open: 0, created_at: new Date(0), finished_at: null };
     const rows = new Map<string, () => object[]>([
@@ -244,7 +244,7 @@ describe("watch", () => {
     expect(seen).toEqual(["running at 1", "succeeded at 4"]);
   });
 
-  test("hears of it when the client closes", async () => {
+  test("watch ends with the code closed when the client closes", async () => {
     const s = await workflowScene();
     const { Client } = await import("../../src/client.js");
     const client = await Client.connect({ url: s.url, migrate: false });
@@ -255,8 +255,8 @@ describe("watch", () => {
   });
 });
 
-describe("runs", () => {
-  test("are listed by workflow, state and time, page by page, the newest first", async () => {
+describe("sluice.runs()", () => {
+  test("runs are listed by workflow, state and time, page by page, newest first", async () => {
     const s = await workflowScene();
     const ids: string[] = [];
     for (const n of [1, 2, 3, 4, 5]) ids.unshift((await s.sluice.start(one, { n })).id);
@@ -281,7 +281,7 @@ describe("runs", () => {
   });
 });
 
-test("a contract that was never declared is declared with the graph that calls it", async () => {
+test("an undeclared contract is declared together with the graph that calls it", async () => {
   const s = await workflowScene();
   const fresh = task("fresh", { output: type<string>() });
   const alone = workflow("alone", {}, (w) => w.task("fresh", fresh));

@@ -4,7 +4,7 @@ import { task, type, workflow, type TaskHandler } from "../../src/index.js";
 import { scene, until, type Scene } from "../flow/scene.js";
 import { violations } from "../support/audit.js";
 
-/** What the tests of runs call. None has keys, unless the test makes its own. */
+/** The tasks that tests of runs use. None has keys. */
 export const work = task("work", {
   input: type<{ item: number }>(),
   output: type<number>(),
@@ -16,7 +16,7 @@ export const after = task("after", {
   retry: { attempts: 1 },
 });
 
-/** Items one by one through a window, then one task with all they came to. */
+/** A fan-out with a window, then one task with all its results. */
 export function fanOut(window: number, onError: "failFast" | "finish" | "collect" = "failFast") {
   return workflow("fan-out", { input: type<{ items: number[] }>() }, (w, input) => {
     const each = w.each("each", work, input.items, (item) => ({ item }), { window, onError });
@@ -29,16 +29,16 @@ export const numbers = (length: number): number[] => Array.from({ length }, (_, 
 
 export const sorted = (list: readonly number[]): number[] => list.toSorted((a, b) => a - b);
 
-/** A scene whose database must be without a violation when the test is over. */
+/** A scene whose database must have no violation at the end of the test. */
 export async function workflowScene(): Promise<Scene> {
   const s = await scene({ logger: silentLogger });
   onTestFinished(async () => expect(await violations(s.sql)).toEqual([]));
   return s;
 }
 
-/** A handler whose runs end only when the test says so. */
+/** A handler whose executions end only when the test says so. */
 export class Hands {
-  /** Items in the order in which they began. */
+  /** Items in the order of their starts. */
   readonly began: number[] = [];
   readonly active = new Map<number, { end(): void; fail(): void }>();
   peak = 0;
@@ -62,32 +62,32 @@ export class Hands {
       }),
   ) as TaskHandler;
 
-  /** Waits until exactly so many run. */
+  /** Waits until exactly this many run. */
   async full(count: number): Promise<void> {
     await until(`${count} items to run`, () => this.active.size === count);
   }
 
-  /** Items that are aborted go on until the returned function is called. */
+  /** Aborted items continue until the returned function is called. */
   holdAborts(): () => void {
     let release = (): void => {};
     this.#aborts = new Promise((resolve) => (release = resolve));
     return release;
   }
 
-  /** From now on all end at once. */
+  /** From now on all items end immediately. */
   letGo(): void {
     this.#open = true;
     while (this.active.size > 0) this.endOldest();
   }
 
-  /** Ends the one that began first. */
+  /** Ends the item that started first. */
   endOldest(): void {
     const [oldest] = this.active.values();
     oldest!.end();
   }
 }
 
-/** A handler that notes its inputs and answers with them. */
+/** A handler that records its inputs and returns them. */
 export function listener(): { readonly heard: unknown[]; readonly handler: TaskHandler } {
   const heard: unknown[] = [];
   const handler = after.handle(async (input) => {

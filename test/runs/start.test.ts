@@ -24,7 +24,7 @@ const lanes = (s: Scene) =>
     "select t.lane_keys as keys, w.item, w.node from sluice.task t join sluice.workflow_task w using (id) order by w.node, w.item",
   );
 
-describe("what only code can place, at the start of a run", () => {
+describe("nodes that need code, at the start of a run", () => {
   const items = [
     { tenant: "a", n: 1 },
     { tenant: "a", n: 2 },
@@ -32,7 +32,7 @@ describe("what only code can place, at the start of a run", () => {
     { tenant: "b", n: 4 },
   ];
 
-  test("is placed by the client that starts it, with the keys of each input", async () => {
+  test("the client that starts a run places its first nodes, with the keys of each input", async () => {
     const s = await workflowScene();
     const run = await s.sluice.start(roots, { items });
     expect(await unplaced(s)).toEqual([]);
@@ -50,7 +50,7 @@ describe("what only code can place, at the start of a run", () => {
     expect(seen).toHaveLength(5);
   });
 
-  test("is placed in the caller's transaction, and goes with it", async () => {
+  test("the first nodes are placed in the caller's transaction, and rolled back with it", async () => {
     const s = await workflowScene();
     const client = await s.sql.connect();
     await client.query("begin");
@@ -64,7 +64,7 @@ describe("what only code can place, at the start of a run", () => {
     expect([await unplaced(s), (await lanes(s)).length]).toEqual([[], 5]);
   });
 
-  test.each([false, true])("fails its node if the input is not valid (in tx: %s)", async (inTx) => {
+  test.each([false, true])("an invalid input fails its node at the start of a run (in tx: %s)", async (inTx) => {
     const s = await workflowScene();
     const client = await s.sql.connect();
     await client.query("begin");
@@ -81,7 +81,7 @@ describe("what only code can place, at the start of a run", () => {
     expect((await run.status())!.nodes.map(({ state }) => state)).toEqual(["failed", "succeeded"]);
   });
 
-  test("is left to a worker if it is long, or if the run was started by name", async () => {
+  test("a worker places long lists and runs started by name", async () => {
     const s = await workflowScene();
     const many = Array.from({ length: 1_001 }, (_, n) => ({ tenant: "free", n: 2 * n + 1 }));
     const long = await s.sluice.start(roots, { items: many });
@@ -99,7 +99,7 @@ describe("what only code can place, at the start of a run", () => {
     expect(await unplaced(s)).toEqual([]);
   });
 
-  test("many starts at once do not wait for each other's connections", async () => {
+  test("concurrent starts do not wait for each other's connections", async () => {
     const s = await workflowScene();
     const runs = await Promise.all(Array.from({ length: 30 }, () => s.sluice.start(roots, { items })));
     expect(new Set(runs.map(({ id }) => id)).size).toBe(30);
@@ -107,7 +107,7 @@ describe("what only code can place, at the start of a run", () => {
   });
 });
 
-test("a number that JavaScript cannot hold goes through a placing unchanged", async () => {
+test("a number beyond the precision of JavaScript passes the placing unchanged", async () => {
   const s = await workflowScene();
   const exact = task("exact", { input: z.object({ n: z.number() }), order: () => "k" });
   const one = workflow("exact", { input: z.any() }, (w, input) => void w.task("one", exact, input));
@@ -124,7 +124,7 @@ test("a number that JavaScript cannot hold goes through a placing unchanged", as
   expect(inputs[1]).toContain("12345678901234567890123");
 });
 
-test("a limit that was removed meanwhile is declared again, and the run goes on", async () => {
+test("a limit that was removed is declared again by the placer, and the run continues", async () => {
   const s = await workflowScene();
   const one = workflow("keyed", { input: item }, (w, input) => {
     w.task("one", keyed, input);

@@ -13,10 +13,10 @@ async function nodeOf(run: Run, name: string): Promise<RunNode> {
   return nodes.find((node) => node.name === name)!;
 }
 
-/** What a run ends with that does not succeed. */
+/** The error of a run that does not succeed. */
 const failureOf = (run: Run): Promise<unknown> => run.result(PATIENCE).catch((e: unknown) => e);
 
-/** Another process, as far as the database can tell. */
+/** Another client, which the database sees as another process. */
 async function another(s: Scene): Promise<Client> {
   const client = await Client.connect({ url: s.url, migrate: false });
   onTestFinished(() => client.close());
@@ -34,7 +34,7 @@ async function working(s: Scene): Promise<Hands> {
   return hands;
 }
 
-test("runs are listed by their number, and pages leave none out", async () => {
+test("runs are listed by id, and no page leaves one out", async () => {
   const s = await workflowScene();
   for (let i = 0; i < 25; i++) await s.sluice.start(waits);
   const wanted = numbers(25).map((i) => String(25 - i));
@@ -50,7 +50,7 @@ test("runs are listed by their number, and pages leave none out", async () => {
 });
 
 describe("the status of a node", () => {
-  test("that failed has its error, also if a branch has caught it", async () => {
+  test("a failed node has its error, also if a branch has recovered from it", async () => {
     const s = await workflowScene();
     const broken = task("broken", { input: type<{ n: number }>(), retry: { attempts: 1 } });
     await s.worker({
@@ -78,7 +78,7 @@ describe("the status of a node", () => {
     expect((await nodeOf(run, "sorry")).error).toBeNull();
   });
 
-  test("that was cancelled has the reason, whether the run, a task or an item was cancelled", async () => {
+  test("a cancelled node has the reason, whether the run, a task or an item was cancelled", async () => {
     const s = await workflowScene();
     const hands = await working(s);
     const single = workflow("single", {}, (w) => w.task("only", work, { item: 100 }));
@@ -103,7 +103,7 @@ describe("the status of a node", () => {
     expect(await nodeOf(whole, "last")).toMatchObject({ error: { message: "wrong region" } });
     expect((await nodeOf(lone, "only")).error!.message).toBe("not this one");
     expect((await nodeOf(each, "each")).error!.message).toBe("not that one");
-    // Blamed is the item that somebody cancelled, and not those that were cancelled because of it.
+    // The item that a user cancelled is blamed, and not those cancelled because of it.
     expect(failures[2]).toMatchObject({
       details: { nodes: [{ node: "each", item: 1, error: { reason: "not that one" } }] },
     });
@@ -116,7 +116,7 @@ describe("the status of a node", () => {
     ]);
   });
 
-  test("that waits says for what and until when", async () => {
+  test("a waiting node says for what and until when it waits", async () => {
     const s = await workflowScene();
     const until = new Date("2090-01-31T12:00:00.000Z");
     const slow = workflow("slow", { input: type<{ until: string }>() }, (w, input) => {
@@ -135,7 +135,7 @@ describe("the status of a node", () => {
     for (const node of (await run.status())!.nodes) expect(node.until).toBeNull();
   });
 
-  test("whose type no live worker serves says so, also while it is placed", async () => {
+  test("a node whose type no live worker serves says so, also while it is being placed", async () => {
     const s = await workflowScene();
     const keyed = task("keyed", {
       input: type<{ n: number }>(),
@@ -149,7 +149,7 @@ describe("the status of a node", () => {
       w.waitFor("said", "said");
     });
     await s.sluice.sync([flow]);
-    // One whose lease is over serves nothing, though nobody has removed it yet.
+    // A worker whose lease has ended serves nothing, although its row still exists.
     await s.sql.query(
       `insert into sluice.worker (id, name, streams, lease_ms, expires_at, connections, capacity_max, capacity_available)
         select 1, 'dead', array_agg(id), 1000, now() - interval '1 second', 0, 1, 1 from sluice.stream`,
@@ -173,7 +173,7 @@ describe("the status of a node", () => {
   });
 });
 
-describe("items", () => {
+describe("run.items()", () => {
   /** All of them, page by page. */
   async function every(run: Run, node: string, search: object): Promise<RunItem[]> {
     const found: RunItem[] = [];
@@ -187,7 +187,7 @@ describe("items", () => {
   }
 
   test.each(["finish", "collect"] as const)(
-    "under %s every item that failed is found, with its error",
+    "items returns every failed item with its error under %s",
     async (onError) => {
       const s = await workflowScene();
       const hands = await working(s);
@@ -212,7 +212,7 @@ describe("items", () => {
     },
   );
 
-  test("of what is no each, of no node and of no run are refused", async () => {
+  test("items refuses a node that is not an each, an unknown node and an unknown run", async () => {
     const s = await workflowScene();
     const run = await s.sluice.start(fanOut(3), { items: [] });
     expect(await run.items("each")).toEqual({ items: [], after: null });
@@ -224,7 +224,7 @@ describe("items", () => {
     await run.cancel();
   });
 
-  test("of a handler's map are found by its task", async () => {
+  test("items of a handler's map are found by its task", async () => {
     const s = await workflowScene();
     const parent = task("parent", { retry: { attempts: 1 } });
     const hands = new Hands();
@@ -256,7 +256,7 @@ describe("items", () => {
   });
 });
 
-test("of a handler's map the item that somebody cancelled is blamed, and is told first", async () => {
+test("a map whose item was cancelled by a user reports that item, and reports it first", async () => {
   const s = await workflowScene();
   const parent = task("parent", { retry: { attempts: 1 } });
   const hands = new Hands();
@@ -301,13 +301,13 @@ describe("a start by name", () => {
     return graph!.nodes[0]!.name;
   };
 
-  test("after a rollback takes what was declared last, not what was stored last", async () => {
+  test("a start by name after a rollback of the code uses the graph declared last, not the one stored last", async () => {
     const s = await workflowScene();
     const other = await another(s);
     await s.sluice.start(version("one"));
     await other.start(version("two"));
     expect(await started(s)).toBe("two");
-    // As a process does that begins anew with the older code.
+    // As a process that restarts with the older code.
     const again = await another(s);
     await again.start(version("one"));
     expect(await started(s)).toBe("one");
@@ -316,11 +316,11 @@ describe("a start by name", () => {
     const rows = await rowsOf(s, graphs);
     await again.start(version("one"));
     await (await another(s)).start(version("one"));
-    // The newest is not written again.
+    // The latest graph is not written again.
     expect(await rowsOf(s, graphs)).toEqual(rows);
   });
 
-  test("takes what was declared at a deploy, as a workflow or as data, whatever the order of the list", async () => {
+  test("a start by name uses the graph that sync declared, as a workflow or as data, in any order of the list", async () => {
     const s = await workflowScene();
     const { handler } = listener();
     await s.worker({ handlers: [handler] });
@@ -333,7 +333,7 @@ describe("a start by name", () => {
     expect(await started(s)).toBe("one");
   });
 
-  test("of a graph whose types are unknown never comes about", async () => {
+  test("a graph with unknown types is refused by sync, and cannot be started", async () => {
     const s = await workflowScene();
     const { graph } = version("one");
     await expect(s.sluice.sync([graph])).rejects.toMatchObject({

@@ -5,7 +5,7 @@ import { fanOut, Hands, listener, numbers, rowsOf, sorted, workflowScene } from 
 
 const PATIENCE = { timeoutMs: 30_000 };
 
-/** How many tasks could be claimed or run now, by the database's own rows. */
+/** The number of ready and running tasks in the database. */
 async function letThrough(s: Scene): Promise<number> {
   const [row] = await rowsOf<{ n: number }>(
     s,
@@ -14,7 +14,7 @@ async function letThrough(s: Scene): Promise<number> {
   return row!.n;
 }
 
-/** Two workers with room for far more than a window lets through. */
+/** Two workers with room for far more tasks than the window admits. */
 async function workers(s: Scene, hands: Hands, last: ReturnType<typeof listener>): Promise<void> {
   for (let i = 0; i < 2; i++) {
     await s.worker({
@@ -32,7 +32,7 @@ describe.each([
   { items: 4, window: 1, peak: 1 },
   { items: 3, window: 10, peak: 3 },
 ])("$items items with window $window", ({ items, window, peak }) => {
-  test(`run at most ${peak} at once, each once, in the order of the list, and what comes after once`, async () => {
+  test(`run at most ${peak} at once, each once and in the order of the list, and the next node runs once`, async () => {
     const s = await workflowScene();
     const hands = new Hands();
     const last = listener();
@@ -41,7 +41,7 @@ describe.each([
     for (let left = items; left > 0; left--) {
       await hands.full(Math.min(window, left));
       await ended(s, items - left);
-      // Nobody holds more than that back by accident: the database lets no other through.
+      // The database itself admits no more than that.
       expect(await letThrough(s)).toBe(Math.min(window, left));
       expect(last.heard).toEqual([]);
       hands.endOldest();
@@ -49,7 +49,7 @@ describe.each([
     const { counts } = await run.result(PATIENCE);
     expect(hands.peak).toBe(peak);
     expect(sorted(hands.began)).toEqual(numbers(items));
-    // The next one is admitted only when one is over; those that begin together may be heard in any order.
+    // The next item is admitted only when one has ended. Items that start together may report in any order.
     expect(hands.began.slice(window)).toEqual(numbers(items).slice(window));
     const all = { total: items, succeeded: items, failed: 0, cancelled: 0 };
     expect(counts).toEqual(all);
@@ -58,7 +58,7 @@ describe.each([
   });
 });
 
-test("an empty list is over at once, and what comes after runs", async () => {
+test("an empty list ends immediately, and the next node runs", async () => {
   const s = await workflowScene();
   const hands = new Hands();
   const last = listener();
@@ -69,7 +69,7 @@ test("an empty list is over at once, and what comes after runs", async () => {
   expect([hands.began, last.heard.length]).toEqual([[], 1]);
 });
 
-test("items that are no list fail the node, not the database and not for ever", async () => {
+test("items that are not a list fail the node with an error", async () => {
   const s = await workflowScene();
   const run = await s.sluice.start(fanOut(3), { items: 7 as never });
   await expect(run.result(PATIENCE)).rejects.toMatchObject({
@@ -95,7 +95,7 @@ describe("an item that fails for good", () => {
     return { s, hands, last, run };
   }
 
-  test("with failFast cancels the others, running ones too, and what comes after is skipped", async () => {
+  test("failFast cancels the other items, also running ones, and skips the next node", async () => {
     const { hands, last, run } = await begun("failFast");
     hands.active.get(1)!.fail();
     const failure: unknown = await run.result(PATIENCE).catch((e: unknown) => e);
@@ -113,7 +113,7 @@ describe("an item that fails for good", () => {
     expect([last.heard, hands.active.size]).toEqual([[], 0]);
   });
 
-  test("with finish lets the others run, then fails", async () => {
+  test("finish runs the other items, then fails the node", async () => {
     const { hands, last, run } = await begun("finish");
     hands.active.get(1)!.fail();
     hands.letGo();
@@ -128,7 +128,7 @@ describe("an item that fails for good", () => {
     expect(last.heard).toEqual([]);
   });
 
-  test("with collect lets the others run, and its place in the results is null", async () => {
+  test("collect runs the other items, and the failed one has null as its result", async () => {
     const { hands, run } = await begun("collect");
     hands.active.get(1)!.fail();
     hands.letGo();
@@ -138,7 +138,7 @@ describe("an item that fails for good", () => {
   });
 });
 
-test("a window is widened and narrowed while it runs", async () => {
+test("a window can be widened and narrowed while its items run", async () => {
   const s = await workflowScene();
   const hands = new Hands();
   const last = listener();
@@ -149,7 +149,7 @@ test("a window is widened and narrowed while it runs", async () => {
   await hands.full(4);
   expect(await letThrough(s)).toBe(4);
   expect(await run.window("each", 1)).toBe(true);
-  // Those that run may finish; nothing follows them until one place is free.
+  // Running items may finish. None follows until a place is free.
   for (let left = 4; left > 1; left--) {
     await hands.full(left);
     hands.endOldest();
@@ -166,7 +166,7 @@ test("a window is widened and narrowed while it runs", async () => {
   await run.result(PATIENCE);
 });
 
-test("items that wait at a window keep no slot of their key from other tasks, also while paused", async () => {
+test("items that wait at a window occupy no slot of their key, also while paused", async () => {
   const s = await workflowScene();
   const tenant = limit("tenant", { perKey: 2 });
   const limits = [{ limit: tenant, key: () => "t" }];

@@ -17,19 +17,19 @@ const run = (task: number, start: number, end: number | null, about: Partial<Aud
 
 const ordered = (task: number, start: number, end: number | null): AuditRun => run(task, start, end, { orderKey: "k" });
 
-test("the checker counts who runs at once, and a slot given back in the same moment is free", () => {
+test("the audit counts concurrent executions and treats a slot released at the same moment as free", () => {
   expect(new Audit([run(1, 0, 10), run(2, 10, 20), run(3, 15, 20)]).peakOf("l")).toBe(2);
   expect(new Audit([run(1, 0, null), run(2, 100, 101)]).peakOf("l")).toBe(2);
   expect(new Audit([]).peakOf("l")).toBe(0);
 });
 
-test("the checker finds what was lost and what ended twice", () => {
+test("the audit finds lost tasks and tasks that completed twice", () => {
   const audit = new Audit([run(1, 0, 10), run(1, 20, 30), run(2, 0, null)]);
   expect(audit.lost(["1", "2", "3"])).toEqual(["2", "3"]);
   expect(audit.twice()).toEqual(["1"]);
 });
 
-test("the checker finds an overlap and an inversion of an order key, and lets a repeat pass", () => {
+test("the audit finds overlaps and inversions in an order key, and allows repeated executions", () => {
   expect(new Audit([ordered(1, 0, 10), ordered(2, 10, 20)]).disorder()).toEqual([]);
   expect(new Audit([ordered(1, 0, 5), ordered(1, 6, 9), ordered(2, 10, 20)]).disorder()).toEqual([]);
   expect(new Audit([ordered(1, 0, 10), ordered(2, 9, 20)]).disorder()).toEqual(["k: 1 and 2 overlap"]);

@@ -1,17 +1,17 @@
 import pg from "pg";
 
-/** What a handler says about one run of its task. */
+/** What a handler reports about one execution of its task. */
 export interface AuditEntry {
   readonly task: string;
   readonly attempt: number;
   readonly claim: string;
   readonly type: string;
   readonly orderKey: string | null;
-  /** Each limit that the run holds a slot of, as `name` or `name:key`. */
+  /** Each limit that the execution holds a slot of, as `name` or `name:key`. */
   readonly limitKeys: readonly string[];
 }
 
-/** One run as its own handler saw it, in microseconds of the database's clock. */
+/** One execution as its handler saw it, in microseconds of the database's clock. */
 export interface AuditRun extends AuditEntry {
   readonly process: string;
   readonly start: number;
@@ -44,7 +44,7 @@ interface Row {
   readonly at: number;
 }
 
-/** Makes the append-only table, once, before anybody writes to it. */
+/** Creates the append-only table, once, before the first write. */
 export async function createAudit(url: string): Promise<void> {
   const client = new pg.Client(url);
   await client.connect();
@@ -84,7 +84,7 @@ export class AuditWriter {
     return this.#append({ kind: "end", ...entry });
   }
 
-  /** How many runs of a type have started, anywhere. */
+  /** How many executions of a type have started in all processes. */
   async startedOf(type: string): Promise<number> {
     const text = "select count(*)::int as n from audit where kind = 'start' and type = $1";
     const { rows } = await this.#client.query<{ n: number }>({ text, values: [type] });
@@ -118,7 +118,7 @@ export class AuditWriter {
   }
 }
 
-/** Notes that a process is known to be dead, so that its open runs ended by now. */
+/** Records that a process is dead, so that its open executions have ended. */
 export async function noteDead(sql: pg.Pool, process: string): Promise<void> {
   await sql.query("insert into audit (kind, process) values ('dead', $1)", [process]);
 }
@@ -162,7 +162,7 @@ export class Audit {
     this.runs = runs.toSorted((a, b) => a.start - b.start);
   }
 
-  /** Acknowledged tasks whose handler never came to its end. */
+  /** Acknowledged tasks whose handler never ended. */
   lost(acknowledged: Iterable<string>): string[] {
     const ended = new Set(this.runs.filter((run) => run.ended).map((run) => run.task));
     return [...acknowledged].filter((id) => !ended.has(id));
@@ -175,14 +175,14 @@ export class Audit {
     return [...new Set(again.map(({ task }) => task))];
   }
 
-  /** How many of these runs there were at once, at the most. */
+  /** The largest number of these executions at once. */
   peak(of: (run: AuditRun) => boolean): number {
     const marks = this.runs.filter(of).flatMap((run) => [
       { at: run.start, by: 1 },
       { at: run.end ?? Number.POSITIVE_INFINITY, by: -1 },
     ]);
     let now = 0;
-    // At the same microsecond the slot was given back first.
+    // In the same microsecond the slot was released first.
     return marks
       .toSorted((a, b) => a.at - b.at || a.by - b.by)
       .reduce((peak, { by }) => Math.max(peak, (now += by)), 0);
@@ -193,7 +193,7 @@ export class Audit {
     return this.peak((run) => run.limitKeys.includes(limitKey));
   }
 
-  /** Where an order key was broken: two at once, or one before the end of one enqueued earlier. */
+  /** Violations of an order key: two tasks at once, or one before the end of an earlier one. */
   disorder(): string[] {
     const byKey = new Map<string, AuditRun[]>();
     for (const run of this.runs) {
@@ -228,7 +228,7 @@ export async function acceptedTwice(sql: pg.Pool): Promise<string[]> {
   return rows.map(({ id }) => id);
 }
 
-/** What the schema's own view finds wrong: slots without holders, tasks in two states, waiters nobody wakes. */
+/** What the schema's own view finds wrong: slots without holders, tasks in two states, waiters that nothing wakes. */
 export async function violations(sql: pg.Pool): Promise<unknown[]> {
   return (await sql.query("select * from sluice.violation")).rows;
 }

@@ -12,7 +12,7 @@ async function tables(database: TestDatabase): Promise<number> {
   return rows[0]!.n;
 }
 
-test("each test gets a database of its own, which goes away again", async () => {
+test("each test gets its own database, which is dropped afterwards", async () => {
   const [one, two] = await Promise.all([freshDatabase(), freshDatabase()]);
   expect(one.name).not.toBe(two.name);
   expect(await tables(one)).toBe(0);
@@ -20,7 +20,7 @@ test("each test gets a database of its own, which goes away again", async () => 
   await expect(tables(one)).rejects.toMatchObject({ code: "3D000" });
 });
 
-test("migrated databases made at the same time all have the schema", async () => {
+test("migrated databases created at the same time all have the schema", async () => {
   const all = await Promise.all(Array.from({ length: 4 }, () => freshDatabase({ migrated: true })));
   const counts = await Promise.all(all.map((database) => tables(database)));
   expect(Math.min(...counts)).toBeGreaterThan(0);

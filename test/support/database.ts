@@ -9,7 +9,7 @@ export interface TestDatabase {
 }
 
 const postgres = new URL("../../src/postgres/", import.meta.url);
-// Any number will do, as long as all test processes take the same.
+// Any number works, as long as all test processes use the same.
 const templateLock = 7_318_006;
 
 /** A database of its own for a test, empty or with the schema in place. */
@@ -37,7 +37,7 @@ function urlOf(database: string): string {
   return url.href;
 }
 
-/** Does something over a connection of its own. */
+/** Runs a function with a connection of its own. */
 export async function connected<T>(url: string, use: (client: pg.Client) => Promise<T>): Promise<T> {
   const client = new pg.Client(url);
   await client.connect();
@@ -59,7 +59,7 @@ function migratedTemplate(): Promise<string> {
   return template;
 }
 
-/** Test files run in parallel processes: the first one builds, the others find it finished. */
+/** Test files run in parallel processes: the first one builds the template, the others reuse it. */
 async function buildTemplate(name: string): Promise<string> {
   await admin(async (client) => {
     await client.query("select pg_advisory_lock($1)", [templateLock]);
@@ -69,7 +69,7 @@ async function buildTemplate(name: string): Promise<string> {
   return name;
 }
 
-/** Under another name first, so that a run that is cut off does not leave half a template. */
+/** Builds it under another name first, so that an interrupted run leaves no partial template. */
 async function buildAside(client: pg.Client, name: string): Promise<void> {
   const aside = `${name}_aside`;
   await client.query(`drop database if exists ${aside} with (force)`);

@@ -1,7 +1,7 @@
 // Long enough for a loaded machine: only work that hangs takes this long.
 const END_MS_MAX = 15_000;
 
-/** The same work, or an error if it does not end: a test that hangs says less, and later. */
+/** The same promise, or an error if it does not settle: more precise and earlier than the timeout of a test. */
 export async function ends<T>(work: Promise<T>): Promise<T> {
   let timer: NodeJS.Timeout | undefined;
   const hangs = new Promise<never>((_, reject) => {

@@ -7,7 +7,7 @@ export interface Member {
   readonly process: SpawnedTs;
   /** kill -9; resolves when the process is gone. */
   kill(): Promise<void>;
-  /** SIGSTOP: it stops where it stands and knows nothing of it. */
+  /** SIGSTOP: the process freezes without noticing. */
   freeze(): void;
   /** SIGCONT. */
   thaw(): void;
@@ -18,7 +18,7 @@ export interface Member {
 /** Starts a process of the program and waits until it says that it is ready. */
 export async function startMember(program: string, name: string, config: object): Promise<Member> {
   const process = spawnTs(program, [], { FLEET_CONFIG: JSON.stringify({ ...config, name }) });
-  // A frozen process does not hear SIGTERM, and a failed test leaves nobody to thaw it.
+  // A frozen process does not handle SIGTERM, and a failed test does not resume it.
   onTestFinished(async () => void (await process.kill("SIGKILL")));
   await process.line((line) => line === "ready");
   return {
@@ -31,7 +31,7 @@ export async function startMember(program: string, name: string, config: object)
   };
 }
 
-/** Starts so many processes at once, each with a configuration of its own. */
+/** Starts this many processes at once, each with its own configuration. */
 export function startFleet(program: string, size: number, configOf: (i: number) => object): Promise<Member[]> {
   return Promise.all(Array.from({ length: size }, (_, i) => startMember(program, `w${i}`, configOf(i))));
 }

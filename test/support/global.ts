@@ -12,7 +12,7 @@ export default async function setup(): Promise<() => Promise<void>> {
   };
 }
 
-/** One server for the whole run. Its data is thrown away, so nothing waits for the disk. */
+/** One server for the whole run. Its data is discarded, so nothing waits for the disk. */
 async function serve(): Promise<() => Promise<void>> {
   if (process.env.DATABASE_URL !== undefined) {
     process.env.SLUICE_TEST_URL = process.env.DATABASE_URL;

@@ -8,8 +8,8 @@ type Ask = (text: string, values?: unknown[]) => Promise<unknown[]>;
 const LOOKS = 3;
 
 /**
- * Pages that a statement looks at, with all that its functions do: what it costs, whatever the machine does beside it.
- * The least of three looks, each of them undone. Somebody else can only add to it: a migration of another database
+ * Pages that a statement and its functions read: its cost, independent of the load of the machine.
+ * The least of three runs, each rolled back. Other sessions can only add to it: a migration of another database
  * makes every session of the server plan anew.
  */
 export async function pages(ask: Ask, text: string, values: unknown[] = []): Promise<number> {

@@ -2,7 +2,7 @@ import pg from "pg";
 import { afterAll } from "vitest";
 import { freshDatabase, type TestDatabase } from "./database.js";
 
-/** A task in hand: what a settle must name. */
+/** A claimed task: what a settle must name. */
 export interface Held {
   readonly id: number;
   readonly token: string;
@@ -83,7 +83,7 @@ export class Session {
     this.#client.on("notification", ({ payload = "" }) => void heard.push(payload));
     await this.rows("listen sluice");
     return async () => {
-      // Whatever was notified until now is heard when a statement is answered.
+      // All earlier notifications have arrived when a statement is answered.
       await this.rows("select");
       return heard.splice(0);
     };
@@ -265,8 +265,8 @@ export class Scene {
   }
 
   /**
-   * Whether the work waits for a lock, or has come to its end. The server is asked whether somebody
-   * stands in its backend's way; seen twice, so that no lock of an instant counts.
+   * Whether the work waits for a lock, or has ended. Asks the server whether another session blocks its
+   * backend, twice, so that a lock of a moment does not count.
    */
   async blocked(work: Promise<unknown>, session = owners.get(work)): Promise<boolean> {
     if (session === undefined) throw new Error("blocked() wants what a session has returned");
@@ -276,7 +276,7 @@ export class Scene {
     const end = performance.now() + ASKING_MS_MAX;
     for (let seen = 0; performance.now() < end;) {
       const waits = await this.#watcher.value<boolean>(
-        // Nobody of ours: a vacuum passes.
+        // Client backends only: a vacuum does not count.
         "select exists (select from pg_stat_activity where pid = any (pg_blocking_pids($1)) and backend_type = 'client backend')",
         [session.pid],
       );
@@ -317,7 +317,7 @@ export class Scene {
     );
   }
 
-  /** Stops that clock so many milliseconds after a moment that is always the same: no step takes any time. */
+  /** Stops that clock this many milliseconds after a fixed moment, so that no step takes any time. */
   async stopClock(ms = 0): Promise<void> {
     await this.replace(
       `create or replace function sluice.clock() returns timestamptz language sql volatile as
@@ -331,7 +331,7 @@ export class Scene {
     await this.#watcher.script(text);
   }
 
-  /** Begins anew with the same sessions, none of which may be in a transaction. */
+  /** Starts over with the same sessions, none of which may be in a transaction. */
   async clear(): Promise<void> {
     await this.#watcher.script(CLEAR);
   }
@@ -358,7 +358,7 @@ interface Stage {
  */
 export const QUICK = "set synchronous_commit = off; set jit = off; set max_parallel_workers_per_gather = 0";
 
-/** Empties every table and begins every sequence anew. */
+/** Empties every table and restarts every sequence. */
 export const CLEAR = `do $$
   declare statement text;
   begin
@@ -408,7 +408,7 @@ export async function refusal(work: Promise<unknown>): Promise<string> {
   }
 }
 
-/** The ids of tasks in hand. */
+/** The ids of claimed tasks. */
 export function idsOf(held: readonly Held[]): number[] {
   return held.map((h) => h.id);
 }

@@ -24,7 +24,7 @@ const keyed = task("keyed", {
   limits: [limit("tenant", { perKey: 1 }).for(({ key }: Input) => key!)],
 }) as unknown as TaskTerms<never>;
 
-/** A statement that was sent and waits for the test to answer it. */
+/** A statement in flight, which the test answers. */
 interface Statement {
   readonly type: string;
   readonly priority: number;
@@ -59,7 +59,7 @@ function services(statementsMax = 6) {
   ): Promise<string> => {
     const item = prepare(terms, input, 1_000_000) as Prepared;
     const outcome = batcher.add(terms, shared(terms, options), item, trace);
-    // Most tests look at rejections later than they come.
+    // Most tests handle rejections later than they occur.
     outcome.catch(() => {});
     return outcome;
   };
@@ -68,7 +68,7 @@ function services(statementsMax = 6) {
 
 const numberOf = ({ input }: Prepared): number => (JSON.parse(input) as Input).n;
 
-/** Lets everything that follows from an answer happen. */
+/** Lets everything that an answer triggers happen. */
 async function settled(): Promise<void> {
   for (let i = 0; i < 20; i++) await Promise.resolve();
 }
@@ -77,7 +77,7 @@ const upTo = (count: number, from = 0): number[] => Array.from({ length: count }
 
 afterEach(() => void vi.useRealTimers());
 
-describe("which calls share a statement", () => {
+describe("calls that share a statement", () => {
   test("a call on an idle client is sent without a timer", async () => {
     vi.useFakeTimers();
     const { sent, call } = services();
@@ -175,7 +175,7 @@ describe("which calls share a statement", () => {
   });
 });
 
-describe("how many statements are under way", () => {
+describe("the number of statements in flight", () => {
   test("calls of different shapes do not wait for each other", async () => {
     const { sent, call } = services();
     for (const delayMs of upTo(5)) void call(note, { n: delayMs }, { delayMs });
@@ -183,7 +183,7 @@ describe("how many statements are under way", () => {
     expect(sent).toHaveLength(5);
   });
 
-  test("there are never more statements than connections, and the oldest call is sent first", async () => {
+  test("there are never more statements in flight than connections, and the oldest call is sent first", async () => {
     const { sent, call } = services(2);
     for (const delayMs of upTo(5)) void call(note, { n: delayMs }, { delayMs });
     await settled();
@@ -209,7 +209,7 @@ describe("how many statements are under way", () => {
     expect(sent).toHaveLength(3);
   });
 
-  test("a task of an order key waits for a stalled statement that holds an earlier one, and others do not", async () => {
+  test("a task of an order key waits for a stalled statement with an earlier task of the key, and other tasks do not", async () => {
     vi.useFakeTimers();
     const { sent, call } = services();
     void call(ordered, { n: 1, key: "a" });
@@ -225,7 +225,7 @@ describe("how many statements are under way", () => {
   });
 });
 
-describe("order keys", () => {
+describe("order keys in the batcher", () => {
   test("concurrent enqueues of one order key keep the order of the calls although their priorities differ", async () => {
     const { sent, call } = services();
     void call(ordered, { n: 1, key: "a" });
@@ -264,7 +264,7 @@ describe("order keys", () => {
   });
 });
 
-describe("outcomes", () => {
+describe("outcomes of batched calls", () => {
   const refusal = new SluiceError("input_not_storable", "no");
 
   test("a refused call rejects alone, and the calls that shared its statement succeed", async () => {
@@ -279,7 +279,7 @@ describe("outcomes", () => {
     expect(results.map((r) => (r.status === "fulfilled" ? r.value : r.reason))).toEqual(
       upTo(16).map((n) => (n === 11 ? refusal : String(n))),
     );
-    // Halves: one statement of all, and two for each time that the rest is halved.
+    // One statement with all tasks, and two for each time that the rest is halved.
     expect(sent).toHaveLength(9);
   });
 
@@ -294,7 +294,7 @@ describe("outcomes", () => {
     expect(results).toEqual(outcomes.map(() => ({ status: "rejected", reason: lost })));
   });
 
-  test("the tasks behind a refused one of their order key are enqueued in their order", async () => {
+  test("tasks behind a refused one of their order key are enqueued in their order", async () => {
     const { sent, call } = services();
     const outcomes = upTo(4).map((n) => call(ordered, { n, key: "a" }));
     await settled();
@@ -309,7 +309,7 @@ describe("outcomes", () => {
     expect(sent.map(({ inputs }) => inputs)).toEqual([upTo(4), [0, 1], [0], [1], [2, 3]]);
   });
 
-  test("a closed batcher rejects what it has not sent, and sends nothing more", async () => {
+  test("a closed batcher rejects the calls it has not sent, and sends nothing more", async () => {
     const { batcher, sent, call } = services();
     const first = [call(note, { n: 1 }), call(note, { n: 2 })];
     await settled();
@@ -318,7 +318,7 @@ describe("outcomes", () => {
     batcher.close(closed);
     await expect(second).rejects.toBe(closed);
     await expect(call(note, { n: 4 })).rejects.toBe(closed);
-    // The halves of a statement that was under way are not sent either.
+    // The halves of a statement in flight are not sent either.
     await sent[0]!.fail(refusal);
     expect(sent).toHaveLength(1);
     for (const outcome of first) await expect(outcome).rejects.toBe(closed);

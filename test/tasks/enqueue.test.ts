@@ -10,10 +10,10 @@ beforeAll(async () => {
 });
 afterAll(() => house.close());
 
-describe("within a transaction", () => {
+describe("calls in a caller's transaction", () => {
   const echo = task("tx", { input: type<string>(), order: (key) => key });
 
-  test("a task exists if and only if it commits", async () => {
+  test("a task enqueued in a transaction exists if and only if the transaction commits", async () => {
     const tx = await house.begin();
     const handle = await house.sluice.enqueue(echo, "a", { tx });
     expect(await handle.status()).toBeNull();
@@ -28,7 +28,7 @@ describe("within a transaction", () => {
     expect(await gone.cancel()).toBe("unknown");
   });
 
-  test("it is one statement, through anything with query(text, params)", async () => {
+  test("an enqueue in a transaction is one statement, through any object with query(text, params)", async () => {
     const tx = await house.begin();
     const seen: unknown[][] = [];
     const wrapped: Queryable = {
@@ -45,7 +45,7 @@ describe("within a transaction", () => {
     expect(await handle.status()).toMatchObject({ type: "tx" });
   });
 
-  test("declarations are made outside of it, so a rollback leaves the type known", async () => {
+  test("an enqueue in a transaction declares its type outside, so that the type survives a rollback", async () => {
     const tx = await house.begin();
     const first = task("declared-in-tx", {
       concurrency: 1,
@@ -58,7 +58,7 @@ describe("within a transaction", () => {
     expect((await house.sluice.enqueue(first)).id).toMatch(/^\d+$/);
   });
 
-  test("left open it blocks no worker, no other enqueue and no change of a limit", async () => {
+  test("an enqueue in an open transaction blocks no worker, no other enqueue and no change of a limit", async () => {
     const shared = limit("shared-open", { total: 5, perKey: 5 });
     const busy = task("open", {
       input: type<string>(),
@@ -79,7 +79,7 @@ describe("within a transaction", () => {
     await worker.stop();
   });
 
-  test("a transaction that has failed is told as what it is, not as a database that is gone", async () => {
+  test("an enqueue in a failed transaction reports the failed transaction, not an outage", async () => {
     const tx = await house.begin();
     await tx.query("select 1/0").catch(() => {});
     const failure = await house.sluice.enqueue(echo, "d", { tx }).catch((e: unknown) => e);
@@ -89,7 +89,7 @@ describe("within a transaction", () => {
     tx.release();
   });
 
-  test("a cancel counts if and only if it commits", async () => {
+  test("a cancel in a transaction counts if and only if the transaction commits", async () => {
     const handle = await house.sluice.enqueue(echo, "e");
     const tx = await house.begin();
     expect(await handle.cancel({ tx })).toBe("cancelled");
@@ -110,7 +110,7 @@ describe("an idempotency key", () => {
   const once = task("once", { input: type<unknown>() });
   const other = task("other", { input: type<unknown>() });
 
-  test("enqueues once, and finds the task again", async () => {
+  test("an idempotency key enqueues once, and later calls return the same task", async () => {
     const before = await house.tasks();
     const first = await house.sluice.enqueue(once, { a: 1 }, { idempotencyKey: "k1" });
     const again = await house.sluice.enqueue(once, { a: 1 }, { idempotencyKey: "k1", priority: 5 });
@@ -118,7 +118,7 @@ describe("an idempotency key", () => {
     expect(await house.tasks()).toBe(before + 1);
   });
 
-  test("with another payload is an error, also within one list", async () => {
+  test("an idempotency key with another payload is refused, also within one list", async () => {
     await house.sluice.enqueue(once, 1, { idempotencyKey: "k2" });
     const idempotencyKey = "k2";
     await refused(house, "idempotency_conflict", () => house.sluice.enqueue(once, 2, { idempotencyKey }));
@@ -129,14 +129,14 @@ describe("an idempotency key", () => {
     expect((await house.sluice.enqueue(once, 2, { idempotencyKey: "k3" })).existed).toBe(false);
   });
 
-  test("belongs to its type", async () => {
+  test("an idempotency key belongs to its type", async () => {
     const a = await house.sluice.enqueue(once, 1, { idempotencyKey: "k4" });
     const b = await house.sluice.enqueue(other, 2, { idempotencyKey: "k4" });
     expect(b.existed).toBe(false);
     expect(b.id).not.toBe(a.id);
   });
 
-  test("is given back by a rollback", async () => {
+  test("an idempotency key is released by a rollback", async () => {
     const tx = await house.begin();
     await house.sluice.enqueue(once, 1, { idempotencyKey: "k5", tx });
     await tx.query("rollback");
@@ -144,7 +144,7 @@ describe("an idempotency key", () => {
     expect((await house.sluice.enqueue(once, 2, { idempotencyKey: "k5" })).existed).toBe(false);
   });
 
-  test("used by twenty at once makes one task", async () => {
+  test("an idempotency key in twenty concurrent calls creates one task", async () => {
     const all = await Promise.all(
       Array.from({ length: 20 }, () => house.sluice.enqueue(once, "x", { idempotencyKey: "k6" })),
     );
@@ -152,7 +152,7 @@ describe("an idempotency key", () => {
     expect(all.filter((handle) => !handle.existed)).toHaveLength(1);
   });
 
-  test("is forgotten after its time", async () => {
+  test("an idempotency key expires after idempotencyMs", async () => {
     const short = await openHouse({ idempotencyMs: 0 });
     const first = await short.sluice.enqueue(once, 1, { idempotencyKey: "k" });
     const second = await short.sluice.enqueue(once, 2, { idempotencyKey: "k" });
@@ -166,14 +166,14 @@ describe("a group at enqueue", () => {
   const grouped = task("grouped", { input: type<number>() });
   const totalOf = async (name: string) => (await house.sluice.limits.get(name)).total;
 
-  test("is a limit of that name; groupLimit is its number if none is set yet", async () => {
+  test("a group is a limit with that name, and groupLimit sets its number only if none is set yet", async () => {
     await house.sluice.enqueue(grouped, 1, { group: "g1", groupLimit: 2 });
     expect(await totalOf("g1")).toBe(2);
     await house.sluice.enqueue(grouped, 2, { group: "g1", groupLimit: 9 });
     expect(await totalOf("g1")).toBe(2);
   });
 
-  test("without a number is open, until somebody gives one", async () => {
+  test("a group without a number is unlimited until a call gives one", async () => {
     await house.sluice.enqueue(grouped, 1, { group: "g2" });
     expect(await totalOf("g2")).toBeNull();
     await house.sluice.enqueue(grouped, 2, { group: "g2", groupLimit: 3 });
@@ -182,7 +182,7 @@ describe("a group at enqueue", () => {
     expect(await totalOf("g2")).toBe(3);
   });
 
-  test("leaves a number of the code and one of an operator alone", async () => {
+  test("a group keeps a number set in code or by an operator", async () => {
     await house.sluice.sync([limit("g3", { total: 4 }), limit("g4", { total: null })]);
     await house.sluice.limits.set("g4", { total: null });
     await house.sluice.enqueue(grouped, 1, { group: "g3", groupLimit: 9 });
@@ -191,13 +191,13 @@ describe("a group at enqueue", () => {
     expect(await totalOf("g4")).toBeNull();
   });
 
-  test("that is per key is refused: there is no key", async () => {
+  test("a group that names a limit per key is refused, because it has no key", async () => {
     await house.sluice.sync([limit("keyed", { perKey: 1 }), limit("both", { perKey: 1, total: 1 })]);
     await refused(house, "limit_shape", () => house.sluice.enqueue(grouped, 1, { group: "keyed" }));
     await refused(house, "key_missing", () => house.sluice.enqueue(grouped, 1, { group: "both" }));
   });
 
-  test("holds: never more than its number at once, and exactly that many", async () => {
+  test("a group reaches its number of concurrent tasks and never exceeds it", async () => {
     const slow = task("slow-group", { input: type<number>() });
     const group = crowd(3);
     const worker = await house.work([slow.handle(() => group.pass(() => setTimeout(10)))]);
@@ -210,7 +210,7 @@ describe("a group at enqueue", () => {
     await worker.stop();
   });
 
-  test("that the task passes anyway takes one slot, not two", async () => {
+  test("a group that the task passes anyway takes one slot, not two", async () => {
     const mail = limit("mail-group", { total: 1 });
     const listed = task("listed-group", { limits: [mail] });
     const own = task("own-group", { concurrency: 1 });
@@ -227,8 +227,8 @@ describe("a group at enqueue", () => {
   });
 });
 
-describe("a limit", () => {
-  test("of two shapes under one name is refused, in one process as in two", async () => {
+describe("limits at enqueue", () => {
+  test("a limit with two shapes under one name is refused", async () => {
     await house.sluice.enqueue(task("s1", { limits: [limit("shape", { total: 5 })] }));
     const keyed = task("s2", { limits: [limit("shape", { perKey: 1 }).for("a")] });
     await refused(house, "limit_shape", () => house.sluice.enqueue(keyed));
@@ -236,12 +236,12 @@ describe("a limit", () => {
     await refused(house, "limit_shape", () => house.sluice.enqueue(both));
   });
 
-  test("of a task's own name beside another of that name in a different shape is refused", async () => {
+  test("a concurrency of a task named like a limit per key is refused", async () => {
     await house.sluice.sync([limit("s4", { perKey: 1 })]);
     await refused(house, "limit_shape", () => house.sluice.enqueue(task("s4", { concurrency: 1 })));
   });
 
-  test("function that throws or returns nonsense refuses the input, not the process", async () => {
+  test("a limits function that throws or returns an invalid value refuses the input", async () => {
     const broken = (limits: () => unknown) => task("broken", { limits: limits as never });
     const throwing = broken(() => JSON.parse("nonsense") as unknown);
     await refused(house, "input_invalid", () => house.sluice.enqueue(throwing));
@@ -270,7 +270,7 @@ describe("time and priority", () => {
     await worker.stop();
   });
 
-  test("a delay counts by the clock of the database, not by ours", async () => {
+  test("a delay counts by the clock of the database, not of the client", async () => {
     const clock = vi.spyOn(Date, "now").mockReturnValue(Date.now() - 3_600_000);
     const handle = await house.sluice.enqueue(task("slow-clock"), undefined, { delayMs: 60_000 });
     clock.mockRestore();
@@ -279,12 +279,12 @@ describe("time and priority", () => {
     expect(runAt!.getTime() - createdAt.getTime()).toBeGreaterThan(59_000);
   });
 
-  test("a time in the past is now", async () => {
+  test("a time in the past means immediately", async () => {
     const handle = await house.sluice.enqueue(task("past"), undefined, { runAt: new Date(0) });
     expect(await handle.status()).toMatchObject({ state: "ready" });
   });
 
-  test("higher numbers run first, equal ones by age", async () => {
+  test("tasks with a higher priority run first, and equal ones by age", async () => {
     const ranked = task("ranked", { input: type<number>(), priority: 2 });
     for (const priority of [undefined, 1, 3, -5, 3]) {
       await house.sluice.enqueue(ranked, priority ?? 2, { priority });
@@ -298,18 +298,21 @@ describe("time and priority", () => {
   });
 });
 
-test("a worker of an unknown type is told apart from a missing task", async () => {
+test("a worker without handlers, or with two handlers of one type, is refused", async () => {
   expect(await codeOf(() => house.sluice.worker({ handlers: [] }))).toBe("invalid_option");
   const twice = task("twice").handle(() => 1);
   expect(await codeOf(() => house.sluice.worker({ handlers: [twice, twice] }))).toBe("invalid_option");
 });
 
-test.each(["40001", "40P01", "55P03", "57014"])("SQLSTATE %s means: try again", async (code) => {
-  const busy = Object.assign(new Error("busy"), { code });
-  const tx: Queryable = { query: () => Promise.reject(busy) };
-  await expect(house.sluice.enqueue(task("busy"), undefined, { tx })).rejects.toMatchObject({
-    code: "database_busy",
-    message: expect.stringContaining("try again") as string,
-    cause: busy,
-  });
-});
+test.each(["40001", "40P01", "55P03", "57014"])(
+  "SQLSTATE %s is reported as database_busy, with the advice to try again",
+  async (code) => {
+    const busy = Object.assign(new Error("busy"), { code });
+    const tx: Queryable = { query: () => Promise.reject(busy) };
+    await expect(house.sluice.enqueue(task("busy"), undefined, { tx })).rejects.toMatchObject({
+      code: "database_busy",
+      message: expect.stringContaining("try again") as string,
+      cause: busy,
+    });
+  },
+);

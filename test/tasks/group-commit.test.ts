@@ -25,7 +25,7 @@ async function transactions(handles: readonly TaskHandle[]): Promise<number> {
 const ascends = (handles: readonly TaskHandle[]): boolean =>
   handles.every(({ id }, i) => i === 0 || BigInt(id) > BigInt(handles[i - 1]!.id));
 
-test("fifty concurrent enqueues are one transaction, and their ids follow the order of the calls", async () => {
+test("fifty concurrent enqueues share one transaction, and their ids follow the order of the calls", async () => {
   const note = task("fifty", { input: type<number>() });
   await house.sluice.enqueue(note, -1);
   const handles = await Promise.all(upTo(50).map((n) => house.sluice.enqueue(note, n)));
@@ -35,7 +35,7 @@ test("fifty concurrent enqueues are one transaction, and their ids follow the or
   expect(await house.sql("select input from sluice.task where id = $1", [id])).toEqual([{ input: 7 }]);
 });
 
-test("concurrent enqueues of one type share a transaction also where they have limits and keys", async () => {
+test("concurrent enqueues of one type with limits and keys share a transaction", async () => {
   const tenants = limit("gc-tenants", { perKey: 2, total: 10 });
   const note = task("gc-limited", {
     input: type<number>(),
@@ -62,7 +62,7 @@ test("concurrent enqueues of one order key run in the order of the calls, whatev
   expect(seen).toEqual(upTo(40));
 });
 
-test("a task that the database refuses rejects alone, and the concurrent ones are enqueued", async () => {
+test("a task that the database refuses rejects alone, and concurrent ones are enqueued", async () => {
   const note = task("gc-refused", { input: type<{ n: number }>() });
   await house.sluice.enqueue(note, { n: -1 });
   await house.sql(`create function refuse_thirteen() returns trigger language plpgsql as
@@ -108,8 +108,8 @@ test("an enqueue in a caller's transaction shares no statement with concurrent o
   expect(await outside.status()).not.toBeNull();
 });
 
-test("close() rejects calls that wait for another statement as closed, and never sends them", async () => {
-  // However long it takes to get there, the first statement has not stalled.
+test("close() rejects calls that wait for another statement with the code closed, and never sends them", async () => {
+  // The first statement does not count as stalled, however long the test takes to get here.
   vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
   onTestFinished(() => void vi.useRealTimers());
   const note = task("gc-closed", { input: type<number>() });
@@ -127,7 +127,7 @@ test("close() rejects calls that wait for another statement as closed, and never
   expect(await Promise.all(codes)).toEqual(codes.map(() => "closed"));
   await lock.query("rollback");
   lock.release();
-  // The statement was under way on a connection of the caller's, which is left alone.
+  // The statement is in flight on a connection of the caller's, which close() does not end.
   expect((await first).existed).toBe(false);
   expect(await house.tasks()).toBe(before + 1);
   await pool.end();

@@ -12,14 +12,14 @@ afterEach(() => void vi.restoreAllMocks());
 const job = task("job");
 const MINUTE_MS = 60_000;
 
-/** As after an hour in which nobody has used a group. */
+/** Forgets all groups, as after an hour without use. */
 async function forgetAll(): Promise<void> {
   await house.sql("delete from sluice.gated");
   await house.sql("delete from sluice.task");
   for (let i = 0; i < 2; i++) await house.sql("select sluice.forget_limits(0, 1000, 0)");
 }
 
-test("an enqueue into a group that was forgotten makes it anew, with its number", async () => {
+test("an enqueue into a forgotten group creates the group again, with its number", async () => {
   const options = { group: "customer-1", groupLimit: 3 };
   await house.sluice.enqueue(job, undefined, options);
   await forgetAll();

@@ -14,13 +14,13 @@ beforeAll(async () => {
 });
 afterAll(() => house.close());
 
-/** What a task's handler was given, as its result tells. */
+/** The input that the handler received, returned as the result. */
 async function roundTrip(input: unknown): Promise<unknown> {
   const handle = await house.sluice.enqueue(echo, input);
   return handle.result({ timeoutMs: 10_000 });
 }
 
-describe("a payload is refused", () => {
+describe("a refused payload", () => {
   const circle: Record<string, unknown> = {};
   circle["self"] = { circle };
   const notSerialisable: [string, unknown][] = [
@@ -33,7 +33,7 @@ describe("a payload is refused", () => {
     ["an object that throws whatever is done to it", [hostile()]],
     ["a nesting too deep for the stack", nested(200_000)],
   ];
-  test.each(notSerialisable)("that is or holds %s", async (_, input) => {
+  test.each(notSerialisable)("a payload that is or contains %s is refused", async (_, input) => {
     await refused(house, "input_not_serialisable", () => house.sluice.enqueue(echo, input));
     expect(await roundTrip("fine")).toBe("fine");
   });
@@ -47,12 +47,12 @@ describe("a payload is refused", () => {
     ["halves in the wrong order", "\udc00\ud800"],
     ["1,001 levels", nested(1001)],
   ];
-  test.each(notStorable)("with %s", async (_, input) => {
+  test.each(notStorable)("a payload with %s is refused", async (_, input) => {
     await refused(house, "input_not_storable", () => house.sluice.enqueue(echo, input));
     expect(await roundTrip("fine")).toBe("fine");
   });
 
-  test("that is too large, counted in bytes and not in characters", async () => {
+  test("a payload that is too large in bytes is refused", async () => {
     const max = 1024 * 1024;
     for (const text of ["a".repeat(max - 1), "ü".repeat(max / 2), "😀".repeat(max / 4)]) {
       await refused(house, "input_too_large", () => house.sluice.enqueue(echo, text));
@@ -60,7 +60,7 @@ describe("a payload is refused", () => {
     expect(await roundTrip("a".repeat(max - 2))).toHaveLength(max - 2);
   });
 
-  test("by the size that connect was given", async () => {
+  test("a payload larger than payloadBytesMax is refused", async () => {
     const small = await openHouse({ payloadBytesMax: 10 });
     await refused(small, "input_too_large", () => small.sluice.enqueue(echo, "123456789"));
     await small.sluice.enqueue(echo, "12345678");
@@ -68,7 +68,7 @@ describe("a payload is refused", () => {
     await small.close();
   });
 
-  test("within enqueueMany and within a transaction, which goes on", async () => {
+  test("a payload refused in enqueueMany or in a transaction leaves the transaction usable", async () => {
     const tx = await house.begin();
     await refused(house, "input_not_storable", () => house.sluice.enqueueMany(echo, ["a", nul, "b"]));
     await refused(house, "input_not_storable", () => house.sluice.enqueue(echo, nul, { tx }));
@@ -79,7 +79,7 @@ describe("a payload is refused", () => {
   });
 });
 
-describe("a payload arrives as it was sent", () => {
+describe("an accepted payload", () => {
   const own = JSON.parse('{"__proto__": {"polluted": true}, "constructor": {"prototype": 1}}');
   test.each<[string, unknown]>([
     ["__proto__ and constructor as keys", own],
@@ -91,14 +91,14 @@ describe("a payload arrives as it was sent", () => {
     ["nothing at all", null],
     ["empty things", ["", {}, [], 0, false, null]],
     ["an escaped escape", "\\u0000 \\ud800"],
-  ])("%s", async (_, input) => {
+  ])("a payload arrives unchanged: %s", async (_, input) => {
     const back = await roundTrip(input);
     expect(back).toEqual(input);
     expect(JSON.stringify(back)).toBe(JSON.stringify(input));
     expect(({} as { polluted?: boolean }).polluted).toBeUndefined();
   });
 
-  test("megabytes, where they are allowed", async () => {
+  test("a payload of megabytes arrives unchanged where it is allowed", async () => {
     const big = await openHouse({ payloadBytesMax: 8_000_000, resultBytesMax: 8_000_000 });
     await big.work([echo.handle((input) => input)]);
     const input = Array.from({ length: 20_000 }, (_, i) => ({ i, text: "x".repeat(100) }));
@@ -108,8 +108,8 @@ describe("a payload arrives as it was sent", () => {
   });
 });
 
-describe("the schema judges what was stored, not what was given", () => {
-  test("a Date for z.date() is refused at the door: it would be text in the worker", async () => {
+describe("the schema validates the stored form of an input", () => {
+  test("a Date for z.date() is refused at enqueue, because the worker would receive text", async () => {
     const dated = task("dated", { input: z.object({ at: z.date() }) });
     await refused(house, "input_invalid", () => house.sluice.enqueue(dated, { at: new Date() }));
   });
@@ -131,7 +131,7 @@ describe("the schema judges what was stored, not what was given", () => {
     await worker.stop();
   });
 
-  test("a value that JSON drops is missing, and one that JSON adds is there", async () => {
+  test("a value that JSON drops counts as missing, and a value that JSON adds counts as present", async () => {
     const strict = task("strict", { input: z.strictObject({ n: z.number() }) });
     const bad: unknown[] = [{ n: undefined }, { n: 1, toJSON: () => ({ n: "1" }) }, { n: 1, more: 2 }];
     for (const input of bad) {
@@ -155,7 +155,7 @@ describe("the schema judges what was stored, not what was given", () => {
     expect((await house.sluice.enqueue(checked, { id: "a" })).id).toMatch(/^\d+$/);
   });
 
-  test("an asynchronous schema is waited for", async () => {
+  test("enqueue waits for an asynchronous schema", async () => {
     const even = z.number().refine((n) => Promise.resolve(n % 2 === 0));
     const slow = task("slow", { input: even });
     await refused(house, "input_invalid", () => house.sluice.enqueue(slow, 1));
@@ -176,7 +176,7 @@ describe("an input of undefined", () => {
   const nullable = task("nullable", { input: z.string().nullable() });
   const bare = task("bare");
 
-  test("reaches the handler of a schema that takes it, though JSON stores null", async () => {
+  test("an undefined input reaches the handler of a schema that accepts it, although JSON stores null", async () => {
     const seen: unknown[] = [];
     const handlers = [optional, defaulted, later, nullable, bare].map((one) =>
       (one as typeof bare).handle((input) => void seen.push(input)),
@@ -195,14 +195,14 @@ describe("an input of undefined", () => {
     await worker.stop();
   });
 
-  test("is refused by a schema that takes neither undefined nor null", async () => {
+  test("an undefined input is refused by a schema that accepts neither undefined nor null", async () => {
     const wanted = task("wanted", { input: z.object({}) });
     await refused(house, "input_invalid", () => house.sluice.enqueue(wanted, undefined as never));
     await refused(house, "input_invalid", () => house.sluice.enqueue(bare, {} as never));
   });
 });
 
-test("what is not a task is unknown", async () => {
+test("a value that is not a task is refused with unknown_task", async () => {
   for (const bad of [undefined, null, "echo", {}, { type: "echo" }, () => echo, Symbol("echo")]) {
     await refused(house, "unknown_task", () => house.sluice.enqueue(bad as never));
     await refused(house, "unknown_task", () => house.sluice.enqueueMany(bad as never, []));

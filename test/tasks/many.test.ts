@@ -23,7 +23,7 @@ async function* slowly<T>(items: Iterable<T>): AsyncGenerator<T> {
   }
 }
 
-describe("enqueueMany takes", () => {
+describe("enqueueMany", () => {
   test.each<[string, () => Iterable<number> | AsyncIterable<number>]>([
     ["a list", () => [1, 2, 3]],
     ["a set", () => new Set([1, 2, 3])],
@@ -35,14 +35,14 @@ describe("enqueueMany takes", () => {
     ],
     ["an async generator", () => slowly([1, 2, 3])],
     ["a stream", () => streamOf([1, 2, 3])],
-  ])("%s, and keeps its order", async (_, inputs) => {
+  ])("enqueueMany takes %s and keeps its order", async (_, inputs) => {
     const many = await house.sluice.enqueueMany(plain, inputs());
     expect([many.count, many.existed]).toEqual([3, 0]);
     expect([...many]).toEqual(many.ids());
     expect(await inputsOf(many.ids())).toEqual([1, 2, 3]);
   });
 
-  test("nothing, and then makes nothing", async () => {
+  test("enqueueMany of an empty list enqueues nothing", async () => {
     const before = await house.tasks();
     for (const none of [[], slowly([])]) {
       expect((await house.sluice.enqueueMany(plain, none)).ids()).toEqual([]);
@@ -50,7 +50,7 @@ describe("enqueueMany takes", () => {
     expect(await house.tasks()).toBe(before);
   });
 
-  test("every option of enqueue for all of them", async () => {
+  test("enqueueMany applies the options of enqueue to every task", async () => {
     const many = await house.sluice.enqueueMany(plain, [1, 2], { priority: 7, delayMs: 60_000 });
     for (const id of many) {
       expect(await house.sluice.task(id).status()).toMatchObject({
@@ -60,7 +60,7 @@ describe("enqueueMany takes", () => {
     }
   });
 
-  test("an idempotency key per input", async () => {
+  test("enqueueMany takes an idempotency key per input", async () => {
     const idempotencyKey = (n: number) => (n === 0 ? undefined : `key-${n}`);
     const first = await house.sluice.enqueueMany(plain, [1, 0, 2, 1, 0], { idempotencyKey });
     const [a, b, c, d, e] = first.ids();
@@ -78,8 +78,8 @@ describe("enqueueMany takes", () => {
   });
 });
 
-describe("a hundred thousand", () => {
-  test("are read at most two chunks ahead of what was sent: that is all that memory holds", async () => {
+describe("enqueueMany of 100,000 inputs", () => {
+  test("enqueueMany reads at most two chunks ahead of what it has sent, so its memory is bounded", async () => {
     const total = 100_000;
     let given = 0;
     let sent = 0;
@@ -109,13 +109,13 @@ describe("a hundred thousand", () => {
   });
 });
 
-describe("when one input is bad or the source breaks", () => {
+describe("enqueueMany with a bad input or a broken source", () => {
   const bad = 2_500;
   function* inputs(): Generator<number> {
     for (let n = 0; n < 5_000; n++) yield n === bad ? (Symbol("bad") as never) : n;
   }
 
-  test("whole chunks before it stay, and nothing is under way any more", async () => {
+  test("enqueueMany keeps the whole chunks before a bad input, and leaves no statement in flight", async () => {
     const before = await house.tasks();
     await expect(house.sluice.enqueueMany(plain, inputs())).rejects.toMatchObject({
       code: "input_not_serialisable",
@@ -123,7 +123,7 @@ describe("when one input is bad or the source breaks", () => {
     expect((await house.tasks()) - before).toBe(2_000);
   });
 
-  test("within a transaction all or nothing", async () => {
+  test("enqueueMany in a transaction enqueues all tasks or none", async () => {
     const before = await house.tasks();
     const tx = await house.begin();
     await expect(house.sluice.enqueueMany(plain, inputs(), { tx })).rejects.toMatchObject({
@@ -140,7 +140,7 @@ describe("when one input is bad or the source breaks", () => {
     expect(await house.tasks()).toBe(before + 2_500);
   });
 
-  test("the source hears of it and can clean up", async () => {
+  test("enqueueMany closes its source after a bad input", async () => {
     let cleaned = 0;
     async function* source(): AsyncGenerator<number> {
       try {
@@ -155,7 +155,7 @@ describe("when one input is bad or the source breaks", () => {
     expect(cleaned).toBe(1);
   });
 
-  test("an error of the source is the caller's own", async () => {
+  test("enqueueMany rethrows an error of its source unchanged", async () => {
     const own = new Error("file not found");
     async function* source(): AsyncGenerator<number> {
       yield 1;
@@ -165,7 +165,7 @@ describe("when one input is bad or the source breaks", () => {
   });
 });
 
-test("inputs with different limits keep the order of the list in each order key", async () => {
+test("enqueueMany with different limits keeps the order of the list in each order key", async () => {
   const a = limit("mixed-a", { total: 50 });
   const b = limit("mixed-b", { perKey: 50 });
   const mixed = task("mixed", {

@@ -3,7 +3,7 @@ import { afterAll, beforeAll, expect, test } from "vitest";
 import { startEmbedded, type Embedded } from "../../src/embedded/index.js";
 import { Sluice, task } from "../../src/index.js";
 
-// Prepared transactions need a setting that only a start of the server changes.
+// Prepared transactions need a setting that requires a restart of the server.
 let server: Embedded;
 let sluice: Sluice;
 beforeAll(async () => {
@@ -15,7 +15,7 @@ afterAll(async () => {
   await server.stop();
 });
 
-test("an enqueue in a transaction that is prepared runs once it commits", async () => {
+test("an enqueue in a prepared transaction runs after the transaction commits", async () => {
   const late = task("late");
   const worker = sluice.worker({ handlers: [late.handle(() => "done")], pollIntervalMs: 50 });
   await worker.start();

@@ -4,7 +4,7 @@ import { openHouse, type House } from "../client/house.js";
 import { hostile, loneHigh, nested, nul } from "../core/caught.js";
 
 const retry = { attempts: 1 };
-// What a handler returns or throws cannot travel as JSON, so it waits here.
+// Values that handlers return or throw. They cannot be sent as JSON.
 const things: unknown[] = [];
 const returns = task("returns", { input: type<number>(), retry });
 const throws = task("throws", { input: type<number>(), retry });
@@ -40,7 +40,7 @@ async function thrown(thing: unknown): Promise<Thrown> {
   return details!["error"] as Thrown;
 }
 
-describe("a result is made storable, never lost", () => {
+describe("a returned value", () => {
   const circle: Record<string, unknown> = { name: "round" };
   circle["self"] = circle;
 
@@ -59,15 +59,15 @@ describe("a result is made storable, never lost", () => {
     ["an object that throws at every touch", [hostile()], ["[unserialisable]"]],
     ["our separators", "\u001e\u001f", "\u001e\u001f"],
     ["__proto__", JSON.parse('{"__proto__": 1}'), JSON.parse('{"__proto__": 1}')],
-  ])("%s", async (_, thing, stored) => expect(await returned(thing)).toEqual(stored));
+  ])("a returned value is stored: %s", async (_, thing, stored) => expect(await returned(thing)).toEqual(stored));
 
-  test("a thousand levels and more", async () => {
+  test("a returned value nested more than 1,000 levels deep is cut", async () => {
     expect(await returned(nested(1000))).toEqual(nested(1000));
     const cut = JSON.stringify(await returned(nested(50_000)));
     expect(cut).toContain("[nested too deep]");
   });
 
-  test("larger than allowed: truncated, with its size and its beginning", async () => {
+  test("a returned value that is too large is stored as a note with its size and its start", async () => {
     expect(await returned("x".repeat(99_998))).toHaveLength(99_998);
     expect(await returned("x".repeat(10_000_000))).toMatchObject({
       truncated: true,
@@ -77,7 +77,7 @@ describe("a result is made storable, never lost", () => {
   });
 });
 
-describe("what a handler throws is described, never lost", () => {
+describe("a thrown value", () => {
   const circle: Record<string, unknown> = {};
   circle["self"] = circle;
 
@@ -94,11 +94,11 @@ describe("what a handler throws is described, never lost", () => {
     ["an object that throws at every touch", hostile(), { name: "NonError" }],
     ["a promise", Promise.resolve(1), { name: "NonError" }],
     ["our separators", new Error("\u001e\u001f"), { message: "\u001e\u001f" }],
-  ])("%s", async (_, thing, description) => {
+  ])("a thrown value is described: %s", async (_, thing, description) => {
     expect(await thrown(thing)).toMatchObject(description);
   });
 
-  test("10 MB of message", async () => {
+  test("an error message of 10 MB is cut", async () => {
     const { message } = await thrown(new Error("x".repeat(10_000_000)));
     expect(message).toMatch(/^xxx/);
     expect(message.length).toBeLessThan(10_000);
@@ -108,7 +108,7 @@ describe("what a handler throws is described, never lost", () => {
 describe("outcomes besides success and failure", () => {
   const reasons = [undefined, "because", nul, loneHigh, "x".repeat(1_000_000), 5 as never];
 
-  test("cancelled by the handler: the reason is kept, storable and bounded", async () => {
+  test("a task cancelled by its handler keeps a storable and bounded reason", async () => {
     for (const reason of reasons) {
       const handle = await house.sluice.enqueue(throws, things.push(cancel(reason)) - 1);
       const failure = await handle.result({ timeoutMs: 10_000 }).catch((e: unknown) => e);
@@ -117,7 +117,7 @@ describe("outcomes besides success and failure", () => {
     }
   });
 
-  test("cancelled from outside: the same", async () => {
+  test("a task cancelled by a client keeps a storable and bounded reason", async () => {
     for (const reason of reasons) {
       const handle = await house.sluice.enqueue(returns, 0, { delayMs: 60_000 });
       expect(await handle.cancel({ reason })).toBe("cancelled");
@@ -127,7 +127,7 @@ describe("outcomes besides success and failure", () => {
     }
   });
 
-  test("snoozed: it runs again, and no attempt is used", async () => {
+  test("a snoozed task runs again without using an attempt", async () => {
     const attempts: number[] = [];
     const nap = task("nap", { retry });
     const worker = await house.work([
@@ -140,7 +140,7 @@ describe("outcomes besides success and failure", () => {
     await worker.stop();
   });
 
-  test("snoozed or cancelled from within ctx.transaction: the same", async () => {
+  test("snooze, cancel and failure in ctx.transaction have the same effect as outside", async () => {
     const attempts: number[] = [];
     const inside = task("inside", { input: type<string>(), retry });
     const worker = await house.work([
@@ -170,14 +170,14 @@ describe("outcomes besides success and failure", () => {
   });
 });
 
-describe("a handle", () => {
+describe("a task handle", () => {
   const typed = task("typed", {
     input: type<{ n: number }>(),
     output: type<{ doubled: number }>(),
     retry: { attempts: 2, backoff: fixed(1) },
   });
 
-  test("tells the state, and the result with its type", async () => {
+  test("a handle returns the status, and the result with its type", async () => {
     const worker = await house.work([typed.handle(({ n }) => ({ doubled: n * 2 }))]);
     const before = Date.now();
     const handle = await house.sluice.enqueue(typed, { n: 4 }, { priority: 3 });
@@ -205,7 +205,7 @@ describe("a handle", () => {
     await worker.stop();
   });
 
-  test("waits no longer than it is told", async () => {
+  test("a handle waits no longer than its timeout", async () => {
     const handle = await house.sluice.enqueue(typed, { n: 1 }, { delayMs: 60_000 });
     await expect(handle.result({ timeoutMs: 20 })).rejects.toMatchObject({ code: "wait_timeout" });
     expect(await handle.cancel()).toBe("cancelled");
@@ -215,7 +215,7 @@ describe("a handle", () => {
     });
   });
 
-  test("of a failed task can be retried: it runs from its first attempt again", async () => {
+  test("a failed task that is retried runs again from its first attempt", async () => {
     let broken = true;
     const flaky = task("flaky", { retry: { attempts: 2, backoff: fixed(1) } });
     const attempts: number[] = [];
@@ -239,7 +239,7 @@ describe("a handle", () => {
     await worker.stop();
   });
 
-  test("of a task whose history is not kept: who waits is told, who comes later is not", async () => {
+  test("a result without history is delivered to a waiting caller, and not to a later one", async () => {
     const forgetful = await openHouse({ history: { succeededMs: 0 } });
     const brief = task("brief");
     let go: () => void = () => {};
@@ -266,7 +266,7 @@ describe("an order key that blocks", () => {
     retry,
   });
 
-  test("waits for a retry or an unblock after a final failure", async () => {
+  test("an order key with onFailure: block waits for a retry or an unblock after a final failure", async () => {
     let broken = true;
     const ran: string[] = [];
     const worker = await house.work([
@@ -291,7 +291,7 @@ describe("an order key that blocks", () => {
   });
 });
 
-test("a paused queue gives nothing away until it is resumed", async () => {
+test("a paused queue starts no task until it is resumed", async () => {
   const parked = task("parked", { queue: "parking" });
   const worker = await house.work([parked.handle(() => "went")]);
   await house.sluice.pause("parking");
@@ -303,7 +303,7 @@ test("a paused queue gives nothing away until it is resumed", async () => {
   await worker.stop();
 });
 
-test("counts tell how many tasks are in each state", async () => {
+test("counts() returns the number of tasks in each state", async () => {
   const own = await openHouse();
   const counted = task("counted", { input: type<string>(), order: (key) => key });
   await own.sluice.enqueueMany(counted, ["a", "a", "b"]);

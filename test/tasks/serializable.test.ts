@@ -29,7 +29,7 @@ test("serializable transactions with idempotency keys of their own all commit", 
   expect(await house.tasks()).toBe(9);
 });
 
-test("of two serializable transactions with one idempotency key the second is told to try again", async () => {
+test("the second of two serializable transactions with one idempotency key fails with database_busy", async () => {
   const [one, two] = await serializable(2);
   await two!.query("select 1");
   await house.sluice.enqueue(echo, 1, { idempotencyKey: "same", tx: one! });

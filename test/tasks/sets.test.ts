@@ -8,12 +8,12 @@ beforeAll(async () => {
 });
 afterAll(() => house.close());
 
-test("the first use of a set of totals in an open transaction holds up no other enqueue of it", async () => {
+test("the first use of a set of totals in an open transaction blocks no other enqueue of the set", async () => {
   const { sluice } = house;
   const printer = limit("printer", { total: 2 });
   const print = task("print", { input: type<number>(), limits: [printer] });
   const group = { group: "floor", groupLimit: 2 };
-  // What is declared beforehand is not the point: every limit is known, and the set of both is not.
+  // Declare both limits beforehand, but not the set of both.
   await sluice.enqueue(print, 0);
   await sluice.enqueue(task("other"), undefined, group);
   const tx = await house.begin();
@@ -25,7 +25,7 @@ test("the first use of a set of totals in an open transaction holds up no other 
   const sets = await house.sql<{ gates: number[] }>("select gates from sluice.gate_set");
   expect(sets.length).toBeGreaterThan(1);
   expect(new Set(sets.map((s) => s.gates.join())).size).toBe(1);
-  // Both ids of the set stand for the same two totals.
+  // Both ids of the set refer to the same two totals.
   let join!: () => void;
   const together = new Promise<void>((resolve) => (join = resolve));
   let running = 0;

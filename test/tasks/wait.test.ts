@@ -15,7 +15,7 @@ const flow = workflow("flow", { input: type<object>() }, (w) => ({
   answer: w.task("answer", answer, {}),
 }));
 
-/** Ends the backends that look at this table just now, while a lock keeps them from their answer. */
+/** Terminates the backends that wait for a lock on this table. */
 async function terminateLooks(table: string, waiters: number): Promise<void> {
   const client = await house.begin();
   await client.query(`lock table ${table} in access exclusive mode`);
@@ -27,7 +27,7 @@ async function terminateLooks(table: string, waiters: number): Promise<void> {
   client.release();
 }
 
-test("result() goes on waiting when its backend is terminated", async () => {
+test("result() continues to wait when its backend is terminated", async () => {
   const handle = await house.sluice.enqueue(answer, {});
   const result = handle.result();
   await terminateLooks("sluice.task", 1);
@@ -37,7 +37,7 @@ test("result() goes on waiting when its backend is terminated", async () => {
   await worker.stop();
 });
 
-test("run.result() and run.watch() go on when their backends are terminated", async () => {
+test("run.result() and run.watch() continue when their backends are terminated", async () => {
   const run = await house.sluice.start(flow, {});
   const result = run.result();
   const states: string[] = [];
@@ -52,13 +52,13 @@ test("run.result() and run.watch() go on when their backends are terminated", as
   await worker.stop();
 });
 
-test("result() goes on waiting while the database cannot be reached", async () => {
+test("result() continues to wait during an outage of the database", async () => {
   const proxy = await Proxy.start(house.url);
   const behind = await connect(proxy.url);
   const handle = await behind.enqueue(answer, {});
   const cut = proxy.loseRequests(() => true);
   const result = handle.result();
-  // The task ends meanwhile, which nobody who was cut off could hear of.
+  // The task ends during the outage, so no notification can arrive.
   const worker = await house.work([answer.handle(() => 42)]);
   await expect.poll(async () => (await house.sluice.task(handle.id).status())?.state).toBe("succeeded");
   cut.end();
@@ -67,7 +67,7 @@ test("result() goes on waiting while the database cannot be reached", async () =
   await worker.stop();
 });
 
-test("a wait for a database that does not answer ends with its timeout, its signal or close()", async () => {
+test("a wait for an unresponsive database ends with its timeout, its signal or close()", async () => {
   const proxy = await Proxy.start(house.url);
   const behind = await connect(proxy.url);
   const handle = await behind.enqueue(task("never"));
@@ -83,7 +83,7 @@ test("a wait for a database that does not answer ends with its timeout, its sign
   expect(await closed).toBe("closed");
 });
 
-test("a wait ends at once with what the server refuses, such as a wrong password", async () => {
+test("a wait fails immediately if the server refuses the connection, for example with a wrong password", async () => {
   const wait = new Wait({ closed: false } as never, { timeoutMs: null, signal: null }, "task 1");
   const wrong = Object.assign(new Error("password authentication failed"), { code: "28P01" });
   await expect(wait.ask(() => Promise.reject(wrong))).rejects.toBe(wrong);
@@ -97,7 +97,7 @@ function connect(url: string): Promise<Sluice> {
 
 const quiet = { debug() {}, info() {}, warn() {}, error() {} };
 
-test("questions of one call share its timeout", async () => {
+test("statements of one call share its timeout", async () => {
   const patience = patienceOf({ timeoutMs: 1_000 });
   await new Promise((resolve) => setTimeout(resolve, 200));
   expect(new Wait({} as never, patience, "run 1").leftMs).toBeLessThan(850);

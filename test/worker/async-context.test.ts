@@ -24,7 +24,7 @@ const endings: Record<string, (ctx: TaskContext) => unknown> = {
 
 // What a handler traces, logs or looks up by its context would else show up in another's, of another tenant.
 test.each(Object.keys(endings))(
-  "what a handler that ends %s has in its asynchronous context does not reach the next",
+  "the asynchronous context of a handler that ends %s does not leak into the next handler",
   async (how) => {
     const s = await scene();
     const job = task("job", { input: type<string>() });

@@ -7,7 +7,7 @@ interface Rows {
   readonly dead: number;
 }
 
-/** A server with so many rows in `ready`; what a vacuum leaves of them. */
+/** A server with these rows in `ready`, and the rows that a vacuum leaves. */
 function broomOver(rows: Rows, left: (rows: Rows) => Rows) {
   const clock = { nowMs: 0, now: () => clock.nowMs };
   const vacuumed: string[] = [];
@@ -24,7 +24,7 @@ function broomOver(rows: Rows, left: (rows: Rows) => Rows) {
 const cleaned = ({ live }: Rows): Rows => ({ live, dead: 0 });
 const kept = (rows: Rows): Rows => rows;
 
-test("dead rows are cleaned away once there are enough of them", async () => {
+test("the keeper vacuums dead rows once there are enough of them", async () => {
   for (const [rows, times] of [
     [{ live: 0, dead: 9_999 }, 0],
     [{ live: 0, dead: 10_000 }, 1],
@@ -40,7 +40,7 @@ test("dead rows are cleaned away once there are enough of them", async () => {
   }
 });
 
-test("while a snapshot keeps dead rows, vacuums back off to one a minute", async () => {
+test("vacuums back off to one a minute while a snapshot keeps dead rows", async () => {
   const { broom, clock, vacuumed } = broomOver({ live: 0, dead: 50_000 }, kept);
   const timesMs: number[] = [];
   for (clock.nowMs = 0; clock.nowMs <= 243_000; clock.nowMs += 1_000) {
@@ -50,7 +50,7 @@ test("while a snapshot keeps dead rows, vacuums back off to one a minute", async
   expect(timesMs.map((ms) => ms / 1_000)).toEqual([0, 1, 3, 7, 15, 31, 63, 123, 183, 243]);
 });
 
-test("a vacuum that a busy queue outran is repeated within seconds", async () => {
+test("a vacuum that cannot keep up with a busy queue is repeated within seconds", async () => {
   const left = [
     { live: 0, dead: 30_000 },
     { live: 0, dead: 0 },

@@ -10,7 +10,7 @@ const TRIES = 5;
 const TIMEOUT_MS = 90_000;
 const patience = { timeoutMs: 20_000 };
 
-test("cancel works in every state, and what it held goes to the next", async () => {
+test("cancel works in every state, and the released slots start the next task", async () => {
   const s = await scene();
   const seen: string[] = [];
   const finish = signal();
@@ -68,7 +68,7 @@ test("cancel works in every state, and what it held goes to the next", async () 
   expect(await violations(s.sql)).toEqual([]);
 });
 
-test("a ready task is cancelled before anybody claims it, also one that holds slots", async () => {
+test("a ready task is cancelled before it is claimed, also if it holds slots", async () => {
   const s = await scene();
   const job = task("job", { input: type<string>(), order: (key) => key });
   const plain = task("plain");
@@ -134,8 +134,8 @@ async function fastestCancel(s: Scene, leaseMs: number, lessMs: number): Promise
   return fastestMs;
 }
 
-test("a running task hears of its cancel within a heartbeat", { timeout: TIMEOUT_MS }, async () => {
-  // Nobody listens, and a third of the lease is one heartbeat; the rest is for a busy machine.
+test("a cancel aborts a running task within a heartbeat", { timeout: TIMEOUT_MS }, async () => {
+  // Without LISTEN a cancel takes one heartbeat, a third of the lease. The rest is for a busy machine.
   const lessMs = LEASE_MS / 3 + 2_000;
   expect(await fastestCancel(await scene({ listen: false }), LEASE_MS, lessMs)).toBeLessThan(lessMs);
 });
@@ -203,7 +203,7 @@ test("a cancel in a transaction counts if and only if it commits", async () => {
   expect(await violations(s.sql)).toEqual([]);
 });
 
-test("ids are text, whatever parser the process has for bigint", async () => {
+test("ids are text, whatever bigint parser the process uses", async () => {
   const parser = pg.types.getTypeParser(pg.types.builtins.INT8);
   pg.types.setTypeParser(pg.types.builtins.INT8, Number);
   onTestFinished(() => pg.types.setTypeParser(pg.types.builtins.INT8, parser));

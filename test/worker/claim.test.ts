@@ -12,7 +12,7 @@ afterEach(() => void vi.useRealTimers());
 
 type Row = readonly unknown[];
 
-/** A claimer over a server that answers its steps as told, and what it did. */
+/** A claimer over a mocked server, and a list of what it did. */
 function claimerOver(answer: (call: { claim: number; settles: boolean }) => Row[]): {
   claimer: Claimer;
   outbox: Outbox;
@@ -51,7 +51,7 @@ function claimerOver(answer: (call: { claim: number; settles: boolean }) => Row[
 
 const claimed = (input: string): Row => ["7", 1, 1, input, 0, null, null, "n"];
 
-test("a worker is watched closely before the first handler of a claim runs", async () => {
+test("the lease is checked at the faster rate before the first handler of a claim runs", async () => {
   const tasks = [claimed("1"), claimed("2")];
   const { claimer, did } = claimerOver(() => tasks.splice(0));
   claimer.start();
@@ -60,7 +60,7 @@ test("a worker is watched closely before the first handler of a claim runs", asy
   expect(did).toEqual(["busy", "start", "start"]);
 });
 
-test("a claim whose statement was refused for an outcome is sent again at once", async () => {
+test("a claim whose statement was refused because of an outcome is sent again immediately", async () => {
   const { claimer, outbox, session, permits, did } = claimerOver(({ settles, claim }) => {
     if (settles && claim > 0) throw Object.assign(new Error("refused"), { code: "22P05" });
     return claim > 0 && did.length === 0 ? [claimed("1")] : [];
@@ -72,7 +72,7 @@ test("a claim whose statement was refused for an outcome is sent again at once",
   expect(did).toEqual(["busy", "start"]);
 });
 
-test("a claim whose reply cannot be read puts its session in doubt", async () => {
+test("a claim with an unreadable reply makes its session release unknown claims", async () => {
   const { claimer, did } = claimerOver(() => [claimed("no JSON")]);
   claimer.start();
   await vi.advanceTimersByTimeAsync(1);

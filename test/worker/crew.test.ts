@@ -32,7 +32,7 @@ const claimed = {
   nonce: "1",
 };
 
-test("a task that arrives after all were handed back is handed back too", () => {
+test("a task that arrives after the worker has released its tasks is released too", () => {
   const outbox = new Outbox();
   let runs = 0;
   const handler = task("t", { input: type<unknown>() }).handle(() => void runs++);
@@ -45,7 +45,7 @@ test("a task that arrives after all were handed back is handed back too", () => 
   expect(outbox.takeOthers(10)?.items).toMatchObject([{ claim: { id: "7" }, kind: "release" }]);
 });
 
-test("a task that meets 50 outages in a row uses an attempt", async () => {
+test("a task that fails in 50 outages in a row uses an attempt", async () => {
   const outbox = new Outbox();
   const handler = task("t", { input: type<unknown>() }).handle((_, ctx) => ctx.transaction(() => Promise.resolve()));
   const transaction = (execution: Execution): Promise<never> =>

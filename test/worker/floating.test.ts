@@ -8,7 +8,7 @@ import { Execution, type AnyHandler } from "../../src/worker/execution.js";
 import { Session } from "../../src/worker/session.js";
 import { scene, signal, until } from "../flow/scene.js";
 
-/** Promises that a handler let go of, and that nobody heard reject. */
+/** Rejections of promises that a handler did not await. */
 function unhandledRejections(): unknown[] {
   const seen: unknown[] = [];
   const note = (e: unknown): void => void seen.push(e);
@@ -49,7 +49,7 @@ async function play(handle: (ctx: TaskContext) => unknown) {
   return { result, attempts, children, effects: effects.rows.map(({ what }) => what) };
 }
 
-test("an enqueue that its handler did not wait for exists once the execution has completed", async () => {
+test("an enqueue that its handler does not await exists after the execution has completed", async () => {
   const { result, children } = await play((ctx) => {
     void ctx.enqueue(child, "c");
     return "done";
@@ -61,7 +61,7 @@ test.for([
   ["at once", () => {}],
   // Long enough for the call to have failed before the handler returns.
   ["and the handler goes on for a while", () => turn().then(() => turn())],
-] as const)("an enqueue that is refused fails the execution, though nobody waits for it, %s", async ([, then]) => {
+] as const)("a refused enqueue that the handler does not await fails the execution, %s", async ([, then]) => {
   const { result, attempts, children } = await play(async (ctx) => {
     void ctx.enqueue(child, ctx.attempt === 1 ? BAD : "good");
     await then();
@@ -70,7 +70,7 @@ test.for([
   expect([result, attempts, children]).toEqual(["done", [1, 2], ["good"]]);
 });
 
-test("an enqueue whose refusal the handler has looked at is the handler's business", async () => {
+test("a refused enqueue whose error the handler catches does not fail the execution", async () => {
   const { result, attempts } = await play(async (ctx) => {
     const refused = ctx.enqueue(child, BAD);
     await turn();
@@ -79,7 +79,7 @@ test("an enqueue whose refusal the handler has looked at is the handler's busine
   expect([result, attempts]).toEqual(["input_not_storable", [1]]);
 });
 
-test("a transaction that its handler did not wait for completes the task, with its own result", async () => {
+test("a transaction that its handler does not await completes the task, with its own result", async () => {
   const { result, attempts, effects } = await play((ctx) => {
     void ctx.transaction(async (tx) => {
       await tx.query("insert into effect values ('one')");
@@ -90,7 +90,7 @@ test("a transaction that its handler did not wait for completes the task, with i
   expect([result, attempts, effects]).toEqual(["of the transaction", [1], ["one"]]);
 });
 
-test("a transaction that fails fails the execution, though nobody waits for it", async () => {
+test("a failed transaction that the handler does not await fails the execution", async () => {
   const { result, attempts, effects } = await play((ctx) => {
     void ctx.transaction(async (tx) => {
       await tx.query("insert into effect values ($1)", [`attempt ${ctx.attempt}`]);
@@ -101,7 +101,7 @@ test("a transaction that fails fails the execution, though nobody waits for it",
   expect([result, attempts, effects]).toEqual(["second", [1, 2], ["attempt 2"]]);
 });
 
-test("a handler that throws beside its transaction has failed only if that has not committed", async () => {
+test("a handler that throws beside its transaction fails only if the transaction does not commit", async () => {
   const go = signal();
   const committed = await play((ctx) => {
     void ctx.transaction(async () => {
@@ -119,7 +119,7 @@ test("a handler that throws beside its transaction has failed only if that has n
   expect(both).toMatchObject({ result: { error: { message: "beside it" } }, attempts: [1, 2] });
 });
 
-test("a transaction commits with the enqueues that were not waited for in it, or not at all", async () => {
+test("a transaction commits with the enqueues that it does not await, or not at all", async () => {
   const { result, attempts, children, effects } = await play((ctx) =>
     ctx.transaction(async (tx) => {
       void ctx.enqueue(child, ctx.attempt === 1 ? BAD : "good");
@@ -131,7 +131,7 @@ test("a transaction commits with the enqueues that were not waited for in it, or
   expect([children, effects]).toEqual([["good"], ["attempt 2"]]);
 });
 
-test("what a handler returns to end its task deliberately is as good as thrown, also in a transaction", async () => {
+test("a returned cancel() or snooze() works like a thrown one, also in a transaction", async () => {
   const plain = await play(() => cancel("enough"));
   expect(plain).toMatchObject({
     result: { code: "task_cancelled", reason: "enough" },
@@ -181,7 +181,7 @@ function context(prepare: () => Promise<PendingEnqueue>) {
   return { ctx, execution, commit, late };
 }
 
-test("an enqueue that comes too late for its completion is refused, not forgotten", async () => {
+test("an enqueue that is too late for its completion is refused, not lost", async () => {
   const { ctx, commit } = context(() => Promise.resolve(() => Promise.resolve()));
   const done = ctx.transaction(() => Promise.resolve("done"));
   await turn();
@@ -190,7 +190,7 @@ test("an enqueue that comes too late for its completion is refused, not forgotte
   expect(await done).toBe("done");
 });
 
-test("a call whose failure the handler hears itself does not fail the execution, whenever it fails", async () => {
+test("a call whose failure the handler catches later does not fail the execution", async () => {
   const { result, attempts } = await play((ctx) => {
     void ctx.enqueue(child, BAD).catch(() => {});
     return "done";
@@ -198,7 +198,7 @@ test("a call whose failure the handler hears itself does not fail the execution,
   expect([result, attempts]).toEqual(["done", [1]]);
 });
 
-test("what fails unheard after its task is over is told, and ends no process", async () => {
+test("a call that fails after its task has ended is logged, and does not end the process", async () => {
   const unhandled = unhandledRejections();
   const { ctx, execution, late } = context(() => Promise.resolve(() => Promise.resolve()));
   execution.finish();
@@ -208,7 +208,7 @@ test("what fails unheard after its task is over is told, and ends no process", a
   expect([late, unhandled]).toEqual([["not_claimed"], []]);
 });
 
-test("what a context can do may be taken out of it, and it shows itself", async () => {
+test("functions of a context can be destructured, and a context prints its fields", async () => {
   const { ctx, execution, commit } = context(() => Promise.resolve(() => Promise.resolve()));
   const { enqueue, transaction, extendLease } = ctx as TaskContext;
   extendLease(50);

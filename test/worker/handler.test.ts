@@ -11,7 +11,7 @@ interface Stored {
   readonly code?: string;
 }
 
-test("whatever a handler throws is stored, and the worker goes on", async () => {
+test("any value that a handler throws is stored, and the worker continues", async () => {
   const s = await scene();
   const circular: { self?: unknown } = {};
   circular.self = circular;
@@ -68,7 +68,7 @@ test("whatever a handler throws is stored, and the worker goes on", async () => 
   expect(worker.status().failed).toBe(handles.size);
 });
 
-test("a handler that hangs past its timeout is aborted, counts as a failure and gives its permit back", async () => {
+test("a handler that exceeds its timeout is aborted, counts as a failure and returns its permit", async () => {
   const s = await scene();
   const reasons: unknown[] = [];
   const attempts: number[] = [];
@@ -126,7 +126,7 @@ test("extendLease moves the timeout", async () => {
   expect(await (await s.sluice.enqueue(job)).result({ timeoutMs: 10_000 })).toBe(false);
 });
 
-test("a handler that blocks the event loop past the lease completes nothing; its task runs again", async () => {
+test("a handler that blocks the event loop past its lease completes nothing, and its task runs again", async () => {
   const s = await scene();
   const leaseMs = 1_000;
   const runs: { attempt: number; claim: string; aborted: boolean }[] = [];
@@ -202,7 +202,7 @@ test("ctx.claim differs between all executions, also of tasks that were claimed 
   expect(new Set(claims).size).toBe(60);
 });
 
-test("a late rejection of a handler that was given up harms nobody", async () => {
+test("a late rejection of an abandoned handler has no effect", async () => {
   const s = await scene();
   const unhandled: unknown[] = [];
   const note = (e: unknown): void => void unhandled.push(e);
@@ -229,7 +229,7 @@ test("a late rejection of a handler that was given up harms nobody", async () =>
   expect(worker.status().inFlight).toBe(0);
 });
 
-test("an input that no longer fits the schema fails its task and nothing else", async () => {
+test("an input that no longer fits the schema fails only its task", async () => {
   const s = await scene();
   const written = task("job", { input: type<number>(), retry: once });
   const read = task("job", {
@@ -248,7 +248,7 @@ test("an input that no longer fits the schema fails its task and nothing else", 
   expect(await good.result({ timeoutMs: 10_000 })).toBe(1);
 });
 
-test("a handler that snoozes or cancels after its timeout has failed", async () => {
+test("a handler that snoozes or cancels after its timeout counts as failed", async () => {
   const s = await scene();
   const job = task("job", { input: type<"snooze" | "cancel">(), timeoutMs: 100, retry: once });
   await s.worker({

@@ -150,7 +150,7 @@ export class World {
   readonly outbox = new Outbox();
   readonly crew: Crew;
   readonly claimer: Claimer;
-  /** The most tasks in hand at once, counted by handlers and by the database. */
+  /** The peak of tasks in flight, counted by handlers and by the database. */
   handlersMax = 0;
   heldMax = 0;
   readonly #options: WorldOptions;
@@ -212,7 +212,7 @@ export class World {
     }
   }
 
-  /** Claims that the worker knows of: what a lost reply left behind is in nobody's hand. */
+  /** Claims that the worker has received. Claims of lost replies are not among them. */
   look(): void {
     const known = new Set(this.#sessions.flatMap((s) => (s.lost ? [] : [...s.tokens(), ...this.outbox.tokens(s)])));
     const held = [...this.db.running.values()].filter(({ claim }) => known.has(claim)).length;
@@ -223,7 +223,7 @@ export class World {
     return this.db.accepted.size === this.#options.tasks && this.permits.inUse === 0;
   }
 
-  /** Those of a lost session were told to stop, and count no more. */
+  /** Handlers of a lost session were aborted, and no longer count. */
   async #handle(ctx: TaskContext): Promise<void> {
     const fails = this.#options.throws[this.#runs++] ?? false;
     this.#working.add(ctx);

@@ -23,7 +23,7 @@ const never = (): Promise<never> => new Promise(() => {});
 const after = (ms: number, rows: object[]): Promise<object[]> =>
   new Promise((resolve) => setTimeout(() => resolve(rows), ms));
 
-/** A heart whose database answers as told, and when its sessions began and were lost. */
+/** A heart over a mocked database, and when its sessions began and were lost. */
 async function heart(answer: Answer): Promise<Told> {
   return (await begin(answer, LEASE_MS)).told;
 }
@@ -69,7 +69,7 @@ async function begin(
   return { told, heart: begun };
 }
 
-test("a session that hears nothing is lost before its lease runs out, and another begins", async () => {
+test("a session without replies is lost before its lease runs out, and another starts", async () => {
   const told = await heart(never);
   await vi.advanceTimersByTimeAsync(LEASE_MS - 151);
   expect(told.lost).toEqual([]);
@@ -79,7 +79,7 @@ test("a session that hears nothing is lost before its lease runs out, and anothe
   expect(told.began).toHaveLength(2);
 });
 
-test("a lease counts from when its heartbeat was sent, not from when the answer came", async () => {
+test("a lease counts from the time its heartbeat was sent, not from the time of the reply", async () => {
   let beats = 0;
   const told = await heart(() => (beats++ === 0 ? after(600, [alive]) : never()));
   await vi.advanceTimersByTimeAsync(BEAT_MS + LEASE_MS - 151);
@@ -88,13 +88,13 @@ test("a lease counts from when its heartbeat was sent, not from when the answer 
   expect(told.lost).toHaveLength(1);
 });
 
-test("a session that is answered goes on and on", async () => {
+test("a session whose heartbeats are answered continues", async () => {
   const told = await heart(() => after(5, [alive]));
   await vi.advanceTimersByTimeAsync(20 * LEASE_MS);
   expect(told).toEqual({ began: [0], lost: [], room: [] });
 });
 
-test("a session that the database has given up is lost at once", async () => {
+test("a session that the database has expired is lost immediately", async () => {
   const told = await heart(() => after(5, [{ ...alive, alive: false }]));
   await vi.advanceTimersByTimeAsync(BEAT_MS + 10);
   expect(told.lost).toEqual([BEAT_MS + 5]);
@@ -108,12 +108,12 @@ test("a long lease does not make heartbeats rare", async () => {
   expect(asked.length).toBeGreaterThanOrEqual(11);
 });
 
-test("who was told to be full looks when it is told that there is room again", async () => {
+test("a worker that was full claims again when it reports free permits", async () => {
   let free = 1;
   const told: unknown[] = [];
   const answer: Answer = (name, [, available]) => {
     if (name === "beat") told.push(available);
-    // The first word of room is lost on its way, or its answer is: nobody knows.
+    // The first report of free permits, or its reply, is lost.
     return told.length === 3 ? Promise.reject(new Error("gone")) : after(5, [alive]);
   };
   const { told: heard } = await begin(answer, 15_000, undefined, () => free);
@@ -130,7 +130,7 @@ test("who was told to be full looks when it is told that there is room again", a
   expect(heard.room).toHaveLength(1);
 });
 
-test("stop waits for a registration under way, which signs off", async () => {
+test("stop waits for a registration in flight, and unregisters it", async () => {
   const retired: unknown[] = [];
   const { heart: beating } = await begin(
     (name, [id]) => {
@@ -149,7 +149,7 @@ test("stop waits for a registration under way, which signs off", async () => {
   expect([stopped, retired]).toEqual([true, ["2"]]);
 });
 
-test("a session in doubt beats at once, and signs off with a later beat", async () => {
+test("a session with a lost reply heartbeats immediately and unregisters later", async () => {
   const asked: string[] = [];
   const { heart: beating } = await begin((name) => {
     asked.push(name);
@@ -163,7 +163,7 @@ test("a session in doubt beats at once, and signs off with a later beat", async 
   expect(asked).toContain("retire");
 });
 
-test("what is to be told while a heartbeat is under way is told right after it", async () => {
+test("a report during a heartbeat is sent immediately after it", async () => {
   const asked: string[] = [];
   const { heart: beating } = await begin((name) => (asked.push(name), after(5, [alive])), LEASE_MS);
   await vi.advanceTimersByTimeAsync(BEAT_MS + 1);
@@ -173,12 +173,12 @@ test("what is to be told while a heartbeat is under way is told right after it",
   expect(asked).toEqual(["beat", "beat"]);
 });
 
-test("a session that was cut off is told not to have died, one that stood still is not", async () => {
+test("a disconnected session reports that it survived, and a frozen one does not", async () => {
   let away = true;
   const told: string[] = [];
   const answer: Answer = (name, [ids]) => {
     if (away) return Promise.reject(new Error("the database is away"));
-    // The first time another has it in hand: it is to be told again.
+    // The first time another session has locked it, so it must be reported again.
     if (name === "survived") return after(1, [{ left: told.push(String(ids)) > 1 ? [] : ["1"] }]);
     return after(1, [alive]);
   };
@@ -196,7 +196,7 @@ test("a session that was cut off is told not to have died, one that stood still 
   expect(told).toHaveLength(2);
 });
 
-test("a session that is asked to hurry beats at once, and once for many who ask", async () => {
+test("a session that is asked to hurry heartbeats immediately, and once for many requests", async () => {
   const beats: number[] = [];
   const from = Date.now();
   const answer: Answer = (name) => {
@@ -218,7 +218,7 @@ test("a session that is asked to hurry beats at once, and once for many who ask"
   expect(beats).toEqual([1_500, 1_600]);
 });
 
-test("a worker with nothing in hand looks at its lease rarely, and closely as soon as it has something", async () => {
+test("an idle worker checks its lease rarely, and a busy one often", async () => {
   const [resolved, free] = [(): Promise<void> => Promise.resolve(), (): number => 1];
   let idle = true;
   const answer = (): Promise<object[]> => Promise.resolve([alive]);
@@ -233,7 +233,7 @@ test("a worker with nothing in hand looks at its lease rarely, and closely as so
   expect(watches).toHaveBeenCalledTimes(20);
 });
 
-test("a worker with tasks in hand beats every second while others are in reserve", async () => {
+test("a worker with tasks in flight heartbeats every second while others are in reserve", async () => {
   let [beats, reserve] = [0, false];
   const answer = (name: string): Promise<object[]> => {
     if (name === "beat") beats++;
@@ -256,7 +256,7 @@ test("a worker with tasks in hand beats every second while others are in reserve
   expect(beats).toBeGreaterThanOrEqual(7);
 });
 
-test("a worker in reserve with tasks in hand beats every 350 ms", async () => {
+test("a worker in reserve with tasks in flight heartbeats every 350 ms", async () => {
   let [beats, idle] = [0, true];
   const answer = (name: string): Promise<object[]> => {
     if (name === "beat") beats++;

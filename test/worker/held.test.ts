@@ -6,7 +6,7 @@ import { HeldConnection, type Lending } from "../../src/worker/held.js";
 beforeEach(() => void vi.useFakeTimers());
 afterEach(() => void vi.useRealTimers());
 
-test("looks at a held connection do not overlap", async () => {
+test("probes of a held connection do not overlap", async () => {
   const begun = [{}, { rows: [{ pid: 1, began: "1" }] }];
   const client = Object.assign(new EventEmitter(), {
     query: (text: string) => (text.startsWith("begin") ? Promise.resolve(begun) : never),

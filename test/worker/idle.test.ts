@@ -11,7 +11,7 @@ import { scene, until, type Scene } from "../flow/scene.js";
 const POLL_MS = 10;
 const NEVER_MS = 60_000;
 
-describe("a claimer that finds nothing", () => {
+describe("a worker without tasks", () => {
   beforeEach(() => void vi.useFakeTimers());
   afterEach(() => void vi.useRealTimers());
 
@@ -55,11 +55,11 @@ describe("a claimer that finds nothing", () => {
     };
   }
 
-  test("a worker that sleeps and hears the bell polls once a second, whatever its interval", async () => {
+  test("an idle worker that listens for rings polls once a second, whatever its interval", async () => {
     expect(await idle().asks()).toBeCloseTo(1, 0);
   });
 
-  test("a worker whose listening connection is lost polls at its interval", async () => {
+  test("a worker that has lost its listening connection polls at its interval", async () => {
     const claimer = idle();
     await claimer.asks();
     claimer.lose();
@@ -67,7 +67,7 @@ describe("a claimer that finds nothing", () => {
   });
 });
 
-/** The leader has just looked, and will not look again for most of its interval. */
+/** Waits until the leader has just checked, so that its next check is most of an interval away. */
 async function leaderSleeps(s: Scene): Promise<Date> {
   return until("the leader to sleep", async () => {
     const { rows } = await s.sql.query<{ at: Date }>(
@@ -83,8 +83,8 @@ async function seen(look: () => Promise<boolean>): Promise<boolean> {
   return false;
 }
 
-describe("with a worker that never polls", () => {
-  test("a task scheduled for soon starts before the leader would have looked", async () => {
+describe("a keeper of a worker that never polls", () => {
+  test("a task scheduled for soon starts before the next check of the leader", async () => {
     const s = await scene();
     const job = task("job");
     await s.worker({ handlers: [job.handle(() => {})], pollIntervalMs: NEVER_MS });
@@ -97,7 +97,7 @@ describe("with a worker that never polls", () => {
     expect(await inTime).toBe(true);
   });
 
-  test("a task that is retried soon starts again before the leader would have looked", async () => {
+  test("a task that is retried soon starts again before the next check of the leader", async () => {
     const s = await scene();
     const job = task("job", { retry: { attempts: 2, backoff: () => 200 } });
     const handler = job.handle((_, { attempt }) => {
@@ -114,7 +114,7 @@ describe("with a worker that never polls", () => {
   });
 });
 
-test("of two workers one does what is shared, and the other goes on when it stops", async () => {
+test("one of two workers leads, and the other takes over when it stops", async () => {
   const s = await scene();
   const job = task("job");
   const options = { handlers: [job.handle(() => {})], pollIntervalMs: NEVER_MS };

@@ -21,7 +21,7 @@ type Answer = (values: unknown[]) => object;
 beforeEach(() => void vi.useFakeTimers());
 afterEach(() => void vi.useRealTimers());
 
-/** A keeper over a server that answers as told, and nothing else. What it was asked, by statement. */
+/** A keeper over a mocked server, and the values of its statements by name. */
 function keeperOver(
   answers: Record<string, Answer>,
   found: Partial<typeof idle> = {},
@@ -67,17 +67,17 @@ const next = (after: unknown, end: number): string => {
   return at >= end ? "0" : String(at);
 };
 
-test("old runs are deleted to the last, also where a look finds few of them", async () => {
+test("a keeper prunes all old runs, also if each statement finds few of them", async () => {
   const few = (values: unknown[]): object => ({ pruned: 3, after: next(values.at(-1), 2_000) });
   expect(await firstPrune(few)).toEqual(["0", "500", "1000", "1500"]);
 });
 
-test("of old runs that are to be kept a few thousand are looked at, and the rest later", async () => {
+test("a keeper examines a few thousand old runs that must be kept, and the rest later", async () => {
   const none = (values: unknown[]): object => ({ pruned: 0, after: next(values.at(-1), 1e9) });
   expect(await firstPrune(none)).toHaveLength(10);
 });
 
-test("a look goes on where the last one ended", async () => {
+test("a keeper check continues where the last one ended", async () => {
   const answers = {
     workflow_keep: (values: unknown[]) => ({
       moved: 0,
@@ -103,7 +103,7 @@ test("a look goes on where the last one ended", async () => {
   ]);
 });
 
-test("a keeper that does not lead only looks, and takes back what a dead worker held", async () => {
+test("a keeper that does not lead only checks, and recovers tasks of dead workers", async () => {
   const found = { leads: false, live: true, due: true, ticks: true, runs: true, maps: true };
   const { keeper, asked } = keeperOver({}, { ...found, dead: true });
   keeper.start();
@@ -112,7 +112,7 @@ test("a keeper that does not lead only looks, and takes back what a dead worker 
   expect(Object.keys(asked).toSorted()).toEqual(["keeper_poll", "reap"]);
 });
 
-test("a keeper that leads does with nothing to do what history asks for, and leaves when it stops", async () => {
+test("a leading keeper without other work prunes history, and gives up the lead when it stops", async () => {
   const { keeper, asked } = keeperOver({}, { next_ms: 2_500 });
   keeper.start();
   await vi.advanceTimersByTimeAsync(60_000);
@@ -143,7 +143,7 @@ test("a keeper prunes notes every 10 s while tasks are live, and every 30 s afte
   expect(asked["prune_expired"]!.length - busy).toBeGreaterThanOrEqual(3);
 });
 
-test("a worker whose task comes back soon looks when it does, although another leads", async () => {
+test("a keeper checks when a task of its own worker is due, although another leads", async () => {
   const { keeper, asked } = keeperOver({}, { leads: false, due: true, next_ms: 60_000 });
   keeper.start();
   await vi.advanceTimersByTimeAsync(1_000);
@@ -157,7 +157,7 @@ test("a worker whose task comes back soon looks when it does, although another l
   await keeper.stop();
 });
 
-test("many calls to look at once come to few looks", async () => {
+test("many concurrent wake-ups of a keeper cause few checks", async () => {
   const { keeper, asked } = keeperOver({}, { next_ms: 60_000 });
   keeper.start();
   for (let i = 0; i < 1_000; i++) {
@@ -180,7 +180,7 @@ test("exactly 1,000 due tasks do not delay the tasks that are due next", async (
   await keeper.stop();
 });
 
-test("due tasks in the hand of an open transaction are tried again after 2.5 s, however long the poll interval", async () => {
+test("due tasks locked by an open transaction are retried after 2.5 s, however long the poll interval", async () => {
   const answers = { due: () => ({ moved: 0, next_ms: null }) };
   const { keeper, asked } = keeperOver(answers, { due: true, next_ms: 100 }, 60_000);
   keeper.start();
@@ -191,7 +191,7 @@ test("due tasks in the hand of an open transaction are tried again after 2.5 s, 
   await keeper.stop();
 });
 
-test("a keeper that loses and regains the lead does its rare duties all the same", async () => {
+test("a keeper that loses and regains the lead still performs its rare duties", async () => {
   const found = { leads: true, next_ms: 1_000 };
   const { keeper, asked } = keeperOver({}, found);
   keeper.start();
@@ -210,7 +210,7 @@ test("a keeper that loses and regains the lead does its rare duties all the same
   expect(asked["prune_expired"]!.length).toBeGreaterThanOrEqual(3);
 });
 
-test("a keeper that stops while a look makes it the leader gives the lead up", async () => {
+test("a keeper that stops while it becomes the leader gives up the lead", async () => {
   const { keeper, asked } = keeperOver({});
   keeper.start();
   vi.advanceTimersByTime(1);

@@ -28,7 +28,7 @@ function recorder() {
 const TASKS = 20;
 const numbers = Array.from({ length: TASKS }, (_, n) => n);
 
-test("every failure for good has its line, and of those tried again there is one a second", async () => {
+test("every final failure is logged, and retried failures once a second", async () => {
   const { logger, of } = recorder();
   const s = await scene({ logger });
   const job = task("job", {
@@ -56,7 +56,7 @@ test("every failure for good has its line, and of those tried again there is one
       stack: expect.stringContaining("log.test.ts") as string,
     })),
   );
-  // All of one second, but for a slow machine; the rest is told when that second is over.
+  // All in one second, except on a slow machine. The rest is logged when that second is over.
   const retried = () => of("warn", "a task failed").map(({ fields: { suppressed = 0 } }) => suppressed);
   expect(retried().length).toBeLessThan(TASKS);
   await until(
@@ -65,7 +65,7 @@ test("every failure for good has its line, and of those tried again there is one
   );
 });
 
-test("whoever closes hears at once what was held back", async () => {
+test("stop writes suppressed log lines immediately", async () => {
   const { logger, of } = recorder();
   const s = await scene({ logger });
   const job = task("job", { input: type<number>(), retry: { backoff: fixed(60_000) } });
@@ -83,7 +83,7 @@ test("whoever closes hears at once what was held back", async () => {
   expect(told.reduce<number>((a, b) => a + Number(b), told.length)).toBe(TASKS);
 });
 
-test("tasks that a lost database fails are one trouble, not a line each", async () => {
+test("tasks that fail because of a lost database are logged once, not one by one", async () => {
   const { logger, of } = recorder();
   const s = await scene({ logger });
   const job = task("job", { input: type<number>(), retry: { attempts: 1 } });
@@ -102,7 +102,7 @@ test("tasks that a lost database fails are one trouble, not a line each", async 
   expect(told.length).toBeLessThan(TASKS);
 });
 
-test("a logger that throws takes no outcome with it", async () => {
+test("a logger that throws loses no outcome", async () => {
   const refuse = (): never => {
     throw new Error("disk full");
   };
@@ -119,7 +119,7 @@ test("a logger that throws takes no outcome with it", async () => {
   await expect(handle.result({ timeoutMs: 10_000 })).rejects.toMatchObject({ code: "task_failed" });
 });
 
-test("a result that is replaced by a note of it is told", async () => {
+test("a result that is replaced by a note is logged", async () => {
   const { logger, of } = recorder();
   const s = await scene({ logger, resultBytesMax: 2_000 });
   const job = task("job", { input: type<"plain" | "in a transaction">() });

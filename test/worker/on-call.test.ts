@@ -33,7 +33,7 @@ async function crowd(s: Scene, handler: () => Promise<void>): Promise<void> {
   });
 }
 
-test("as many tasks start as workers are idle, although not all of them listen", async () => {
+test("all idle workers start a task each, although not all of them listen", async () => {
   const s = await scene();
   const all = signal();
   let running = 0;
@@ -50,7 +50,7 @@ test("as many tasks start as workers are idle, although not all of them listen",
   expect(performance.now() - from).toBeLessThan(NEVER_MS / 2);
 });
 
-test("a client listens only while it waits for something", async () => {
+test("a client listens only while it waits for a result", async () => {
   const s = await scene();
   const handle = await s.sluice.enqueue(task("job"));
   expect(await listening(s.sql)).toBe(0);
@@ -62,7 +62,7 @@ test("a client listens only while it waits for something", async () => {
   await until("the client to listen no more", async () => (await listening(s.sql)) === 0);
 });
 
-describe("with a clock of its own", () => {
+describe("a worker in reserve, with a fake clock", () => {
   afterEach(() => void vi.useRealTimers());
 
   test("a worker in reserve polls every second, whatever its interval", async () => {
@@ -84,7 +84,7 @@ describe("with a clock of its own", () => {
     expect(polls).toBeLessThan(15);
   });
 
-  test("a worker in reserve asks for a place on call and listens once it has one", async () => {
+  test("a worker in reserve asks for a place on call, and listens once it has one", async () => {
     let [needs, asked] = [0, 0];
     const run = (): Promise<object[]> => Promise.resolve([{ on_call: ++asked === 2, reserve: 3 }]);
     const need = (): (() => void) => {

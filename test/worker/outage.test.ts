@@ -34,7 +34,7 @@ const uses: Record<string, (ctx: TaskContext) => Promise<unknown>> = {
 };
 
 for (const [name, use] of Object.entries(uses)) {
-  test(`${name} without a free connection puts its task off and uses no attempt`, async () => {
+  test(`${name} without a free connection postpones its task and uses no attempt`, async () => {
     const s = await scene();
     const role = await withRole(s);
     const behind = await Sluice.connect({ url: role.url, migrate: false, logger: silentLogger });
@@ -73,7 +73,7 @@ for (const [name, use] of Object.entries(uses)) {
   });
 }
 
-test("a backend that is terminated under a transaction costs no attempt, also when a library wraps the error", async () => {
+test("a backend terminated during a transaction uses no attempt, also if a library wraps the error", async () => {
   const s = await scene({ logger: silentLogger });
   const job = task("job", { input: type<"plain" | "wrapped">(), retry: once });
   const seen = new Set<string>();
@@ -101,7 +101,7 @@ test("a backend that is terminated under a transaction costs no attempt, also wh
   }
 });
 
-test("errors of the handler's own count as failures, whatever they look like", async () => {
+test("errors of the handler itself count as failures, whatever they look like", async () => {
   const s = await scene({ logger: silentLogger });
   await s.sql.query("create table only_once (n int primary key)");
   await s.sql.query("insert into only_once values (1)");
@@ -147,7 +147,7 @@ test("errors of the handler's own count as failures, whatever they look like", a
   expect(states).toEqual(Object.fromEntries(Object.keys(ways).map((way) => [way, "failed"])));
 });
 
-test("a handler that catches an outage and goes on succeeds", async () => {
+test("a handler that catches an outage and continues succeeds", async () => {
   const s = await scene({ logger: silentLogger });
   const job = task("job", { retry: once });
   await s.worker({
@@ -162,7 +162,7 @@ test("a handler that catches an outage and goes on succeeds", async () => {
   expect(await handle.result({ timeoutMs: 20_000 })).toBe("57P01");
 });
 
-test("the delay after an outage doubles per task up to 8 s and begins anew after its end", () => {
+test("the delay after an outage doubles per task up to 8 s, and restarts after the outage", () => {
   vi.spyOn(Math, "random").mockReturnValue(1);
   onTestFinished(() => void vi.restoreAllMocks());
   const outages = new Outages();

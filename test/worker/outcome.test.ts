@@ -35,7 +35,7 @@ test("a snoozed task keeps its place in its order key and its attempts", async (
   expect(await violations(s.sql)).toEqual([]);
 });
 
-test("a snoozed task gives the slots of its limits to others meanwhile", async () => {
+test("a snoozed task releases the slots of its limits to other tasks", async () => {
   const s = await scene();
   const seen: string[] = [];
   const job = task("job", { input: type<"naps" | "works">(), concurrency: 1 });
@@ -81,7 +81,7 @@ test("throw cancel() ends the task as cancelled, with its reason and without a r
   expect(runs).toBe(2);
 });
 
-test("a task is tried as often as its policy says, with the delays of its backoff", async () => {
+test("a task is attempted as often as its policy says, with the delays of its backoff", async () => {
   const s = await scene();
   const asked: number[] = [];
   const starts: number[] = [];
@@ -112,7 +112,7 @@ test("a task is tried as often as its policy says, with the delays of its backof
   expect(Math.min(starts[1]! - starts[0]!, starts[2]! - starts[1]!)).toBeGreaterThanOrEqual(30);
 });
 
-test("retry() runs failed and cancelled tasks again from their first attempt, and nothing else", async () => {
+test("retry() runs failed and cancelled tasks again from their first attempt, and no others", async () => {
   const s = await scene();
   let fails = true;
   const attempts: number[] = [];
@@ -147,7 +147,7 @@ test("retry() runs failed and cancelled tasks again from their first attempt, an
   expect(await violations(s.sql)).toEqual([]);
 });
 
-test("onFailure: continue lets the key go on after a final failure", async () => {
+test("onFailure: continue starts the next task of the key after a final failure", async () => {
   const s = await scene();
   const seen: number[] = [];
   const step = task("step", {
@@ -211,7 +211,7 @@ test("onFailure: block stops the key until the task is retried or unblocked", as
   expect(await violations(s.sql)).toEqual([]);
 });
 
-test("higher priorities run first, equal ones by age, and inside an order key it is ignored", async () => {
+test("tasks with a higher priority run first, equal ones by age, and an order key ignores priority", async () => {
   const s = await scene();
   const seen: string[] = [];
   const job = task("job", {
@@ -246,7 +246,7 @@ test("higher priorities run first, equal ones by age, and inside an order key it
   expect(seen).toEqual(["one", "two", "three"]);
 });
 
-test("a delayed task runs when it is due and joins its order key only then", async () => {
+test("a delayed task runs when it is due, and joins its order key only then", async () => {
   const s = await scene();
   const seen: string[] = [];
   const job = task("job", { input: type<string>(), order: () => "k" });

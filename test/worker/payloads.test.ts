@@ -5,7 +5,7 @@ import { scene, until } from "../flow/scene.js";
 
 const KB = 1_024;
 
-test("with nothing known a few fit, and after small ones as many as their sum allows", () => {
+test("a few inputs of unknown size fit the bound, and after small inputs as many as their sum allows", () => {
   const payloads = new Payloads(1_000);
   expect(payloads.room(0, 0)).toBe(8);
   expect(payloads.room(0, 8)).toBe(0);
@@ -17,9 +17,9 @@ test.each([
   { what: "it was not full", was: false, here: 950, asked: 0, full: false },
   { what: "it was full, and 5 % are free", was: true, here: 950, asked: 0, full: true },
   { what: "it was full, and 10 % are free", was: true, here: 900, asked: 0, full: false },
-  { what: "what is under way counts", was: true, here: 890, asked: 2, full: true },
+  { what: "claims in flight count", was: true, here: 890, asked: 2, full: true },
   { what: "nothing fits", was: false, here: 995, asked: 0, full: true },
-  { what: "nothing is here", was: true, here: 0, asked: 0, full: false },
+  { what: "it is empty", was: true, here: 0, asked: 0, full: false },
 ])("a bound of 1000 for inputs of 10 is full: $full, when $what", ({ was, here, asked, full }) => {
   const payloads = new Payloads(1_000);
   payloads.learn([{ inputLength: 10 }]);
@@ -27,18 +27,18 @@ test.each([
 });
 
 test.each([
-  { what: "nothing is here", here: 0, asked: 0, room: 10 },
-  { what: "some is here", here: 350, asked: 0, room: 6 },
-  { what: "some is on its way", here: 350, asked: 2, room: 4 },
+  { what: "it is empty", here: 0, asked: 0, room: 10 },
+  { what: "it is partly full", here: 350, asked: 0, room: 6 },
+  { what: "claims are in flight", here: 350, asked: 2, room: 4 },
   { what: "it is full", here: 1_000, asked: 0, room: 0 },
   { what: "it is more than full", here: 5_000, asked: 3, room: 0 },
-])("after inputs of 100, $room fit into 1000 when $what", ({ here, asked, room }) => {
+])("$room inputs fit into 1000 after inputs of 100, when $what", ({ here, asked, room }) => {
   const payloads = new Payloads(1_000);
   payloads.learn([{ inputLength: 100 }, { inputLength: 100 }]);
   expect(payloads.room(here, asked)).toBe(room);
 });
 
-test("an input that is larger than the bound is taken alone", () => {
+test("an input larger than the bound is claimed alone", () => {
   const payloads = new Payloads(1_000);
   payloads.learn([{ inputLength: 3_000 }]);
   expect(payloads.room(0, 0)).toBe(1);
@@ -46,7 +46,7 @@ test("an input that is larger than the bound is taken alone", () => {
   expect(payloads.room(3_000, 0)).toBe(0);
 });
 
-test("larger inputs count at once, smaller ones little by little", () => {
+test("the size estimate follows larger inputs immediately and smaller ones gradually", () => {
   const payloads = new Payloads(10_000);
   payloads.learn([{ inputLength: 10 }]);
   payloads.learn([{ inputLength: 1_000 }]);
@@ -57,7 +57,7 @@ test("larger inputs count at once, smaller ones little by little", () => {
   expect(payloads.room(0, 0)).toBe(11);
 });
 
-test("a worker holds no more payload bytes than it may, whatever its permits", async () => {
+test("a worker holds no more payload bytes than allowed, whatever its permits", async () => {
   const s = await scene();
   const job = task("job", {
     input: type<{ text: string }>(),

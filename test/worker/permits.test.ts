@@ -7,7 +7,7 @@ import { crowd } from "../support/crowd.js";
 import { scene, until } from "../flow/scene.js";
 import { World, type Fate, type WorldOptions } from "./harness.js";
 
-test("no more tasks are ever in flight than there are permits", async () => {
+test("there are never more tasks in flight than permits", async () => {
   const permits = new Permits(3);
   permits.take(2);
   expect(() => permits.take(2)).toThrow("2 permits wanted, 1 free");
@@ -35,13 +35,13 @@ test("no more tasks are ever in flight than there are permits", async () => {
   await until("the permits to come back", () => worker.status().permitsInUse === 0);
 });
 
-test("a permit that nobody holds cannot be given back", () => {
+test("a permit that is not taken cannot be returned", () => {
   const permits = new Permits(2);
   permits.take(1);
   expect(() => permits.give(2)).toThrow("2 permits given back, 1 in use");
 });
 
-describe("whatever the order in which statements arrive, are lost, or come too late", () => {
+describe("any order of delayed, lost and late replies", () => {
   beforeEach(() => void vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] }));
   afterEach(() => void vi.useRealTimers());
 
@@ -84,7 +84,7 @@ describe("whatever the order in which statements arrive, are lost, or come too l
     expect([...world.db.accepted.values()]).toEqual(Array.from({ length: given.tasks }, () => 1));
   }
 
-  test("permits are never exceeded, never leak, and every task is accepted once", async () => {
+  test("permits are never exceeded and never leak, and every task is accepted once", async () => {
     await fc.assert(fc.asyncProperty(options, holds), { numRuns: 150 });
   });
 });

@@ -3,7 +3,7 @@ import { describe, expect, test, vi } from "vitest";
 import type { Fate } from "./properties/network.js";
 import { LEASE_MS, Stage, type Ending, type Script } from "./properties/stage.js";
 
-// A run that fails is told with its seed and path: shrinking would only change the order of everything.
+// A failed run is reported with its seed and path. Shrinking would only change the order of everything.
 const numRuns = Number(process.env["SLUICE_PROPERTY_RUNS"] ?? 120);
 const seed = process.env["SLUICE_PROPERTY_SEED"];
 const RUNS = {
@@ -76,8 +76,8 @@ async function always(
   await fc.assert(property, RUNS);
 }
 
-describe("whatever the order of replies, whatever is lost, however handlers end", () => {
-  test("never more tasks are in flight than there are permits, and all permits come back", async () => {
+describe("any order of replies, lost replies and handler outcomes", () => {
+  test("there are never more tasks in flight than permits, and all permits return", async () => {
     let full = 0;
     await always({}, ({ watcher, worker }, { permits }) => {
       expect(watcher.handlersMax).toBeLessThanOrEqual(permits);
@@ -88,14 +88,14 @@ describe("whatever the order of replies, whatever is lost, however handlers end"
     expect(full).toBeGreaterThan(0);
   });
 
-  test("every claimed task is settled, released or lost with its lease, and none twice under one claim", async () => {
+  test("every claimed task is settled, released or lost with its lease, and none is settled twice under one claim", async () => {
     await always({}, ({ store }) => {
       expect(store.unfinished).toBe(0);
       expect([...store.running]).toEqual([]);
     });
   });
 
-  test("a lost claim reply is handed back and is no crash", async () => {
+  test("tasks of a lost claim reply are released, and do not count as a crash", async () => {
     let unseen = 0;
     const fates = fc.array(fateOf({ "request lost": 1, "reply lost": 3, busy: 1 }), {
       minLength: 20,
@@ -103,7 +103,7 @@ describe("whatever the order of replies, whatever is lost, however handlers end"
     });
     // Not so slow that leases are lost: then it would be a crash.
     const slow = fc.array(fc.constantFrom(false, false, true), { maxLength: 40 });
-    // So long that nobody can wait for a session to have nothing else in hand.
+    // Too long to wait for a session to finish its other tasks.
     const timeoutMs = one(5 * LEASE_MS);
     await always({ fates, slow, timeoutMs }, ({ store, watcher }) => {
       expect(store.unfinished).toBe(0);
@@ -128,7 +128,7 @@ describe("whatever the order of replies, whatever is lost, however handlers end"
     expect(lost).toBeGreaterThan(0);
   });
 
-  test("a suspect runs alone, and others go on after it", async () => {
+  test("a suspect runs alone, and other tasks continue after it", async () => {
     const suspects = fc.integer({ min: 1, max: 2 });
     // Others come back while it runs.
     const again = fc.constantFrom<Ending[]>("returns", "lingers", "throws", "snoozes", "snoozes");
@@ -144,7 +144,7 @@ describe("stop() at any time", () => {
   const stopAt = fc.nat({ max: 300 });
   const graceMs = fc.constantFrom(0, 100, 2_000);
 
-  test("after it has resolved nothing runs, is claimed or is sent", async () => {
+  test("nothing runs, is claimed or is sent after stop() has resolved", async () => {
     let working = 0;
     const calmStop = fc.boolean();
     await always({ stopAt, graceMs, calmStop }, ({ store }) => {
@@ -153,7 +153,7 @@ describe("stop() at any time", () => {
     expect(working).toBeGreaterThan(0);
   });
 
-  test("where the store can be reached, it hands back everything and every permit", async () => {
+  test("stop() releases all tasks and returns all permits if the store can be reached", async () => {
     await always({ stopAt, graceMs }, ({ worker, watcher }) => {
       expect(worker.status().permitsInUse).toBe(0);
       expect(watcher.leftBehind).toBe(0);

@@ -29,7 +29,7 @@ async function withCensor(errcode = "22P05"): Promise<Scene> {
 
 const numbers = (n: number): number[] => Array.from({ length: n }, (_, i) => i);
 
-test("one result that the database refuses is recorded as a note, and all others beside it as they are", async () => {
+test("a result that the database refuses is recorded as a note, and the others of its batch unchanged", async () => {
   const s = await withCensor();
   let runs = 0;
   const job = task("job", { input: type<number>(), retry: once });
@@ -63,7 +63,7 @@ test("one result that the database refuses is recorded as a note, and all others
   expect(await violations(s.sql)).toEqual([]);
 });
 
-test("a result that the database refuses for a reason that passes is recorded as it is", async () => {
+test("a result that the database refuses for a transient reason is recorded unchanged", async () => {
   // As of an old worker beside a newer schema.
   const s = await withCensor("42703");
   const job = task("job", { input: type<number>(), retry: once });
@@ -84,7 +84,7 @@ test("a result that the database refuses for a reason that passes is recorded as
   expect(await violations(s.sql)).toEqual([]);
 });
 
-test("only errors of classes 22 and 54 blame the data of an outcome", () => {
+test("only errors of classes 22 and 54 are attributed to the data of an outcome", () => {
   const refusals = ["22P05", "54000", "42703", "42804", "58030", "XX000", "0A000", "23505", "25P04", "57P01"];
   expect(refusals.map((code) => refusalOf({ code }))).toEqual([
     "data",
@@ -100,7 +100,7 @@ test("only errors of classes 22 and 54 blame the data of an outcome", () => {
   ]);
 });
 
-test("a task whose row another transaction holds delays the claims of its worker by one lock timeout only", async () => {
+test("a task whose row another transaction locks delays the claims of its worker by one lock timeout only", async () => {
   const warned: string[] = [];
   const s = await scene({ logger: { ...silentLogger, warn: (words) => void warned.push(words) } });
   const held = task("held", { retry: once });
@@ -139,7 +139,7 @@ test("a task whose row another transaction holds delays the claims of its worker
   expect(warned).toContain("another transaction holds the row of a task; its outcome is tried again");
 });
 
-test("an error that the database refuses is replaced, and failures beside it are recorded as they are", async () => {
+test("an error that the database refuses is replaced, and the other failures of its batch are recorded unchanged", async () => {
   const s = await withCensor();
   const job = task("job", { input: type<number>(), retry: once });
   const ids = (await s.sluice.enqueueMany(job, numbers(40))).ids();
@@ -165,7 +165,7 @@ test("an error that the database refuses is replaced, and failures beside it are
 });
 
 test(
-  "a statement_timeout that is too short for a batch is warned of, and batches get smaller",
+  "a statement_timeout too short for a batch is logged as a warning, and batches get smaller",
   { timeout: 120_000 },
   async () => {
     const s = await scene();
@@ -199,7 +199,7 @@ test(
   },
 );
 
-test("a small result outlasts timeouts, a large one becomes a note", () => {
+test("a small result is kept after a timeout, and a large one becomes a note", () => {
   const timeout = new SluiceError("database_busy", "stopped", { cause: { code: "57014" } });
   const of = (result: string): Completion => ({ result }) as Completion;
   expect(mendedSuccess(of(JSON.stringify({ small: true })), timeout)).toBeNull();
@@ -207,7 +207,7 @@ test("a small result outlasts timeouts, a large one becomes a note", () => {
   expect(JSON.parse(large!.result)).toMatchObject({ truncated: true, refused: "stopped" });
 });
 
-test("a portion that was too much is halved, and doubles again after a while", () => {
+test("a portion that was too large is halved, and doubles again after a while", () => {
   let now = 0;
   const portion = new Portion(500, { now: () => now });
   expect(portion.size).toBe(500);
@@ -228,7 +228,7 @@ test("a portion that was too much is halved, and doubles again after a while", (
   expect(portion.size).toBe(500);
 });
 
-test("a database that is not in UTF8 is refused at connect", async () => {
+test("connect() refuses a database with an encoding other than UTF8", async () => {
   const latin = await freshDatabase({ encoding: "LATIN1" });
   onTestFinished(() => latin.drop());
   await expect(Sluice.connect({ url: latin.url })).rejects.toMatchObject({

@@ -7,7 +7,7 @@ import { scene, signal, until } from "../flow/scene.js";
 
 const FORGETFUL = { history: { succeededMs: 0, failedMs: 0, cancelledMs: 0 } };
 
-test("a result is delivered while it runs, and stays where history is kept", async () => {
+test("a result is delivered to a waiting caller, and kept with the history", async () => {
   const s = await scene();
   const job = task("job", { input: type<unknown>(), output: type<unknown>() });
   await s.worker({ handlers: [job.handle((value) => value)] });
@@ -18,7 +18,7 @@ test("a result is delivered while it runs, and stays where history is kept", asy
   }
 });
 
-test("a result that cannot be stored as it is becomes a description of itself", async () => {
+test("a result that cannot be stored becomes a description", async () => {
   const s = await scene({ resultBytesMax: 2_000 });
   const circular: { self?: unknown } = {};
   circular.self = circular;
@@ -40,7 +40,7 @@ test("a result that cannot be stored as it is becomes a description of itself", 
   expect(await result("nothing")).toBeNull();
 });
 
-test("without history a result is delivered to whoever waits, and else not kept", async () => {
+test("a result without history is delivered to a waiting caller, and not kept otherwise", async () => {
   const s = await scene(FORGETFUL);
   const finish = signal();
   const job = task("job", { input: type<"waited for" | "alone">() });
@@ -69,14 +69,14 @@ test("without history a result is delivered to whoever waits, and else not kept"
   expect(runs).toBe(2);
 });
 
-test("a wait ends with its time", async () => {
+test("a wait for a result ends with its timeout", async () => {
   const s = await scene();
   const handle = await s.sluice.enqueue(task("nobody"));
   await expect(handle.result({ timeoutMs: 100 })).rejects.toMatchObject({ code: "wait_timeout" });
   await expect(handle.result({ timeoutMs: -1 })).rejects.toMatchObject({ code: "invalid_option" });
 });
 
-test("an idempotency key enqueues once, for its time and its type", async () => {
+test("an idempotency key enqueues once per type until it expires", async () => {
   const s = await scene({ idempotencyMs: 60_000 });
   const job = task("job", { input: type<{ n: number }>() });
   const other = task("other", { input: type<{ n: number }>() });
@@ -101,7 +101,7 @@ test("an idempotency key enqueues once, for its time and its type", async () => 
   expect(later.id).not.toBe(first.id);
 });
 
-test("history older than its time is pruned, and what still counts is not", async () => {
+test("expired history is pruned, except tasks that still block an order key", async () => {
   const s = await scene({
     history: { succeededMs: 3_600_000, failedMs: 3_600_000, cancelledMs: 3_600_000 },
   });
@@ -141,7 +141,7 @@ test("history older than its time is pruned, and what still counts is not", asyn
   await worker.stop();
 });
 
-test("large results go to the database a few at a time, and one that is too large alone", () => {
+test("large results are sent a few per statement, and one that is too large alone", () => {
   const [outbox, session] = [new Outbox(), new Session("1", 0)];
   const MIB = 1024 * 1024;
   for (const [i, mib] of [5, 2, 2, 1, 0, 0, 0].entries())

@@ -8,19 +8,19 @@ function sharesAfter(started: number, ended: number): Shares {
   return shares;
 }
 
-test("what has ended is spread over the lines that are free, up to what a statement takes", () => {
+test("settled tasks are spread over the free connections, up to the size of a statement", () => {
   const shares = new Shares(500);
   expect([shares.of(0, 2), shares.of(1, 2), shares.of(10, 2), shares.of(10, 1)]).toEqual([0, 1, 5, 10]);
   expect(shares.of(2_000, 2)).toBe(500);
 });
 
-test("a few that take no time go together, many do not", () => {
+test("a few short tasks are settled in one statement, and many are spread", () => {
   const brief = sharesAfter(5, 5);
   expect([brief.of(10, 2), brief.of(30, 2), brief.of(400, 2), brief.of(3, 2)]).toEqual([10, 20, 200, 3]);
   expect(sharesAfter(5, 4).of(10, 2)).toBe(5);
 });
 
-test("several replies in one turn count together, and a turn without any says nothing new", () => {
+test("several replies in one turn of the event loop count together, and a turn without a reply changes nothing", () => {
   const shares = new Shares(500);
   shares.starting(5, 0);
   shares.starting(5, 2);

@@ -11,7 +11,7 @@ import { contractOf, type WorkType } from "../fault/programs/work.js";
 import { readAudit, violations } from "../support/audit.js";
 import { scene, signal, until } from "../flow/scene.js";
 
-test("a stopped worker finishes what fits the grace and hands the rest back without using up an attempt", async () => {
+test("a stopped worker finishes tasks within the grace period and releases the rest without using an attempt", async () => {
   const s = await scene();
   const job = task("job", { input: type<"short" | "long">(), concurrency: 5 });
   const [begun, finish] = [signal(), signal()];
@@ -48,7 +48,7 @@ test("a stopped worker finishes what fits the grace and hands the rest back with
   expect(await violations(s.sql)).toEqual([]);
 });
 
-test("stop waits for no longer than it has to, and a second call waits for the first", async () => {
+test("stop waits no longer than necessary, and a second call waits for the first", async () => {
   const s = await scene();
   const job = task("job");
   const worker = await s.worker({ handlers: [job.handle(() => {})] });
@@ -59,7 +59,7 @@ test("stop waits for no longer than it has to, and a second call waits for the f
   await expect(worker.start()).rejects.toMatchObject({ code: "stopped" });
 });
 
-test("a worker that is stopped while it starts does not run on", async () => {
+test("a worker that is stopped while it starts does not run", async () => {
   const s = await scene();
   const job = task("job");
   const worker = s.sluice.worker({ handlers: [job.handle(() => {})] });
@@ -71,7 +71,7 @@ test("a worker that is stopped while it starts does not run on", async () => {
   await expect(handle.result({ timeoutMs: 300 })).rejects.toMatchObject({ code: "wait_timeout" });
 });
 
-test("a handler that keeps its transaction open for ever does not keep the worker from stopping", async () => {
+test("a handler that keeps its transaction open forever does not prevent the worker from stopping", async () => {
   const s = await scene();
   const job = task("job");
   const begun = signal();
@@ -92,7 +92,7 @@ test("a handler that keeps its transaction open for ever does not keep the worke
   expect(await handle.status()).toMatchObject({ state: "ready", attempt: 0 });
 });
 
-test("a process ends with code 0 on SIGTERM, and what it held runs elsewhere", async () => {
+test("a process exits with code 0 on SIGTERM, and its tasks run elsewhere", async () => {
   const s = await scene();
   const types: WorkType[] = [{ name: "job", concurrency: 3 }];
   const [first] = await s.fleet(1, { types, holds: true });
@@ -109,7 +109,7 @@ test("a process ends with code 0 on SIGTERM, and what it held runs elsewhere", a
   expect(await violations(s.sql)).toEqual([]);
 });
 
-test("a claimer that was stopped sends nothing more and tells of nothing more", async () => {
+test("a stopped claimer sends no statement and logs nothing", async () => {
   vi.useFakeTimers();
   const [session, outbox, permits] = [new Session("1", 1e9), new Outbox(), new Permits(1)];
   const reply = signal();
@@ -149,7 +149,7 @@ test("a claimer that was stopped sends nothing more and tells of nothing more", 
   expect([sent, told]).toEqual([1, []]);
 });
 
-test("a worker that was started already says so, and works on", async () => {
+test("start of a running worker is refused, and the worker continues", async () => {
   const s = await scene();
   const job = task("job");
   const worker = await s.worker({ handlers: [job.handle(() => "done")] });
@@ -160,7 +160,7 @@ test("a worker that was started already says so, and works on", async () => {
   expect(await (await s.sluice.enqueue(job)).result({ timeoutMs: 10_000 })).toBe("done");
 });
 
-test("a worker that could not declare its tasks has stopped", async () => {
+test("a worker that could not declare its tasks is stopped", async () => {
   const s = await scene();
   await s.sluice.enqueue(task("other", { limits: [limit("shape", { total: 1 })] }));
   const job = task("job", { limits: [limit("shape", { perKey: 1 }).for("k")] });

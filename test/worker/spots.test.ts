@@ -27,7 +27,7 @@ const slow = (look: Look): void => {
   for (let i = 0; i < 3; i++) learn([], look);
 };
 
-test("one or two looks that took long change nothing", () => {
+test("one or two slow searches change nothing", () => {
   for (const ms of [20, 20]) learn(spots.next(), { ms, heads: [head(1, "500")] });
   expect(spots.next()).toEqual([]);
   learn([], null);
@@ -35,19 +35,19 @@ test("one or two looks that took long change nothing", () => {
   expect(spots.next()).toEqual([]);
 });
 
-test("while looks are quick, every claim looks everywhere", () => {
+test("every claim searches everywhere while searches are fast", () => {
   for (let i = 0; i < 3; i++) {
     expect(spots.next()).toEqual([]);
     learn([], null);
   }
 });
 
-test("after a look that took long, claims begin at the heads it found", () => {
+test("claims start at the known heads after slow searches", () => {
   slow({ ms: 20, heads: [head(1, "500"), head(1, "40", 7)] });
   expect(sorted(spots.next())).toEqual([head(1, "500"), head(1, "40", 7)]);
 });
 
-test("after a look that took very long and found nothing, nobody looks before the next full look", () => {
+test("claims pause until the next full search after a very slow one that found nothing", () => {
   slow({ ms: 20, heads: [] });
   expect(spots.next()).toEqual([]);
   learn([], { ms: 25, heads: [] });
@@ -58,7 +58,7 @@ test("after a look that took very long and found nothing, nobody looks before th
   expect(spots.next()).toEqual([]);
 });
 
-test("where looks from the heads take long too, all is as before, for a while", () => {
+test("claims search everywhere for a while if searches from the heads are slow too", () => {
   slow({ ms: 20, heads: [head(1, "500")] });
   learn(spots.next(), { ms: 6, heads: [head(1, "550")] });
   learn(spots.next(), { ms: 20, heads: [head(1, "600")] });
@@ -68,13 +68,13 @@ test("where looks from the heads take long too, all is as before, for a while", 
   expect(spots.next()).toEqual([head(1, "700")]);
 });
 
-test("the heads move on with the claims that look there", () => {
+test("the heads advance with the claims that start at them", () => {
   slow({ ms: 20, heads: [head(1, "500")] });
   learn(spots.next(), { ms: 0, heads: [head(1, "550")] });
   expect(sorted(spots.next())).toEqual([head(1, "550")]);
 });
 
-test("full looks come in between and take a tenth of the time; one claim at a time pays", () => {
+test("full searches take a tenth of the time, and one claim at a time runs one", () => {
   slow({ ms: 60, heads: [head(1, "1")] });
   nowMs = 599;
   expect(spots.next()).not.toEqual([]);
@@ -83,7 +83,7 @@ test("full looks come in between and take a tenth of the time; one claim at a ti
   expect(spots.next()).not.toEqual([]);
 });
 
-test("a full look comes after a second at the latest", () => {
+test("a full search comes after a second at the latest", () => {
   slow({ ms: 3_000, heads: [head(1, "1")] });
   nowMs = 999;
   expect(spots.next()).not.toEqual([]);
@@ -91,7 +91,7 @@ test("a full look comes after a second at the latest", () => {
   expect(spots.next()).toEqual([]);
 });
 
-test("a full look finds what has come to stand before a head", () => {
+test("a full search finds tasks that were inserted before a head", () => {
   slow({ ms: 20, heads: [head(1, "500")] });
   nowMs = 250;
   const full = spots.next();
@@ -100,7 +100,7 @@ test("a full look finds what has come to stand before a head", () => {
   expect(spots.next()).toContainEqual(head(1, "3"));
 });
 
-test("once a full look is quick again, all is forgotten", () => {
+test("heads are dropped once a full search is fast again", () => {
   slow({ ms: 20, heads: [head(1, "500")] });
   nowMs = 250;
   const [full, other] = [spots.next(), spots.next()];
@@ -112,7 +112,7 @@ test("once a full look is quick again, all is forgotten", () => {
   expect(spots.next()).toBeNull();
 });
 
-test("a claim looks at no more than 32 sources, in turn at all of them", () => {
+test("a claim searches at most 32 sources, and all of them in turn", () => {
   const heads = Array.from({ length: 100 }, (_, i) => head(1, "5", i + 1));
   slow({ ms: 20, heads });
   const seen = new Set<number>();
@@ -124,7 +124,7 @@ test("a claim looks at no more than 32 sources, in turn at all of them", () => {
   expect(seen.size).toBe(100);
 });
 
-test("a claim that looked only at heads and came back short is followed by a full look", () => {
+test("a claim that searched only from heads and came back short is followed by a full search", () => {
   slow({ ms: 30, heads: [head(1, "500")] });
   learn(spots.next(), { ms: 0, heads: [] }, 2);
   vi.advanceTimersByTime(300);
@@ -133,7 +133,7 @@ test("a claim that looked only at heads and came back short is followed by a ful
   expect(rested).toBe(1);
 });
 
-test("after it is stopped nobody is woken", () => {
+test("a stopped search schedules no wake-up", () => {
   slow({ ms: 30, heads: [head(1, "500")] });
   const under = spots.next();
   learn(spots.next(), { ms: 0, heads: [] }, 2);

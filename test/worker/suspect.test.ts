@@ -5,7 +5,7 @@ import { scene, signal, until, type Scene } from "../flow/scene.js";
 
 const LEASE_MS = 3_000;
 
-/** As if it had been in hand at three crashes. */
+/** Makes the task a suspect, as after three crashes. */
 async function suspect(s: Scene, { id }: TaskHandle): Promise<void> {
   await s.sql.query(
     `with gone as (delete from sluice.ready where id = $1 returning *), counted as (insert into sluice.crash values ($1, '{1,2,3}'))
@@ -19,7 +19,7 @@ async function crashes(s: Scene, { id }: TaskHandle): Promise<number | undefined
     ?.times;
 }
 
-test("a suspect runs when its worker has nothing else in hand, and nothing joins it", async () => {
+test("a suspect runs alone, when its worker has nothing else in flight", async () => {
   const s = await scene();
   const [begin, finish] = [signal(), signal()];
   const [slow, odd, quick] = [task("slow"), task("odd"), task("quick")];
@@ -57,7 +57,7 @@ test("a suspect runs when its worker has nothing else in hand, and nothing joins
   expect(await crashes(s, handle)).toBeUndefined();
 });
 
-test("a suspect that is handed back is still claimed alone", async () => {
+test("a suspect that is released is still claimed alone", async () => {
   const s = await scene();
   const odd = task("odd", { concurrency: 1 });
   const handle = await s.sluice.enqueue(odd);
@@ -81,7 +81,7 @@ test("a suspect that is handed back is still claimed alone", async () => {
   expect(await violations(s.sql)).toEqual([]);
 });
 
-test("a suspect that fails or snoozes like any other is not yet guilty at the next crash", async () => {
+test("a suspect that fails or snoozes is not poisoned at the next crash", async () => {
   const s = await scene();
   const odd = task("odd", { retry: { attempts: 3, backoff: fixed(60_000) } });
   const handles = [await s.sluice.enqueue(odd), await s.sluice.enqueue(odd)];
@@ -100,7 +100,7 @@ test("a suspect that fails or snoozes like any other is not yet guilty at the ne
   }
 });
 
-test("a worker that does not get empty leaves the suspect to others and goes on with its work", async () => {
+test("a worker that does not become empty leaves the suspect to others and continues its work", async () => {
   const s = await scene();
   const finish = signal();
   const begun = signal();
@@ -133,7 +133,7 @@ test("a worker that does not get empty leaves the suspect to others and goes on 
   await alone.promise;
 });
 
-test("what was in hand of a worker that was only cut off is not to blame", async () => {
+test("tasks of a worker that was only disconnected are not blamed for a crash", async () => {
   const s = await scene();
   const job = task("job");
   const handle = await s.sluice.enqueue(job);
@@ -146,10 +146,10 @@ test("what was in hand of a worker that was only cut off is not to blame", async
     const step = "select id::text from sluice.step($1, $2, $3, 1)";
     expect(await value(step, values)).toBe(handle.id);
     const survived = "select sluice.survived(array[$1::bigint])::text[]";
-    // While its lease lasts it has lost nothing: it is to tell again.
+    // While its lease lasts it has lost nothing, and must report again later.
     expect(await value(survived, [id])).toEqual([id]);
     await s.sql.query("update sluice.worker set expires_at = '-infinity' where id = $1", [id]);
-    // Now somebody else is quicker, now it is itself.
+    // In every second round another session recovers the tasks first.
     if (outage % 2 === 0) await s.sql.query("select sluice.reap()");
     expect(await value(survived, [id])).toEqual([]);
     expect(await value(survived, [id])).toEqual([]);
@@ -158,7 +158,7 @@ test("what was in hand of a worker that was only cut off is not to blame", async
   expect(await violations(s.sql)).toEqual([]);
 });
 
-test("each of several workers that were cut off in turn takes back its own blame, and only that", async () => {
+test("each of several disconnected workers withdraws its own blame, and only that", async () => {
   const s = await scene();
   const handle = await s.sluice.enqueue(task("job"));
   await s.sql.query("insert into sluice.crash values ($1, '{11,12,13}')", [handle.id]);
@@ -172,7 +172,7 @@ test("each of several workers that were cut off in turn takes back its own blame
   expect(await blamed()).toEqual([]);
 });
 
-test("a suspect whose worker was only cut off is a suspect still, and not guilty", async () => {
+test("a suspect whose worker was only disconnected remains a suspect, and is not poisoned", async () => {
   const s = await scene();
   const job = task("job");
   const handle = await s.sluice.enqueue(job);

@@ -20,7 +20,7 @@ async function withEffects(): Promise<Scene & { effects(): Promise<string[]> }> 
 
 const EFFECT = "insert into effect values ($1)";
 
-test("effects and completion commit together, and the slots go on to the next", async () => {
+test("ctx.transaction commits effects and completion together, and the slots start the next task", async () => {
   const s = await withEffects();
   const job = task("job", {
     input: type<number>(),
@@ -48,7 +48,7 @@ test("effects and completion commit together, and the slots go on to the next", 
   expect(await violations(s.sql)).toEqual([]);
 });
 
-test("what fails inside rolls back and is tried again; snooze and cancel mean what they mean", async () => {
+test("ctx.transaction rolls back and retries a failure, and snooze and cancel work inside", async () => {
   const s = await withEffects();
   const job = task("job", {
     input: type<"fails" | "bad sql" | "snoozes" | "cancels">(),
@@ -78,7 +78,7 @@ test("what fails inside rolls back and is tried again; snooze and cancel mean wh
   expect(await s.effects()).toEqual(["bad sql 2", "fails 2", "snoozes 1"]);
 });
 
-test("a transaction whose lease was lost rolls back", async () => {
+test("ctx.transaction rolls back if its lease was lost", async () => {
   const s = await withEffects();
   const job = task("job", { concurrency: 1 });
   const errors: unknown[] = [];
@@ -107,7 +107,7 @@ test("a transaction whose lease was lost rolls back", async () => {
   expect(await violations(s.sql)).toEqual([]);
 });
 
-test("a connection that is cut inside a transaction ends neither the process nor the task", async () => {
+test("ctx.transaction survives a lost connection: neither the process nor the task ends", async () => {
   const s = await withEffects();
   const job = task("job", { retry: { attempts: 3, backoff: fixed(1) } });
   let runs = 0;
@@ -119,7 +119,7 @@ test("a connection that is cut inside a transaction ends neither the process nor
           await tx.query(EFFECT, [`run ${run}`]);
           const { rows } = await tx.query("select pg_backend_pid() as pid");
           if (run > 1) return;
-          // Between two statements nobody waits for an answer that could bring the bad news.
+          // Between two statements no reply is pending that could report the lost connection.
           // Once the backend is gone its last words are here; two turns of the loop deliver them.
           await s.sql.query("select pg_terminate_backend($1, 5000)", [rows[0].pid]);
           for (let i = 0; i < 2; i++) await new Promise((resolve) => setImmediate(resolve));
@@ -132,7 +132,7 @@ test("a connection that is cut inside a transaction ends neither the process nor
   await until("the permit to come back", () => worker.status().permitsInUse === 0);
 });
 
-test("a long open transaction blocks no other task, worker or limit", async () => {
+test("ctx.transaction that stays open blocks no other task, worker or limit", async () => {
   const s = await withEffects();
   const [begun, finish] = [signal(), signal()];
   const job = task("job", { input: type<"long" | "short">(), concurrency: 3 });
@@ -163,7 +163,7 @@ test("a long open transaction blocks no other task, worker or limit", async () =
   expect(await violations(s.sql)).toEqual([]);
 });
 
-test("ctx.enqueue exists if and only if the execution completes", async () => {
+test("ctx.enqueue creates a task if and only if the execution completes", async () => {
   const s = await withEffects();
   const seen: string[] = [];
   const child = task("child", { input: type<string>(), order: () => "children" });
@@ -192,7 +192,7 @@ test("ctx.enqueue exists if and only if the execution completes", async () => {
   expect(await s.effects()).toEqual(["in a transaction"]);
 });
 
-test("ctx.enqueue refuses at once what could not be enqueued", async () => {
+test("ctx.enqueue refuses an invalid task immediately", async () => {
   const s = await scene();
   const child = task("child", { input: type<unknown>() });
   const parent = task("parent", { retry: { attempts: 1 } });
@@ -209,7 +209,7 @@ test("ctx.enqueue refuses at once what could not be enqueued", async () => {
   expect(codes).toEqual(["input_not_storable", "invalid_option"]);
 });
 
-test("one waits for a connection as long as it takes, but not for one to be opened", async () => {
+test("a handler waits as long as necessary for a free connection, but not for one to be opened", async () => {
   const s = await scene();
   const pool = openPool({ connectionString: s.url, max: 1, connectionTimeoutMillis: 5_000 });
   const held = await pool.connect();
@@ -230,7 +230,7 @@ test("one waits for a connection as long as it takes, but not for one to be open
   deaf.close();
 });
 
-test("what is enqueued inside a transaction exists once it commits", async () => {
+test("ctx.enqueue in ctx.transaction creates a task if and only if the transaction commits", async () => {
   const s = await scene();
   const child = task("child", { input: type<string>() });
   const parent = task("parent", { input: type<boolean>(), retry: { attempts: 1 } });
@@ -250,7 +250,7 @@ test("what is enqueued inside a transaction exists once it commits", async () =>
   expect(await s.sluice.counts()).toMatchObject({ ready: 1, succeeded: 1, failed: 1 });
 });
 
-test("more handlers than connections want a transaction, and all of them get it", async () => {
+test("more concurrent transactions than connections all complete", async () => {
   const s = await withEffects();
   const job = task("job", { input: type<number>(), retry: { attempts: 1 } });
   await s.worker({
@@ -272,8 +272,8 @@ test("more handlers than connections want a transaction, and all of them get it"
 });
 
 test.each([
-  ["a transaction whose connection went dead gives its place back when its lease is lost", true],
-  ["a transaction that never ends gives its place back when its lease is lost", false],
+  ["a transaction on a dead connection releases it when its lease is lost", true],
+  ["a transaction that never ends releases its connection when its lease is lost", false],
 ])("%s", async (_, asks) => {
   const s = await scene();
   const proxy = await Proxy.start(s.url);

@@ -14,7 +14,7 @@ async function asleep(s: Scene, workers = 1): Promise<void> {
   });
 }
 
-test("an idle worker that hardly ever polls starts a task promptly, again and again", async () => {
+test("an idle worker that rarely polls starts each task promptly", async () => {
   const s = await scene();
   const job = task("job");
   await s.worker({ handlers: [job.handle(() => "done")], pollIntervalMs: SLOW_POLL_MS });
@@ -26,7 +26,7 @@ test("an idle worker that hardly ever polls starts a task promptly, again and ag
   expect(performance.now() - from).toBeLessThan(SLOW_POLL_MS);
 });
 
-test("each of many tasks that arrive while a worker falls asleep is started without a poll", async () => {
+test("every task that arrives while a worker becomes idle is started without a poll", async () => {
   const s = await scene();
   const job = task("job", { input: type<number>() });
   await s.worker({ handlers: [job.handle((n) => n)], pollIntervalMs: SLOW_POLL_MS });
@@ -40,7 +40,7 @@ test("each of many tasks that arrive while a worker falls asleep is started with
   expect(performance.now() - from).toBeLessThan(SLOW_POLL_MS);
 });
 
-test("a bell wakes one sleeper, not the herd", async () => {
+test("a ring wakes one idle worker, not all of them", async () => {
   const s = await scene();
   const job = task("job");
   const options = { handlers: [job.handle(() => {})], pollIntervalMs: SLOW_POLL_MS };
@@ -51,13 +51,13 @@ test("a bell wakes one sleeper, not the herd", async () => {
   ear.on("notification", ({ payload = "" }) => void bells.push(payload.split(":")[0]!));
   await ear.query("listen sluice");
   await (await s.sluice.enqueue(job)).result({ timeoutMs: SLOW_POLL_MS });
-  // Whatever was said until now has been heard when a statement is answered.
+  // All earlier notifications have arrived when a statement is answered.
   await ear.query("unlisten sluice");
   ear.release(true);
   expect(bells.filter((word) => word === "wake")).toEqual(["wake"]);
 });
 
-test("a delayed task wakes a sleeper when it is due", async () => {
+test("a delayed task wakes an idle worker when it is due", async () => {
   const s = await scene();
   const job = task("job");
   await s.worker({ handlers: [job.handle(() => {})], pollIntervalMs: 100 });
@@ -72,7 +72,7 @@ test("a delayed task wakes a sleeper when it is due", async () => {
   expect(rows[0]!.at - before).toBeGreaterThanOrEqual(300_000);
 });
 
-test("a raised limit and a resumed queue wake a sleeper, without a poll", async () => {
+test("a raised limit and a resumed queue wake an idle worker, without a poll", async () => {
   const s = await scene();
   const tenant = limit("tenant", { perKey: 0 });
   const total = limit("total", { total: 0 });
@@ -100,7 +100,7 @@ test("a raised limit and a resumed queue wake a sleeper, without a poll", async 
   expect(await handle.result({ timeoutMs: SLOW_POLL_MS / 2 })).toBe("done");
 });
 
-test("a group that is full is refilled as its tasks end, without a poll", async () => {
+test("a full group is refilled as its tasks end, without a poll", async () => {
   const s = await scene();
   const job = task("job", { input: type<number>() });
   const together = signal();
@@ -123,7 +123,7 @@ const tenant = limit("tenant", { perKey: 1 });
 test.each([
   ["a slot that is freed for", [shared]],
   ["a key's slot that goes on to", [{ limit: tenant, key: () => "a" }]],
-])("%s a type that only others serve wakes them, without a poll", async (_, limits) => {
+])("%s a type that only other workers serve wakes them, without a poll", async (_, limits) => {
   const s = await scene();
   const [mine, yours] = [task("mine", { limits }), task("yours", { limits })];
   const [started, go] = [signal(), signal()];
@@ -142,7 +142,7 @@ test.each([
   expect(await handle.result({ timeoutMs: SLOW_POLL_MS / 2 })).toBe("done");
 });
 
-test("a bell that says nonsense is a bell, without a poll", async () => {
+test("a malformed ring still wakes a worker, without a poll", async () => {
   const s = await scene();
   const job = task("job");
   const worker = await s.worker({
@@ -164,7 +164,7 @@ test("a worker that cannot listen works by polling", async () => {
   for (let i = 0; i < 10; i++) expect(await (await s.sluice.enqueue(job, i)).result({ timeoutMs: 10_000 })).toBe(i);
 });
 
-test("many short workers and tasks leave no listener and no timer behind", async () => {
+test("short-lived workers leave no listener and no timer behind", async () => {
   const s = await scene();
   const job = task("job");
   for (let i = 0; i < 5; i++) {
@@ -179,7 +179,7 @@ test("many short workers and tasks leave no listener and no timer behind", async
   expect(rows).toEqual([{ n: 0 }]);
 });
 
-test("a keeper that found as many lanes as it may look at looks again at once", async () => {
+test("a keeper that found as many lanes as it may check continues immediately", async () => {
   vi.useFakeTimers();
   let looks = 0;
   const told: string[] = [];
@@ -202,6 +202,6 @@ test("a keeper that found as many lanes as it may look at looks again at once", 
   keeper.start();
   await vi.advanceTimersByTimeAsync(1_500);
   vi.useRealTimers();
-  // Nor does one that was stopped tell of what fails after that.
+  // A stopped keeper does not log later failures.
   expect([looks, told]).toEqual([5, []]);
 });

@@ -64,7 +64,7 @@ const retryStatement = statement<{ nodes: number }>({
 export async function retryRun(db: Database, run: string): Promise<number> {
   const { nodes } = await repeat((token) => db.one(retryStatement, [run, token]));
   // The run is retried even if this fails: a keeper does the rest.
-  // guard: a retry that is done is not refused -> test/fault/reply.test.ts: "a retry of a run that is done does not fail with what comes after it"
+  // guard: a retry that is done is not refused -> test/fault/reply.test.ts: "a completed retry of a run succeeds although its follow-up statements fail"
   if (nodes > 0)
     await workOff(db, run) /* guard:done */
       .catch(() => {}); /* end */

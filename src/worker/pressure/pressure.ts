@@ -87,7 +87,7 @@ export class Pressure {
   /** There is work: the latest measurement may be old, and from now on sampling runs at the short interval. */
   quicken(): void {
     if (this.#timer === null || !this.#dozes) return;
-    // guard: an idle worker measures before it claims much -> test/worker/pressure/pressure.test.ts: "a worker that was idle measures as soon as there is something to do"
+    // guard: an idle worker measures before it claims much -> test/worker/pressure/pressure.test.ts: "a worker that was idle measures as soon as it has work"
     if (this.#o.clock.now() - this.#sampledMs >= SAMPLE_MS)
       /* guard:sample */ this.sample(); /* end */
     this.#sampleLater();

@@ -14,7 +14,7 @@ const forward = (at: number): Line[] => [
   ...jump(at, at + 10, MINUTE),
 ];
 
-test("the latest reading of the clock counts jumps that lie in between, and the later time of one under way", () => {
+test("the latest reading of the clock includes every jump in between, and the later time of a jump in progress", () => {
   const jumps = [
     { from: 100, to: 110, byMs: 1_000 },
     { from: 200, to: 210, byMs: -5_000 },
@@ -28,7 +28,7 @@ test("the latest reading of the clock counts jumps that lie in between, and the 
   expect(latestReading(jumps, 250, 300)).toBe(-3_700);
 });
 
-test("a task is early by the clock of the database, not by another", () => {
+test("the audit finds early starts by the clock of the database", () => {
   const [later, soon] = [new Tale("p/1", { runAt: 30_000 }), new Tale("p/2", { runAt: 1_000 })];
   const run = later.whole(20_000, 20_010);
   expect(found(run)).toEqual({ early: 1 });
@@ -39,14 +39,14 @@ test("a task is early by the clock of the database, not by another", () => {
   expect(found(soon.whole(2_000, 2_010), jump(1_500, 1_510, -MINUTE))).toEqual({ early: 1 });
 });
 
-test("a task that was due may start after the clock was set back", () => {
+test("the audit allows a due task to start after the clock was set back", () => {
   const t = new Tale("p/1", { runAt: 30_000 });
   const run = [...t.enqueued(5_000), ...t.ran(20_000, 20_010), t.accepted(20_011)];
   const both = [...jump(10_000, 10_010, MINUTE), ...jump(19_500, 19_510, -MINUTE)];
   expect(found(run, both)).toEqual({});
 });
 
-test("a clock that is set forward ends all leases at once", () => {
+test("the audit ends all leases when the clock is set forward", () => {
   const [a, b, c] = ["p/1", "p/2", "p/3"].map((tag) => new Tale(tag, { limits: ["pool"] }));
   const slow = [...a!.whole(4_000, 5_300), ...b!.whole(4_000, 5_300)];
   const third = (at: number) => c!.whole(at, at + 5, { process: "w2" });
@@ -55,7 +55,7 @@ test("a clock that is set forward ends all leases at once", () => {
   expect(found(slow, third(5_100), jump(5_000, 5_010, -MINUTE))).toEqual({ overLimit: 1 });
 });
 
-test("what was claimed before the clock was set forward may say so soon after, and is in doubt", () => {
+test("the audit allows a late start of a task claimed before the clock was set forward, and counts it as doubtful", () => {
   const t = new Tale("p/1");
   const twice = [
     ...t.enqueued(1_000),
@@ -82,21 +82,21 @@ const busy = Array.from({ length: 80 }, (_, n) =>
   new Tale(`b/${n}`).whole(n * 100 + 50, n * 100 + 60, { process: "w3" }),
 ).flat();
 
-test("a recovery has a lease and some time from when the clock was set back", () => {
+test("the audit allows a recovery a lease and an allowance after the clock was set back", () => {
   const back = jump(500, 510, -MINUTE);
   expect(found(busy, recovered(3_500))).toEqual({ slowRecovery: 1 });
   expect(found(busy, recovered(3_500), back)).toEqual({});
   expect(found(busy, recovered(3_511), back)).toEqual({ slowRecovery: 1 });
 });
 
-test("a late recovery is not excused by what came after it was due", () => {
+test("the audit does not excuse a late recovery by an event after its deadline", () => {
   expect(found(busy, recovered(5_000), disturbance(4_000, 4_100, "*", "restart"))).toEqual({
     slowRecovery: 1,
   });
   expect(found(busy, recovered(5_000), forward(4_990))).toEqual({ slowRecovery: 1 });
 });
 
-test("a clock that is set back stalls nothing for longer than a lease", () => {
+test("the audit allows no stall longer than a lease after the clock was set back", () => {
   const run = (at: number) => new Tale("q/1").whole(at, at + 10);
   const back = jump(1_000, 1_010, -MINUTE);
   expect(found(run(2_000), back)).toEqual({});

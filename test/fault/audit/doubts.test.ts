@@ -19,7 +19,7 @@ function losses(n: number): Line[] {
 const calm = (n: number): Line[] =>
   Array.from({ length: n }, (_, i) => new Tale(`c/${i}`).whole(20 * i + 10, 20 * i + 20, { process: "w3" })).flat();
 
-test("a worker that keeps losing its lease undisturbed is a finding", () => {
+test("the audit finds a worker that repeatedly loses its lease without a disturbance", () => {
   const lost = "4 leases were lost although nothing disturbed their workers";
   expect(told(calm(100), losses(4))).toEqual([lost]);
   expect(told(calm(100), losses(3))).toEqual([]);
@@ -30,7 +30,7 @@ test("a worker that keeps losing its lease undisturbed is a finding", () => {
 /** Runs of a worker that is frozen in their middle, ten at a time. */
 const frozen = Array.from({ length: 10 }, (_, i) => new Tale(`f/${i}`).whole(10_010, 13_020, { process: "w2" })).flat();
 
-test("a run of which too much is in doubt is a finding", () => {
+test("the audit finds a log of which too much is in doubt", () => {
   const asleep = [...frozen, ...disturbance(10_020, 13_010, "w2")];
   expect(told(asleep, calm(22))).toEqual(["31 % is in doubt: 10 runs and 0 starts of 32"]);
   expect(told(asleep, calm(24))).toEqual([]);

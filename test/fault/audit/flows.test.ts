@@ -58,7 +58,7 @@ const another = (tale: Tale): Tale => {
   return Object.assign(other, { task: `${tale.task}'` });
 };
 
-test("a flow whose nodes run in turn, with what was recorded, is well", () => {
+test("the audit accepts a flow whose nodes run in order and receive the recorded results", () => {
   const { first, a, b, last, begun } = fan("finish");
   const heard = { items: ["1", "1"], first: "1" };
   const rest = [...well(a, 30, 40), ...well(b, 30, 50), ...well(last, 60, 70, heard)];
@@ -67,7 +67,7 @@ test("a flow whose nodes run in turn, with what was recorded, is well", () => {
   expect(report.flows).toMatchObject({ offered: 1, acknowledged: 1, succeeded: 1, parts: 4 });
 });
 
-test("an item, or what comes after, that never comes to its end is lost", () => {
+test("the audit finds an item or a later node without an outcome", () => {
   const { first, a, b, last, begun } = fan("collect");
   const over = [...begun, ...well(first, 10, 20), ...well(a, 30, 40), atRest("succeeded")];
   expect(found(over)).toEqual({ lostItems: 1 });
@@ -75,13 +75,13 @@ test("an item, or what comes after, that never comes to its end is lost", () => 
   expect(found(over, well(b, 30, 40), well(last, 50, 60))).toEqual({});
 });
 
-test("a flow that was acknowledged and is not there, or not over, is told", () => {
+test("the audit finds an acknowledged flow that is missing or has not ended", () => {
   const { first, begun } = fan("collect");
   expect(found(begun)).toEqual({ lostItems: 1 });
   expect(found(begun, well(first, 10, 20), atRest("running"))).toEqual({ notEnded: 1 });
 });
 
-test("a flow that was withdrawn is not there, and none is there twice", () => {
+test("the audit finds a withdrawn flow that exists, and a flow that exists twice", () => {
   const { first, begun } = fan("collect");
   const withdrawn = [...begun.slice(0, -1), flowLine(1, "flowWithdrawn")];
   expect(found(withdrawn)).toEqual({});
@@ -91,7 +91,7 @@ test("a flow that was withdrawn is not there, and none is there twice", () => {
   expect(found(lines, atRest("failed"), atRest("failed"))).toEqual({ neverEnqueued: 1 });
 });
 
-test("nothing starts before what it comes after is recorded as over", () => {
+test("the audit finds a node that starts before its predecessors are recorded as ended", () => {
   const { first, a, b, last, begun } = fan("finish");
   const over = [...begun, ...well(first, 10, 20), ...well(a, 30, 40), atRest("succeeded")];
   expect(found(over, well(b, 30, 100), well(last, 101, 110))).toEqual({});
@@ -99,13 +99,13 @@ test("nothing starts before what it comes after is recorded as over", () => {
   expect(found(over, well(b, 20, 50), well(last, 60, 70))).toEqual({ startedTooSoon: 1 });
 });
 
-test("a link of a sequence that starts before the one before is over is out of sequence", () => {
+test("the audit finds a link of a sequence that starts before its predecessor has ended", () => {
   const { first, a, b, last, begun } = fan("finish", { chained: true });
   const over = [...begun, ...well(first, 10, 20), ...well(a, 30, 40), atRest("succeeded")];
   expect(found(over, well(b, 30, 100), well(last, 100, 110))).toEqual({ outOfSequence: 1 });
 });
 
-test("what comes after a failure does not run, but for what comes after its end", () => {
+test("the audit finds a node that runs after a failure, unless it runs after the end of a node", () => {
   const steps = ({ first, a, b, last, begun }: ReturnType<typeof fan>): Line[] => [
     ...begun,
     ...well(first, 10, 20),
@@ -118,7 +118,7 @@ test("what comes after a failure does not run, but for what comes after its end"
   expect(found(steps(fan("finish", { on: "end" })))).toEqual({});
 });
 
-test("what comes after the end of a node runs also if that was skipped, when that is certain", () => {
+test("the audit expects a node after the end of a skipped node to run", () => {
   const { first, last, begun } = fan("finish", { on: "end" });
   const lines = [...begun, ...failed(first, 10, 20), atRest("failed")];
   expect(found(lines, well(last, 22, 30))).toEqual({});
@@ -126,7 +126,7 @@ test("what comes after the end of a node runs also if that was skipped, when tha
   expect(found(lines)).toEqual({ lostItems: 1 });
 });
 
-test("under collect a failure is no failure, and is told as null", () => {
+test("the audit expects collect to treat a failed item as null", () => {
   const steps = (state: State, told: readonly (string | null)[]): Line[] => {
     const { first, a, b, last, begun } = fan("collect");
     const items = [...well(a, 30, 40), ...failed(b, 30, 40)];
@@ -139,7 +139,7 @@ test("under collect a failure is no failure, and is told as null", () => {
   expect(found(steps("succeeded", ["1"]))).toEqual({ heardWrong: 1 });
 });
 
-test("when an item fails, failFast cancels the others, and nothing else does", () => {
+test("the audit allows items to be cancelled after a failure only with failFast", () => {
   const steps = (policy: Policy, cancelledAt: number): Line[] => {
     const { first, a, b, begun } = fan(policy);
     const items = [...failed(a, 30, 40), outcome(b, cancelledAt, "cancelled")];
@@ -150,7 +150,7 @@ test("when an item fails, failFast cancels the others, and nothing else does", (
   expect(found(steps("finish", 42))).toEqual({ cancelledWithoutCause: 1 });
 });
 
-test("after a retry another may be the first to fail", () => {
+test("the audit allows another item to fail first after a retry", () => {
   const { first, a, b, begun } = fan("failFast");
   const lines = [...begun, ...well(first, 10, 20), ...failed(a, 30, 40), outcome(b, 42, "cancelled")];
   const again = [b.cancelling(110), outcome(b, 120, "cancelled"), atRest("cancelled")];
@@ -159,7 +159,7 @@ test("after a retry another may be the first to fail", () => {
   expect(found(lines, retrying(100), alone)).toEqual({ cancelledWithoutCause: 1 });
 });
 
-test("an item, and a node, is made once", () => {
+test("the audit finds an item or a node that was created twice", () => {
   const { first, a, b, last, begun } = fan("finish");
   const over = [...begun, ...well(first, 10, 20), ...well(a, 30, 40), ...well(b, 30, 40)];
   const all = [...over, ...well(last, 50, 60), atRest("succeeded")];
@@ -168,7 +168,7 @@ test("an item, and a node, is made once", () => {
   expect(found(all, well(another(a), 45, 48))).toEqual({ itemTwice: 1 });
 });
 
-test("a flow that was cancelled may leave out a node, but not a part of it", () => {
+test("the audit allows a cancelled flow to omit a node, but not a part of a node", () => {
   const { first, a, b, begun } = fan("finish");
   const lines = [...begun, ...well(first, 10, 20), cancelling(25), atRest("cancelled")];
   expect(found(lines)).toEqual({});
@@ -178,7 +178,7 @@ test("a flow that was cancelled may leave out a node, but not a part of it", () 
   expect(found(unasked)).toEqual({ wrongVerdict: 1 });
 });
 
-test("a retry of a flow runs again what failed, and makes anew what came after", () => {
+test("the audit allows a retry of a flow to rerun failed items and to create later nodes again", () => {
   const { first, a, b, last, begun } = fan("finish", { on: "end" });
   const lines = [...begun, ...well(first, 10, 20), ...well(a, 30, 40), ...failed(b, 30, 40)];
   const again = [...well(last, 50, 60), ...well(b, 110, 120), ...well(another(last), 130, 140)];
@@ -188,14 +188,14 @@ test("a retry of a flow runs again what failed, and makes anew what came after",
   expect(refused).toEqual({ advancedTwice: 1, acceptedTwice: 1, ranTwiceWithoutCause: 1 });
 });
 
-test("what succeeded does not run again with a retry of its flow", () => {
+test("the audit finds a succeeded item that runs again with a retry of its flow", () => {
   const { first, a, b, last, begun } = fan("finish");
   const lines = [...begun, ...well(first, 10, 20), ...well(a, 30, 40), ...failed(b, 30, 40)];
   const again = [...well(b, 110, 120), ...well(last, 130, 140), atRest("succeeded")];
   expect(found(lines, retrying(100), again, a.ran(110, 115))).toEqual({ ranTwiceWithoutCause: 1 });
 });
 
-test("an item that somebody has retried is not over", () => {
+test("the audit does not count a retried item as ended", () => {
   const { first, a, b, last, begun } = fan("collect");
   const lines = [...begun, ...well(first, 10, 20), ...well(a, 30, 40), ...failed(b, 30, 40)];
   const again = [b.retrying(45), ...well(b, 50, 100), atRest("succeeded")];
@@ -203,7 +203,7 @@ test("an item that somebody has retried is not over", () => {
   expect(found(lines, again, well(last, 110, 120))).toEqual({});
 });
 
-test("no more items run at once than the window lets through, as it stood then", () => {
+test("the audit finds more items at once than the window allowed at that time", () => {
   const slot = "window1/f-items";
   const [a, b] = [new Tale("w/1", { limits: [slot] }), new Tale("w/2", { limits: [slot] })];
   const under = { ...terms, limits: { "window1/*": 1 } };
@@ -226,7 +226,7 @@ function map() {
   return { parent, a, b, begun: [...begun, ...parent.ran(10, 20, "snoozed")] };
 }
 
-test("a handler that fans out goes on when its items are over, with what they came to", () => {
+test("the audit expects a handler to continue after its items, with their results", () => {
   const steps = (at: number, told: readonly (string | null)[], state: State = "succeeded") => {
     const { parent, a, b, begun } = map();
     const [start, end] = parent.ran(at, at + 10) as [Line, Line];
@@ -239,7 +239,7 @@ test("a handler that fans out goes on when its items are over, with what they ca
   expect(found(steps(70, ["1", null], "running"))).toEqual({ notEnded: 1 });
 });
 
-test("items of a handler that failed are cancelled, of one that succeeded none is left out", () => {
+test("the audit expects the items of a failed handler to be cancelled, and none of a successful one to be missing", () => {
   const { parent, a, b, begun } = map();
   const gone = [outcome(a, 50, "cancelled"), outcome(b, 51, "cancelled"), atRest("cancelled", "m")];
   const fails = [...parent.ran(30, 40, "thrown"), parent.accepted(41, "failed")];
@@ -251,7 +251,7 @@ test("items of a handler that failed are cancelled, of one that succeeded none i
   });
 });
 
-test("a zombie of a flow is told apart", () => {
+test("the audit counts zombies of a flow separately", () => {
   const { first, begun } = fan("finish");
   const w2 = { process: "w2" };
   const frozen = [...first.ran(10, 3020), ...disturbance(20, 3010), dead(4000)];

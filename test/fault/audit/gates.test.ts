@@ -6,7 +6,7 @@ let made = 0;
 const pooled = (limits = ["pool"]) => new Tale(`p/${++made}`, { limits });
 const ordered = (place: number, claims = {}) => new Tale(`o/${++made}`, { orderKey: "k", place, ...claims });
 
-test("no start above a total, however short", () => {
+test("the audit finds a start above a total, however short", () => {
   const [a, b, c] = [pooled(), pooled(), pooled()];
   const two = [...a.whole(10, 50), ...b.whole(20, 60)];
   expect(found(two, c.whole(49, 70))).toEqual({ overLimit: 1 });
@@ -14,13 +14,13 @@ test("no start above a total, however short", () => {
   expect(found(two, c.whole(50, 70))).toEqual({});
 });
 
-test("no start above the number of a key; other keys count for themselves", () => {
+test("the audit finds a start above the number of a key, for each key separately", () => {
   const run = (key: string) => pooled([`tenant/${key}`]).whole(10, 20);
   expect(found(run("x"), run("x"))).toEqual({ overLimit: 1 });
   expect(found(run("x"), run("y"))).toEqual({});
 });
 
-test("a slot is held until the end, or until the process is dead", () => {
+test("the audit counts a slot as held until the handler ends or its process is dead", () => {
   const [a, b, c] = [pooled(), pooled(), pooled()];
   const crashed = [...a.enqueued(0), a.begun(10), a.cancelling(90), a.accepted(95, "cancelled")];
   const others = [...b.whole(20, 80, { process: "w2" }), ...c.whole(50, 60, { process: "w2" })];
@@ -28,14 +28,14 @@ test("a slot is held until the end, or until the process is dead", () => {
   expect(found(crashed, others, dead(49))).toEqual({});
 });
 
-test("a zombie holds its slots only as long as its lease may last", () => {
+test("the audit counts a zombie's slots only as long as its lease can last", () => {
   const [a, b, c] = [pooled(), pooled(), pooled()];
   const frozen = [...a.whole(10, 3020), ...b.whole(15, 3020), ...disturbance(20, 3010)];
   expect(found(frozen, c.whole(400, 410, { process: "w2" }))).toEqual({ overLimit: 1 });
   expect(found(frozen, c.whole(1100, 1110, { process: "w2" }))).toEqual({});
 });
 
-test("what a stopping worker hands back it may hold a moment longer", () => {
+test("the audit allows a stopping worker to hold the slots of released tasks a moment longer", () => {
   const [a, b, c] = [pooled(), pooled(), pooled()];
   const handed = [...a.enqueued(0), ...a.ran(10, 100, "shutdown"), ...a.ran(200, 210), a.accepted(211)];
   const others = [...b.whole(20, 190, { process: "w2" }), ...c.whole(95, 190, { process: "w2" })];
@@ -43,13 +43,13 @@ test("what a stopping worker hands back it may hold a moment longer", () => {
   expect(found(handed, others, terminating(97))).toEqual({ overLimit: 1 });
 });
 
-test("a raised number counts from before its change", () => {
+test("the audit applies a raised limit from the start of its change", () => {
   const three = [pooled(), pooled(), pooled()].flatMap((t) => t.whole(50, 60));
   expect(found(three, change(49, 70, "pool", 3))).toEqual({});
   expect(found(three, change(51, 70, "pool", 3))).toEqual({ overLimit: 1 });
 });
 
-test("a lowered number counts from after its change, and what still runs is no excuse", () => {
+test("the audit applies a lowered limit from the end of its change, also to tasks beside running ones", () => {
   const [a, b, c] = [pooled(), pooled(), pooled()];
   const long = [...a.whole(10, 900), ...b.whole(10, 200)];
   const lowered = change(100, 110, "pool", 1);
@@ -58,7 +58,7 @@ test("a lowered number counts from after its change, and what still runs is no e
   expect(found(long, lowered, c.whole(905, 910))).toEqual({});
 });
 
-test("what was claimed before a number was lowered may say so soon after, as many as fitted", () => {
+test("the audit allows late starts of tasks claimed before a limit was lowered, as many as fitted", () => {
   const [a, b, c] = [pooled(), pooled(), pooled()];
   const lowered = [...a.whole(10, 900), ...change(100, 110, "pool", 1)];
   const report = audit([...lowered, ...b.whole(115, 200)], terms);
@@ -67,13 +67,13 @@ test("what was claimed before a number was lowered may say so soon after, as man
   expect(found(lowered, b.whole(700, 710))).toEqual({ overLimit: 1 });
 });
 
-test("0 lets nothing start, null everything", () => {
+test("the audit allows no start under a limit of 0, and any under null", () => {
   const two = [pooled(), pooled(), pooled()].flatMap((t) => t.whole(1000, 1010));
   expect(found(two, change(10, 20, "pool", 0))).toEqual({ overLimit: 3 });
   expect(found(two, change(10, 20, "pool", null))).toEqual({});
 });
 
-test("a number for every key may be told with or without a star, one for a key by its name", () => {
+test("the audit reads a number for every key with or without a star, and one for a key by its name", () => {
   const three = [1, 2, 3].flatMap(() => pooled(["tenant/x"]).whole(1000, 1010));
   expect(found(three)).toEqual({ overLimit: 2 });
   expect(found(three, change(10, 20, "tenant/*", 3))).toEqual({});
@@ -82,13 +82,13 @@ test("a number for every key may be told with or without a star, one for a key b
   expect(found(three, change(10, 20, "tenant/y", 3))).toEqual({ overLimit: 2 });
 });
 
-test("a limit that appears while others run counts from then on", () => {
+test("the audit applies a new limit from its first change", () => {
   const runs = [pooled(["new"]), pooled(["new"])].flatMap((t) => t.whole(1000, 1010));
   expect(found(runs)).toEqual({});
   expect(found(runs, change(10, 20, "new", 1))).toEqual({ overLimit: 1 });
 });
 
-test("the peak of every limit is told, for each number it had", () => {
+test("the audit reports the peak of every limit for each of its numbers", () => {
   const pair = (at: number) => [pooled(), pooled()].flatMap((t) => t.whole(at, at + 10));
   const lines = [...pair(10), ...change(100, 110, "pool", 4), ...pair(120), ...pooled().whole(125, 130)];
   const key = pooled(["tenant/x"]).whole(10, 20);
@@ -107,7 +107,7 @@ test("the peak of every limit is told, for each number it had", () => {
   ]);
 });
 
-test("a place starts when the one before it is over", () => {
+test("the audit expects a task of an order key to start after its predecessor has ended", () => {
   const [one, two] = [ordered(1), ordered(2)];
   expect(found(one.whole(10, 20), two.whole(25, 30))).toEqual({});
   expect(found(two.whole(10, 20), one.whole(25, 30))).toEqual({ outOfOrder: 1 });
@@ -116,14 +116,14 @@ test("a place starts when the one before it is over", () => {
   });
 });
 
-test("a place starts when the one before it is recorded", () => {
+test("the audit expects a task of an order key to start after its predecessor is recorded", () => {
   const [one, two] = [ordered(1), ordered(2)];
   const first = [...one.enqueued(0), ...one.ran(10, 20)];
   expect(found(first, one.accepted(26), two.whole(25, 30))).toEqual({ startedBeforeRecorded: 1 });
   expect(found(first, one.accepted(25), two.whole(25, 30))).toEqual({});
 });
 
-test("a place that fails at first is not over", () => {
+test("the audit does not count a retried task of an order key as ended", () => {
   const [one, two] = [ordered(1, { attempts: 2 }), ordered(2)];
   const retried = [
     ...one.enqueued(0),
@@ -135,7 +135,7 @@ test("a place that fails at first is not over", () => {
   expect(found(retried, two.whole(70, 80))).toEqual({});
 });
 
-test("a place that was withdrawn, or never acknowledged and never ran, does not count", () => {
+test("the audit ignores order keys of withdrawn tasks and of unacknowledged tasks that never ran", () => {
   const [one, two, three] = [ordered(1), ordered(2), ordered(3)];
   expect(found(one.offered(0), one.withdrawn(1), two.offered(2), three.whole(10, 20))).toEqual({});
   expect(found(two.offered(2), two.ran(30, 40), two.accepted(41), three.whole(10, 20))).toEqual({
@@ -143,7 +143,7 @@ test("a place that was withdrawn, or never acknowledged and never ran, does not 
   });
 });
 
-test("what was retried by hand comes out of turn, but not beside others", () => {
+test("the audit allows a task retried by hand to run out of order, but not beside others of its key", () => {
   const [one, two] = [ordered(1), ordered(2)];
   const failed = [...one.enqueued(0), ...one.ran(10, 20, "thrown"), one.accepted(21, "failed")];
   const rest = [...two.whole(30, 100), one.retrying(40)];
@@ -151,7 +151,7 @@ test("what was retried by hand comes out of turn, but not beside others", () => 
   expect(found(failed, rest, one.ran(50, 60), one.accepted(61))).toEqual({ overlapped: 1 });
 });
 
-test("what was retried by hand before its turn may be ahead of it", () => {
+test("the audit allows a task that was retried by hand before its turn to run early", () => {
   const [one, two] = [ordered(1), ordered(2)];
   const cancelled = [...two.enqueued(3), two.cancelling(5), two.accepted(6, "cancelled")];
   const lines = [...one.enqueued(0), ...one.ran(30, 40), one.accepted(41), ...cancelled];
@@ -159,21 +159,21 @@ test("what was retried by hand before its turn may be ahead of it", () => {
   expect(found(lines, two.retrying(8), ahead)).toEqual({});
 });
 
-test("two tasks of a key do not overlap, though the first be asked to cancel", () => {
+test("the audit finds two overlapping tasks of an order key, also if the first is being cancelled", () => {
   const [one, two] = [ordered(1), ordered(2)];
   const first = [...one.enqueued(0), ...one.ran(10, 50, "cancelled"), one.cancelling(20)];
   expect(found(first, one.accepted(25, "cancelled"), two.whole(30, 60))).toEqual({ overlapped: 1 });
   expect(found(first, one.accepted(51, "cancelled"), two.whole(60, 70))).toEqual({});
 });
 
-test("a zombie is in nobody's way", () => {
+test("the audit does not count a zombie as a running task of its order key", () => {
   const [one, two] = [ordered(1), ordered(2)];
   const taken = [...one.ran(1200, 1210, "completed", { process: "w2" }), one.accepted(1211)];
   const frozen = [...one.enqueued(0), ...one.ran(10, 3020), ...disturbance(20, 3010), ...taken];
   expect(found(frozen, two.whole(1220, 1230, { process: "w2" }))).toEqual({});
 });
 
-test("nothing of a paused type starts", () => {
+test("the audit finds a start of a paused type", () => {
   const run = new Tale("p/1").whole(700, 710);
   expect(found(run, pause(100, 1000, "mail"))).toEqual({ pausedStarts: 1 });
   expect(found(run, pause(100, 1000, "other"))).toEqual({});

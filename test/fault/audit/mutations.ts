@@ -22,7 +22,7 @@ function pick<T>(random: Random, from: readonly T[]): T | undefined {
   return from.length === 0 ? undefined : random.pick(from);
 }
 
-/** Outcomes of tasks that nobody had retried by hand. */
+/** Outcomes of tasks without a retry by hand. */
 function outcomes(lines: Lines): Of<"accepted">[] {
   const retried = new Set(lines.flatMap((line) => (line.kind === "retrying" ? line.task : [])));
   return allOf(lines, "accepted").filter(({ task }) => !retried.has(task));
@@ -49,7 +49,7 @@ export const mutations: readonly Mutation[] = [
     },
   },
   {
-    what: "a success is recorded under the claim of an earlier run",
+    what: "a success is recorded under the claim of an earlier execution",
     finds: ["succeededWithoutRun"],
     spoil: (lines, random) => {
       const starts = allOf(lines, "start");
@@ -60,7 +60,7 @@ export const mutations: readonly Mutation[] = [
     },
   },
   { what: "two starts of a key are swapped", finds: ["outOfOrder"], spoil: swapped },
-  { what: "one starts above a limit that is full", finds: ["overLimit"], spoil: oneMore },
+  { what: "a task starts above a full limit", finds: ["overLimit"], spoil: oneMore },
   {
     what: "an end is moved behind its outcome",
     finds: ["succeededTooEarly"],
@@ -73,7 +73,7 @@ export const mutations: readonly Mutation[] = [
       return end && outcome && instead(lines, end, { ...end, at: outcome.at + 0.001 });
     },
   },
-  { what: "an end is moved behind the next of its key", finds: ["overlapped"], spoil: overlapping },
+  { what: "an end is moved behind the next start of its key", finds: ["overlapped"], spoil: overlapping },
   {
     what: "an attempt is burnt",
     finds: ["attemptsBurnt"],
@@ -83,7 +83,7 @@ export const mutations: readonly Mutation[] = [
     },
   },
   {
-    what: "one starts before its time",
+    what: "a task starts before its time",
     finds: ["early"],
     spoil: (lines, random) => {
       const start = pick(
@@ -94,7 +94,7 @@ export const mutations: readonly Mutation[] = [
     },
   },
   {
-    what: "one runs again after its outcome",
+    what: "a task runs again after its outcome",
     finds: ["ranTwiceWithoutCause"],
     spoil: (lines, random) => {
       const accepted = pick(random, outcomes(lines));

@@ -9,7 +9,7 @@ import { foundIn } from "./story.js";
 const seeds = fc.integer({ min: 0, max: 2 ** 31 });
 const sizes = fc.integer({ min: 5, max: 40 });
 
-test.each([true, false])("a queue that does everything right has no findings (calm: %s)", (calm) => {
+test.each([true, false])("the audit finds nothing in the log of a correct simulated queue (calm: %s)", (calm) => {
   fc.assert(
     fc.property(seeds, sizes, (seed, size) => {
       const { lines, finished } = simulate(seed, size, calm);
@@ -22,7 +22,7 @@ test.each([true, false])("a queue that does everything right has no findings (ca
   );
 });
 
-test("a restless queue's log has everything in it that may excuse something", () => {
+test("the log of a disturbed simulated queue contains every kind of excuse", () => {
   const report = audit(simulate(7, 400, false).lines, simTerms);
   expect(report.violations).toBe(0);
   expect(report.recovery.count).toBeGreaterThan(0);
@@ -33,7 +33,7 @@ test("a restless queue's log has everything in it that may excuse something", ()
   );
 });
 
-test.each(mutations)("it is found when $what", ({ finds, spoil }) => {
+test.each(mutations.map((m) => [m.what, m] as const))("the audit finds it when %s", (_, { finds, spoil }) => {
   let spoilt = 0;
   fc.assert(
     fc.property(seeds, sizes, (seed, size) => {
@@ -50,9 +50,9 @@ test.each(mutations)("it is found when $what", ({ finds, spoil }) => {
 
 const always = ["lost", "acceptedTwice", "neverEnqueued"];
 
-test.each(mutations.filter(({ finds }) => always.includes(finds[0]!)))(
-  "it is found in the middle of faults when $what",
-  ({ finds, spoil }) => {
+test.each(mutations.filter(({ finds }) => always.includes(finds[0]!)).map((m) => [m.what, m] as const))(
+  "the audit finds it among faults when %s",
+  (_, { finds, spoil }) => {
     fc.assert(
       fc.property(seeds, sizes, (seed, size) => {
         const lines = spoil(simulate(seed, size, false).lines, randomOf(seed));

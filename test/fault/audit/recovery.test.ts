@@ -8,7 +8,7 @@ const t = new Tale("p/1", { limits: ["pool"] });
 const crashed = [...t.enqueued(0), t.begun(10), dead(20)];
 const again = (at: number): Line[] => [...t.ran(at, at + 10, "completed", { process: "w2" }), t.accepted(at + 11)];
 
-test("what a process died with starts again within the lease and some time", () => {
+test("the audit expects a task of a dead process to start again within a lease and an allowance", () => {
   expect(found(crashed, again(3020))).toEqual({});
   expect(found(crashed, again(3021))).toEqual({ slowRecovery: 1 });
   const { recovery } = audit([...crashed, ...again(1520)], terms);
@@ -23,17 +23,17 @@ test("what a process died with starts again within the lease and some time", () 
   });
 });
 
-test("what never starts again is late when the log goes on for longer", () => {
+test("the audit finds a task that never starts again if the log continues long enough", () => {
   expect(found(crashed)).toEqual({ lost: 1 });
   expect(found(crashed, new Tale("p/2").whole(4000, 4010))).toEqual({ lost: 1, slowRecovery: 1 });
 });
 
-test("what is recorded without running again has recovered", () => {
+test("the audit counts a task that is recorded without running again as recovered", () => {
   const { recovery, violations } = audit([...crashed, t.cancelling(30), t.accepted(5000, "cancelled")], terms);
   expect([violations, recovery.died, recovery.settled]).toEqual([0, 1, 1]);
 });
 
-test("what is recorded without running again, and retried by hand later, has recovered", () => {
+test("the audit counts a task as recovered that is recorded without running again and retried by hand later", () => {
   const cancelled = [t.cancelling(30), t.accepted(40, "cancelled")];
   const retried = [...crashed, ...cancelled, t.retrying(5000), ...again(5010)];
   const { recovery, violations } = audit(retried, terms);
@@ -41,7 +41,7 @@ test("what is recorded without running again, and retried by hand later, has rec
   expect(found(crashed, again(5010))).toEqual({ slowRecovery: 1 });
 });
 
-test("a worker that is away excuses a late recovery only if no other serves the type", () => {
+test("the audit excuses a late recovery by an absent worker only if no other serves the type", () => {
   const away = [serves(1, "w4", "mail"), ...disturbance(15, 3500, "w4")];
   const lines = (type: string) => [...crashed, ...away, serves(2, "w3", type), ...again(3600)];
   const { violations, recovery } = audit(lines("bill"), terms);
@@ -57,7 +57,7 @@ test.each<[string, Line[]]>([
   ["a limit of it was lowered or changed", change(100, 110, "pool", 9)],
   ["somebody asked to cancel it", [t.cancelling(100)]],
   ["another process may have died with it", [dead(1100, "w3")]],
-])("late, but %s", (why, lines) => {
+])("the audit excuses a late recovery if %s", (why, lines) => {
   const report = audit([...crashed, ...lines, ...again(3600)], terms);
   expect(report.violations).toBe(0);
   expect(report.recovery).toMatchObject({ excused: { [why]: 1 }, count: 0 });
@@ -69,11 +69,11 @@ test.each<[string, Line[]]>([
   ["the change of another limit", change(100, 110, "vendor", 1)],
   ["a limit that is as it was at first", [...change(1, 2, "pool", 1), ...change(3, 4, "pool", 2)]],
   ["a death long before", [dead(5, "w3")]],
-])("%s is no excuse", (_, lines) => {
+])("the audit does not excuse a late recovery by %s", (_, lines) => {
   expect(found(crashed, lines, again(3600))).toEqual({ slowRecovery: 1 });
 });
 
-test("the first start after a disturbance of everybody is timed", () => {
+test("the audit times the first start after a disturbance of all workers", () => {
   const lines = [
     ...disturbance(100, 200, "*", "restart"),
     ...new Tale("p/1").whole(900, 910),
@@ -90,19 +90,19 @@ test("the first start after a disturbance of everybody is timed", () => {
   });
 });
 
-test("a disturbance that is followed by the next before anything starts is not timed", () => {
+test("the audit does not time a disturbance that is followed by another before any start", () => {
   const twice = [...disturbance(100, 200, "*", "restart"), ...disturbance(300, 400, "*", "restart")];
   const { resume } = audit([...twice, ...new Tale("p/1").whole(900, 910)], terms);
   expect(resume).toMatchObject({ count: 1, maxMs: 500 });
 });
 
-test("a long disturbance is not hidden by a short one within it", () => {
+test("the audit does not let a short disturbance hide the longer one around it", () => {
   const long = [...disturbance(10, 3500, "*", "slow"), ...disturbance(15, 18, "*", "cut")];
   const { recovery } = audit([...crashed, ...long, ...again(3600)], terms);
   expect(recovery.excused).toEqual({ "everybody was disturbed": 1 });
 });
 
-test("a report reads as a table, and tells the first findings in words", () => {
+test("a report prints a table and the first findings in words", () => {
   const bad = [1, 2, 3, 4, 5, 6, 7].flatMap((n) => new Tale(`l/${n}`).enqueued(n));
   const text = described(audit([...crashed, ...again(1520), ...bad], terms));
   expect(text).toContain("7 VIOLATIONS");

@@ -17,18 +17,18 @@ function second(...lines: (Line | readonly Line[])[]) {
 const doubled = { found: { ranTwiceWithoutCause: 1 }, because: [] };
 const allowed = (...because: string[]) => ({ found: {}, because });
 
-test("a task does not run beside itself", () => {
+test("the audit finds a task that runs twice at once", () => {
   expect(second(t.ran(10, 50), again(30))).toEqual(doubled);
   expect(second(t.ran(10, 30, "shutdown"), again(30), terminating(9))).toEqual(allowed("shutdown"));
 });
 
-test("a task does not run again after it completed", () => {
+test("the audit finds a task that runs again after it completed", () => {
   expect(second(t.ran(10, 20), again(30))).toEqual(doubled);
   expect(second(t.ran(10, 20, "thrown"), again(30))).toEqual(allowed("thrown"));
   expect(second(t.ran(10, 20, "snoozed"), again(30))).toEqual(allowed("snoozed"));
 });
 
-test("a task runs again when its process died with it, and not before", () => {
+test("the audit allows a task to run again after its process died, and not before", () => {
   expect(second(t.begun(10), dead(20), again(900))).toEqual(allowed("its process died"));
   expect(second(t.begun(10), dead(20), again(19))).toEqual(doubled);
   expect(second(t.begun(10), dead(20, "w3"), again(900))).toEqual({
@@ -37,13 +37,13 @@ test("a task runs again when its process died with it, and not before", () => {
   });
 });
 
-test("what a process said in the moment of its death it said before", () => {
+test("the audit orders a line written at the moment of death before the death", () => {
   expect(second(t.begun(20), dead(20), again(900))).toEqual(allowed("its process died"));
   const unrecorded = allowed("its end may be unrecorded");
   expect(second(t.ran(10, 20), dead(20), again(900))).toEqual(unrecorded);
 });
 
-test("a completion that may be unrecorded is no completion", () => {
+test("the audit allows a rerun after a completion that may be unrecorded", () => {
   const completed = t.ran(10, 20);
   const unrecorded = allowed("its end may be unrecorded");
   expect(second(completed, dead(21), again(900))).toEqual(unrecorded);
@@ -55,14 +55,14 @@ test("a completion that may be unrecorded is no completion", () => {
   expect(second(longAgo, again(5900))).toEqual(doubled);
 });
 
-test("a worker that stops in good order records what has completed", () => {
+test("the audit expects an orderly shutdown to record completed tasks", () => {
   const completed = t.ran(10, 20);
   expect(second(completed, terminating(30), dead(40), again(900))).toEqual(doubled);
   const meanwhile = second(completed, terminating(15), dead(40), again(900));
   expect(meanwhile).toEqual(allowed("it ended while its process did"));
 });
 
-test("a task whose outcome is recorded never runs again, whatever was disturbed", () => {
+test("the audit finds a rerun of a task whose outcome is recorded, whatever was disturbed", () => {
   const disturbed = [...disturbance(19, 25, "*", "restart"), ...disturbance(19, 25, "w2", "cut")];
   const recorded = [...t.ran(10, 20), t.accepted(21), ...disturbed];
   const rerun = t.ran(900, 910, "shutdown", w2);
@@ -70,7 +70,7 @@ test("a task whose outcome is recorded never runs again, whatever was disturbed"
   expect(found(begun, recorded)).toEqual({});
 });
 
-test("somebody may have a failed task retried by hand, but not beside itself", () => {
+test("the audit allows a retry by hand of a failed task, but not beside itself", () => {
   const failed = [...t.ran(10, 20, "thrown"), ...t.ran(30, 40, "thrown", { attempt: 2 })];
   const last = [...t.ran(50, 60, "thrown", { attempt: 3 }), t.accepted(61, "failed")];
   expect(second(failed, last, t.retrying(70), again(80))).toMatchObject({ found: {} });
@@ -79,13 +79,13 @@ test("somebody may have a failed task retried by hand, but not beside itself", (
   expect(second(failed, last, beside).found).toEqual({ ranTwiceWithoutCause: 1 });
 });
 
-test("what is retried by hand begins anew, whatever ended it before", () => {
+test("the audit allows a retry by hand after any outcome", () => {
   const cancelled = [...t.ran(10, 20, "cancelled"), t.accepted(21, "cancelled"), t.retrying(30)];
   const { found: none, because } = second(cancelled, t.ran(40, 50, "thrown"), again(60));
   expect([none, because]).toEqual([{}, ["retried by hand", "thrown"]]);
 });
 
-test("a frozen run may be taken over once its lease can be lost, and is a zombie then", () => {
+test("the audit allows a task of a frozen process to be taken over once its lease can be lost", () => {
   const frozen = [...t.ran(10, 3020), ...disturbance(20, 3010)];
   expect(second(frozen, again(1200))).toEqual(allowed("its lease may be lost"));
   expect(second(frozen, again(300))).toEqual(doubled);
@@ -96,7 +96,7 @@ test("a frozen run may be taken over once its lease can be lost, and is a zombie
   expect(second(short, again(700))).toEqual(doubled);
 });
 
-test("what a frozen process claimed before may start when it wakes, and counts for nothing", () => {
+test("the audit allows a frozen process to start tasks that it claimed before, and counts them as doubtful", () => {
   const asleep = [...new Tale("p/2").whole(10, 20), ...disturbance(25, 3010)];
   const early = [...t.ran(1500, 1510, "completed", w2), t.accepted(1511)];
   const late = t.ran(3015, 3020);
@@ -111,13 +111,13 @@ test("what a frozen process claimed before may start when it wakes, and counts f
   expect(found(begun, awake, early, late)).toEqual({ ranTwiceWithoutCause: 1 });
 });
 
-test("a disturbance of everybody puts nobody to sleep", () => {
+test("the audit does not count a disturbance of all workers as a freeze", () => {
   const early = [...t.ran(10, 20, "completed", w2), t.accepted(21)];
   const late = [...disturbance(25, 3010, "*", "restart"), ...t.ran(3015, 3020)];
   expect(found(begun, early, late)).toEqual({ ranTwiceWithoutCause: 1 });
 });
 
-test("a lease that is lost without a disturbance is told apart", () => {
+test("the audit counts leases lost without a disturbance separately", () => {
   const lost = [...t.ran(10, 1500, "lease_lost"), ...again(1450)];
   const report = audit([...begun, ...lost], terms);
   expect(report).toMatchObject({ violations: 0, leasesLost: 1, zombies: { runs: 1 } });
@@ -125,7 +125,7 @@ test("a lease that is lost without a disturbance is told apart", () => {
   expect(announced.leasesLost).toBe(0);
 });
 
-test("a success that only a zombie explains is counted apart", () => {
+test("the audit counts successes that only a zombie explains separately", () => {
   const frozen = [...t.ran(10, 3020), ...disturbance(20, 3010), t.accepted(3021)];
   const report = audit([...begun, ...frozen], terms);
   expect(report.violations).toBe(0);

@@ -24,7 +24,7 @@ interface Run {
   readonly worker: string;
   readonly end: number;
   readonly how: "completed" | "thrown" | "snoozed";
-  /** When the database gives it to somebody else; its handler may go on. */
+  /** When the database gives it to another worker. Its handler may continue. */
   lostAt: number | null;
 }
 

@@ -10,7 +10,7 @@ import { Tale, terms } from "./story.js";
 
 const folder = "fault/audit/";
 
-test("the checker imports nothing from outside its folder", () => {
+test("the audit imports nothing from outside its folder", () => {
   const files = filesBelow(folder, ".ts");
   const outside = files.flatMap((path) =>
     importsOf(path)
@@ -21,24 +21,24 @@ test("the checker imports nothing from outside its folder", () => {
   expect(outside).toEqual([]);
 });
 
-test("no file of the checker has more than 250 lines", () => {
+test("no file of the audit has more than 250 lines", () => {
   const long = filesBelow(folder, ".ts").filter((path) => textOf(path).split("\n").length > 250);
   expect(long).toEqual([]);
 });
 
-test("200,000 lines are audited in 192 MB, the lines included", async () => {
+test("the audit of 200,000 lines takes at most 192 MB, including the lines", async () => {
   const program = fileURLToPath(new URL("many.ts", import.meta.url));
   const node = ["--max-old-space-size=192", "--import", "tsx", program, "200000"];
   const { stdout } = await promisify(execFile)(process.execPath, node, { cwd: repository });
   const { well, wrong } = JSON.parse(stdout) as { well: Report; wrong: Report };
   expect(well).toMatchObject({ violations: 0, tasks: 40_000, runs: 40_000 });
   expect(well.lines).toBeGreaterThan(200_000);
-  // What is told is a few words for each kind, however much is wrong.
+  // The report has a few lines for each kind, however many findings there are.
   expect(wrong.findings.lost.count).toBe(40_000);
   expect(JSON.stringify(wrong).length).toBeLessThan(50_000);
 }, 120_000);
 
-test("one task with 20,000 runs is no harder than many", () => {
+test("one task with 20,000 executions is audited as fast as many tasks", () => {
   const tale = new Tale("p/1", { orderKey: "k", place: 1, limits: ["pool"] });
   const runs = Array.from({ length: 20_000 }, (_, n) => tale.ran(n * 10 + 10, n * 10 + 15, "snoozed"));
   const lines = [...tale.enqueued(0), ...runs.flat(), ...tale.ran(300_000, 300_001), tale.accepted(300_002)];

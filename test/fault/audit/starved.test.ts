@@ -48,23 +48,23 @@ const late = (at = 20_000): Line[] => [...t.enqueued(5_000), ...t.ran(at, at + 5
 
 const seen = (...lines: (Line | readonly Line[])[]) => found(late(), ...lines);
 
-test("a task that nothing holds is starved after a second and an allowance, and told once", () => {
+test("the audit finds a runnable task as starved after a second and an allowance, and reports it once", () => {
   expect(seen(samples([waits(next)], { to: 13_000 }))).toEqual({});
   expect(seen(samples([waits(next)], { to: 13_100, everyMs: 775 }))).toEqual({ starved: 1 });
   expect(seen(samples([waits(next)], { to: 19_000 }))).toEqual({ starved: 1 });
 });
 
-test("each task that is starved counts", () => {
+test("the audit counts each starved task", () => {
   const both = [waits(next), waits(next, { task: other.task, type: "bill" })];
   const lines = [...other.enqueued(5_000), ...other.ran(20_000, 20_005), other.accepted(20_006)];
   expect(seen(lines, samples(both))).toEqual({ starved: 2 });
 });
 
-test("a task whose only holders do not run is starved", () => {
+test("the audit finds a starved task whose only holders do not run", () => {
   expect(seen(samples([waits(limit(holder(false)))]))).toEqual({ starved: 1 });
 });
 
-test("a task is starved by slots that are out although no task holds them", () => {
+test("the audit finds a task starved by used slots that no task holds", () => {
   expect(seen(samples([waits(limit())]))).toEqual({ starved: 1 });
   const key: Hold = { kind: "order", key: "k", before: 0, holders: [] };
   expect(seen(samples([waits(key)]))).toEqual({ starved: 1 });
@@ -81,15 +81,15 @@ test.each<[string, Hold | readonly Hold[]]>([
   ["its time", { kind: "scheduled" }],
   ["no worker with room", { kind: "busy", before: 0 }],
   ["no worker", { kind: "noWorker" }],
-])("a task is not starved by %s", (_, hold) => {
+])("the audit does not count a task as starved that is held by %s", (_, hold) => {
   expect(seen(samples([waits(hold)], { to: 19_000 }))).toEqual({});
 });
 
-test("a task that is not the first at its totals is not starved", () => {
+test("the audit does not count a task as starved that is not first at its totals", () => {
   expect(seen(samples([waits(next, { first: false })], { to: 19_000 }))).toEqual({});
 });
 
-test("holders that pass the slot on are not the same wait", () => {
+test("the audit starts a new wait when the slot passes to another holder", () => {
   const [a, b] = [waits(limit(holder(false))), waits(limit(holder(false, new Tale("p/3"))))];
   const lines = Array.from({ length: 9 }, (_, n) =>
     samples([n % 2 === 0 ? a : b], { from: 10_000 + n * 1_000, to: 10_000 + n * 1_000 }),
@@ -97,16 +97,16 @@ test("holders that pass the slot on are not the same wait", () => {
   expect(seen(...lines)).toEqual({});
 });
 
-test("nothing is starved while more tasks could run than workers have room for", () => {
+test("the audit counts no task as starved while workers have less room than runnable tasks", () => {
   expect(seen(samples([waits(next)], { open: 11, room: 10 }))).toEqual({});
   expect(seen(samples([waits(next)], { open: 10, room: 10 }))).toEqual({ starved: 1 });
 });
 
-test("samples far apart are not consecutive", () => {
+test("the audit does not join samples that are far apart", () => {
   expect(seen(samples([waits(next)], { to: 19_000, everyMs: 3_000 }))).toEqual({});
 });
 
-test("a sample that does not name the task ends its wait", () => {
+test("the audit ends a wait with a sample that does not name the task", () => {
   const two = [samples([waits(next)], { to: 12_000 }), samples([], { from: 13_000, to: 13_000 })];
   expect(seen(...two, samples([waits(next)], { from: 14_000, to: 17_000 }))).toEqual({});
 });
@@ -122,12 +122,12 @@ test.each<[string, Line[], Line[]]>([
   ["a fault shortly before", fault(6_000, 9_500), fault(5_000, 6_999)],
   ["a disturbed worker", disturbance(6_000, 9_500), disturbance(5_000, 6_999)],
   ["a dead worker", [dead(9_500, "w9")], [dead(6_999, "w9")]],
-])("what waits beside %s is not starved, long after it is", (_, near, far) => {
+])("the audit does not count a task as starved beside %s, but does long after it", (_, near, far) => {
   expect(seen(samples([waits(next)]), near)).toEqual({});
   expect(seen(samples([waits(next)]), far)).toEqual({ starved: 1 });
 });
 
-test("a run in between, a pause of its type and a change of its limit each begin a new wait", () => {
+test("the audit starts a new wait after an execution, a pause of the type and a change of the limit", () => {
   const all = samples([waits(next)]);
   const again = t.ran(11_500, 11_600, "shutdown");
   expect(seen(all, again)).toEqual({});
@@ -137,7 +137,7 @@ test("a run in between, a pause of its type and a change of its limit each begin
   expect(seen(all, change(11_400, 11_600, "other", 1))).toEqual({ starved: 1 });
 });
 
-test("the report says how much was looked at in calm times", () => {
+test("the audit reports how many samples it used in calm times", () => {
   const lines = [...late(), ...samples([waits(next)]), ...fault(11_500, 12_000)];
   expect(audit(lines, terms).watched).toEqual({ samples: 5, calm: 2, tasks: 2, longestMs: 1_000 });
 });

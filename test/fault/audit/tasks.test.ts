@@ -5,26 +5,26 @@ import { dead, disturbance, found, line, Tale, terminating, terms } from "./stor
 
 const tale = (claims = {}): Tale => new Tale("p/1", claims);
 
-test("a log in which all is well has no findings, in whatever order its lines come", () => {
+test("the audit finds nothing in a correct log, in any order of its lines", () => {
   const lines = [...tale().whole(10, 20), ...new Tale("p/2").whole(15, 30)];
   expect(found(lines)).toEqual({});
   expect(found(lines.toReversed())).toEqual({});
 });
 
-test("an acknowledged task without an outcome is lost, whether it ran or not", () => {
+test("the audit finds an acknowledged task without an outcome, whether it ran or not", () => {
   const t = tale();
   expect(found(t.enqueued(0))).toEqual({ lost: 1 });
   expect(found(t.enqueued(0), t.ran(10, 20))).toEqual({ lost: 1 });
   expect(found(t.offered(0))).toEqual({});
 });
 
-test("a task that was never acknowledged but ran is lost without an outcome", () => {
+test("the audit finds an unacknowledged task that ran and has no outcome", () => {
   const t = tale();
   expect(found(t.offered(0), t.ran(10, 20))).toEqual({ lost: 1 });
   expect(found(t.offered(0), t.ran(10, 20), t.accepted(21))).toEqual({});
 });
 
-test("a task that was retried by hand and ran needs another outcome", () => {
+test("the audit expects another outcome after a retry by hand that ran", () => {
   const t = tale();
   const failed = [...t.enqueued(0), ...t.ran(10, 20, "thrown"), t.accepted(21, "failed")];
   const again = [t.retrying(30), ...t.ran(40, 50)];
@@ -33,7 +33,7 @@ test("a task that was retried by hand and ran needs another outcome", () => {
   expect(found(failed, t.retrying(30))).toEqual({});
 });
 
-test("a success needs a handler that completed, and before", () => {
+test("the audit expects a handler to complete before a success is recorded", () => {
   const t = tale();
   expect(found(t.enqueued(0), t.accepted(21))).toEqual({ succeededWithoutRun: 1 });
   const thrown = [...t.enqueued(0), ...t.ran(10, 20, "thrown"), t.accepted(21)];
@@ -42,7 +42,7 @@ test("a success needs a handler that completed, and before", () => {
   expect(found(t.enqueued(0), t.ran(10, 20), t.accepted(20))).toEqual({});
 });
 
-test("a success carries the claim of a handler that completed", () => {
+test("the audit expects a success to carry the claim of a handler that completed", () => {
   const t = tale({ attempts: 2 });
   const first = t.ran(10, 20, "thrown");
   const second = t.ran(30, 40, "completed", { attempt: 2 });
@@ -55,7 +55,7 @@ test("a success carries the claim of a handler that completed", () => {
   expect(found(lines, nobody)).toEqual({ succeededWithoutRun: 1 });
 });
 
-test("the success of a zombie is not recorded once somebody else has started", () => {
+test("the audit finds a recorded success of a zombie after another execution has started", () => {
   const t = tale();
   const zombie = t.ran(10, 3_020);
   const heir = t.ran(1_500, 3_100, "completed", { process: "w2" });
@@ -70,7 +70,7 @@ test("the success of a zombie is not recorded once somebody else has started", (
   expect(found(late, mine, asleep, t.accepted(3_101, "succeeded", { of: mine[0]! }))).toEqual({});
 });
 
-test("a failure needs all its attempts used up by errors and timeouts", () => {
+test("the audit expects a failure to use up all attempts by errors and timeouts", () => {
   const t = tale({ attempts: 2 });
   const first = [...t.enqueued(0), ...t.ran(10, 20, "thrown")];
   expect(found(first, t.accepted(21, "failed"))).toEqual({ failedWithoutCause: 1 });
@@ -80,7 +80,7 @@ test("a failure needs all its attempts used up by errors and timeouts", () => {
   expect(shut).toEqual({ failedWithoutCause: 1 });
 });
 
-test("a task is poisoned by the deaths it was in hand at, and by nothing less", () => {
+test("the audit expects a poisoned task to have been in flight at enough crashes", () => {
   const t = tale();
   const deaths = (n: number) =>
     Array.from({ length: n }, (_, i) => [
@@ -96,7 +96,7 @@ test("a task is poisoned by the deaths it was in hand at, and by nothing less", 
   expect(found(t.enqueued(0), deaths(4), other)).toEqual({ failedWithoutCause: 1 });
 });
 
-test("whoever dies in a disturbance may have had a task in hand of which he had not heard", () => {
+test("the audit allows a process that dies in a disturbance to have held a task without a line", () => {
   const t = tale();
   const seen = [...t.ran(10, 20).slice(0, 1), dead(15)];
   const poisoned = t.accepted(45_000, "failed", { code: "poisoned" });
@@ -110,13 +110,13 @@ test("whoever dies in a disturbance may have had a task in hand of which he had 
   expect(found(t.enqueued(0), seen, others(false), poisoned).failedWithoutCause).toBe(1);
 });
 
-/** What happens to each of so many workers in turn. */
+/** The lines of this many workers, one after the other. */
 function inTurn(n: number, mishap: (worker: string, at: number) => Line[]): Line[] {
   return Array.from({ length: n }, (_, i) => mishap(`w${i}`, 10_000 * (i + 1))).flat();
 }
 
 test.each(["freeze", "freeze-in-claim", "block-loop"])(
-  "a worker that stood still (%s) has crashed with what it had in hand",
+  "the audit counts a frozen worker (%s) as crashed with its tasks in flight",
   (what) => {
     const t = tale({ attempts: 9 });
     const still = inTurn(4, (process, at) => [
@@ -137,7 +137,7 @@ test.each([
   ["black-hole", false],
   ["half-open", false],
   ["restart", true],
-] as const)("a worker that was only cut off (%s) has not crashed", (what, all) => {
+] as const)("the audit does not count a disconnected worker (%s) as crashed", (what, all) => {
   const t = tale({ attempts: 9 });
   const cut = inTurn(4, (process, at) => [
     ...t.ran(at, at + 1_000, "lease_lost", { process }),
@@ -146,12 +146,12 @@ test.each([
   const poisoned = t.accepted(45_000, "failed", { code: "poisoned" });
   expect(found(t.enqueued(0), cut, poisoned)).toEqual({ failedWithoutCause: 1 });
   expect(found(t.enqueued(0), cut, t.ran(44_000, 44_010), t.accepted(44_011))).toEqual({});
-  // Whoever is killed before he could tell that he was not dead is dead.
+  // A process killed before it could report that it survived counts as dead.
   const killed = [0, 1, 2].map((i) => dead(10_000 * (i + 1) + 3_100, `w${i}`));
   expect(found(t.enqueued(0), cut, killed, poisoned)).toEqual({});
 });
 
-test("a lease that was lost by itself is a crash, one that was handed back is none", () => {
+test("the audit counts a lost lease as a crash, and a released task as none", () => {
   const t = tale({ attempts: 9 });
   const poisoned = t.accepted(45_000, "failed", { code: "poisoned" });
   const left = (why: string) =>
@@ -163,7 +163,7 @@ test("a lease that was lost by itself is a crash, one that was handed back is no
   expect(found(t.enqueued(0), left("shutdown"), poisoned)).toEqual({ failedWithoutCause: 1 });
 });
 
-test("a retry by hand counts crashes anew", () => {
+test("the audit counts crashes from zero after a retry by hand", () => {
   const t = tale();
   const deaths = (n: number, from: number) =>
     Array.from({ length: n }, (_, i) => [
@@ -180,7 +180,7 @@ test("a retry by hand counts crashes anew", () => {
   expect(found(t.enqueued(0), first, again(2))).toEqual({ failedWithoutCause: 1 });
 });
 
-test("after a retry by hand a failure needs all its attempts again", () => {
+test("the audit expects all attempts to be used up again after a retry by hand", () => {
   const t = tale({ attempts: 2 });
   const failing = (at: number) => [
     ...t.ran(at, at + 10, "thrown"),
@@ -192,7 +192,7 @@ test("after a retry by hand a failure needs all its attempts again", () => {
   expect(early).toEqual({ failedWithoutCause: 1 });
 });
 
-test("a cancel needs somebody who asked, or a handler that threw it", () => {
+test("the audit expects a cancel to be requested or thrown by a handler", () => {
   const t = tale();
   expect(found(t.enqueued(0), t.accepted(9, "cancelled"))).toEqual({ cancelledWithoutCause: 1 });
   expect(found(t.enqueued(0), t.cancelling(5), t.accepted(9, "cancelled"))).toEqual({});
@@ -200,7 +200,7 @@ test("a cancel needs somebody who asked, or a handler that threw it", () => {
   expect(found(own)).toEqual({});
 });
 
-test("what starts was offered before, and not withdrawn", () => {
+test("the audit finds a start of a task that was never offered or was withdrawn", () => {
   const t = tale();
   const ran = [...t.ran(10, 20), t.accepted(21)];
   expect(found(ran)).toEqual({ neverEnqueued: 1 });
@@ -210,7 +210,7 @@ test("what starts was offered before, and not withdrawn", () => {
 });
 
 test.each([{ type: "other" }, { orderKey: "k", place: 1 }, { limits: ["pool"] }, { runAt: 3 }, { attempts: 7 }])(
-  "what starts is what was offered, not %j",
+  "the audit finds a start that differs from its offer by %j",
   (claims) => {
     const [offered, ran] = [tale(), tale(claims)];
     const lines = [...ran.ran(10, 20), ran.accepted(21)];
@@ -219,7 +219,7 @@ test.each([{ type: "other" }, { orderKey: "k", place: 1 }, { limits: ["pool"] },
   },
 );
 
-test("one offer becomes one task", () => {
+test("the audit finds an offer that became two tasks", () => {
   const t = tale();
   const other = line(2, "producer", { kind: "acknowledged", tag: "p/1", task: "#other" });
   const accepted = line(9, "queue", {
@@ -234,7 +234,7 @@ test("one offer becomes one task", () => {
   expect(found(t.whole(10, 20), t.offered(1), other, cancelling, accepted)).toEqual({});
 });
 
-test("an outcome is recorded once, and once more for each retry by hand", () => {
+test("the audit expects one outcome, and one more for each retry by hand", () => {
   const t = tale();
   const failed = [...t.enqueued(0), ...t.ran(10, 20, "thrown"), t.accepted(21, "failed")];
   expect(found(failed, t.accepted(22, "failed"))).toMatchObject({ acceptedTwice: 1 });
@@ -243,7 +243,7 @@ test("an outcome is recorded once, and once more for each retry by hand", () => 
   expect(found(failed, again, t.retrying(60))).toMatchObject({ acceptedTwice: 1 });
 });
 
-test("a retry by hand that was refused excuses nothing", () => {
+test("the audit accepts no excuse from a refused retry by hand", () => {
   const t = tale({ attempts: 2 });
   const failed = [...t.enqueued(0), ...t.ran(5, 6, "thrown")];
   const last = [...failed, ...t.ran(10, 20, "thrown", { attempt: 2 }), t.accepted(21, "failed")];
@@ -251,20 +251,20 @@ test("a retry by hand that was refused excuses nothing", () => {
   expect(found(last, t.retrying(30), again)).toEqual({});
   const refused = found(last, t.retrying(30), t.notRetried(31), again);
   expect(refused).toEqual({ acceptedTwice: 1, ranTwiceWithoutCause: 1 });
-  // Of two who ask at once, one has his way.
+  // One of two concurrent requests takes effect.
   expect(found(last, t.retrying(30), t.retrying(32), t.notRetried(33), again)).toEqual({});
 });
 
-test("nothing starts before its time", () => {
+test("the audit finds a start before its time", () => {
   const t = tale({ runAt: 100 });
   expect(found(t.enqueued(0), t.ran(99.5, 110), t.accepted(111))).toEqual({ early: 1 });
-  // Whoever has it retried by hand wants it at once.
+  // A retry by hand starts the task immediately.
   const ended = [...t.enqueued(0), t.cancelling(5), t.accepted(6, "cancelled")];
   expect(found(ended, t.retrying(10), t.ran(20, 30), t.accepted(31))).toEqual({});
   expect(found(t.enqueued(0), t.ran(100, 110), t.accepted(111))).toEqual({});
 });
 
-test("nothing starts before its snooze is over, unless the snooze was never recorded", () => {
+test("the audit finds a start before the end of a snooze, unless the snooze was never recorded", () => {
   const t = tale();
   const [start, end] = t.ran(10, 20, "snoozed");
   const ended = (snoozeMs: unknown) => ({ ...end!, snoozeMs }) as Line;
@@ -276,7 +276,7 @@ test("nothing starts before its snooze is over, unless the snooze was never reco
   expect(found(untold, t.ran(90, 95), t.accepted(96))).toMatchObject({ wrong: 1 });
 });
 
-test.each(["shutdown", "lease_lost", "crash"])("%s uses up no attempt", (how) => {
+test.each(["shutdown", "lease_lost", "crash"])("the audit expects %s to use up no attempt", (how) => {
   const t = tale({ attempts: 3 });
   const first = how === "crash" ? [t.begun(10), dead(20)] : t.ran(10, 20, how);
   const second = (attempt: number) => [...t.ran(900, 910, "completed", { process: "w2", attempt }), t.accepted(911)];
@@ -284,7 +284,7 @@ test.each(["shutdown", "lease_lost", "crash"])("%s uses up no attempt", (how) =>
   expect(found(t.enqueued(0), first, second(1))).toEqual({});
 });
 
-test.each(["thrown", "timeout"])("%s uses up an attempt", (how) => {
+test.each(["thrown", "timeout"])("the audit expects %s to use up an attempt", (how) => {
   const t = tale({ attempts: 3 });
   const first = [...t.enqueued(0), ...t.ran(10, 20, how)];
   const second = (attempt: number) => [...t.ran(30, 40, "completed", { attempt }), t.accepted(41)];
@@ -292,7 +292,7 @@ test.each(["thrown", "timeout"])("%s uses up an attempt", (how) => {
   expect(found(first, second(3))).toEqual({ attemptsBurnt: 1 });
 });
 
-test("a retry by hand begins with the first attempt", () => {
+test("the audit expects a retry by hand to start with the first attempt", () => {
   const t = tale();
   const failed = [...t.enqueued(0), ...t.ran(10, 20, "thrown"), t.accepted(21, "failed"), t.retrying(25)];
   const again = (attempt: number) => [...t.ran(30, 40, "completed", { attempt }), t.accepted(41)];
@@ -300,7 +300,7 @@ test("a retry by hand begins with the first attempt", () => {
   expect(found(failed, again(2))).toEqual({ attemptsBurnt: 1 });
 });
 
-test("attempts from before a retry by hand do not count for it", () => {
+test("the audit does not count attempts before a retry by hand", () => {
   const t = tale({ attempts: 2 });
   const thrown = [...t.ran(10, 20, "thrown"), ...t.ran(30, 40, "thrown", { attempt: 2 })];
   const failed = [...t.enqueued(0), ...thrown, t.accepted(41, "failed"), t.retrying(45)];
@@ -309,7 +309,7 @@ test("attempts from before a retry by hand do not count for it", () => {
   expect(found(failed, again(2))).toEqual({ attemptsBurnt: 1 });
 });
 
-test("a handler that ended about when its time was over may have used up an attempt", () => {
+test("the audit allows a handler that ended near its timeout to have used an attempt or not", () => {
   const lines = (timeoutMs: number | null) => {
     const t = tale({ attempts: 3, timeoutMs });
     const first = t.ran(10, 120);
@@ -320,7 +320,7 @@ test("a handler that ended about when its time was over may have used up an atte
   expect(found(lines(null))).toEqual({ ranTwiceWithoutCause: 1, attemptsBurnt: 1 });
 });
 
-test("a handler that is told to stop while it writes its first line has ended", () => {
+test("the audit counts a handler that is aborted while it writes its first line as ended", () => {
   const t = tale();
   const [start, end] = t.ran(20, 15, "shutdown");
   const rest = [...t.ran(21, 30, "completed", { process: "w2" }), t.accepted(31)];
@@ -328,7 +328,7 @@ test("a handler that is told to stop while it writes its first line has ended", 
   expect([report.violations, report.unended]).toEqual([0, 0]);
 });
 
-test("slots that are held at rest are told, and what the schema's view finds wrong", () => {
+test("the audit reports slots held at rest and violations of the schema's view", () => {
   const held = (slots: number) => line(99, "runner", { kind: "held", limit: "pool", slots });
   expect(found(held(2))).toEqual({ heldAtRest: 1 });
   expect(found(held(0))).toEqual({});
@@ -337,7 +337,7 @@ test("slots that are held at rest are told, and what the schema's view finds wro
   });
 });
 
-test("an unended run is counted", () => {
+test("the audit counts executions without an end", () => {
   const t = tale();
   const report = audit([...t.enqueued(0), t.begun(10), ...disturbance(20, 30)], terms);
   expect(report).toMatchObject({ unended: 1, runs: 1, tasks: 1, disturbances: 1 });

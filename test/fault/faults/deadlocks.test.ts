@@ -28,7 +28,7 @@ function logFile(): string {
 const step = "select * from sluice.step($1)";
 const ours = `${PROVOKED} select 1`;
 
-test("a deadlock counts as provoked only if a statement of the fault is in its circle", async () => {
+test("a deadlock counts as provoked only if a statement of the fault is part of it", async () => {
   const file = logFile();
   const errors = new ErrorCount(file);
   expect(await errors.deadlocks()).toEqual({ provoked: 0, others: 0, first: [] });
@@ -44,7 +44,7 @@ test("a deadlock counts as provoked only if a statement of the fault is in its c
   expect(unprovoked({ provoked, others, first }).join()).toMatch(/^1 deadlocks.+sluice\.step/s);
 });
 
-test("one in which the fault's own administrator is the victim is no finding", async () => {
+test("a deadlock whose victim is the fault's own administrator is not a finding", async () => {
   const file = logFile();
   appendFileSync(file, deadlock("fault", [ours, step]));
   expect(await new ErrorCount(file).deadlocks()).toEqual({ provoked: 0, others: 0, first: [] });

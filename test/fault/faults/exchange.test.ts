@@ -26,7 +26,7 @@ async function overheard(s: Scene): Promise<{ behind: Sluice; said: Exchange[] }
 
 const lists = (asked: string, id: string): boolean => new RegExp(`[{,]${id}[,}]`).test(asked);
 
-test("the faults know an enqueue, a claim and a settle when they go by", async () => {
+test("the faults recognise an enqueue, a claim and a settle on the wire", async () => {
   const s = await scene();
   // So that the id of a task is not also the id of a stream.
   await s.sql.query("select setval('sluice.task_id', 1000)");
@@ -52,7 +52,7 @@ test("the faults know an enqueue, a claim and a settle when they go by", async (
   for (const id of ids) expect(settles.filter(({ asked }) => lists(asked, id))).toHaveLength(1);
 });
 
-test("the start of a run of a workflow is an enqueue", async () => {
+test("the faults recognise the start of a run as an enqueue", async () => {
   const s = await scene();
   const { behind, said } = await overheard(s);
   const job = task("job", { input: type<{ n: number }>() });
@@ -63,7 +63,7 @@ test("the start of a run of a workflow is an enqueue", async () => {
   expect(said.filter(isEnqueue)).toHaveLength(1);
 });
 
-test("an outcome that is no success is a settle too", async () => {
+test("the faults recognise an outcome other than success as a settle", async () => {
   const s = await scene();
   const { behind, said } = await overheard(s);
   const fails = task("fails", { retry: { attempts: 1 } });
@@ -79,7 +79,7 @@ test("an outcome that is no success is a settle too", async () => {
   expect(said.filter(isSettle).map(({ statement }) => statement)).toEqual(["sluice.settle"]);
 });
 
-test("so is the commit of a handler's own transaction", async () => {
+test("the faults recognise the commit of a handler's transaction as a settle", async () => {
   const s = await scene();
   const { behind, said } = await overheard(s);
   const books = task("books");

@@ -17,7 +17,7 @@ async function behindProxy(): Promise<{ proxy: WireProxy; client: pg.Client }> {
   return { proxy, client };
 }
 
-test.each(["blackHole", "halfOpen"] as const)("%s tells whether it has swallowed anything", async (way) => {
+test.each(["blackHole", "halfOpen"] as const)("%s reports whether it has swallowed anything", async (way) => {
   const { proxy, client } = await behindProxy();
   proxy[way]();
   expect(proxy.swallowed()).toBe(0);
@@ -31,13 +31,13 @@ test.each(["blackHole", "halfOpen"] as const)("%s tells whether it has swallowed
   expect(proxy.swallowed()).toBe(0);
 });
 
-test("what goes through is not swallowed", async () => {
+test("the proxy does not count forwarded data as swallowed", async () => {
   const { proxy, client } = await behindProxy();
   await client.query("select 1");
   expect(proxy.swallowed()).toBe(0);
 });
 
-test("a connection that is begun in a hole is swallowed", async () => {
+test("the proxy counts a connection opened in a black hole as swallowed", async () => {
   const { proxy } = await behindProxy();
   proxy.blackHole();
   const late = new pg.Client(proxy.url);

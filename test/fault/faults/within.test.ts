@@ -7,7 +7,7 @@ const aborted = (signal: AbortSignal): Promise<string> =>
     signal.addEventListener("abort", () => resolve("aborted"));
   });
 
-test("work is told when its time is over, when somebody else says so, and when he has said so before", async () => {
+test("within() aborts work when its time is over, when another signal aborts, and when that has aborted before", async () => {
   const { signal } = new AbortController();
   expect(await within(signal, 5, aborted)).toBe("aborted");
   const outer = new AbortController();
@@ -17,7 +17,7 @@ test("work is told when its time is over, when somebody else says so, and when h
   expect(await within(outer.signal, 1_000_000, aborted)).toBe("aborted");
 });
 
-test("what has ended in time is not told afterwards", async () => {
+test("within() does not abort work that has ended in time", async () => {
   const outer = new AbortController();
   let kept: AbortSignal | undefined;
   expect(await within(outer.signal, 5, async (signal) => ((kept = signal), 7))).toBe(7);

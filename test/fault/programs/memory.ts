@@ -1,4 +1,4 @@
-// Works off a backlog and tells how much memory that took, garbage not counted.
+// Processes a backlog and prints how much memory that took, without garbage.
 import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
 import { setTimeout as delay } from "node:timers/promises";

@@ -1,7 +1,7 @@
 import { fixed, limit, task, type, type TaskContract } from "../../../src/index.js";
 import type { AuditEntry } from "../../support/audit.js";
 
-/** What a task of a test is told to do. */
+/** The input of a task of these tests. */
 export interface Work {
   /** How long it takes. */
   readonly ms: number;
@@ -38,14 +38,14 @@ export interface WorkerConfig {
   readonly types: readonly WorkType[];
   readonly worker?: Readonly<Record<string, number>>;
   readonly listen?: boolean;
-  /** Its handlers never end: what it has in hand stays there. */
+  /** Its handlers never end, so its tasks stay in flight. */
   readonly holds?: boolean;
   readonly history?: { readonly succeededMs: number };
 }
 
 export type WorkContract = TaskContract<Work, Work, { readonly by: string }>;
 
-/** The contract, the same for who enqueues and who works. */
+/** The contract, the same for producers and workers. */
 export function contractOf({ name, concurrency, limits = [], attempts = 5 }: WorkType): WorkContract {
   const uses = limits.map(({ name, total, perKey }) =>
     perKey === undefined
@@ -62,7 +62,7 @@ export function contractOf({ name, concurrency, limits = [], attempts = 5 }: Wor
   });
 }
 
-/** What the audit is told about a run. A type's own limit goes by the name of the type. */
+/** What the audit records about an execution. A type's own limit has the name of the type. */
 export function entryOf(
   about: WorkType,
   work: Work,

@@ -62,7 +62,7 @@ async function perform(about: WorkType, work: Work, ctx: TaskContext): Promise<v
   await delay(work.ms);
 }
 
-/** One look for all of this process that wait: who is there, here and elsewhere? */
+/** One query for all waiting handlers of this process: which tasks are there, here and elsewhere? */
 function meeting(type: string, size: number): Promise<void> {
   let met = meetings.get(type);
   if (met === undefined) meetings.set(type, (met = gathered(type, size)));
@@ -73,7 +73,7 @@ async function gathered(type: string, size: number): Promise<void> {
   while ((await audit.startedOf(type)) < size) await delay(LOOK_EVERY_MS);
 }
 
-/** Waits for its signal, tells the reason and then ends as if nothing had happened. */
+/** Waits for its signal, prints the reason and then ends normally. */
 function aborted(ctx: TaskContext): Promise<void> {
   return new Promise((resolve) => {
     ctx.signal.addEventListener("abort", () => {
@@ -87,7 +87,7 @@ function forever(): Promise<never> {
   return new Promise(() => {});
 }
 
-/** Takes others with it if there are others, and goes alone if nobody comes. */
+/** Kills the process once enough tasks are in flight, or alone after a while. */
 async function die(beside: number): Promise<void> {
   await Promise.race([crowd(beside), delay(ALONE_MS)]);
   process.kill(process.pid, "SIGKILL");

@@ -3,7 +3,7 @@ import { schedule } from "./schedule.js";
 
 /**
  * Attack 2: an old and a new claim of one task in one batch, in both orders, and the old one alone.
- * A few and many are settled by different statements: strangers, whom nobody has claimed, make it many.
+ * Different statements settle few and many tasks: strangers, which are not claimed, make it many.
  */
 export const sameIdTwice = (strangers: number) =>
   schedule(
@@ -53,8 +53,8 @@ export const sameIdTwice = (strangers: number) =>
   );
 
 /**
- * Attack 3: under REPEATABLE READ a completion does not see who has joined the lane since its
- * transaction began, and would give the slot back to nobody.
+ * Attack 3: under REPEATABLE READ a completion does not see tasks that joined the lane since its
+ * transaction began, so the slot would go to none of them.
  */
 export const otherIsolation = (level: string) =>
   schedule({ answer: "isolation_level", claimedAfter: [2] }, async (scene) => {
@@ -104,7 +104,7 @@ export const isolationOfEach = schedule(
   },
 );
 
-/** Attack 5: the reply to a claim is lost while its worker goes on beating. */
+/** Attack 5: the reply to a claim is lost while its worker keeps its heartbeat. */
 export const replyIsLost = schedule(
   { released: 1, early: 0, late: 1, again: [2, 3], attempts: [1, 1], known: "running" },
   async (scene) => {
@@ -183,7 +183,7 @@ export const completionStaysOpen = schedule(
   },
 );
 
-/** Attack 10: who has no lease may do nothing. */
+/** Attack 10: a worker without a lease can do nothing. */
 export const noLease = schedule(
   {
     unregistered: "lease_lost",
@@ -230,7 +230,7 @@ export const clockSetBack = schedule({ alive: true, reaped: [0, 0, 1], claimed: 
   await scene.moveClock(0);
   const alive = await a.beat(worker, 1);
   reaped.push(await a.reap());
-  // A lease later, in which the live one has been heard of.
+  // A lease later, in which the live worker has sent a heartbeat.
   await scene.moveClock(9_000);
   await a.beat(worker, 1);
   await scene.moveClock(11_000);
@@ -306,7 +306,7 @@ export const completionBesideNewLimit = schedule(
   },
 );
 
-/** A task in hand at three crashes, whose type has the very limit that it passes itself. */
+/** A suspect whose type's own limit is also one of its limits. */
 export const suspectOfOneGate = schedule({ claimed: 1, used: 0 }, async (scene) => {
   const [a] = await scene.sessions(1);
   const stream = await a.type("t", { concurrency: 2 });

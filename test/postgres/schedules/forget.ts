@@ -88,7 +88,7 @@ export const setWithTasks = schedule({ waiting: 0, gone: 1, sets: 0 }, async (sc
   return { waiting, gone, sets };
 });
 
-/** Somebody declares the group that the keeper has found unused. */
+/** Another session declares the group that the keeper has found unused. */
 export const declaredAgain = schedule({ forgotten: 0 }, async (scene) => {
   const [keeper, user] = await scene.sessions(2);
   await unusedGroup(keeper);

@@ -6,7 +6,7 @@ interface Look {
   readonly next_ms: number;
 }
 
-/** One look of a keeper of this id, as of a worker that hears notifications. */
+/** One check of the keeper with this id, whose worker listens for notifications. */
 export async function look(session: Session, keeper: number): Promise<Look> {
   const text = "select leads, next_ms from sluice.keeper_poll($1, 2500, 1000, 100)";
   return (await session.rows<{ leads: boolean; next_ms: number }>(text, [keeper]))[0]!;
@@ -15,7 +15,7 @@ export async function look(session: Session, keeper: number): Promise<Look> {
 const promised = (session: Session): Promise<number> =>
   session.value<number>("select extract(epoch from next_at)::float8 from sluice.keeper");
 
-/** The leader looks, and again before its time: who has read when it looks next relies on that. */
+/** The leader checks again before its time. Sessions that have read its next check time rely on it. */
 export const earlyLook = schedule({ leads: [true, true], kept: true }, async (scene) => {
   const [a] = await scene.sessions(1);
   await scene.stopClock();
@@ -39,7 +39,7 @@ export const dueBeforeTheLook = schedule(
     await look(a, 7);
     await enqueue(2_000);
     const soon = await heard();
-    // It looks, and will look again when that one is due.
+    // It checks, and checks again when that task is due.
     await look(a, 7);
     await enqueue(2_300);
     const again = await heard();

@@ -48,7 +48,7 @@ const answers: Record<Door, string> = {
   sqlKeyControl: "invalid_key",
 };
 
-/** Attack 6: whatever gets in can be claimed and ends; what could not is refused and leaves no trace. */
+/** Attack 6: every accepted task can be claimed and ends; any other is refused without a trace. */
 export const badLanes = schedule({ answers, left: 0, claim: "accepted", ran: 4 }, async (scene) => {
   const [a] = await scene.sessions(1);
   await a.limit("tenant", { perKey: 1 });
@@ -79,10 +79,10 @@ export const badLanes = schedule({ answers, left: 0, claim: "accepted", ran: 4 }
   return { answers: seen as Record<Door, string>, left, claim, ran: await all.catch(() => 0) };
 });
 
-// A pair that Marc Stevens published: other texts, one MD5. Whoever may choose keys has it too.
+// Two texts with one MD5, published by Marc Stevens. An attacker who chooses keys can use them.
 const TWINS = ["A", "E"].map((x) => `TEXTCOLLBYfGiJUETHQ4h${x}cKSMd5zYpgqf1YRDhkmxHkhPWptrkoyz28wnI9V0aHeAuaKnak`);
 
-/** Attack 13: two keys made to meet under MD5 stand in two lanes, whose ids nobody outside can tell. */
+/** Attack 13: two keys that collide under MD5 use two lanes, whose ids cannot be predicted. */
 export const craftedKeys = schedule(
   { meetWithoutSecret: true, claimed: [1, 2], lanes: 2, followSecret: true },
   async (scene) => {

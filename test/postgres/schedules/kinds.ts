@@ -22,7 +22,7 @@ async function crowd(a: Session, n = GROUPS): Promise<Crowd> {
   return { stream, worker: await a.register([stream], 10_000), groups };
 }
 
-/** Enqueues so many tasks for each of these groups. */
+/** Enqueues this many tasks for each of these groups. */
 async function fill(a: Session, { stream }: Crowd, groups: readonly number[], each: number): Promise<void> {
   await a.rows(
     `select sluice.enqueue_many($1, 0, 25, array_to_string(array_fill('{}'::text, array[$3::int]), e'\\x1e'), array[g])
@@ -31,7 +31,7 @@ async function fill(a: Session, { stream }: Crowd, groups: readonly number[], ea
   );
 }
 
-/** Claims until nothing more comes. */
+/** Claims until no more tasks come. */
 async function saturate(a: Session, { worker }: Crowd): Promise<number> {
   let running = 0;
   for (let empty = 0; empty < 3;) {
@@ -67,7 +67,7 @@ export const freeGroup = schedule({ many: true, running: GROUPS - 1, free: 1, le
   return { many, running, free, left: (await a.claim(c.worker, 10)).length };
 });
 
-/** A slot of one full group comes back by each of the ways in which slots do. */
+/** A slot of one full group is returned in each possible way. */
 function slotOf(how: (a: Session, c: Crowd, held: Held) => Promise<unknown>) {
   return schedule({ next: 1, more: 0 }, async (scene) => {
     const [a] = await scene.sessions(1);
@@ -140,7 +140,7 @@ export const slotsLeftOfOneTotal = schedule({ claimed: 1, next: 2, more: 0 }, as
   return { claimed, next, more: (await a.claim(c.worker, 10)).length };
 });
 
-/** The slot comes back while a claim is under way that has found its total full. */
+/** The slot is returned during a claim that has found its total full. */
 export const missedSlot = schedule({ before: 0, after: 1 }, async (scene) => {
   const [a, b] = await scene.sessions(2);
   const c = await crowd(a);
@@ -172,7 +172,7 @@ export const sharedTotal = schedule({ running: 5, next: 1, more: 0 }, async (sce
   return { running, next, more: (await a.claim(c.worker, 10)).length };
 });
 
-/** Tasks stand at gates before their stream has its flag, so no note of them was made. */
+/** Tasks wait at gates before their stream has its flag, so they have no notes. */
 export const lateFlag = schedule({ claimed: 120 }, async (scene) => {
   const [a] = await scene.sessions(1);
   const c = await crowd(a, 120);
@@ -182,7 +182,7 @@ export const lateFlag = schedule({ claimed: 120 }, async (scene) => {
   return { claimed: await saturate(a, c) };
 });
 
-/** The note of a slot is looked at while another claim has the kind that it wakes in hand. */
+/** A claim reads the note of a slot while another claim has locked the kind that it wakes. */
 export const kindInHand = schedule({ meanwhile: 0, after: 1 }, async (scene) => {
   const [a, b, d] = await scene.sessions(3);
   const c = await crowd(a, 100);
@@ -331,7 +331,7 @@ export const noGrowth = schedule({ kinds: 1, notes: 0 }, async (scene) => {
   return { kinds: await count("waiting_kind"), notes: await count("returned where stream = 2") };
 });
 
-/** What a claim reads does not grow with the groups that are full. */
+/** The pages that a claim reads do not grow with the number of full groups. */
 export async function pagesBeside(scene: Scene, groups: number): Promise<number> {
   const [a] = await scene.sessions(1);
   const c = await crowd(a, groups);

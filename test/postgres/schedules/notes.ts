@@ -48,8 +48,8 @@ export const freshNotesKeepComing = schedule({ left: 0 }, async (scene) => {
 });
 
 /**
- * A transaction that stays open has cancelled the waiters of several lanes whose slots come free. Nobody looks at
- * them again before it has ended, and then somebody does.
+ * A transaction that stays open has cancelled the waiters of several lanes whose slots come free. They are
+ * not checked again before it has ended, and then they are.
  */
 export const transactionStaysOpen = (by: "order" | "perKey", savepoint = false) =>
   schedule(
@@ -132,7 +132,7 @@ export const twoStayOpen = schedule({ afterLater: [4], afterBoth: [3] }, async (
   return { afterLater, afterBoth: idsOf(await a.claim(worker, 10)) };
 });
 
-/** The cancel is committed: the next claim starts who stood behind, without a keeper. */
+/** The cancel is committed: the next claim starts the task behind it, without a keeper. */
 export const cancelIsCommitted = schedule({ meanwhile: [] as number[], after: [3] }, async (scene) => {
   const [a, user] = await scene.sessions(2);
   const { worker, stream } = await stage(a);

@@ -47,7 +47,7 @@ export const loweredByOne = schedule({ claimed: 2, running: 4 }, async (scene) =
   return { claimed: next.length, running: (await scene.running()).length };
 });
 
-/** Attack 7, with two totals of which one is lowered: a set of them, or one that is the type's own. */
+/** Attack 7 with two totals, one of them lowered: a set, or one that is the type's own. */
 export const loweredTotalOfTwo = (how: "set" | "own") =>
   schedule({ claimed: [0, 0, 0, 1, 1], running: 2 }, async (scene) => {
     const [a, b] = await scene.sessions(2);
@@ -145,7 +145,7 @@ export const setBesideBirth = schedule(
   },
 );
 
-/** The barrier: a change that is not committed yet; who claims meanwhile must go by the new number. */
+/** The barrier: a claim beside an uncommitted change must use the new number. */
 export const claimBesideSet = (part: Part) =>
   schedule({ waited: true, claimed: 3 }, async (scene) => {
     const [a, b] = await scene.sessions(2);
@@ -191,7 +191,7 @@ async function settled(a: Session): Promise<void> {
 
 const KEYS = 1_200;
 
-/** Two tasks of each of more keys than one look at the lanes takes, and a number that changes. */
+/** Two tasks for each key, with more keys than one check of the lanes covers, and a number that changes. */
 export const changedForManyKeys = (from: number, to: number) =>
   schedule({ before: [from, 2 - from], after: [to, 2 - to], left: 0 }, async (scene) => {
     const [a] = await scene.sessions(1);
@@ -326,7 +326,7 @@ export const concurrencyAddedBesideCompletion = schedule({ claimed: 0, running: 
   return { claimed: claimed.length, running: (await scene.running()).length };
 });
 
-/** Attack 12: a counter that is not there limits nothing; it must not hold up its tasks for ever. */
+/** Attack 12: a missing counter limits nothing, and must not block its tasks forever. */
 export const missingGate = schedule({ shared: [1, 2], own: [3, 4] }, async (scene) => {
   const [a] = await scene.sessions(1);
   const { worker } = await stage(a, { total: 2 }, 2);
@@ -350,7 +350,7 @@ export const twoClaimsOfOneGate = schedule({ waited: true, claimed: [] as number
   return { waited, claimed: idsOf(await second), running: (await scene.running()).length };
 });
 
-/** A counter that somebody else has in hand is not waited for by who has something to settle. */
+/** A step that settles tasks does not wait for a counter that another session has locked. */
 export const busyCounter = schedule({ waited: false, claimed: 1, running: 2, claimedAfter: 0 }, async (scene) => {
   const [a, b] = await scene.sessions(2);
   const { worker } = await stage(a, { total: 2 }, 9);

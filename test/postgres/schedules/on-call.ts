@@ -23,7 +23,7 @@ export async function sleepers(session: Session, stream: number, count: number):
   return workers;
 }
 
-/** Many sleep, and only one of them is on call. */
+/** Many workers are idle, and only one of them is on call. */
 export const ringBesideReserve = schedule({ reached: RINGS }, async (scene) => {
   const [a, b] = await scene.sessions(2);
   const stream = await a.type("t");
@@ -36,7 +36,7 @@ export const ringBesideReserve = schedule({ reached: RINGS }, async (scene) => {
   return { reached: rings.filter((ring) => ring === `wake:${first!.id}:1`).length };
 });
 
-/** One more than is on call asks for a place: while all are idle, and when one of them has tasks in hand. */
+/** One more worker asks for a place on call: while all are idle, and when one of them has tasks in flight. */
 export const reliefOfTheBusy = schedule(
   { whileIdle: false, whileBusy: true, relieved: true, onCallAsBefore: true },
   async (scene) => {

@@ -51,7 +51,7 @@ export const betterElsewhereOnReuse = schedule({ reused: [] as number[], given: 
 
 export type Absence = "gone" | "expired" | "full" | "draining" | "paused";
 
-/** Attack 11: nobody can use the slot for the better task, so it must not lie idle. */
+/** Attack 11: no worker can claim the better task, so the slot must not be left idle. */
 export const nobodyForTheBetter = (absence: Absence) =>
   schedule({ claimed: [2] }, async (scene) => {
     const { a, mine, theirs } = await stage(scene);

@@ -48,7 +48,7 @@ export const headIsLocked = (how: "rollback" | "commit") =>
     await b.cancel([2]);
     const meanwhile = await a.step(worker, 5, first);
     await b[how]();
-    // A commit leaves a note of its own; of a rollback only the keeper hears.
+    // A commit leaves a note of its own; only the keeper finds out about a rollback.
     if (how === "rollback") await a.keep();
     const after = await a.claim(worker, 5);
     return { claimedMeanwhile: idsOf(meanwhile.held), claimedAfter: idsOf(after) };
@@ -79,7 +79,7 @@ export const twoHandOvers = schedule({ waited: true, running: [3, 4, 5] }, async
 
 /**
  * Attack 4: a step that frees a slot of lane T and finds a note for order lane K, beside one that
- * admits to K and goes on to T. Whoever locks T before K waits for the other for ever.
+ * admits to K and then to T. A step that locks T before K deadlocks with the other.
  */
 export const crossedLanes = schedule({ errors: [] as string[], claimed: [3], running: [3] }, async (scene) => {
   const [a, b, other] = await scene.sessions(3);
@@ -91,7 +91,7 @@ export const crossedLanes = schedule({ errors: [] as string[], claimed: [3], run
   const first = await a.claim(worker, 5);
   await a.enqueue(stream, { order: "k" });
   const [head] = await a.claim(worker, 5);
-  // Somebody else is at lane K, so both of ours stand before it when he leaves.
+  // Another session has locked lane K, so both steps wait for it.
   await other.begin();
   await other.rows("select from sluice.lane where id >> 60 = 1 for update");
   await a.enqueue(stream, { order: "k", limits, keys: ["x"] });
@@ -137,7 +137,7 @@ export const laneVanishes = (by: "order" | "perKey") =>
     await other.rows(`insert into sluice.lane select lanes[1], lane_limits[1], 1, 1 from sluice.task where id = 3`);
     const step = b.claim(worker, 5);
     const waited = await scene.blocked(step);
-    // Waiter 2 is in a cancel's hands, so the completion finds nobody and the lane goes.
+    // A cancel has locked waiter 2, so the completion finds no waiter and deletes the lane.
     await a.rows("delete from sluice.waiting where id = 2 returning *");
     await a.step(worker, 0, first);
     await a.rows(
@@ -149,12 +149,12 @@ export const laneVanishes = (by: "order" | "perKey") =>
     return { waited, claimed, claimedAfter: await scene.running() };
   });
 
-/** A mutant's claim waits here, between two statements, where the session says so and somebody holds it. */
+/** An advisory lock at which a mutant's claim waits between two statements. */
 export const HELD_OPEN = 7_318_007;
 
 /**
- * The slot of an order key is free because its head was in a cancel's hands. Two claims look at it at once:
- * whoever has seen the free slot must be the one who takes it.
+ * The slot of an order key is free because its head was in a cancel's hands. Two claims check it at once:
+ * the claim that has seen the free slot must be the one that takes it.
  */
 export const twoLooksAtAnOrderKey = schedule({ running: [2] }, async (scene) => {
   const [a, b, c] = await scene.sessions(3);
@@ -195,7 +195,7 @@ export const completionIsNotCommitted = schedule({ before: "0", inside: "10s", a
   return { before, inside, after: await patience() };
 });
 
-/** Two limits of one level: the second is looked at by the next claim. */
+/** Two limits of one level: the next claim checks the second. */
 export const twoLimitsOfOneLevel = schedule({ claimed: [1], next: [2] }, async (scene) => {
   const [a] = await scene.sessions(1);
   const limits = [await a.limit("tenant", { perKey: 1 }), await a.limit("region", { perKey: 1 })];
@@ -230,7 +230,7 @@ export const cancelBesideHandOver = schedule(
   },
 );
 
-/** A type that nobody serves leaves the line of its limits, but not that of its order key. */
+/** A task of a type that no worker serves leaves the lanes of its limits, but not its order key. */
 export const unservedKeepsOrder = schedule(
   { beside: [3], overtakes: [] as number[], served: [1], next: [2] },
   async (scene) => {

@@ -155,7 +155,7 @@ export const thirdKey = schedule({ others: 2 }, async (scene) => {
   return { others };
 });
 
-/** A task has passed its first key, and stands at a second that has room: nobody has looked yet. */
+/** A task has passed its first key and waits at a second with room, which no claim has checked yet. */
 export const onItsWay = schedule({ first: [1] }, async (scene) => {
   const [a] = await scene.sessions(1);
   const [one, two] = [await a.limit("one", { perKey: 1 }), await a.limit("two", { perKey: 5 })];
@@ -195,7 +195,7 @@ export const busyTotal = schedule({ others: [5, 6], ran: true }, async (scene) =
   return { others: others.filter((id) => ran.includes(id)), ran: ran.includes(mine!) };
 });
 
-/** Far more tasks hold their keys at a full total than a keeper looks at; tasks of two of the keys could run. */
+/** Far more tasks hold keys at a full total than a keeper examines; tasks of two of the keys could run. */
 export const manyHolders = schedule({ others: 2 }, async (scene) => {
   const { a, x, y, tenant, pool, worker } = await stage(scene);
   await a.setLimit("tenant", { perKey: 1 });

@@ -23,14 +23,14 @@ import {
 } from "./again.js";
 import { Play } from "./play.js";
 
-describe("a retry of many", () => {
+describe("a retry of 2,500 items", () => {
   let play: Play;
   afterEach(async () => {
     expect(await play.violations()).toEqual([]);
     await play.close();
   });
 
-  test("brings them back in pieces, and its node does not end before all are back", async () => {
+  test("retry brings items back in pieces, and the node does not end before all are back", async () => {
     play = await Play.open({ item: {} });
     const run = await halfDone(play);
     expect(await ends(play, run)).toEqual([1_497, 3, 1_000]);
@@ -50,7 +50,7 @@ describe("a retry of many", () => {
     expect(await further(play, run)).toBe("over");
   });
 
-  test("brings back none while the run is paused", async () => {
+  test("retry brings no items back while the run is paused", async () => {
     play = await Play.open({ item: {} });
     const run = await halfDone(play);
     await retry(play, run);
@@ -63,7 +63,7 @@ describe("a retry of many", () => {
     expect(await live(play, run)).toBe(1_003);
   });
 
-  test("waits when as many as come back at once are kept back by what they had fanned out", async () => {
+  test("retry waits while a full piece of items is held back by their unfinished maps", async () => {
     const edits = [["piece", "2"]] as const;
     play = await Play.on(await Scene.open(mutate({ in: "workflow_retry", edits })), {
       parent: {},
@@ -79,7 +79,7 @@ describe("a retry of many", () => {
     await play.keeper();
     await play.keeper();
     await retry(play, run);
-    // Their items run, and hear of it later: nothing can be done until then.
+    // Their items still run and are aborted later: nothing can come back until then.
     expect(await further(play, run, 2)).toBe("waits");
     expect(await play.db.value("select moved from sluice.workflow_keep(2)")).toBe(0);
     for (const item of items) await play.settle(item, "cancel");
@@ -89,34 +89,34 @@ describe("a retry of many", () => {
   });
 });
 
-test("while another holds its run, a retry stops no change of a limit", async () => {
+test("a retry of a run that is locked blocks no change of a limit", async () => {
   expect(await observe(limitBesideHeldRun)).toEqual(wanted(limitBesideHeldRun));
 });
 
 test.each([
   ["a cancel", "select sluice.workflow_cancel($1)", false],
-  ["the next piece of what was begun", "select sluice.workflow_continue($1, 1000)", false],
+  ["the next piece of a cancel or retry", "select sluice.workflow_continue($1, 1000)", false],
   ["a retry of a task", "select sluice.retry($1)", true],
-])("while another holds its run, %s stops no change of a limit", async (_, text, ofTask) => {
+])("%s blocks no change of a limit while its run is locked", async (_, text, ofTask) => {
   const scene = await Scene.open();
   const seen = await besideHeldRun(scene, (db, run, task) => db.value(text, [ofTask ? task : run]));
   await scene.close();
   expect(seen).toEqual({ changed: "accepted", answer: "accepted" });
 });
 
-test("a keeper that brings back several runs locks their windows in the order of all", async () => {
+test("a keeper that brings back several runs locks all their windows in one order", async () => {
   expect(await observe(severalBesideLane)).toEqual(wanted(severalBesideLane));
 });
 
-test("a window that was set for a run holds for it after a retry too", async () => {
+test("a window that was set for a run still holds after a retry", async () => {
   expect(await observe(windowOutlivesRetry)).toEqual(wanted(windowOutlivesRetry));
 });
 
-test("a cancel before all are back ends the run with those as they were", async () => {
+test("a cancel during a retry ends the run with the outcomes of items that are not back", async () => {
   expect(await observe(cancelledBeforeAllAreBack)).toEqual(wanted(cancelledBeforeAllAreBack));
 });
 
-test("a fail-fast fan-out that fails again before all are back ends with those as they were", async () => {
+test("a failFast fan-out that fails again during a retry ends with the outcomes of items that are not back", async () => {
   expect(await observe(failedBeforeAllAreBack)).toEqual(wanted(failedBeforeAllAreBack));
 });
 
@@ -124,14 +124,14 @@ test("a task that a retry of its run is bringing back is not brought back twice"
   expect(await observe(retriedTwice)).toEqual(wanted(retriedTwice));
 });
 
-test("a task comes back when the cancel of what it had fanned out is over, and not before", async () => {
+test("a retried task comes back when the cancel of its map is complete, and not before", async () => {
   expect(await observe(retriedWhileItsMapStops)).toEqual(wanted(retriedWhileItsMapStops));
 });
 
-test("a retry of a run that is asked for again under its token is told the same, also when the run is paused", async () => {
+test("a repeated retry of a run with the same token returns the same answer, also when the run is paused", async () => {
   expect(await observe(runRetriedTwice)).toEqual(wanted(runRetriedTwice));
 });
 
-test("a retry of a task that is asked for again under its token while the first is under way is told the same", async () => {
+test("a repeated retry of a task with the same token returns the same answer while the first is in flight", async () => {
   expect(await observe(taskRetriedTwice)).toEqual(wanted(taskRetriedTwice));
 });

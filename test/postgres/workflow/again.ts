@@ -27,7 +27,7 @@ export const retry = (play: Play, run: number): Promise<number> =>
 export const further = (play: Play, run: number, max = PIECE): Promise<string> =>
   play.db.value("select sluice.workflow_continue($1, $2)", [run, max]);
 
-/** Settles all that are in hand in one way. */
+/** Settles all tasks in flight with one outcome. */
 export async function settleAll(
   play: Play,
   how: "fail" | "cancel" | "succeed",
@@ -70,7 +70,7 @@ export async function halfDone(play: Play): Promise<number> {
   return run;
 }
 
-/** A run is cancelled while a part of what a retry brings back is not back. */
+/** A run is cancelled while a retry has not brought back all items. */
 export const cancelledBeforeAllAreBack = schedule(
   { back: PIECE, ends: [1_497, 3, 1_000], state: "cancelled" },
   async (scene) => {
@@ -84,7 +84,7 @@ export const cancelledBeforeAllAreBack = schedule(
   },
 );
 
-/** A fail-fast fan-out fails again while a part of what a retry brings back is not back. */
+/** A failFast fan-out fails again while a retry has not brought back all items. */
 export const failedBeforeAllAreBack = schedule(
   { first: [0, 1, 2_499], ends: [0, 1, 2_499], state: "failed" },
   async (scene) => {
@@ -124,7 +124,7 @@ export const retriedTwice = schedule(
   },
 );
 
-/** The run of a handler that has failed, what it had mapped, and one item of that in hand. */
+/** The run of a failed handler, its map, and one running item of the map. */
 async function failedParent(play: Play): Promise<{ run: number; made: number; item: InHand }> {
   const run = await play.run({ one: ["task", { type: "parent" }] });
   const [parent] = await play.claim();
@@ -270,7 +270,7 @@ export const retriedWhilePaused = schedule(
 /** What is asked of a run that failed, or of its task. */
 type Ask = (operator: Session, run: number, task: number) => Promise<unknown>;
 
-/** Somebody holds a run's row and does not let go; another asks something of it; a third wants the barrier alone. */
+/** One session locks a run's row, another calls a verb of the run, and a third needs the barrier alone. */
 export async function besideHeldRun(scene: Scene, ask: Ask): Promise<{ changed: string; answer: string }> {
   const play = await Play.on(scene, types);
   const [holder, operator, limiter] = await scene.sessions(3);
@@ -294,7 +294,7 @@ export const limitBesideHeldRun = schedule({ changed: "accepted", answer: "accep
   besideHeldRun(scene, (db, run) => db.value("select sluice.workflow_retry($1)", [run])),
 );
 
-/** A fan-out whose window was changed begins anew after a retry, because what comes before it failed too. */
+/** A fan-out with a changed window starts again after a retry, because a node before it failed too. */
 export const windowOutlivesRetry = schedule({ window: 3, started: 3 }, async (scene) => {
   const play = await Play.on(scene, types);
   const nodes: Nodes = { one: ["task", { type: "a" }], ...fan(5, "finish", 1) };

@@ -9,7 +9,7 @@ afterEach(async () => {
 
 const WEEK_MS = 7 * 24 * 3_600_000;
 
-test("the graph that was declared again is the last of its name, and is not pruned", async () => {
+test("a graph that is declared again is the latest of its name, and is not pruned", async () => {
   play = await Play.open({ a: {} });
   const declare = (digest: string, name = "flow"): Promise<number> =>
     play.db.value("select sluice.workflow_declare($1, $2, '{}', $3)", [
@@ -27,7 +27,7 @@ test("the graph that was declared again is the last of its name, and is not prun
   await play.scene.moveClock(WEEK_MS + 1_000);
   expect(await play.db.value("select sluice.workflow_prune_graphs($1, 100)", [WEEK_MS])).toBe(1);
   expect(await last()).toBe(one);
-  // What was pruned is stored anew.
+  // A pruned graph is stored again.
   expect(await declare("2")).toBeGreaterThan(two);
   expect(await last()).not.toBe(one);
 });

@@ -51,7 +51,7 @@ describe.each([
   [3, 10, 3],
   [4, undefined, 4],
 ])("%i items with window %s", (n, window, peak) => {
-  test(`run at most ${peak} at once, in their order, each once, and what follows once`, async () => {
+  test(`run at most ${peak} at once, in order and each once, and the next node runs once`, async () => {
     await open();
     const run = await play.run(fan(window), { items: letters(n), same: { x: 1 } });
     for (let guard = 0; guard < 100; guard++) {
@@ -74,7 +74,7 @@ describe.each([
   });
 });
 
-test("several complete in one settle: as many follow as the window lets through", async () => {
+test("several completions in one settle start as many items as the window admits", async () => {
   await open();
   await play.run(fan(3), { items: letters(10) });
   const first = await play.claim();
@@ -91,7 +91,7 @@ test("several complete in one settle: as many follow as the window lets through"
   expect(itemsStarted()).toEqual(numbers(10));
 });
 
-test("an empty list is through at once", async () => {
+test("an empty list ends immediately", async () => {
   await open();
   const run = await play.run(fan(3), { items: [] });
   expect((await play.claim()).map((t) => t.type)).toEqual(["after"]);
@@ -106,7 +106,7 @@ test.each([
   [7, "no list"],
   [null, "leads nowhere"],
   [undefined, "leads nowhere"],
-])("items that are %j fail the node with a reason, and what follows its end runs", async (items, why) => {
+])("items that are %j fail the node with a reason, and a node after its end runs", async (items, why) => {
   await open();
   const run = await play.run(fan(3), { items });
   expect(await play.errorOf(run, "each")).toMatchObject({ code: "items_not_a_list" });
@@ -116,11 +116,11 @@ test.each([
   expect(await play.state(run)).toBe("failed");
 });
 
-describe("when items fail:", () => {
+describe("failed items of a fan-out:", () => {
   const some = (t: InHand): { result: unknown } | { fail: string } =>
     t.type === "item" && [1, 3].includes(indexOf(t)) ? { fail: `no ${indexOf(t)}` } : { result: indexOf(t) };
 
-  test("finish lets the rest run, then fails", async () => {
+  test("finish runs the other items, then fails the node", async () => {
     await open();
     const run = await play.run(fan(2, "finish"), { items: letters(6) });
     await play.drain(some);
@@ -133,7 +133,7 @@ describe("when items fail:", () => {
   test.each([
     ["finish", "2 of 6 items failed: no 1"],
     ["failFast", "1 of 6 items failed: no 1"],
-  ] as const)("%s says how many failed, and why the first did", async (onError, message) => {
+  ] as const)("%s reports how many items failed, and the first error", async (onError, message) => {
     await open();
     const run = await play.run(
       {
@@ -153,7 +153,7 @@ describe("when items fail:", () => {
     expect(thens().map((t) => t.input)).toContainEqual(error);
   });
 
-  test("collect succeeds with results and errors by their index", async () => {
+  test("collect succeeds with results and errors by index", async () => {
     await open();
     const run = await play.run(fan(2, "collect"), { items: letters(5) });
     await play.drain(some);
@@ -169,7 +169,7 @@ describe("when items fail:", () => {
     expect(await play.state(run)).toBe("succeeded");
   });
 
-  test("failFast starts no other, cancels those that wait and asks those that run to stop", async () => {
+  test("failFast starts no further items, cancels waiting ones and asks running ones to stop", async () => {
     await open();
     const run = await play.run(fan(3, "failFast"), { items: letters(20) });
     const [first, second, third] = await play.claim();
@@ -193,7 +193,7 @@ describe("when items fail:", () => {
     expect(await play.nodes(run)).toEqual({ each: "failed", next: "succeeded" });
   });
 
-  test("failFast gives places back, and none of them is told as taken before somebody has looked", async () => {
+  test("failFast counts only running items as started, not cancelled ones", async () => {
     await open();
     const run = await play.run(fan(8, "failFast"), { items: letters(20) });
     const started = (): Promise<number> =>
@@ -210,7 +210,7 @@ describe("when items fail:", () => {
     expect(await started()).toBe(0);
   });
 
-  test("failFast of many cancels them piece by piece, and none starts meanwhile", async () => {
+  test("failFast cancels many items in pieces, and none starts meanwhile", async () => {
     await open();
     const run = await play.run(fan(5, "failFast"), { items: letters(3_000) });
     await play.keeper();
@@ -231,7 +231,7 @@ describe("when items fail:", () => {
     expect(thens().length).toBe(1);
   });
 
-  test("failFast without a window cancels what is ready", async () => {
+  test("failFast without a window cancels ready items", async () => {
     await open();
     const run = await play.run(fan(undefined, "failFast"), { items: letters(30) });
     const [first] = await play.claim(1);
@@ -241,7 +241,7 @@ describe("when items fail:", () => {
     await play.drain();
   });
 
-  test("an item that is tried again gives its place in the window back and is next in line again", async () => {
+  test("an item that is retried releases its place in the window and is the next to be admitted", async () => {
     await open();
     const run = await play.run(fan(1), { items: letters(3) });
     await play.settle((await play.claim())[0]!, "retry");
@@ -253,7 +253,7 @@ describe("when items fail:", () => {
   });
 });
 
-test("items that have a limit of their own pass both", async () => {
+test("items with a limit of their own pass both the limit and the window", async () => {
   play = await Play.open({ item: { concurrency: 2 }, after: {} });
   await play.run(fan(3), { items: letters(7) });
   await play.drain();
@@ -261,7 +261,7 @@ test("items that have a limit of their own pass both", async () => {
   expect(itemsStarted()).toEqual(numbers(7));
 });
 
-test("two fan-outs of one type have each their own window", async () => {
+test("two fan-outs of one type each have their own window", async () => {
   await open();
   await play.start(await play.declare(fan(2)), { items: letters(5) }, { items: letters(5) });
   expect((await play.claim()).length).toBe(4);
@@ -269,7 +269,7 @@ test("two fan-outs of one type have each their own window", async () => {
   expect(thens().length).toBe(2);
 });
 
-test("an item's input that is too large fails the node, and none of its tasks exists", async () => {
+test("an item with an input that is too large fails the node, and none of its tasks exists", async () => {
   await open();
   const run = await play.run(fan(3), {
     items: ["a", "x".repeat(1_000_000), "b"],
@@ -280,7 +280,7 @@ test("an item's input that is too large fails the node, and none of its tasks ex
   expect((await play.members(run)).map((m) => m.node)).toEqual(["next"]);
 });
 
-test("the results of a nested list are the items of the next", async () => {
+test("the results of a nested list are the items of the next node", async () => {
   await open();
   await play.run({
     list: ["task", { type: "list" }],

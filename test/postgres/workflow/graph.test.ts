@@ -20,7 +20,7 @@ const failing =
     failed.includes(type) ? { fail: `no ${type}` } : { result: type };
 const startedTypes = (): string[] => play.started.map((t) => t.type);
 
-test("a chain runs one after the other, each with what the one before came to", async () => {
+test("a chain runs in order, and each node gets the results of the one before", async () => {
   await open();
   const run = await play.run(
     {
@@ -55,7 +55,7 @@ const diamond: Nodes = {
   join: ["task", { type: "d", after: ["left", "right"], input: [ref("left"), ref("right")] }],
 };
 
-test("where branches meet the node begins once, after the last of them", async () => {
+test("a node after several branches starts once, after the last of them", async () => {
   await open();
   const run = await play.run(diamond);
   await play.settle((await play.claim())[0]!, { result: 1 });
@@ -68,7 +68,7 @@ test("where branches meet the node begins once, after the last of them", async (
   expect(await play.state(run)).toBe("succeeded");
 });
 
-test("both branches in one settle: the node after them begins once", async () => {
+test("a node after two branches starts once if one settle ends both", async () => {
   await open();
   await play.run(diamond);
   await play.settle((await play.claim())[0]!, { result: 1 });
@@ -84,7 +84,7 @@ test("both branches in one settle: the node after them begins once", async () =>
   await play.drain();
 });
 
-test("what needs a node that failed is skipped, and the run fails", async () => {
+test("a node that depends on a failed node is skipped, and the run fails", async () => {
   await open();
   const run = await play.run(diamond);
   await play.drain(failing("b"));
@@ -97,7 +97,7 @@ test("what needs a node that failed is skipped, and the run fails", async () => 
   expect(await play.state(run)).toBe("failed");
 });
 
-test("what was skipped because of a failure does not count as fulfilled further down", async () => {
+test("a node skipped because of a failure does not satisfy the nodes after it", async () => {
   await open();
   const run = await play.run({
     bad: ["task", { type: "a" }],
@@ -121,7 +121,7 @@ test.each([
   [11, "b", ["b", null]],
   [10, "c", [null, "c"]],
   ["text", "c", [null, "c"]],
-])("a condition on %j starts one branch, and what comes after both runs", async (n, type, got) => {
+])("a condition on %j starts one branch, and the node after both branches runs", async (n, type, got) => {
   await open();
   const run = await play.run(condition);
   await play.drain((t) => ({ result: t.type === "a" ? { n } : t.type }));
@@ -130,7 +130,7 @@ test.each([
   expect(await play.state(run)).toBe("succeeded");
 });
 
-test("a node in a branch that is taken is skipped if all that it needs was skipped, as it is outside", async () => {
+test("a node in a taken branch is skipped if all its predecessors were skipped, as outside a branch", async () => {
   await open();
   const run = await play.run({
     no: ["when", { ref: ref("input"), is: "exists" }],
@@ -152,7 +152,7 @@ test("a node in a branch that is taken is skipped if all that it needs was skipp
   expect(await play.state(run)).toBe("succeeded");
 });
 
-test("what a node refers to is rendered whole, whatever it came to and however many there are", async () => {
+test("references are rendered completely, whatever their value and however many there are", async () => {
   await open();
   const run = await play.run(
     {
@@ -182,7 +182,7 @@ test.each([
   ["differs", "x", ["y", null, 1], ["x"]],
   ["above", 1.5, [2, 1e3], [1.5, 1, "2", null]],
   ["below", 1.5, [1, -1], [1.5, 2, "1", null]],
-] as const)("a condition %s %j", async (is, value, holds, fails) => {
+] as const)("the condition %s %j selects the right branch", async (is, value, holds, fails) => {
   await open();
   const nodes: Nodes = { when: ["when", { ref: ref("input", "x"), is, value }] };
   const graph = await play.declare(nodes);
@@ -206,7 +206,7 @@ const caught = (recovers: boolean): Nodes => ({
   always: ["task", { type: "d", after: [{ node: "done", on: "end" }] }],
 });
 
-test("a branch for a failure runs after it and only then, and the run fails all the same", async () => {
+test("a branch for a failure runs only after the failure, and the run still fails", async () => {
   await open();
   const [good, bad] = await play.start(await play.declare(caught(false)), 1, 2);
   const ships = await play.claim();
@@ -218,7 +218,7 @@ test("a branch for a failure runs after it and only then, and the run fails all 
   expect([await play.state(good!), await play.state(bad!)]).toEqual(["succeeded", "failed"]);
 });
 
-test("a branch that recovers lets the run succeed, unless it fails itself", async () => {
+test("a branch that recovers lets the run succeed, unless the branch fails itself", async () => {
   await open();
   const [kept, lost] = await play.start(await play.declare(caught(true)), 1, 2);
   for (const ship of await play.claim()) await play.settle(ship, { fail: "no" });
@@ -232,7 +232,7 @@ test("a branch that recovers lets the run succeed, unless it fails itself", asyn
 /** What a worker writes of a result that is too large. */
 const tooLarge = new JsonText(storable("x".repeat(5_000), 1_000));
 
-test("an input that would be too large, and a result that was cut, fail their node with a reason", async () => {
+test("an input that is too large and a truncated result fail their node with a reason", async () => {
   await open();
   const graph = await play.declare({
     make: ["task", { type: "a" }],
@@ -247,7 +247,7 @@ test("an input that would be too large, and a result that was cut, fail their no
   expect([await play.state(large!), await play.state(cut!)]).toEqual(["failed", "failed"]);
 });
 
-test("a handler's own result with the fields of that note is a result like any other", async () => {
+test("a result with the same fields as the note of a truncated result is an ordinary result", async () => {
   await open();
   const items = { type: "b", items: ref("make", "list"), input: ref("item"), window: 2 };
   const run = await play.run({
@@ -268,7 +268,7 @@ test("a handler's own result with the fields of that note is a result like any o
   ]);
 });
 
-test("one bad input among many of one settle fails its own node and no other", async () => {
+test("one invalid input among many of one settle fails only its own node", async () => {
   await open();
   const graph = await play.declare({
     make: ["task", { type: "a" }],
@@ -286,7 +286,7 @@ test("one bad input among many of one settle fails its own node and no other", a
   expect(states).toEqual(["succeeded", "failed", "succeeded"]);
 });
 
-test("a retry of a task is no end of its node", async () => {
+test("a retry of a task does not end its node", async () => {
   await open();
   const run = await play.run({
     one: ["task", { type: "a" }],
@@ -298,7 +298,7 @@ test("a retry of a task is no end of its node", async () => {
   expect(startedTypes()).toEqual(["a", "a", "b"]);
 });
 
-test("a cancelled task ends its node; the run is cancelled if nothing failed", async () => {
+test("a cancelled task ends its node, and the run is cancelled if nothing failed", async () => {
   await open();
   const run = await play.run(diamond);
   await play.settle((await play.claim())[0]!, { result: 1 });
@@ -320,7 +320,7 @@ test("a run keeps the graph it was started with", async () => {
   expect((await play.members(old)).length).toBe(2);
 });
 
-test("the result is what the definition asks for", async () => {
+test("the result of a run is what its definition asks for", async () => {
   await open();
   const graph = await play.declare(
     { one: ["task", { type: "a" }] },
@@ -340,8 +340,8 @@ const chained = (n: number, before: (i: number) => number[]): Nodes =>
     Array.from({ length: n }, (_, i) => [`n${i}`, ["task", { type: "a", after: before(i).map((j) => `n${j}`) }]]),
   );
 
-// Minutes if what is looked at grew with more than nodes and dependencies.
-test("a chain of 500 nodes is declared in a moment, and so is one in which each comes after all", async () => {
+// This would take minutes if the cost grew faster than nodes and dependencies.
+test("a chain of 500 nodes is declared quickly, also if each node depends on all before it", async () => {
   await open();
   await play.declare(chained(500, (i) => (i === 499 ? [] : [i + 1])));
   const all = await play.declare(chained(200, (i) => Array.from({ length: i }, (_, j) => j)));
@@ -352,7 +352,7 @@ test("a chain of 500 nodes is declared in a moment, and so is one in which each 
   expect(behind).toEqual(Array.from({ length: 200 }, (_, i) => 199 - i));
 });
 
-test("the nodes that wait for each other are named, and no others", async () => {
+test("nodes in a cycle are named, and no others", async () => {
   await open();
   const circle: Nodes = {
     first: ["task", { type: "a" }],
@@ -367,7 +367,7 @@ test("the nodes that wait for each other are named, and no others", async () => 
   await expect(play.declare(chained(501, () => []))).rejects.toThrow("1 to 500 nodes");
 });
 
-describe("who declares without the definition is refused", () => {
+describe("a malformed graph is refused", () => {
   const [good] = compile({ one: ["task", { type: "a" }] });
   const [each] = compile({ one: ["each", { type: "a", items: [1], window: 1 }] });
   const template = { parts: [""], nodes: [1], paths: [] };
@@ -396,13 +396,13 @@ describe("who declares without the definition is refused", () => {
     ["after no list", [{ ...good, after: {} }]],
     ["on another word", [good, { ...good, name: "b", after: [{ node: 1, on: "never" }] }]],
     ["a branch of a task", [good, { ...good, name: "b", after: [{ node: 1, on: "then" }] }]],
-  ])("%s", async (_, steps) => {
+  ])("a graph is refused: %s", async (_, steps) => {
     await open();
     const declared = play.db.value("select sluice.workflow_declare('w', 'd', '{}', $1)", [JSON.stringify(steps)]);
     await expect(declared).rejects.toMatchObject({ constraint: "invalid_workflow" });
   });
 
-  test("a result of nobody", async () => {
+  test("a graph whose result refers to no node is refused", async () => {
     await open();
     const result = { parts: ["", ""], nodes: [2], paths: [[]] };
     const declared = play.declare({ one: ["task", { type: "a" }] }, result);
@@ -410,7 +410,7 @@ describe("who declares without the definition is refused", () => {
   });
 });
 
-describe("graphs that nobody needs any more", () => {
+describe("unused graphs", () => {
   const WEEK_MS = 7 * 24 * 3_600_000;
   const prune = (max = 100): Promise<number> =>
     play.db.value("select sluice.workflow_prune_graphs($1, $2)", [WEEK_MS, max]);
@@ -418,7 +418,7 @@ describe("graphs that nobody needs any more", () => {
     play.db.value("select coalesce(array_agg(id order by id), '{}') from sluice.workflow_graph");
   const only: Nodes = { one: ["task", { type: "a" }] };
 
-  test("are deleted in pieces: not the newest of a name, none that a run refers to, none that is young", async () => {
+  test("unused graphs are deleted in pieces, except the latest of a name, graphs of runs and young ones", async () => {
     await open();
     const old: number[] = [];
     for (const name of ["flow", "flow", "flow", "flow", "other"]) old.push(await play.declare(only, undefined, name));
@@ -436,12 +436,12 @@ describe("graphs that nobody needs any more", () => {
     await play.drain();
   });
 
-  test("one is kept for a start that is not committed yet", async () => {
+  test("a graph is kept for a start that is not committed yet", async () => {
     await open();
     expect(await observe(startBesidePrune)).toEqual(wanted(startBesidePrune));
   });
 
-  test("a start beside its end hears that there is no such graph", async () => {
+  test("a start beside the deletion of its graph reports that the graph does not exist", async () => {
     await open();
     expect(await observe(pruneBesideStart)).toEqual(wanted(pruneBesideStart));
   });

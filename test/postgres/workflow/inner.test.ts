@@ -30,8 +30,8 @@ async function nested(items = 3, window = 1): ReturnType<typeof nestedIn> {
   return nestedIn(play, items, window);
 }
 
-describe("a pause of a run", () => {
-  test("shuts the windows of what its tasks have fanned out, and of what their items have; a resume opens them", async () => {
+describe("a pause of a run and its maps", () => {
+  test("pause closes the windows of maps and of their nested maps, and resume opens them", async () => {
     const { run, first, second } = await nested();
     const running = await play.claim();
     await pauseAll(play, run, true);
@@ -45,7 +45,7 @@ describe("a pause of a run", () => {
     expect(await states(String(run), first, second)).toEqual(["succeeded", "succeeded", "succeeded"]);
   });
 
-  test("is there from the beginning for what a task makes that was running", async () => {
+  test("a map that a running task creates in a paused run starts paused", async () => {
     play = await Play.open(types);
     const { run, task } = await runInHand(play);
     await pauseAll(play, run, true);
@@ -60,7 +60,7 @@ describe("a pause of a run", () => {
     expect(await play.state(run)).toBe("succeeded");
   });
 
-  test("lets the items of a map without a window go on: they had passed already", async () => {
+  test("pause lets the items of a map without a window continue", async () => {
     play = await Play.open(types);
     const { run, task } = await runInHand(play);
     const made = await map(play, task, "m", 3, { window: null });
@@ -72,7 +72,7 @@ describe("a pause of a run", () => {
     await play.drain();
   });
 
-  test("of a map alone leaves the run outside alone, and a resume outside resumes it too", async () => {
+  test("pause of a map does not pause the run, and resume of the run resumes the map", async () => {
     const { run, first, second } = await nested();
     await pauseAll(play, first, true);
     expect(await states(String(run), first, second)).toEqual(["running", "paused", "paused"]);
@@ -83,12 +83,12 @@ describe("a pause of a run", () => {
     expect(await play.state(run)).toBe("succeeded");
   });
 
-  test("what a paused run's task had fanned out goes on when the run is cancelled and retried", async () => {
+  test("maps of a paused run continue when the run is cancelled and retried", async () => {
     play = await Play.open(types);
     expect(await observe(retriedWithPausedMap)).toEqual(wanted(retriedWithPausedMap));
   });
 
-  test("that another has taken back meanwhile pauses nothing more", async () => {
+  test("a pause that another session has undone meanwhile pauses no further maps", async () => {
     const { run, first, second } = await nested();
     for (const paused of [true, false]) await play.db.value("select sluice.workflow_pause($1, $2)", [run, paused]);
     await follow(play.db, run);
@@ -96,7 +96,7 @@ describe("a pause of a run", () => {
     await play.drain();
   });
 
-  test("reaches many in pieces, and looks at none that is over", async () => {
+  test("pause reaches many maps in pieces, and skips finished ones", async () => {
     play = await Play.open(types);
     const { run, task } = await runInHand(play);
     for (let i = 0; i < 25; i++) await map(play, task, `m${i}`, i % 5 === 0 ? 0 : 1);
@@ -111,15 +111,15 @@ describe("a pause of a run", () => {
   });
 });
 
-describe("a cancel of a run", () => {
+describe("a cancel of a run and its maps", () => {
   const cancel = (run: number): Promise<string> => play.db.value("select sluice.workflow_cancel($1)", [run]);
 
-  test("shuts what its sleeping tasks have fanned out before it returns, and what the items of that have", async () => {
+  test("cancel closes the maps of sleeping tasks and their nested maps before it returns", async () => {
     play = await Play.open(types);
     expect(await observe(cancelledWithMaps)).toEqual(wanted(cancelledWithMaps));
   });
 
-  test("lets nothing of more than a piece pass, and the rest of it is cancelled on request", async () => {
+  test("cancel admits no item of a large map, and the rest is cancelled on request", async () => {
     const { run, first, second } = await nested(2_500);
     const running = await play.claim();
     expect(running.length).toBe(2);
@@ -133,7 +133,7 @@ describe("a cancel of a run", () => {
     expect(await play.counts(Number(second), "second")).toMatchObject({ cancelled: 2_500 });
   });
 
-  test("leaves what a task has made that runs, until the task ends", async () => {
+  test("cancel leaves the map of a running task until the task ends", async () => {
     play = await Play.open(types);
     const { run, task } = await runInHand(play);
     const made = await map(play, task, "m", 3, { window: 1 });
@@ -146,19 +146,19 @@ describe("a cancel of a run", () => {
     expect(await play.claim()).toEqual([]);
   });
 
-  test("that is not cancelled cancels nothing", async () => {
+  test("the cancel of maps changes nothing in a run that is not cancelled", async () => {
     const { run, first } = await nested();
     expect(await cancelMaps(play.db, run)).toBe(false);
     expect(await play.state(Number(first))).toBe("running");
     await play.drain();
   });
 
-  test("takes with it what a retry has not brought back yet of what its tasks have fanned out", async () => {
+  test("cancel also cancels maps that a retry has not brought back yet", async () => {
     play = await Play.open(types);
     expect(await observe(cancelledBeforeMapsAreBack)).toEqual(wanted(cancelledBeforeMapsAreBack));
   });
 
-  test("twice, and a retry after that, brings back all", async () => {
+  test("a retry after two cancels brings all items back", async () => {
     const { run, first } = await nested(1_200, 1_000);
     await cancel(run);
     while (await cancelMaps(play.db, run));
@@ -173,7 +173,7 @@ describe("a cancel of a run", () => {
   });
 });
 
-test("a settle of a run does not wait for a map that one of its tasks is making", async () => {
+test("a settle of a run does not wait for a map that one of its tasks is creating", async () => {
   play = await Play.open(types);
   expect(await observe(settledBesideMaker)).toEqual(wanted(settledBesideMaker));
 });

@@ -3,12 +3,12 @@ import { schedule } from "../schedules/schedule.js";
 import { follow, map, openMap, pauseAll, sayPlaced, sleep } from "./maps.js";
 import { Play, type InHand, type Nodes } from "./play.js";
 
-// Schedules of what tasks of a run have fanned out, beside a pause or a cancel of that run.
+// Schedules of maps of a run's tasks, beside a pause or a cancel of that run.
 
 export const types = { parent: {}, item: {} };
 export const outer: Nodes = { one: ["task", { type: "parent" }] };
 
-/** A run of one task, in hand. */
+/** A run of one task, which is running. */
 export async function runInHand(play: Play): Promise<{ run: number; task: InHand }> {
   const run = await play.run(outer);
   const [task] = await play.claim();
@@ -48,7 +48,7 @@ export const pausedBesideMaker = schedule({ waited: true, map: "paused", started
   await sayPlaced(maker, made.run);
   const pauses = pause(operator, run);
   const waited = await scene.blocked(pauses);
-  // Whoever does not wait looks before the map is there.
+  // A session that does not wait checks before the map exists.
   if (!waited) await follow(operator, run);
   await maker.commit();
   await pauses;
@@ -103,7 +103,7 @@ export const settledBesideMaker = schedule(
   },
 );
 
-/** A run is cancelled whose only task sleeps, and an item of what that made sleeps too. */
+/** A run is cancelled whose only task sleeps, and so does an item of its map. */
 export const cancelledWithMaps = schedule(
   { answer: "cancelled", maps: ["cancelled", "cancelled"], started: 0 },
   async (scene) => {

@@ -17,7 +17,7 @@ interface Page {
   readonly next: number | null;
 }
 
-/** A page as the library asks for it; look: how many items are looked at where a state is asked for. */
+/** A page as the library requests it. `look` is the maximum of items to examine for a state. */
 async function page(
   run: number,
   search: { state?: string; after?: number; max?: number; look?: number } = {},
@@ -42,7 +42,7 @@ const fan = (n: number, onError: "failFast" | "finish" | "collect", window = 3):
     ],
   });
 
-test("items are told as they stand, in every state", async () => {
+test("items are listed with their state", async () => {
   play = await Play.open({ item: {} });
   const run = await fan(8, "collect", 4);
   const hand = await play.claim(3);
@@ -77,7 +77,7 @@ test("items are told as they stand, in every state", async () => {
   await play.drain();
 });
 
-test("a page of a state looks only so far, and says where to go on", async () => {
+test("a page of items in one state reads a bounded number, and returns where to continue", async () => {
   play = await Play.open({ item: {} });
   const run = await fan(20, "collect", 20);
   const bad = [3, 4, 17];
@@ -91,14 +91,14 @@ test("a page of a state looks only so far, and says where to go on", async () =>
   expect(await failed(4, 100, 5)).toEqual([[], 9]);
   expect(await failed(9, 100, 5)).toEqual([[], 14]);
   expect(await failed(14, 100, 5)).toEqual([[17], null]);
-  // As many as were asked for: it goes on after the last of them.
+  // A full page: the next one starts after its last item.
   expect(await failed(-1, 1, 10)).toEqual([[3], 3]);
   expect(await failed(3, 1, 10)).toEqual([[4], 4]);
   expect(await failed(14, 1, 5)).toEqual([[17], 17]);
   expect(await failed(17, 1, 5)).toEqual([[], null]);
 });
 
-test("a page costs what is on it, however many items there are, and wherever it begins", async () => {
+test("a page of items costs the same however many items there are, wherever it starts", async () => {
   play = await Play.open({ item: {} });
   const cost = async (run: number, after: number): Promise<number> => {
     await play.db.begin();
@@ -117,7 +117,7 @@ test("a page costs what is on it, however many items there are, and wherever it 
   for (const after of [-1, 25_000, 49_890]) expect(await cost(large, after)).toBeLessThan(few * 2 + 50);
 });
 
-test("the item of a fail-fast fan-out that somebody cancelled is blamed, and not those that were cancelled for it", async () => {
+test("a failFast fan-out blames the item that a user cancelled, not those cancelled because of it", async () => {
   play = await Play.open({ item: {} });
   const run = await fan(8, "failFast", 2);
   const members = await play.members(run);

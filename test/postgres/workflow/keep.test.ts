@@ -38,7 +38,7 @@ const ending = (t: { type: string; input: unknown }): { result: unknown } => ({
   result: t.type === "a" ? [1, 2, 3] : t.input,
 });
 
-test("with history off the results of a run are kept while it lives", async () => {
+test("results of a run are kept while it is live, even without history", async () => {
   await open();
   play.keep = false;
   const run = await play.run(nodes);
@@ -59,7 +59,7 @@ test("with history off the results of a run are kept while it lives", async () =
   expect(await rows()).toEqual([5, 5, 5, 3, 1]);
 });
 
-test("what belongs to a run is pruned with it and not before", async () => {
+test("the tasks of a run are pruned with it and not before", async () => {
   await open();
   await play.run(nodes);
   const [first] = await play.claim();
@@ -83,12 +83,12 @@ test("what belongs to a run is pruned with it and not before", async () => {
   expect(await rows()).toEqual([0, 0, 0, 0, 0]);
 });
 
-test("a run of which a part is pruned is gone for whoever asks", async () => {
+test("a run that is partly pruned does not exist for any caller", async () => {
   await open();
   expect(await observe(retriedWhilePruned)).toEqual(wanted(retriedWhilePruned));
 });
 
-test("what a handler fanned out is kept as long as its task may ask for it", async () => {
+test("a map is kept as long as its task may need it", async () => {
   await open();
   await play.db.enqueue(play.streamOf("a"));
   const [parent] = await play.claim();
@@ -103,13 +103,13 @@ test("what a handler fanned out is kept as long as its task may ask for it", asy
   expect([await prune(0, 0), await play.state(Number(run))]).toEqual([3, undefined]);
 });
 
-test("a look for what is left of ended tasks, one for what is old and one for what is to run again cost the same however many runs there are", async () => {
+test("keeper searches for orphans, old maps and maps to bring back cost the same however many runs there are", async () => {
   await open();
   const fetched = (): Promise<number> =>
     play.db.value(
       "select sum(seq_tup_read + coalesce(idx_tup_fetch, 0))::int from pg_stat_xact_user_tables where schemaname = 'sluice'",
     );
-  /** Rows that are looked at beside so many maps that live, and as many that ended and whose tasks failed. */
+  /** Rows read beside this many live maps, and as many ended ones whose tasks failed. */
   const cost = async (maps: number): Promise<number> => {
     await play.db.begin();
     await play.db.rows(
@@ -157,7 +157,7 @@ const cluster = async (n: number): Promise<number> => {
   return 1_000_000 + n;
 };
 
-test("every fan-out and every parent is looked at within a round, however their ids lie", async () => {
+test("every map and every parent is checked within a round, whatever their ids", async () => {
   await open();
   await play.db.begin();
   const last = await cluster(3_000);
@@ -188,7 +188,7 @@ test("every fan-out and every parent is looked at within a round, however their 
   await play.db.rollback();
 });
 
-test("a small fan-out behind many that are kept is pruned within a round, and an empty one too", async () => {
+test("a small map behind many that are kept is pruned within a round, and so is an empty one", async () => {
   await open();
   await play.db.begin();
   const last = await cluster(3_000);
@@ -209,7 +209,7 @@ test("a small fan-out behind many that are kept is pruned within a round, and an
   await play.db.rollback();
 });
 
-test("what tasks of a run had fanned out comes back many at a time, beside many that cannot", async () => {
+test("maps of a retried run come back many at a time, beside many that cannot", async () => {
   await open();
   const many = 150;
   const items = Array.from({ length: many }, (_, i) => i);
@@ -224,7 +224,7 @@ test("what tasks of a run had fanned out comes back many at a time, beside many 
       "select count(*)::int from sluice.workflow_again a join sluice.workflow_run r on r.id = a.run and not r.paused",
     );
   expect(await left()).toBe(many);
-  // The first of them, more than are looked at together, are paused.
+  // The first runs, more than one statement examines, are paused.
   const paused = await play.db.rows<{ id: string }>(
     "select id from sluice.workflow_run where parent is not null and finished_at is null order by id limit 120",
   );
@@ -246,7 +246,7 @@ test("what tasks of a run had fanned out comes back many at a time, beside many 
   expect(await play.state(run)).toBe("succeeded");
 });
 
-test("runs that failed are kept by their own time", async () => {
+test("failed runs are kept for their own time", async () => {
   await open();
   const [good, bad] = await play.start(await play.declare({ one: ["task", { type: "a" }] }), 1, 2);
   const [x, y] = await play.claim();
@@ -257,7 +257,7 @@ test("runs that failed are kept by their own time", async () => {
   expect([await play.state(good!), await play.state(bad!)]).toEqual([undefined, "failed"]);
 });
 
-test("a failed item that blocks its order key is let go from its run and stays", async () => {
+test("a failed item that blocks its order key is detached from its pruned run and stays", async () => {
   await open();
   const run = await play.run({ one: ["task", { type: "a" }] });
   const [task] = await play.claim();
@@ -270,7 +270,7 @@ test("a failed item that blocks its order key is let go from its run and stays",
   expect(await play.scene.state(task!.id)).toBe("failed");
 });
 
-test("pruning deletes a bounded number of nodes at once, whole runs at a time", async () => {
+test("pruning deletes a bounded number of nodes per statement, in whole runs", async () => {
   await open();
   expect(await observe(prunedNodes)).toEqual(wanted(prunedNodes));
 });

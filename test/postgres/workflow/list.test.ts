@@ -16,7 +16,7 @@ interface Row {
 
 const STATES = ["running", "paused", "cancelling", "succeeded", "failed", "cancelled", null];
 
-/** Runs of three graphs, two of them of one name, in every state, and some that handlers made. */
+/** Runs of three graphs, two of them with one name, in every state, and some maps of handlers. */
 async function fill(count: number): Promise<void> {
   await play.db.rows(
     `insert into sluice.workflow_graph (id, name, digest, graph) overriding system value
@@ -31,7 +31,7 @@ async function fill(count: number): Promise<void> {
   );
 }
 
-test("every search finds what a look at all runs finds, the newest first", async () => {
+test("every search of runs finds what a full scan finds, newest first", async () => {
   play = await Play.open({});
   await fill(2_000);
   const all = await play.db.rows<Row>(
@@ -63,7 +63,7 @@ test("every search finds what a look at all runs finds, the newest first", async
   expect(found).toBeGreaterThan(500);
 });
 
-test("who looks for a page looks at a page, however many runs and maps there are", async () => {
+test("a page of runs reads a page, however many runs and maps there are", async () => {
   play = await Play.open({});
   await fill(60_000);
   await play.db.rows(

@@ -9,7 +9,7 @@ afterEach(async () => {
   await play.close();
 });
 
-/** Pages that a statement looks at; what it does is undone. */
+/** Pages that a statement reads. Its effects are rolled back. */
 async function cost(text: string, values: readonly string[]): Promise<number> {
   const filled = values.reduce((t, v, i) => t.replaceAll(`$${i + 1}`, v), text);
   await play.db.begin();
@@ -53,18 +53,14 @@ async function costOf(items: number): Promise<number> {
   ]);
 }
 
-test(
-  "a completion costs the same among a thousand items as among a hundred thousand",
-  { timeout: 180_000 },
-  async () => {
-    const few = await costOf(1_000);
-    await play.close();
-    const many = await costOf(100_000);
-    // Deeper indexes are all that may differ; a scan over the siblings would be a hundred times as much.
-    expect(many).toBeLessThan(few * 2);
-    expect(await play.db.value("select count(*)::int from sluice.workflow_task")).toBe(100_000);
-  },
-);
+test("a completion costs the same among 1,000 items as among 100,000", { timeout: 180_000 }, async () => {
+  const few = await costOf(1_000);
+  await play.close();
+  const many = await costOf(100_000);
+  // Deeper indexes are all that may differ; a scan over the siblings would be a hundred times as much.
+  expect(many).toBeLessThan(few * 2);
+  expect(await play.db.value("select count(*)::int from sluice.workflow_task")).toBe(100_000);
+});
 
 test("the status of a run costs the same however many items it has", async () => {
   play = await Play.open({ item: {} });
@@ -89,7 +85,7 @@ test("the status of a run costs the same however many items it has", async () =>
   expect(await costOfStatus(20_000)).toBeLessThan(few * 2 + 20);
 });
 
-test("to take a node that is to be placed costs the same however many there are, ours or not", async () => {
+test("taking an unplaced node costs the same however many there are, of served types or others", async () => {
   play = await Play.open({ ours: {}, other: {} });
   await play.db.rows("update sluice.contract set limit_ids = null");
   await play.run({ one: ["task", { type: "ours" }] });
@@ -113,7 +109,7 @@ test("to take a node that is to be placed costs the same however many there are,
   expect(smallOfMany).toBeLessThan(small + 30);
 });
 
-test("passing over the notes of a run in another's hand costs the same however many they are", async () => {
+test("skipping the notes of a locked run costs the same however many there are", async () => {
   play = await Play.open({});
   const graph = await play.declare({ wait: ["waitFor", { event: "go" }] });
   const [held, free] = await play.start(graph, 1, 2);
@@ -139,7 +135,7 @@ test("an input that is too large is refused before all of it is read", async () 
   expect(await observe(inputOfManyLarge)).toEqual(wanted(inputOfManyLarge));
 });
 
-test("a list of items may be 64 MiB and no more, and is refused before it is joined", async () => {
+test("a list of items may have at most 64 MiB, and is refused before it is joined", async () => {
   play = await Play.open({ root: {}, item: {} });
   const refs = Array.from({ length: 80 }, () => ref("root"));
   const run = await play.run({
@@ -155,7 +151,7 @@ test("a list of items may be 64 MiB and no more, and is refused before it is joi
   expect(await play.state(run)).toBe("failed");
 });
 
-test("beside a snapshot that is held, a step walks over no runs that have ended", async () => {
+test("a step scans no ended runs beside an old snapshot", async () => {
   play = await Play.open({});
   const graph = await play.declare({ nap: ["sleep", { ms: 0 }] });
   const [holder] = await play.scene.sessions(1);

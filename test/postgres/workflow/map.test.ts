@@ -26,8 +26,8 @@ const ITEM = { result: 1 };
 const items = (t: InHand): { result: unknown } | "keep" =>
   t.type === "item" ? { result: (t.input as number) * 2 } : "keep";
 
-describe("a handler that fans out", () => {
-  test("sleeps without its slots, wakes when its children are through, and finds what they came to", async () => {
+describe("a handler with a map", () => {
+  test("a parent sleeps without its slots, wakes when its items have ended, and finds their results", async () => {
     await open();
     const parent = await begin();
     const { run } = await map(parent, "pages", 5);
@@ -46,7 +46,7 @@ describe("a handler that fans out", () => {
     await play.settle(again, { result: 1 });
   });
 
-  test("does not sleep if its children ended before it could", async () => {
+  test("a parent does not sleep if its items ended before it could", async () => {
     await open();
     const parent = await begin();
     const { run } = await map(parent, "pages", 2);
@@ -57,7 +57,7 @@ describe("a handler that fans out", () => {
     await play.settle(again!, { result: 1 });
   });
 
-  test("of nothing is through at once", async () => {
+  test("a map of no items ends immediately", async () => {
     await open();
     const parent = await begin();
     const { run } = await map(parent, "none", 0);
@@ -67,7 +67,7 @@ describe("a handler that fans out", () => {
     await play.settle(play.hand[0]!, { result: 1 });
   });
 
-  test("with two names waits for either, and finds each again", async () => {
+  test("a parent with two maps wakes when either ends, and finds each again", async () => {
     await open();
     const parent = await begin();
     const one = await map(parent, "one", 1);
@@ -84,7 +84,7 @@ describe("a handler that fans out", () => {
     await play.settle(play.hand[0]!, { result: 1 });
   });
 
-  test("resumes after a crash without doing finished items again", async () => {
+  test("a parent resumes after a crash without repeating finished items", async () => {
     await open();
     await play.db.enqueue(play.streamOf("parent"));
     const crashed = await play.db.register([play.streamOf("parent")]);
@@ -110,7 +110,7 @@ describe("a handler that fans out", () => {
     );
   });
 
-  test("is cancelled while it sleeps: its children are cancelled too", async () => {
+  test("a cancel of a sleeping parent cancels its items", async () => {
     await open();
     const parent = await begin();
     const { run } = await map(parent, "pages", 4);
@@ -122,14 +122,14 @@ describe("a handler that fans out", () => {
     expect(play.started.filter((t) => t.type === "item")).toEqual([]);
   });
 
-  test("is cancelled at the moment in which it goes to sleep: it does not sleep on", async () => {
+  test("a cancel of a parent at the moment it goes to sleep ends it", async () => {
     await open();
     const [other] = await play.scene.sessions(1);
     const parent = await begin();
     const { run } = await map(parent, "pages", 4);
     await play.db.begin();
     await sleep(parent, run);
-    // It runs, as far as anybody else can see.
+    // Other sessions still see it running.
     expect(await other.cancel([parent.id])).toEqual(["asked"]);
     await play.db.commit();
     await play.keeper();
@@ -138,7 +138,7 @@ describe("a handler that fans out", () => {
     expect(await play.state(Number(run))).toBe("cancelled");
   });
 
-  test("is retried: of its items those that did not succeed run again, and theirs", async () => {
+  test("retry reruns only unsuccessful items and their nested maps", async () => {
     await open();
     const parent = await begin();
     const { run } = await map(parent, "pages", 3);
@@ -158,7 +158,7 @@ describe("a handler that fans out", () => {
     expect([await play.state(Number(run)), await play.state(Number(inner.run))]).toEqual(["succeeded", "succeeded"]);
   });
 
-  test("cannot be retried while its items are being cancelled, and then can", async () => {
+  test("retry of a parent is refused while its items are being cancelled", async () => {
     await open();
     const parent = await begin();
     const { run } = await map(parent, "pages", 4);
@@ -180,7 +180,7 @@ describe("a handler that fans out", () => {
     await play.settle(play.hand[0]!, { result: 1 });
   });
 
-  test("is retried after its items came to their end although they were being cancelled: they have succeeded", async () => {
+  test("retry of a parent keeps items that succeeded while they were being cancelled", async () => {
     await open();
     const parent = await begin();
     const { run } = await map(parent, "pages", 2);
@@ -195,7 +195,7 @@ describe("a handler that fans out", () => {
     await play.settle(back!, { result: 1 });
   });
 
-  test("is retried: a window that was shut is open again, although its row is still there", async () => {
+  test("retry of a parent opens a paused window again, although its row still exists", async () => {
     await open();
     const parent = await begin();
     const { run } = await map(parent, "pages", 4);
@@ -216,13 +216,13 @@ describe("a handler that fans out", () => {
     await play.drain(() => ITEM);
   });
 
-  test("made after its task had ended, by a handler that went on: it is cancelled all the same", async () => {
+  test("a map created after its task had ended is cancelled", async () => {
     await open();
     const parent = await begin();
     const { run } = await map(parent, "pages", 2);
     await play.settle(parent, { fail: "x" });
     expect(await play.db.value("select count(*)::int from sluice.workflow_orphan")).toBe(1);
-    // Nobody saw it when the task ended.
+    // As if it was not found when the task ended.
     await play.db.rows("delete from sluice.workflow_orphan");
     expect(await play.db.value("select cancelled from sluice.workflow_orphans(100)")).toBe(1);
     expect(await play.state(Number(run))).toBe("cancelled");
@@ -230,7 +230,7 @@ describe("a handler that fans out", () => {
     expect(await play.db.value("select count(*)::int from sluice.workflow_orphan")).toBe(0);
   });
 
-  test("must hold its task", async () => {
+  test("a map is refused if the worker does not hold its task", async () => {
     await open();
     const parent = await begin();
     await play.settle(parent, { result: 1 });

@@ -12,14 +12,14 @@ afterEach(async () => {
 const open = async (): Promise<void> => void (play = await Play.open({ a: {}, b: {}, item: {} }));
 const chain: Nodes = { one: ["task", { type: "a" }], two: ["task", { type: "b", after: ["one"] }] };
 
-test("a completion inside a transaction advances its run after the commit", async () => {
+test("a completion in a user's transaction advances its run after the commit", async () => {
   await open();
   const run = await play.run(chain);
   const [task] = await play.claim();
   const [user] = await play.scene.sessions(1);
   await user.begin();
   await user.settleInTransaction(play.worker, task!);
-  // The run is in nobody's hand meanwhile.
+  // The run is not locked meanwhile.
   expect(
     await play.db.value("select count(*)::int from (select from sluice.workflow_run for update skip locked) x"),
   ).toBe(1);
@@ -45,7 +45,7 @@ test("a completion that rolls back leaves no note and advances nothing", async (
   await play.drain();
 });
 
-test("a cancel of single tasks in a user's transaction is counted after its commit", async () => {
+test("a cancel of single items in a user's transaction is counted after its commit", async () => {
   await open();
   const run = await play.run({
     each: ["each", { type: "item", items: [0, 1, 2, 3, 4], input: ref("item"), window: 2, onError: "collect" }],
@@ -62,7 +62,7 @@ test("a cancel of single tasks in a user's transaction is counted after its comm
   expect(play.started.at(-1)!.input).toEqual({ total: 5, succeeded: 2, failed: 0, cancelled: 3 });
 });
 
-test("a step takes notes along with what it settles, in one pass", async () => {
+test("a step processes notes together with the tasks it settles, in one pass", async () => {
   await open();
   await play.start(await play.declare(chain), 1, 2, 3);
   const [one, two, three] = await play.claim();
@@ -78,7 +78,7 @@ test("a step takes notes along with what it settles, in one pass", async () => {
   await play.drain();
 });
 
-test("what a dead worker had in hand comes back; poisoned, it fails its node", async () => {
+test("tasks of a dead worker come back, and a poisoned one fails its node", async () => {
   await open();
   const run = await play.run({
     each: ["each", { type: "item", items: [0, 1, 2], input: ref("item"), window: 2, onError: "finish" }],
@@ -106,7 +106,7 @@ test("what a dead worker had in hand comes back; poisoned, it fails its node", a
   expect(await play.counts(run, "each")).toMatchObject({ failed: 1, succeeded: 1 });
 });
 
-test("a task that is asked to stop while it waits for its next attempt ends its node", async () => {
+test("a task that is cancelled while it waits for its next attempt ends its node", async () => {
   await open();
   const run = await play.run(chain);
   const [task] = await play.claim();
@@ -119,7 +119,7 @@ test("a task that is asked to stop while it waits for its next attempt ends its 
   expect(await play.nodes(run)).toEqual({ one: "cancelled", two: "skipped" });
 });
 
-test("a start that rolls back leaves nothing, one that commits runs", async () => {
+test("a start that rolls back leaves nothing, and one that commits runs", async () => {
   await open();
   const graph = await play.declare(chain);
   const [user] = await play.scene.sessions(1);
@@ -134,7 +134,7 @@ test("a start that rolls back leaves nothing, one that commits runs", async () =
   expect(play.started.map((t) => t.type)).toEqual(["a", "b"]);
 });
 
-test("an idempotency key starts one run; with another input it is refused", async () => {
+test("an idempotency key starts one run, and is refused with another input", async () => {
   await open();
   const graph = await play.declare(chain);
   const start = (input: string): Promise<unknown> =>
@@ -149,7 +149,7 @@ test("an idempotency key starts one run; with another input it is refused", asyn
   expect(play.started.length).toBe(2);
 });
 
-test("an idempotency key that comes twice in one call starts one run", async () => {
+test("an idempotency key used twice in one call starts one run", async () => {
   await open();
   expect(await observe(keyTwiceInOneCall)).toEqual(wanted(keyTwiceInOneCall));
 });

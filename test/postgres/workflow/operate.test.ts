@@ -40,8 +40,8 @@ const fan = (n: number, window = 3, onError: "finish" | "failFast" | "collect" =
   last: ["task", { type: "c", after: ["each"], input: ref("each", "results") }],
 });
 
-describe("cancel", () => {
-  test("before anything ran: it is over at once and nothing ever runs", async () => {
+describe("cancel of a run", () => {
+  test("cancel of a run that has not started ends it immediately, and nothing runs", async () => {
     await open();
     const run = await play.run(chain);
     expect(await cancel(run)).toBe("cancelled");
@@ -56,7 +56,7 @@ describe("cancel", () => {
     expect(await play.state(run)).toBe("cancelled");
   });
 
-  test("while a task runs: it is asked to stop, and whatever it comes to, nothing follows", async () => {
+  test("cancel asks a running task to stop, and nothing follows whatever its outcome", async () => {
     await open();
     const runs = await play.start(await play.declare(chain), 1, 2, 3);
     const tasks = await play.claim();
@@ -70,7 +70,7 @@ describe("cancel", () => {
     expect(play.started.length).toBe(3);
   });
 
-  test("in the middle of a fan-out: those that wait never run", async () => {
+  test("cancel during a fan-out starts none of the waiting items", async () => {
     await open();
     const run = await play.run(fan(10));
     const tasks = await play.claim();
@@ -82,7 +82,7 @@ describe("cancel", () => {
     expect(await play.nodes(run)).toEqual({ each: "cancelled", last: "cancelled" });
   });
 
-  test("of many items that nobody has begun: in pieces, and then it is over", async () => {
+  test("cancel of many waiting items proceeds in pieces, and then the run ends", async () => {
     await open();
     const run = await play.run(fan(2_500));
     await play.keeper();
@@ -93,7 +93,7 @@ describe("cancel", () => {
     expect(await play.state(run)).toBe("cancelled");
   });
 
-  test("while its items are still to be placed", async () => {
+  test("cancel removes items that are not placed yet", async () => {
     await open();
     const run = await play.run(fan(2_500));
     expect(await cancel(run)).toBe("cancelled");
@@ -105,7 +105,7 @@ describe("cancel", () => {
   test.each<[string, Nodes]>([
     ["asleep", { wait: ["sleep", { ms: 60_000 }] }],
     ["waiting for an event", { wait: ["waitFor", { event: "go" }] }],
-  ])("while it is %s", async (_, nodes) => {
+  ])("cancel ends a run that is %s", async (_, nodes) => {
     await open();
     const run = await play.run({ ...nodes, after: ["task", { type: "a", after: ["wait"] }] });
     expect(await cancel(run)).toBe("cancelled");
@@ -113,7 +113,7 @@ describe("cancel", () => {
     expect(play.started).toEqual([]);
   });
 
-  test("while it is paused, after it ended, and of a run that never was", async () => {
+  test("cancel ends a paused run, and changes neither an ended nor an unknown one", async () => {
     await open();
     const run = await play.run(chain);
     await pause(run, true);
@@ -125,7 +125,7 @@ describe("cancel", () => {
     expect(await play.state(whole)).toBe("succeeded");
   });
 
-  test("starts no branch for failures", async () => {
+  test("cancel starts no branch for failures", async () => {
     await open();
     const run = await play.run({
       one: ["task", { type: "a" }],
@@ -141,31 +141,34 @@ describe("cancel", () => {
 });
 
 describe("cancel of a long fan-out", () => {
-  test.each([1_600, undefined])("asks those that run first, wherever they are, with a window of %s", async (window) => {
-    await open();
-    const run = await play.run({
-      each: ["each", { type: "item", items: numbers(3_000), input: ref("item"), ...(window && { window }) }],
-    });
-    await play.keeper();
-    while (play.hand.length < 1_600) await play.claim(800);
-    // More than are cancelled at once stand before them.
-    await play.db.settle(play.worker, "release", play.hand.splice(0, 1_590));
-    expect(await cancel(run)).toBe("asked");
-    const asked = "select array_agg(id order by id)::int[] from sluice.stop";
-    expect(await play.db.value(asked)).toEqual(play.hand.map((t) => t.id));
-    // What has passed the window, or has none, goes in pieces.
-    const further = (): Promise<string> => play.db.value("select sluice.workflow_continue($1, 1000)", [run]);
-    for (let i = 0; i < 5 && (await further()) === "more"; i++);
-    expect(await play.claim()).toEqual([]);
-    await play.drain();
-    expect(await play.counts(run, "each")).toMatchObject({ succeeded: 10, cancelled: 2_990 });
-  });
+  test.each([1_600, undefined])(
+    "cancel asks running items to stop first, wherever they are, with a window of %s",
+    async (window) => {
+      await open();
+      const run = await play.run({
+        each: ["each", { type: "item", items: numbers(3_000), input: ref("item"), ...(window && { window }) }],
+      });
+      await play.keeper();
+      while (play.hand.length < 1_600) await play.claim(800);
+      // More than are cancelled at once stand before them.
+      await play.db.settle(play.worker, "release", play.hand.splice(0, 1_590));
+      expect(await cancel(run)).toBe("asked");
+      const asked = "select array_agg(id order by id)::int[] from sluice.stop";
+      expect(await play.db.value(asked)).toEqual(play.hand.map((t) => t.id));
+      // What has passed the window, or has none, goes in pieces.
+      const further = (): Promise<string> => play.db.value("select sluice.workflow_continue($1, 1000)", [run]);
+      for (let i = 0; i < 5 && (await further()) === "more"; i++);
+      expect(await play.claim()).toEqual([]);
+      await play.drain();
+      expect(await play.counts(run, "each")).toMatchObject({ succeeded: 10, cancelled: 2_990 });
+    },
+  );
 
-  test("that is over waits for nothing", async () => {
+  test("cancel of an ended fan-out does not wait", async () => {
     await open();
     await play.run(chain);
     await play.drain();
-    // Whoever would sleep to ask again is caught.
+    // A verb that sleeps and retries raises an error here.
     await play.db.script(`create function public.pg_sleep(double precision) returns void language plpgsql
       as 'begin raise exception using errcode = ''SLEPT''; end'; set search_path = public, pg_catalog`);
     const ids = (await play.members(1)).map((m) => m.id);
@@ -175,8 +178,8 @@ describe("cancel of a long fan-out", () => {
   });
 });
 
-describe("retry", () => {
-  test("runs what failed again and what was skipped because of it; what succeeded is kept", async () => {
+describe("retry of a run", () => {
+  test("retry reruns failed and skipped nodes, and keeps succeeded ones", async () => {
     await open();
     const run = await play.run(chain);
     await play.drain((t) => (t.type === "b" ? { fail: "x" } : { result: 1 }));
@@ -190,7 +193,7 @@ describe("retry", () => {
   });
 
   test.each(["finish", "failFast"] as const)(
-    "of an each with %s runs only the items that did not succeed",
+    "retry of an each with %s reruns only unsuccessful items",
     async (onError) => {
       await open();
       const run = await play.run(fan(6, 2, onError));
@@ -209,7 +212,7 @@ describe("retry", () => {
     },
   );
 
-  test("of a node whose input could not be made tries to make it again", async () => {
+  test("retry of a node with an input that could not be rendered renders it again", async () => {
     await open();
     const run = await play.run({
       one: ["task", { type: "a" }],
@@ -221,7 +224,7 @@ describe("retry", () => {
     expect(await play.errorOf(run, "each")).toMatchObject({ code: "items_not_a_list" });
   });
 
-  test("after a cancel goes on where it was", async () => {
+  test("retry of a cancelled run continues where it was", async () => {
     await open();
     const run = await play.run(chain);
     await play.settle((await play.claim())[0]!, { result: 1 });
@@ -233,7 +236,7 @@ describe("retry", () => {
     expect(await play.state(run)).toBe("succeeded");
   });
 
-  test("begins a branch for the failure anew, if it fails again", async () => {
+  test("retry starts the branch for a failure again if the node fails again", async () => {
     await open();
     const run = await play.run({
       one: ["task", { type: "a" }],
@@ -246,7 +249,7 @@ describe("retry", () => {
     expect(startedTypes()).toEqual(["a", "b", "a", "b"]);
   });
 
-  test("beside a branch that the failure started and that still runs is refused", async () => {
+  test("retry is refused beside a running branch that the failure started", async () => {
     await open();
     const run = await play.run({
       one: ["task", { type: "a" }],
@@ -262,7 +265,7 @@ describe("retry", () => {
     expect(await play.state(run)).toBe("succeeded");
   });
 
-  test("of a run that is being cancelled is refused until it is over", async () => {
+  test("retry is refused while the run is being cancelled", async () => {
     await open();
     const run = await play.run(chain);
     const [task] = await play.claim();
@@ -274,12 +277,12 @@ describe("retry", () => {
     expect(await play.state(run)).toBe("succeeded");
   });
 
-  test("of a paused run is refused until it is resumed; one that ended while it was paused goes on", async () => {
+  test("retry of a paused run is refused until it is resumed, and a run that ended while paused continues", async () => {
     await open();
     expect(await observe(retriedWhilePaused)).toEqual(wanted(retriedWhilePaused));
   });
 
-  test("of one item while its node runs counts it once; when the node is over it is refused", async () => {
+  test("retry of one item counts once while its node runs, and is refused when the node has ended", async () => {
     await open();
     const run = await play.run(fan(3, 3));
     const [first, ...rest] = await play.claim();
@@ -295,7 +298,7 @@ describe("retry", () => {
 });
 
 describe("pause and windows", () => {
-  test("while a run is paused no node begins; resumed, it goes on", async () => {
+  test("a paused run starts no node until it is resumed", async () => {
     await open();
     const run = await play.run(chain);
     const [task] = await play.claim();
@@ -311,7 +314,7 @@ describe("pause and windows", () => {
     expect(await pause(run, true)).toBe(false);
   });
 
-  test("a paused fan-out lets what runs finish and starts no other, ready or waiting", async () => {
+  test("a paused fan-out lets running items finish and starts no others, ready or waiting", async () => {
     await open();
     const run = await play.run(fan(8, 4));
     const [one, two] = await play.claim(2);
@@ -327,7 +330,7 @@ describe("pause and windows", () => {
     expect(await play.state(run)).toBe("succeeded");
   });
 
-  test("a raised window lets more through at once, a lowered one lets those that run finish", async () => {
+  test("a raised window admits more items immediately, and a lowered one lets running items finish", async () => {
     await open();
     const run = await play.run(fan(20, 2));
     expect((await play.claim()).length).toBe(2);
@@ -348,7 +351,7 @@ describe("pause and windows", () => {
     expect(await refusal(setWindow(run, 0))).toBe("invalid_option");
   });
 
-  test("of a window at which nobody stands any more nothing is left", async () => {
+  test("a window without waiting items leaves no row behind", async () => {
     await open();
     expect(await observe(windowIsLeft)).toEqual(wanted(windowIsLeft));
     // Shut by a pause, when those that stood there were cancelled one by one.
@@ -364,7 +367,7 @@ describe("pause and windows", () => {
     expect(await play.db.value("select count(*)::int from sluice.lane")).toBe(0);
   });
 
-  test("a window lowered while some are ready: they stand in line again", async () => {
+  test("a lowered window returns ready items to its line", async () => {
     await open();
     const run = await play.run(fan(6, 4));
     await play.claim(1);

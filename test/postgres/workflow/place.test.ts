@@ -116,7 +116,7 @@ const ending = (t: { type: string }): { result: unknown } => ({
   result: t.type === "a" ? { k: "x", list: ["x", "x", "y", "z", "x"] } : 1,
 });
 
-test("a settle by a worker that does not know the next type keeps the step until one comes that does", async () => {
+test("a settle by a worker that does not know the next type leaves the node to be placed by one that does", async () => {
   const limit = await open();
   const run = await play.run(nodes);
   const all = play.worker;
@@ -141,7 +141,7 @@ test("a settle by a worker that does not know the next type keeps the step until
   expect(play.peak.get("coded")).toBe(2);
 });
 
-test("a step tells a worker that serves the type, and only that one, that there is something to place", async () => {
+test("a step notifies only a worker that serves the type of an unplaced node", async () => {
   await open();
   await play.run(nodes);
   const [first] = await play.claim();
@@ -156,7 +156,7 @@ test("a step tells a worker that serves the type, and only that one, that there 
   expect(await told(["coded"])).toBe(true);
 });
 
-test("of two that would place the same node one does", async () => {
+test("one of two concurrent placers places a node", async () => {
   const limit = await open();
   await play.run({ one: ["task", { type: "coded", input: { key: "k" } }] });
   const [first, second] = await play.scene.sessions(2);
@@ -179,14 +179,14 @@ test("a run that is cancelled while its tasks are placed gets none", async () =>
     expect(await play.db.value("select sluice.workflow_cancel($1)", [run])).toBe("cancelled");
   });
   expect(placed).toBe(false);
-  // What it left behind is cleaned away by whoever looks next.
+  // The next placer removes the stale row.
   expect(await take(play.db)).toBeNull();
   await play.drain();
   expect(play.started).toEqual([]);
   expect(await play.state(run)).toBe("cancelled");
 });
 
-test("inputs that the task does not take fail the node", async () => {
+test("an invalid input fails its node", async () => {
   await open();
   const run = await play.run({
     one: ["task", { type: "coded" }],
@@ -200,7 +200,7 @@ test("inputs that the task does not take fail the node", async () => {
   expect(play.started.map((t) => t.type)).toEqual(["a"]);
 });
 
-test("a list that is long is placed by a transaction of its own, and while it is nobody waits for the run", async () => {
+test("a long list is placed in a transaction of its own, which blocks no other session", async () => {
   await open();
   const list = Array.from({ length: 1_500 }, (_, i) => i);
   const run = await play.run({
@@ -223,7 +223,7 @@ test("a list that is long is placed by a transaction of its own, and while it is
   expect(await play.state(run)).toBe("cancelled");
 });
 
-describe("a run that is paused", () => {
+describe("placing in a paused run", () => {
   test("nothing of a paused run is placed", async () => {
     expect(await observe(pausedUnplaced)).toEqual(wanted(pausedUnplaced));
   });
@@ -236,11 +236,11 @@ describe("a run that is paused", () => {
     expect(await observe(resumedBesideOne)).toEqual(wanted(resumedBesideOne));
   });
 
-  test("a resume beside one who clears away what was left behind loses nothing", async () => {
+  test("a resume beside the removal of stale rows loses nothing", async () => {
     expect(await observe(staleBesideResume)).toEqual(wanted(staleBesideResume));
   });
 
-  test("while its tasks are placed gets none, and is placed when it goes on", async () => {
+  test("a run that is paused while its tasks are placed gets none, and they are placed after its resume", async () => {
     await openPlacing();
     const run = await play.run({ one: ["task", { type: "coded", input: 1 }] });
     const [placer] = await play.scene.sessions(1);
@@ -260,7 +260,7 @@ describe("a run that is paused", () => {
     expect(await play.state(run)).toBe("succeeded");
   });
 
-  test("a node that becomes runnable meanwhile is held, not to be placed", async () => {
+  test("a node that becomes runnable in a paused run is held, not placed", async () => {
     await openPlacing();
     const run = await play.run({
       first: ["task", { type: "a" }],
@@ -274,7 +274,7 @@ describe("a run that is paused", () => {
   });
 });
 
-test("what nobody wants any more is cleared away by a transaction that does nothing else", async () => {
+test("stale unplaced rows are removed in a transaction that does nothing else", async () => {
   await openPlacing();
   const [stale, wantedRun] = await play.start(
     await play.declare({ one: ["task", { type: "coded", input: 1 }] }),
@@ -300,7 +300,7 @@ test("what nobody wants any more is cleared away by a transaction that does noth
   expect([await more(), await more()]).toEqual([true, false]);
 });
 
-test("of a run that is gone, what was left behind is cleared away", async () => {
+test("unplaced rows of a deleted run are removed", async () => {
   await openPlacing();
   const stream = play.streamOf("coded");
   const values = "insert into sluice.workflow_unplaced (run, node, stream, in_code) values (99, 1, $1, true)";
@@ -309,32 +309,32 @@ test("of a run that is gone, what was left behind is cleared away", async () => 
   expect((await takeRow(play, play.db)).again).toBe(false);
 });
 
-test("a placer that stands still is ended by the server, but not in a user's transaction", async () => {
+test("an idle placer is ended by the server, but not in a user's transaction", async () => {
   expect(await observe(standingStill)).toEqual(wanted(standingStill));
 });
 
-test("a node that is not to be placed, or is of another type, gets no tasks", async () => {
+test("a node that is already placed or has another type gets no tasks", async () => {
   expect(await observe(placedUnasked)).toEqual(wanted(placedUnasked));
 });
 
-test("items with an order key that a task above them holds are refused", async () => {
+test("items with an order key that an ancestor holds are refused", async () => {
   expect(await observe(itemsOfHeldKey)).toEqual(wanted(itemsOfHeldKey));
 });
 
-test("a node fails while another has it in hand, who waits for nobody but its run", async () => {
+test("a node that another session has locked can fail, and that session waits only for the run", async () => {
   expect(await observe(failedInHand)).toEqual(wanted(failedInHand));
 });
 
-describe("what could not be placed", () => {
-  test("a node that cannot be placed for a reason that may pass is put off, then fails", async () => {
+describe("nodes that could not be placed", () => {
+  test("a node that cannot be placed for a transient reason is postponed, then fails", async () => {
     expect(await observe(putOffTenTimes)).toEqual(wanted(putOffTenTimes));
   });
 
-  test("for the last time fails beside a resume, and neither waits for the other for ever", async () => {
+  test("a node that fails its last try beside a resume does not deadlock", async () => {
     expect(await observe(lastTryBesideResume)).toEqual(wanted(lastTryBesideResume));
   });
 
-  test("is taken again after longer and longer, and beside others of its type", async () => {
+  test("a postponed node is tried again with growing delays, beside others of its type", async () => {
     await openPlacing();
     const graph = await play.declare({ one: ["task", { type: "coded" }] });
     const [bad] = await play.start(graph, null);
@@ -366,7 +366,7 @@ describe("what could not be placed", () => {
   });
 
   test.each(["57014", "53200", "XX000"])(
-    "of a long list (%s) lets the next be placed, and fails in the end",
+    "a long list that cannot be placed (%s) lets the next be placed, and fails eventually",
     async (state) => {
       await openPlacing();
       const bad = await play.run(long(1_500));
@@ -395,7 +395,7 @@ describe("what could not be placed", () => {
   );
 });
 
-test("a long line of one type does not keep another waiting, and who takes holds one row", async () => {
+test("a backlog of one type does not delay another, and a placer locks one row", async () => {
   await openPlacing();
   await play.db.rows("update sluice.contract set limit_ids = null where type = 'b'");
   const line = await play.declare({ one: ["task", { type: "coded" }] });
@@ -418,27 +418,27 @@ describe("code that kills the process", () => {
     expect(await observe(killedTenTimes)).toEqual(wanted(killedTenTimes));
   });
 
-  test("after a crash the nodes of a batch are tried one by one, and the innocent ones are placed", async () => {
+  test("the nodes of a batch are tried one by one after a crash, and the innocent ones are placed", async () => {
     expect(await observe(diedWithBatch)).toEqual(wanted(diedWithBatch));
   });
 
-  test("tasks in hand of a worker that died while it placed a node are not blamed", async () => {
+  test("tasks of a worker that died while it placed a node are not blamed", async () => {
     expect(await observe(diedPlacing)).toEqual(wanted(diedPlacing));
   });
 });
 
-describe("many small nodes at once", () => {
+describe("placing many small nodes at once", () => {
   const small = { one: ["task", { type: "coded", input: ref("input") }] } satisfies Nodes;
 
-  test("of many that are placed at once none is, if one is not wanted any more", async () => {
+  test("no node of a batch is placed if one of them was cancelled", async () => {
     expect(await observe(cancelledAmongMany)).toEqual(wanted(cancelledAmongMany));
   });
 
-  test("many at once lock their runs in the order of their ids", async () => {
+  test("a batch of small nodes locks its runs in the order of their ids", async () => {
     expect(await observe(lockedInOrder)).toEqual(wanted(lockedInOrder));
   });
 
-  test("each gets its own input and its own task, and its run goes on", async () => {
+  test("each small node gets its own input and its own task, and its run continues", async () => {
     await openPlacing();
     const runs = await play.start(await play.declare(small), 10, 20, 30);
     await play.db.begin();
@@ -451,7 +451,7 @@ describe("many small nodes at once", () => {
     expect(play.started.length).toBe(3);
   });
 
-  test("as many as are asked for, and no more than fit", async () => {
+  test("a batch takes as many small nodes as requested, and no more than fit", async () => {
     await openPlacing();
     await play.start(await play.declare(small), ...Array.from({ length: 5 }, () => "x".repeat(98)));
     const taken = async (of: { max?: number; bytes?: number }): Promise<number> =>
@@ -459,7 +459,7 @@ describe("many small nodes at once", () => {
     expect([await taken({}), await taken({ max: 2 }), await taken({ bytes: 250 })]).toEqual([5, 2, 3]);
   });
 
-  test("what is in another's hand is not among them, and there is nothing else then", async () => {
+  test("a batch skips nodes that another session has locked", async () => {
     await openPlacing();
     await play.start(await play.declare(small), 1, 2);
     const [other] = await play.scene.sessions(1);
@@ -469,7 +469,7 @@ describe("many small nodes at once", () => {
     await other.rollback();
   });
 
-  test("fan-outs, what was put off and what cannot be rendered are left to be taken one by one", async () => {
+  test("a batch leaves out fan-outs, postponed nodes and inputs that cannot be rendered", async () => {
     await openPlacing();
     const graph = await play.declare(small);
     const fan = await play.run({

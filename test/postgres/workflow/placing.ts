@@ -4,7 +4,7 @@ import { Play, ref, type InHand, type Nodes } from "./play.js";
 
 const RECORD = "\u001e";
 
-/** Plain types, and `coded`: only code can tell where its tasks stand. */
+/** Plain types, and `coded`, whose keys only code can compute. */
 export async function placingPlay(scene: Scene): Promise<Play> {
   const play = await Play.on(scene, { a: {}, b: {}, coded: {}, parent: {}, item: {} });
   await play.db.rows("update sluice.contract set limit_ids = null where type = 'coded'");
@@ -36,7 +36,7 @@ export async function takeRow(play: Play, db: Session, types = ["coded"]): Promi
   return row!;
 }
 
-/** Inserts the tasks of what was taken, without a word about it. */
+/** Inserts the tasks of the taken node without marking it as placed. */
 export async function insertTasks(db: Session, { run, node, stream, total }: TakenRow) {
   const inputs = Array.from({ length: total }, (_, i) => String(i)).join(RECORD);
   const values = [run, node, stream, inputs];
@@ -82,7 +82,7 @@ export const sayPlaced = (db: Session, { run, node }: TakenRow): Promise<boolean
 const pause = (db: Session, run: number, paused: boolean): Promise<boolean> =>
   db.value("select sluice.workflow_pause($1, $2)", [run, paused]);
 
-/** A run is paused before anybody has placed what it begins with. */
+/** A run is paused before its first nodes are placed. */
 export const pausedUnplaced = schedule(
   { held: ["held", "held", "held"], placed: 0, resumed: ["placing", "placing", "placing"] },
   async (scene) => {
@@ -98,7 +98,7 @@ export const pausedUnplaced = schedule(
   },
 );
 
-/** A run is paused and resumed while somebody is placing its fan-out, whose window is changed meanwhile. */
+/** A run is paused and resumed while its fan-out is placed, and its window changes meanwhile. */
 export const resumedBesidePlacer = schedule({ resumed: "accepted", placed: true, started: 3 }, async (scene) => {
   const play = await placingPlay(scene);
   const [placer] = await scene.sessions(1);
@@ -131,7 +131,7 @@ export const resumedBesideOne = schedule({ resumed: "accepted", again: true, row
   return { resumed, again, rows };
 });
 
-/** Somebody finds a row that a pause has left behind while a resume, not committed yet, counts on it. */
+/** A placer finds a row that a pause has left behind while an uncommitted resume relies on it. */
 export const staleBesideResume = schedule({ nodes: { one: "placing" }, rows: 1 }, async (scene) => {
   const play = await placingPlay(scene);
   const [placer, resumer] = await scene.sessions(2);
@@ -206,7 +206,7 @@ export const itemsOfHeldKey = schedule(
   },
 );
 
-/** A node fails while another has it in hand. */
+/** A node fails while another session has locked it. */
 export const failedInHand = schedule({ waited: false, placed: false, state: "failed" }, async (scene) => {
   const play = await placingPlay(scene);
   const [placer, other] = await scene.sessions(2);
@@ -217,7 +217,7 @@ export const failedInHand = schedule({ waited: false, placed: false, state: "fai
   await other.begin();
   const fails = other.value("select sluice.workflow_misplaced($1, 1::smallint, '{}')", [run]);
   const waited = await scene.blocked(fails);
-  // Who waits for the run while he holds the node must not be waited for himself.
+  // A session that waits for the run while it holds the node must not block the run.
   if (waited) await placer.rollback();
   await fails;
   const said = waited ? null : sayPlaced(placer, taken);
@@ -271,7 +271,7 @@ export const mapOpenedTwice = schedule(
   },
 );
 
-/** Somebody holds a run's row and does not let go; another would pause the run; a third goes on working. */
+/** One session locks a run's row, another pauses the run, and a third continues to work. */
 export const pausedBesideHolder = schedule(
   { claimed: "accepted", tasks: 1, answer: "database_busy" },
   async (scene) => {
@@ -348,7 +348,7 @@ export const cancelledAmongMany = schedule({ answer: "workflow_over", tasks: 0, 
   return { answer, tasks, later };
 });
 
-/** Two runs are placed together while somebody has the older one. */
+/** Two runs are placed together while another session has locked the older one. */
 export const lockedInOrder = schedule({ waited: true, newerIsFree: true, tasks: 2 }, async (scene) => {
   const play = await placingPlay(scene);
   const [placer, holder] = await scene.sessions(2);
@@ -421,7 +421,7 @@ export const killedTenTimes = schedule(
   },
 );
 
-/** A process dies with a batch of three in hand. */
+/** A process dies while it places a batch of three. */
 export const diedWithBatch = schedule(
   { batch: [null], counted: [1, 1, 1], late: [null], placed: 3, tasks: 3 },
   async (scene) => {
@@ -453,7 +453,7 @@ export const diedWithBatch = schedule(
   },
 );
 
-/** A worker with a task in hand dies while it places a node, before or after somebody has found that out. */
+/** A worker with a task in flight dies while it places a node, before or after this is detected. */
 export const diedPlacing = schedule({ crashes: { unseen: 0, seen: 0, otherwise: 1 }, back: 3 }, async (scene) => {
   const play = await placingPlay(scene);
   const [placer] = await scene.sessions(1);

@@ -91,7 +91,7 @@ export class Play {
   readonly db: Session;
   readonly #streams = new Map<number, string>();
   worker!: TestWorker;
-  /** Per type, the most that were in hand at once. */
+  /** The peak of tasks in flight per type. */
   readonly peak = new Map<string, number>();
   /** Every task that was claimed, in order. */
   readonly started: InHand[] = [];
@@ -205,7 +205,7 @@ export class Play {
     this.hand = this.hand.filter((h) => h.id !== task.id);
   }
 
-  /** Until nothing moves any more: claims all that may start, lets each end as told, and keeps what a keeper keeps. */
+  /** Claims and settles tasks as the callback says, and runs the keeper, until nothing changes. */
   async drain(of: (task: InHand) => Ending = () => ({ result: null })): Promise<void> {
     for (let round = 0; round < ROUNDS_MAX; round++) {
       const claimed = await this.claim();

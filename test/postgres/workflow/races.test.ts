@@ -15,7 +15,7 @@ import {
   twoLastCompleters,
 } from "./schedules.js";
 
-test("two last completers advance once", async () => {
+test("two concurrent last completions advance a run once", async () => {
   expect(await observe(twoLastCompleters)).toEqual(wanted(twoLastCompleters));
 });
 
@@ -23,63 +23,63 @@ test("a completion beside a cancel starts nothing", async () => {
   expect(await observe(cancelBesideCompletion)).toEqual(wanted(cancelBesideCompletion));
 });
 
-test("after the first failure of a fail-fast fan-out none of the others starts", async () => {
+test("a failFast fan-out starts no further item after its first failure", async () => {
   expect(await observe(firstFails)).toEqual(wanted(firstFails));
 });
 
-test("an item that was asked to stop while it was handed back is cancelled all the same", async () => {
+test("an item that is cancelled while it is released is still cancelled", async () => {
   expect(await observe(handedBackWhileAsked)).toEqual(wanted(handedBackWhileAsked));
 });
 
-test("an item of many that was asked to stop while it was handed back is counted once", async () => {
+test("one of many items that is cancelled while it is released is counted once", async () => {
   expect(await observe(handedBackOfMany)).toEqual(wanted(handedBackOfMany));
 });
 
-test("what a task had fanned out goes on if the task is retried before anybody cancels it", async () => {
+test("a map continues if its task is retried before the map is cancelled", async () => {
   expect(await observe(retriedBesideOrphan)).toEqual(wanted(retriedBesideOrphan));
 });
 
-test("a retry waits for nobody who holds what a task of the run had fanned out", async () => {
+test("a retry does not wait for a session that has locked a map of the run", async () => {
   expect(await observe(retriedBesideHolder)).toEqual(wanted(retriedBesideHolder));
 });
 
-test("a parent that goes to sleep beside its last child wakes", async () => {
+test("a parent that goes to sleep while its last item ends wakes", async () => {
   expect(await observe(sleepBesideLastChild)).toEqual(wanted(sleepBesideLastChild));
 });
 
-test("a parent whose cancel rolled back after its last child had ended wakes", async () => {
+test("a parent whose cancel rolled back after its last item had ended wakes", async () => {
   expect(await observe(cancelOfSleeperRollsBack)).toEqual(wanted(cancelOfSleeperRollsBack));
 });
 
-test("after failures of two fail-fast fan-outs at once none of the others starts", async () => {
+test("two failFast fan-outs that fail at once start no further items", async () => {
   expect(await observe(twoFail)).toEqual(wanted(twoFail));
 });
 
-test("an item that is handed back beside the first failure lets no other through", async () => {
+test("an item that is released beside the first failure admits no other item", async () => {
   expect(await observe(failBesideHandBack)).toEqual(wanted(failBesideHandBack));
 });
 
-test("two who free slots of one window at once lose none", async () => {
+test("two sessions that free slots of one window at once lose none", async () => {
   expect(await observe(twoFree)).toEqual(wanted(twoFree));
 });
 
-test("of two that open the same map at the same moment one makes it and the other finds it", async () => {
+test("one of two sessions that open the same map at once creates it, and the other finds it", async () => {
   expect(await observe(mapOpenedTwice)).toEqual(wanted(mapOpenedTwice));
 });
 
-test("a map that is made beside a pause of its task's run is paused, whoever comes first", async () => {
+test("a map that is created beside a pause of its run is paused, in either order", async () => {
   expect(await observe(pausedBesideMaker)).toEqual(wanted(pausedBesideMaker));
   expect(await observe(madeBesidePause)).toEqual(wanted(madeBesidePause));
 });
 
-test("a map that is in another's hand when its task's run is cancelled is shut all the same", async () => {
+test("a map that another session has locked is closed when its run is cancelled", async () => {
   expect(await observe(cancelledBesideHolders)).toEqual(wanted(cancelledBesideHolders));
 });
 
-test("a task that is retried before what it made is cancelled keeps it", async () => {
+test("a task that is retried before its map is cancelled keeps the map", async () => {
   expect(await observe(retriedBesideCancel)).toEqual(wanted(retriedBesideCancel));
 });
 
-test("while another holds its run, a pause stops no worker, and says so in the end", async () => {
+test("a pause of a locked run blocks no worker, and takes effect eventually", async () => {
   expect(await observe(pausedBesideHolder)).toEqual(wanted(pausedBesideHolder));
 });

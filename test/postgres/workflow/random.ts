@@ -20,7 +20,7 @@ export class Dice {
     return choices[this.below(choices.length)]!;
   }
 
-  /** True in so many of a hundred cases. */
+  /** True with this probability in percent. */
   chance(percent: number): boolean {
     return this.below(100) < percent;
   }

@@ -57,7 +57,7 @@ export const cancelBesideCompletion = schedule(
   },
 );
 
-/** A handler in hand that has mapped one item, that item in hand, and what puts the handler to sleep. */
+/** A running handler with a map of one running item, and the call that puts the handler to sleep. */
 async function mapOfOne(play: Play) {
   await play.db.enqueue(play.streamOf("parent"));
   const [parent] = await play.claim();
@@ -168,8 +168,8 @@ export const completedInTransaction = schedule({ next: ["b"] }, async (scene) =>
 });
 
 /**
- * A fail-fast fan-out is given up while one of its items is handed back to be tried again: whoever gives up sees it
- * run, and whoever hands it back does not see that it was asked to stop.
+ * A failFast fan-out fails while one of its items is released for a retry: the failure sees the item running, and
+ * the release does not see that it was asked to stop.
  */
 export const handedBackWhileAsked = schedule({ counts: [0, 1, 1], state: "failed" }, async (scene) => {
   const play = await Play.on(scene, types);
@@ -216,7 +216,7 @@ export const firstFails = schedule({ started: 0 }, async (scene) => {
   return { started: play.started.length - before };
 });
 
-/** The first of each of two fail-fast fan-outs fails, told together. */
+/** The first items of two failFast fan-outs fail in one settle. */
 export const twoFail = schedule({ started: 0 }, async (scene) => {
   const play = await Play.on(scene, types);
   for (let i = 0; i < 2; i++) await play.run(fan(3_000, "failFast"));

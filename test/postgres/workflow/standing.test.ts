@@ -11,15 +11,15 @@ import {
   startOfOldSnapshot,
 } from "./standing.js";
 
-test("a note of a run that another has in hand is left alone, and stops nobody", async () => {
+test("a note of a run that another session has locked is skipped, and blocks no other", async () => {
   expect(await observe(noteOfHeldRun)).toEqual(wanted(noteOfHeldRun));
 });
 
-test("100 notes of a run that another has in hand keep no other run's note waiting", async () => {
+test("100 notes of a locked run do not delay the note of another run", async () => {
   expect(await observe(notesOfHeldRun)).toEqual(wanted(notesOfHeldRun));
 });
 
-test("a fan-out in a placer's hand that needs no code any more when it is resumed stops nobody", async () => {
+test("a locked fan-out that needs no code after a resume blocks no other session", async () => {
   expect(await observe(resumedInHand)).toEqual(wanted(resumedInHand));
 });
 
@@ -27,7 +27,7 @@ test("a graph that was deleted after the caller's snapshot is not started", asyn
   expect(await observe(startOfOldSnapshot)).toEqual(wanted(startOfOldSnapshot));
 });
 
-test("of many fan-outs that begin at once 5,000 items are made, the rest by transactions of their own", async () => {
+test("a step that starts many fan-outs creates 5,000 items, and other transactions create the rest", async () => {
   expect(await observe(manyFans)).toEqual(wanted(manyFans));
 });
 
@@ -35,10 +35,10 @@ test("runs stay active while a start is not committed", async () => {
   expect(await observe(startBesideLook)).toEqual(wanted(startBesideLook));
 });
 
-test("runs stay active for one that is committed while a keeper looks", async () => {
+test("runs stay active for a run that is committed during the keeper's check", async () => {
   expect(await observe(committedBesideLook)).toEqual(wanted(committedBesideLook));
 });
 
-test("a start whose snapshot shows that runs were active fails if they are not any more", async () => {
+test("a start with a snapshot in which runs were active fails if they no longer are", async () => {
   expect(await observe(startOfOldActivity)).toEqual(wanted(startOfOldActivity));
 });

@@ -3,7 +3,7 @@ import { pages } from "../../support/pages.js";
 import { schedule } from "../schedules/schedule.js";
 import { Play, ref, type Nodes } from "./play.js";
 
-/** An event comes for a run that another has in hand, and one for a run that nobody has. */
+/** An event arrives for a run that another session has locked, and one for a run that is not locked. */
 export const noteOfHeldRun = schedule(
   { waited: false, states: ["running", "succeeded"], after: "succeeded" },
   async (scene) => {
@@ -89,13 +89,13 @@ export const prunedNodes = schedule({ mostNodes: 800, nodes: 0, runs: 0, calls: 
   };
 });
 
-/** A node refers a hundred times to a result of 500 kB; what it would be given is looked at by the settle before it. */
+/** A node refers a hundred times to a result of 500 kB; the settle before it checks the size of the input. */
 export const inputOfManyLarge = schedule(
   { code: "input_too_large", few: true, listCode: "input_too_large", listFew: true },
   async (scene) => {
     const play = await Play.on(scene, { large: {}, small: {} });
     const result = randomBytes(250_000).toString("hex");
-    /** How a node fails that comes after two tasks, and whether few pages were looked at for it. */
+    /** How a node after two tasks fails, and whether that read few pages. */
     const failing = async (node: Nodes[string]): Promise<{ code: string; few: boolean }> => {
       const both: Nodes = {
         large: ["task", { type: "large" }],
@@ -212,7 +212,7 @@ export const eventBehindNotes = schedule({ inTime: "succeeded", late: "failed" }
 const waiting: Nodes = { wait: ["waitFor", { event: "go" }] };
 const RECORD = "\u001e";
 
-/** A fan-out is paused while a placer has it in hand; when it is resumed its type needs no code any more. */
+/** A fan-out is paused while a placer has locked it; when it is resumed, its type needs no code any more. */
 export const resumedInHand = schedule({ waited: false, state: "succeeded" }, async (scene) => {
   const play = await Play.on(scene, { coded: {} });
   await play.db.rows("update sluice.contract set limit_ids = null where type = 'coded'");

@@ -137,7 +137,7 @@ const cancelTasks = (): Promise<unknown> =>
 const states = async (run: string): Promise<NodeState[]> =>
   (await inspectNodes(db, run)).map((n: NodeStatus) => n.state);
 
-test("a run goes its whole way through the statements", async () => {
+test("a run passes all its states through the statements", async () => {
   const { ids, existed } = await start(["x", "y", "z"]);
   const run = ids[0]!;
   expect(existed).toBeNull();
@@ -199,7 +199,7 @@ test("an idempotency key finds the run again", async () => {
   expect((await inspectRun(db, first.ids[0]!))?.outcome).toEqual({ reason: "enough" });
 });
 
-test("inputs that a task does not take fail their node", async () => {
+test("invalid inputs fail their node", async () => {
   const { ids } = await start(["x"]);
   const node = { run: ids[0]!, node: 1 };
   expect(await misplaced(db, node, '{"code":"input_invalid"}')).toBe(true);
@@ -209,7 +209,7 @@ test("inputs that a task does not take fail their node", async () => {
   await cancelRun(db, ids[0]!, null);
 });
 
-test("a node that cannot be placed now is put off, and one in another's hand is not", async () => {
+test("a node that cannot be placed now is postponed, unless another session has locked it", async () => {
   const { ids } = await start(["x"]);
   const node = { run: ids[0]!, node: 1 };
   expect(await unplacedOf(db, ids[0]!)).toMatchObject([{ ...node, stream, total: 1 }]);
@@ -222,7 +222,7 @@ test("a node that cannot be placed now is put off, and one in another's hand is 
   expect(await lockUnplaced(db, node, true, client)).toBe(false);
 });
 
-test("runs are listed the newest first, by name, state and time, page by page", async () => {
+test("runs are listed newest first, by name, state and time, page by page", async () => {
   const { ids } = await start([1]);
   const search = async (s: Partial<RunSearch>): Promise<string[]> =>
     (await listRuns(db, { max: 100, ...s })).map((r) => r.id);
@@ -238,7 +238,7 @@ test("runs are listed the newest first, by name, state and time, page by page", 
   await cancelRun(db, ids[0]!, null);
 });
 
-test("a handler's fan-out is made once, and ends with its task", async () => {
+test("a map is created once, and ends with its task", async () => {
   const { rows } = await client.query<{ worker: string }>(
     "select sluice.register('w', array[$1::int], 60000, 10)::text as worker",
     [stream],
@@ -309,7 +309,7 @@ test("nodes of one task each are placed together", async () => {
   for (const run of ids) await cancelRun(db, run, null);
 });
 
-test("what is over is pruned, and there is nothing left to place", async () => {
+test("ended runs are pruned, and nothing is left to place", async () => {
   expect(await placeMany(line)).toBe(false);
   const older = { succeededMs: 0, failedMs: 0, cancelledMs: 0 };
   for (let i = 0; i < 20 && (await pruneRuns(line, older, 100)).pruned > 0; i++);

@@ -15,7 +15,7 @@ const send = (run: number, name: string, payload: unknown): Promise<boolean> =>
 const nextMs = (): Promise<string | null> => play.db.value("select next_ms from sluice.workflow_keep(100)");
 
 describe("sleep", () => {
-  test("lasts as long as it was told to, and says when the next is over", async () => {
+  test("sleep lasts as long as requested, and reports when the next one ends", async () => {
     await open();
     const run = await play.run({
       nap: ["sleep", { ms: 60_000 }],
@@ -43,13 +43,13 @@ describe("sleep", () => {
     ["infinity", "failed"],
     [null, "failed"],
     [{}, "failed"],
-  ])("until %j: %s", async (at, state) => {
+  ])("sleep until %j leaves the run %s", async (at, state) => {
     await open();
     const run = await play.run({ nap: ["sleep", { until: ref("input", "at") }] }, { at });
     expect(await play.state(run)).toBe(state);
   });
 
-  test("until what is no time says what it was, and which node", async () => {
+  test("sleep until an invalid time reports the value and the node", async () => {
     await open();
     const why = async (at: unknown): Promise<unknown> => {
       const run = await play.run({ nap: ["sleep", { until: ref("input", "at") }] }, { at });
@@ -61,7 +61,7 @@ describe("sleep", () => {
 
   // Far enough from now that no offset of the earth makes another answer of it.
   test.each(["America/Los_Angeles", "Pacific/Kiritimati", "UTC"])(
-    "until a text without an offset means UTC, also where the session is in %s",
+    "sleep until a time without an offset means UTC, also in a session in %s",
     async (zone) => {
       await open();
       await play.db.rows(`set timezone = '${zone}'`);
@@ -82,7 +82,7 @@ describe("sleep", () => {
     },
   );
 
-  test("of no time is over at once", async () => {
+  test("sleep of 0 ms ends immediately", async () => {
     await open();
     expect(await play.state(await play.run({ nap: ["sleep", { ms: 0 }] }))).toBe("succeeded");
   });
@@ -95,7 +95,7 @@ describe("waitFor", () => {
     next: ["task", { type: "b", after: ["approved"], input: ref("approved", "by") }],
   };
 
-  test("an event that comes late wakes the node with its payload", async () => {
+  test("a late event wakes its node with the payload", async () => {
     await open();
     const run = await play.run(nodes);
     await play.drain();
@@ -107,7 +107,7 @@ describe("waitFor", () => {
     expect(await send(run, "ok", 1)).toBe(false);
   });
 
-  test("an event that comes before its node is kept for it", async () => {
+  test("an event that arrives before its node is kept for it", async () => {
     await open();
     const run = await play.run(nodes);
     await send(run, "ok", { by: "early" });
@@ -115,7 +115,7 @@ describe("waitFor", () => {
     expect(play.started.at(-1)!.input).toBe("early");
   });
 
-  test("an event sent in a transaction counts when it commits", async () => {
+  test("an event sent in a transaction counts when the transaction commits", async () => {
     await open();
     const run = await play.run(nodes);
     await play.drain();
@@ -143,7 +143,7 @@ describe("waitFor", () => {
     expect(await play.result(run)).toEqual({ one: 1, two: 2 });
   });
 
-  test("each node takes the oldest event of its name, whatever order they came in", async () => {
+  test("each node takes the oldest event of its name, in whatever order the events came", async () => {
     await open();
     const run = await play.run({
       a2: ["waitFor", { event: "a" }],
@@ -163,7 +163,7 @@ describe("waitFor", () => {
     expect(await play.db.value("select count(*)::int from sluice.workflow_event")).toBe(0);
   });
 
-  test("events that no node waits for yet are not looked at when another comes", async () => {
+  test("events that no node waits for yet are not read when another arrives", async () => {
     await open();
     const nodes: Nodes = {
       one: ["waitFor", { event: "ok" }],
@@ -186,7 +186,7 @@ describe("waitFor", () => {
     expect(await play.nodes(run!)).toEqual({ one: "succeeded", two: "running", last: "pending" });
   });
 
-  test("a run takes a thousand events that no node has taken, and then no more", async () => {
+  test("a run accepts 1,000 events that no node has taken, and then no more", async () => {
     await open();
     const nodes: Nodes = {
       one: ["waitFor", { event: "ok" }],
@@ -205,7 +205,7 @@ describe("waitFor", () => {
     expect(await play.state(run!)).toBe("succeeded");
   });
 
-  test("an event that no node of the run's graph waits for is refused, and the run's events are named", async () => {
+  test("an event that no node of the graph waits for is refused, and the error names the run's events", async () => {
     await open();
     const run = await play.run({
       one: ["waitFor", { event: "ok" }],
@@ -227,7 +227,7 @@ describe("waitFor", () => {
     expect(await send(none, "ok", 1)).toBe(false);
   });
 
-  test("a sender who takes the run for one of another workflow is refused", async () => {
+  test("an event for a run of another workflow is refused", async () => {
     await open();
     const run = await play.run({ one: ["waitFor", { event: "ok" }] });
     const name = await play.db.value<string>("select name from sluice.workflow_graph");
@@ -240,7 +240,7 @@ describe("waitFor", () => {
     expect(await sent(name)).toBe(true);
   });
 
-  test("who sends without the client is told what is no name, and needs no payload", async () => {
+  test("workflow_send in SQL refuses an invalid name, and needs no payload", async () => {
     await open();
     const run = await play.run({ one: ["waitFor", { event: "ok" }] });
     for (const name of [null, "", "x".repeat(129)])
@@ -252,7 +252,7 @@ describe("waitFor", () => {
     expect(await play.result(run)).toEqual({ one: null });
   });
 
-  test("without its event it fails when its time is over", async () => {
+  test("a node without its event fails when its timeout is over", async () => {
     await open();
     const run = await play.run(nodes);
     await play.drain();
@@ -261,7 +261,7 @@ describe("waitFor", () => {
     expect(await play.errorOf(run, "approved")).toMatchObject({ code: "timeout" });
     expect(await play.state(run)).toBe("failed");
   });
-  test("an event that was sent in time wins over its timeout, however many notes stand before it", async () => {
+  test("an event that was sent in time wins over its timeout, however many notes are ahead of it", async () => {
     await open();
     expect(await observe(eventBehindNotes)).toEqual(wanted(eventBehindNotes));
   });

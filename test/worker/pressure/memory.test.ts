@@ -17,7 +17,7 @@ async function enqueue(s: Scene, tasks: number, bytes: number): Promise<void> {
   await s.sluice.enqueueMany(job, inputs());
 }
 
-/** Runs the program to its end, and hears what it has to report. */
+/** Runs the program to its end, and returns its report. */
 async function run(config: ProgramConfig, heapMb: number): Promise<ProgramReport> {
   const program = spawnTs("test/worker/pressure/program.ts", [], {
     FLEET_CONFIG: JSON.stringify(config),
@@ -30,15 +30,19 @@ async function run(config: ProgramConfig, heapMb: number): Promise<ProgramReport
 }
 
 describe("a process with a heap of 64 MB", () => {
-  test("works off 150 MB of inputs in bounded memory, with no bound set by hand", LONG, async () => {
-    const s = await scene();
-    await enqueue(s, 1_500, 100 * 1024);
-    const { rssBefore, rssMax } = await run({ url: s.url, tasks: 1_500, workMs: 300 }, 64);
-    await ended(s, 1_500);
-    expect((rssMax - rssBefore) / MB).toBeLessThan(150);
-  });
+  test(
+    "a worker with a heap of 64 MB processes 150 MB of inputs in bounded memory, with default settings",
+    LONG,
+    async () => {
+      const s = await scene();
+      await enqueue(s, 1_500, 100 * 1024);
+      const { rssBefore, rssMax } = await run({ url: s.url, tasks: 1_500, workMs: 300 }, 64);
+      await ended(s, 1_500);
+      expect((rssMax - rssBefore) / MB).toBeLessThan(150);
+    },
+  );
 
-  test("halves its claims while the heap is nearly full, and recovers", async () => {
+  test("a worker halves its claims while the heap is nearly full, and recovers", async () => {
     const s = await scene();
     await enqueue(s, 2_000, 100);
     const hog = { of: "heap", bytes: 60 * MB } as const;
@@ -54,12 +58,12 @@ const probe = makeGroup(groupBytes);
 probe?.remove();
 
 describe("a process in a control group of 300 MB", () => {
-  test.runIf(probe === null)("cannot be had here: this system lets us make no control group", () => {
+  test.runIf(probe === null)("this system allows no control groups, so the test of a real one is skipped", () => {
     expect(makeGroup(groupBytes)).toBeNull();
   });
 
   test.runIf(probe !== null)(
-    "(a real one) halves its claims while the group is nearly full, and recovers",
+    "a worker halves its claims while a real control group is nearly full, and recovers",
     async () => {
       const group = makeGroup(groupBytes)!;
       onTestFinished(() => group.remove());

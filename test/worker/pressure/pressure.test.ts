@@ -4,7 +4,7 @@ import type { Logger } from "../../../src/core/ports.js";
 import { resolvePressure, type PressureOptions } from "../../../src/worker/pressure/options.js";
 import { Pressure } from "../../../src/worker/pressure/pressure.js";
 
-/** A worker's pressure with everything that it looks at in the hand of the test. */
+/** A worker's pressure with all its inputs controlled by the test. */
 class Bench {
   memoryPercent = 10;
   loopDelayMs = 0;
@@ -58,7 +58,7 @@ class Bench {
 const UNDER = "warn the worker is under pressure";
 const DOWN = "info pressure on the worker went down";
 
-test("nothing is pressed before anything was measured, and in a calm process", () => {
+test("there is no pressure before the first measurement and in an idle process", () => {
   const bench = new Bench();
   expect(bench.pressure.state).toEqual({ state: "normal", reasons: [] });
   bench.samples(10);
@@ -66,7 +66,7 @@ test("nothing is pressed before anything was measured, and in a calm process", (
   expect(bench.lines).toEqual([]);
 });
 
-test("a worker that was idle measures as soon as there is something to do", () => {
+test("a worker that was idle measures as soon as it has work", () => {
   vi.useFakeTimers();
   const bench = new Bench();
   bench.idle = true;
@@ -81,8 +81,8 @@ test("a worker that was idle measures as soon as there is something to do", () =
   vi.useRealTimers();
 });
 
-describe("one signal at a time", () => {
-  test.each([80, 50])("memory over %i % presses, until it is well below", (max) => {
+describe("single signals", () => {
+  test.each([80, 50])("memory above %i % causes pressure until it is well below", (max) => {
     const bench = new Bench({ memoryPercentMax: max });
     bench.memoryPercent = max;
     expect(bench.samples(5).reasons).toEqual([]);
@@ -103,7 +103,7 @@ describe("one signal at a time", () => {
     expect(bench.onRelief).toHaveBeenCalledTimes(1);
   });
 
-  test("tasks that take longer than the threshold press, until a minute has forgotten them", () => {
+  test("tasks longer than the threshold cause pressure until they are a minute old", () => {
     const bench = new Bench({ taskDurationP99MsMax: 1_000 });
     bench.tasksTook(900);
     expect(bench.samples(1).reasons).toEqual([]);
@@ -123,7 +123,7 @@ describe("one signal at a time", () => {
     expect(bench.onRelief).toHaveBeenCalledTimes(1);
   });
 
-  test("an event loop that comes late again and again presses, once does not", () => {
+  test("a repeated event loop delay causes pressure, and a single one does not", () => {
     const bench = new Bench({ eventLoopDelayMsMax: 100 });
     bench.loopDelayMs = 500;
     bench.samples(2);
@@ -139,7 +139,7 @@ describe("one signal at a time", () => {
     expect(bench.samples(4).reasons).toEqual([]);
   });
 
-  test("bytes that do not fit stop claims, and are told once however often they come and go", () => {
+  test("a full payload bound stops claims, and is logged once however often it recurs", () => {
     const bench = new Bench();
     bench.stops = ["payload"];
     expect(bench.pressure.state).toEqual({ state: "stopped", reasons: ["payload"] });
@@ -159,7 +159,7 @@ describe("one signal at a time", () => {
     expect(bench.lines).toEqual([`${UNDER}: payload`, `${DOWN}: `]);
   });
 
-  test("permits that are all in use stop claims, which is nothing to warn of", () => {
+  test("exhausted permits stop claims without a warning", () => {
     const bench = new Bench();
     bench.stops = ["permits"];
     expect(bench.samples(9).pressure.state).toEqual({ state: "stopped", reasons: ["permits"] });
@@ -172,7 +172,7 @@ describe("one signal at a time", () => {
   });
 });
 
-test("all at once, and one after the other goes: a warning for what comes, a word for what goes", () => {
+test("several signals at once log a warning each when they start and a line each when they end", () => {
   const bench = new Bench({ taskDurationP99MsMax: 1_000 });
   bench.memoryPercent = 95;
   bench.loopDelayMs = 1_000;
@@ -198,7 +198,7 @@ test("all at once, and one after the other goes: a warning for what comes, a wor
   expect(bench.onRelief).toHaveBeenCalledTimes(2);
 });
 
-test("a signal that is turned off is not read and never presses", () => {
+test("a disabled signal is not read and never causes pressure", () => {
   const bench = new Bench({
     memoryPercentMax: false,
     taskDurationP99MsMax: false,
@@ -212,7 +212,7 @@ test("a signal that is turned off is not read and never presses", () => {
   expect(bench.read.loop).not.toHaveBeenCalled();
 });
 
-test("what cannot be read is no pressure, and ends one", () => {
+test("an unreadable signal causes no pressure, and ends it", () => {
   const bench = new Bench();
   bench.memoryPercent = 99;
   expect(bench.samples(1).reasons).toEqual(["memory"]);
@@ -226,6 +226,6 @@ test.each([
   [{ eventLoopDelayMsMax: 9 }, "eventLoopDelayMsMax must be an integer from 10 to 60000, or false, not 9"],
   [{ taskDurationP99MsMax: null }, "taskDurationP99MsMax must be an integer from 1 to 86400000, or false, not null"],
   [{ memory: 80 }, 'pressure has no option "memory"'],
-])("%j is refused", (options, message) => {
+])("pressure options %j are refused", (options, message) => {
   expect(() => resolvePressure(options as PressureOptions)).toThrow(message);
 });

@@ -43,28 +43,28 @@ describe("memory of a control group, version 2", () => {
     [`${own}/memory.stat`]: `anon 100\nactive_file 5\ninactive_file ${50 * MB}`,
   };
 
-  test("is what is used without the cache that the kernel would drop, of the limit", () => {
+  test("the share of a version 2 group excludes the cache that the kernel can drop", () => {
     expect(percent(files({ ...base, [`${own}/memory.max`]: 200 * MB }))).toBe(50);
   });
 
-  test("has no limit where it says max, or more than the host has", () => {
+  test("a version 2 group has no limit if it says max or more than the host has", () => {
     expect(percent(files({ ...base, [`${own}/memory.max`]: "max" }))).toBeNull();
     expect(percent(files({ ...base, [`${own}/memory.max`]: 2 * HOST }))).toBeNull();
   });
 
-  test("is bounded by the tightest group above it", () => {
+  test("a version 2 group is bounded by its tightest ancestor", () => {
     const app = "sys/fs/cgroup/app";
     const above = { [`${app}/memory.max`]: 400 * MB, [`${app}/memory.current`]: 300 * MB };
     expect(percent(files({ ...base, ...above, [`${own}/memory.max`]: 200 * MB }))).toBe(75);
     expect(percent(files({ ...base, ...above, [`${own}/memory.max`]: "max" }))).toBe(75);
   });
 
-  test("is slowed down from memory.high on, if that is lower", () => {
+  test("a version 2 group counts from memory.high if that is lower", () => {
     const high = { [`${own}/memory.max`]: 400 * MB, [`${own}/memory.high`]: 125 * MB };
     expect(percent(files({ ...base, ...high }))).toBe(80);
   });
 
-  test("may be told by a path that is not mounted here: then the mounted one counts", () => {
+  test("a version 2 group whose path is not mounted uses the mounted one", () => {
     const root = files({
       "proc/self/cgroup": "0::/kubepods/pod1/container1",
       "proc/self/mountinfo": V2.replace(" / /sys", " /kubepods/pod1/container1 /sys"),
@@ -74,7 +74,7 @@ describe("memory of a control group, version 2", () => {
     expect(percent(root)).toBe(50);
   });
 
-  test("follows a limit that is changed, and survives files that go away", () => {
+  test("a version 2 group follows a changed limit, and tolerates deleted files", () => {
     const root = files({ ...base, [`${own}/memory.max`]: 200 * MB });
     const groups = findGroups(root);
     writeFileSync(join(root, own, "memory.max"), String(100 * MB));
@@ -93,16 +93,16 @@ describe("memory of a control group, version 1", () => {
     [`${own}/memory.stat`]: `inactive_file 1\ntotal_inactive_file ${50 * MB}`,
   };
 
-  test("is what is used without the cache that the kernel would drop, of the limit", () => {
+  test("the share of a version 1 group excludes the cache that the kernel can drop", () => {
     expect(percent(files({ ...base, [`${own}/memory.limit_in_bytes`]: 125 * MB }))).toBe(80);
   });
 
-  test("has no limit where the number is as large as it can be", () => {
+  test("a version 1 group has no limit if the number is the largest possible", () => {
     const unlimited = { [`${own}/memory.limit_in_bytes`]: "9223372036854771712" };
     expect(percent(files({ ...base, ...unlimited }))).toBeNull();
   });
 
-  test("is bounded by a group above it, beside a version 2 without memory", () => {
+  test("a version 1 group is bounded by its ancestor, beside a version 2 hierarchy without memory", () => {
     const root = files({
       ...base,
       "proc/self/mountinfo": `${V1}\n41 31 0:38 / /sys/fs/cgroup/unified rw - cgroup2 cgroup2 rw`,
@@ -119,11 +119,11 @@ describe("memory of a process", () => {
   const read = (of: Record<string, string | number>, heap = 10) =>
     memoryReader({ root: files(of), hostBytes: 1024 * MB, heapPercent: () => heap })();
 
-  test.runIf(process.platform === "linux")("is the host's where no group has a limit", () => {
+  test.runIf(process.platform === "linux")("the memory of a process is the host's if no group has a limit", () => {
     expect(read({ "proc/meminfo": meminfo })).toEqual({ percent: 75, of: "host" });
   });
 
-  test("is the group's where it has a limit, however full the host is", () => {
+  test("the memory of a process is the group's if that has a limit, however full the host is", () => {
     const group = {
       "proc/self/cgroup": "0::/",
       "proc/self/mountinfo": V2,
@@ -134,19 +134,19 @@ describe("memory of a process", () => {
     expect(read(group, 90)).toEqual({ percent: 90, of: "heap" });
   });
 
-  test("can be read here, whatever this machine is", () => {
+  test("the memory of this process can be read", () => {
     const { percent: found } = memoryReader()();
     expect(found).toBeGreaterThan(0);
     expect(found).toBeLessThan(200);
   });
 });
 
-describe("the heap of V8", () => {
+describe("the V8 heap", () => {
   test.each([
     { flags: ["--max-old-space-size=64"], mb: 64 },
     { flags: ["--max-old-space-size=256", "--max-semi-space-size=64"], mb: 256 },
     { flags: ["--max_semi_space_size=2", "--max-old-space-size=100"], mb: 100 },
-  ])("with $flags ends at $mb MB, though V8 tells a larger limit", ({ flags, mb }) => {
+  ])("the heap with $flags ends at $mb MB, although V8 reports a larger limit", ({ flags, mb }) => {
     const heap = new URL("../../../src/worker/pressure/heap.ts", import.meta.url).href;
     const script = `import(${JSON.stringify(heap)}).then((h) => console.log(h.heapLimitBytes()))`;
     const args = [...flags, "--import", import.meta.resolve("tsx"), "-e", script];
@@ -162,22 +162,25 @@ describe("durations of tasks", () => {
   };
   const many = (n: number, ms: number): number[] => Array.from({ length: n }, () => ms);
 
-  test.each([0.1, 1, 33, 1_000, 30_000, 3_600_000])("of %d ms are found with an error of a twentieth at most", (ms) => {
-    const p99 = filled(many(100, ms)).p99Ms(1)!;
-    expect(Math.abs(p99 / ms - 1)).toBeLessThan(0.05);
-  });
+  test.each([0.1, 1, 33, 1_000, 30_000, 3_600_000])(
+    "durations of %d ms are measured with an error of at most 5 %",
+    (ms) => {
+      const p99 = filled(many(100, ms)).p99Ms(1)!;
+      expect(Math.abs(p99 / ms - 1)).toBeLessThan(0.05);
+    },
+  );
 
-  test("the p99 is what one in a hundred exceeds", () => {
+  test("the p99 is the duration that 1 % of the tasks exceed", () => {
     expect(filled([...many(99, 10), 5_000]).p99Ms(1)).toBeLessThan(11);
     expect(filled([...many(98, 10), 5_000, 5_000]).p99Ms(1)).toBeGreaterThan(4_500);
   });
 
-  test("of a few tasks tell nothing", () => {
+  test("durations of fewer than ten tasks yield no p99", () => {
     expect(filled(many(9, 5_000)).p99Ms(1)).toBeNull();
     expect(filled(many(10, 5_000)).p99Ms(1)).not.toBeNull();
   });
 
-  test("are forgotten after a minute, and not before 50 seconds", () => {
+  test("durations expire after a minute, and not before 50 seconds", () => {
     const d = filled(many(100, 5_000));
     expect(d.p99Ms(49_999)).toBeGreaterThan(4_500);
     filled(many(100, 10), d);
@@ -187,7 +190,7 @@ describe("durations of tasks", () => {
     expect(d.p99Ms(10_000_000)).toBeNull();
   });
 
-  test("of any size are counted: none, negative by a clock's whim, and weeks", () => {
+  test("durations of any size are counted: zero, negative and weeks", () => {
     const d = filled([...many(10, 0), -1, Number.MAX_SAFE_INTEGER]);
     expect(d.p99Ms(1)).toBeGreaterThan(86_400_000);
   });
@@ -208,7 +211,7 @@ describe("the event loop's delay", () => {
     while (performance.now() < end);
   };
 
-  test("is how long handlers block it, also if they do in every turn", async () => {
+  test("the event loop's delay is the time that handlers block it, also if every turn blocks", async () => {
     await untilRead(
       "a delay of 150 to 1000 ms",
       (ms) => ms > 150 && ms < 1_000,
@@ -216,7 +219,7 @@ describe("the event loop's delay", () => {
     );
   });
 
-  test("is none in a calm process: the timer's own interval does not count", async () => {
+  test("the event loop's delay is none in an idle process, without the timer's own interval", async () => {
     let seen = 0;
     await untilRead(
       "ten calm readings",
@@ -226,7 +229,7 @@ describe("the event loop's delay", () => {
   });
 });
 
-describe("a signal", () => {
+describe("a pressure signal", () => {
   const terms = { above: 80, below: 75, onAfter: 1, offAfter: 2 };
   const after = (values: (number | null)[], of = terms): boolean =>
     values.reduce((was, value) => nextSignal(was, value, of), quietSignal).on;
@@ -247,11 +250,11 @@ describe("a signal", () => {
     // Nothing to measure is calm.
     { values: [null], on: false },
     { values: [81, null, null], on: false },
-  ])("after $values is on: $on", ({ values, on }) => {
+  ])("a signal after the values $values is on: $on", ({ values, on }) => {
     expect(after(values)).toBe(on);
   });
 
-  test("that needs two samples does not come on for one", () => {
+  test("a signal that needs two samples does not turn on after one", () => {
     const patient = { ...terms, onAfter: 2 };
     expect(after([81, 10, 81], patient)).toBe(false);
     expect(after([81, 81], patient)).toBe(true);

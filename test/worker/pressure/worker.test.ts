@@ -32,7 +32,7 @@ class Gulps {
 }
 
 describe("a worker whose tasks take too long", () => {
-  test("says so in its status and its row, and claims 0.7 of a batch", async () => {
+  test("a worker whose tasks take too long reports it in its status and its row, and claims 70 % of a batch", async () => {
     const s = await scene();
     let gulps = new Gulps();
     const handler = job.handle(async () => {
@@ -59,7 +59,7 @@ describe("a worker whose tasks take too long", () => {
 });
 
 describe("a worker whose permits are nearly all in use", () => {
-  /** A worker of so many permits, and what lets its handlers go: so many of the first, or all. */
+  /** A worker with this many permits, and a function that ends its first handlers, or all. */
   async function held(
     s: Scene,
     maxConcurrentTasks = 40,
@@ -87,7 +87,7 @@ describe("a worker whose permits are nearly all in use", () => {
     return { worker, started: () => started, release };
   }
 
-  test("says that it is stopped, and goes on by itself when they come back", async () => {
+  test("a worker without free permits reports stopped, and continues when permits return", async () => {
     const s = await scene();
     const { worker, release } = await held(s);
     await s.sluice.enqueueMany(job, numbers(60));
@@ -100,7 +100,7 @@ describe("a worker whose permits are nearly all in use", () => {
     await until("the row", async () => (await row(s)).pressure === "normal");
   });
 
-  test("claims nothing on the tenth that is left, but replaces what ends, without a poll", async () => {
+  test("a worker with less than 10 % free permits only replaces settled tasks, without a poll", async () => {
     const s = await scene();
     const { worker, started, release } = await held(s);
     // One at a time, so that no claim takes more: 37 of 40 leave three, which is fewer than a tenth.
@@ -121,14 +121,14 @@ describe("a worker whose permits are nearly all in use", () => {
     await allDone(s, 42);
   });
 
-  test("a worker that can take nothing more lets the bell ring for others, without a poll", async () => {
+  test("a full worker passes its rings on to other workers, without a poll", async () => {
     const s = await scene();
     const { worker, started, release } = await held(s, 80);
     for (let n = 1; n <= 73; n++) {
       await s.sluice.enqueue(job, n);
       await until(`${n} in flight`, () => started() === n);
     }
-    // Twice nothing comes in place of what ended, and still fewer than an eighth are free. Whoever could take something would go to sleep now.
+    // Two tasks end and none replaces them, and still fewer than an eighth are free. A worker with room would sleep now.
     for (const left of [72, 71]) {
       release(1);
       await until("it to be recorded", () => worker.status().permitsInUse === left);
@@ -136,7 +136,7 @@ describe("a worker whose permits are nearly all in use", () => {
     const asleep = "select asleep from sluice.worker where id = $1";
     const { rows } = await s.sql.query<{ asleep: boolean }>(asleep, [worker.status().id]);
     expect(rows).toEqual([{ asleep: false }]);
-    // Nor does one who fell asleep before he was full hear of what he cannot take, once his row says so.
+    // A worker that fell asleep before it was full is not rung for tasks it cannot claim, once its row says so.
     await until("the row", async () => (await row(s)).free === 0);
     await s.sql.query("update sluice.worker set asleep = true");
     let others = 0;
@@ -157,7 +157,7 @@ describe("a worker whose permits are nearly all in use", () => {
   });
 });
 
-test("a worker with no room for more bytes is stopped, and goes on without a poll when there is", async () => {
+test("a worker with a full payload bound stops, and continues without a poll when bytes are free", async () => {
   const s = await scene();
   const heavy = task("heavy", { input: type<string>() });
   const gate = signal();
@@ -181,7 +181,7 @@ test("a worker with no room for more bytes is stopped, and goes on without a pol
   await until("the row", async () => (await row(s)).pressure === "normal");
 });
 
-test("a handler of many leases' length neither stalls others nor loses its lease", async () => {
+test("a handler that runs for many leases neither delays others nor loses its lease", async () => {
   const s = await scene();
   const leaseMs = 2_000;
   const slow = task("slow");

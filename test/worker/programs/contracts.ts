@@ -1,13 +1,13 @@
 import { limit, task, type, workflow } from "../../../src/index.js";
 
-/** What a process of these tests is told. */
+/** The configuration of a process of these tests. */
 export interface FlowConfig {
   readonly url: string;
   readonly name: string;
   readonly types: readonly ("link" | "item" | "parent")[];
-  /** The first links of chains wait until so many of them have begun, in whatever process. */
+  /** The first links of chains wait until this many have started in all processes. */
   readonly meet?: number;
-  /** Items from this number on hang for ever. */
+  /** Items from this number on hang forever. */
   readonly hangFrom?: number;
   readonly leaseMs?: number;
 }
@@ -31,7 +31,7 @@ export const item = task("item", {
   retry: once,
 });
 
-/** Fans out from inside: so many items, and waits in place or not. */
+/** A handler with a map of this many items, with or without hold. */
 export const parent = task("parent", {
   input: type<{ flow: number; items: number; hold: boolean }>(),
   output: type<number>(),

@@ -17,7 +17,7 @@ async function note(what: string, of: { flow: number; at: number }, kind: string
 
 let meeting: Promise<void> | null = null;
 
-/** One look for all of this process: who has begun, here and elsewhere? */
+/** One query for all handlers of this process: which tasks have started anywhere? */
 async function met(size: number): Promise<void> {
   const begun = "select count(*)::int as n from seen where what = 'link' and at = 0";
   while ((await sql.query<{ n: number }>(begun)).rows[0]!.n < size)

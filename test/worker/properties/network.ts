@@ -7,7 +7,7 @@ import type { Row, Store } from "./store.js";
 export type Fate =
   "arrives" | "request lost" | "reply lost" | "vanishes" | "busy" | "refused" | "timed out" | "lease expires";
 
-/** Who hears of every statement that goes out, and of what became of it. */
+/** Observes every statement and its outcome. */
 export interface Witness {
   /** Before anything else: the claims that it settles, with the kind of each outcome. */
   sent(s: Sent): void;
@@ -57,7 +57,7 @@ export class Network {
     const database = {
       named: (s: AnyStatement, values: unknown[]) => ({ name: s.name, values }),
       client: () => new Connection(this),
-      // A pool of the caller's, and ours beside it: nobody asks them anything here.
+      // The caller's pool and the worker's own pool: neither is used here.
       api: { totalCount: 0, idleCount: 0 },
       aside: {},
       pool: () => ({ connect: () => this.#connect(), end: async () => {} }),

@@ -7,7 +7,7 @@ import { Network, type Fate } from "./network.js";
 import { Store } from "./store.js";
 import { Watcher } from "./witness.js";
 
-/** How a handler ends; a deaf one never does, whatever it is told. */
+/** How a handler ends. A deaf one ignores its abort signal and never ends. */
 export type Ending =
   "returns" | "lingers" | "throws" | "snoozes" | "cancels" | "commits" | "waits for its signal" | "is deaf";
 
@@ -36,7 +36,7 @@ export interface Script {
 const TIMERS = ["setTimeout", "clearTimeout", "setInterval", "clearInterval", "performance"] as const;
 export const LEASE_MS = 1_000;
 const TURN_MS = 25;
-// Chaos ends after so many turns, and everything must be over after so many.
+// Faults end after the first number of turns, and everything must have ended after the second.
 const CHAOS_TURNS_MAX = 1_500;
 const TURNS_MAX = 6_000;
 const AFTER_STOP_TURNS = 60;

@@ -1,7 +1,7 @@
 /**
  * The store in memory, for properties of the worker alone: what a worker can see of it behaves like the
- * real one. A claim belongs to (id, token) and to a session with a lease; whoever has lost either records
- * nothing; what a dead session held comes back.
+ * real one. A claim belongs to (id, token) and to a session with a lease; without either nothing is
+ * recorded; tasks of a dead session come back.
  */
 interface Task {
   readonly id: string;
@@ -23,7 +23,7 @@ interface Held {
 interface Lease {
   readonly leaseMs: number;
   untilMs: number;
-  /** The lease ended by fate and not by the clock: nobody can have seen it coming. */
+  /** The test ended the lease and not the clock, so the worker could not foresee it. */
   taken: boolean;
 }
 
@@ -35,7 +35,7 @@ const CRASHES_MAX = 3;
 const LOOK_MS = 50;
 const STREAM = 1;
 
-/** What the database says when it refuses: its words, with our code where the driver looks for it. */
+/** A refusal of the database: its message, with our code in the field that the driver reads. */
 function refusal(code: string): Error {
   return Object.assign(new Error(`refused: ${code}`), { code: "SLUIC", constraint: code });
 }
@@ -44,7 +44,7 @@ export class Store {
   readonly tasks = new Map<string, Task>();
   readonly running = new Map<string, Held>();
   readonly leases = new Map<string, Lease>();
-  /** Claims that were handed back because the worker did not know of them. */
+  /** Claims that were released because the worker did not know them. */
   readonly handedBack: string[] = [];
   /** How often a task came back because its worker was dead. */
   crashes = 0;
@@ -116,7 +116,7 @@ export class Store {
     return [{ settled: settled === "" ? null : `{${settled}}` }];
   }
 
-  /** A user's transaction: what is returned is done at its commit. Two transactions at once do not happen here. */
+  /** A user's transaction: the returned function is applied at its commit. Transactions do not overlap here. */
   settleInTransaction(worker: string, id: string, token: string): () => void {
     this.#requireLease(worker);
     if (this.running.get(id)?.token !== token) throw refusal("lease_lost");
@@ -139,14 +139,14 @@ export class Store {
   retire(worker: string): Row[] {
     const before = this.handedBack.length;
     const released = this.releaseUnknown(worker, []);
-    // Who leaves knows what it leaves.
+    // A session that leaves knows its claims.
     this.handedBack.length = before;
     this.releaseSuspect(worker);
     this.leases.delete(worker);
     return [{ released }];
   }
 
-  /** Returns those that are to be told again, because their lease lasts. */
+  /** Returns the sessions that must report again, because their lease lasts. */
   survived(workers: readonly string[]): string[] {
     const gone = workers.filter((worker) => !this.alive(worker));
     for (const worker of gone) this.leases.delete(worker);

@@ -6,7 +6,7 @@ import type { Store } from "./store.js";
 /** What must never be, with the words for it if it is. */
 export class Watcher implements Witness {
   readonly violations = new Set<string>();
-  /** The most tasks in flight: by handlers that were not told to stop, and by what the store holds for us. */
+  /** The peak of tasks in flight: by handlers that were not aborted, and by claims in the store. */
   handlersMax = 0;
   heldMax = 0;
   /** Tasks that a lost reply left with the store, unknown to the worker. */
@@ -31,7 +31,7 @@ export class Watcher implements Witness {
     this.#store = store;
   }
 
-  /** The worker's log: it tells when a session is given up. */
+  /** The worker's log, which reports when a session is lost. */
   get log(): Logger {
     const error: Logger["error"] = (message, fields) => {
       if (message.startsWith("the lease was lost")) this.lostSessions.add(fields?.["worker"] as string);
@@ -39,7 +39,7 @@ export class Watcher implements Witness {
     return { ...silentLogger, error };
   }
 
-  /** Handlers that run and were not told to stop. */
+  /** Handlers that run and were not aborted. */
   get inFlight(): number {
     return [...this.#working.values()].filter(({ signal }) => !signal.aborted).length;
   }
@@ -112,7 +112,7 @@ export class Watcher implements Witness {
     this.#countUnseen(calmMs);
     for (const claim of this.#store.handedBack.splice(0))
       if (this.#begun.get(claim)?.signal.aborted === false) this.#tell("a task in hand was handed back as unknown");
-    // Who runs has a lease. One that was taken could not be foreseen.
+    // A running task has a lease, unless the test took it away.
     for (const ctx of this.#working.values()) {
       const worker = this.#sessions.get(tokenOf(ctx))!;
       const lease = this.#store.leases.get(worker);
@@ -121,7 +121,7 @@ export class Watcher implements Witness {
     }
   }
 
-  /** How long tasks of lost replies lie with a session that lives, and nobody runs them. */
+  /** How long tasks of lost replies stay claimed by a live session without running. */
   #countUnseen(calmMs: number): void {
     // Tasks of one reply lie there together: its time is counted once.
     const claims = new Map([...this.#store.running.values()].map((h) => [h.token, h.worker]));
@@ -145,7 +145,7 @@ export class Watcher implements Witness {
     if (others.some((c) => c.id === ctx.id)) this.#tell("a task ran twice at once");
   }
 
-  /** Not told to stop, and not about to be: its lease was not taken without the worker's knowledge. */
+  /** Not aborted, and not about to be: its lease was not taken without the worker's knowledge. */
   #mayRun(ctx: TaskContext): boolean {
     return !ctx.signal.aborted && this.#store.alive(this.#sessions.get(tokenOf(ctx))!);
   }

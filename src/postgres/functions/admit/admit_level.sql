@@ -22,8 +22,8 @@ begin
   if /* guard:window-level */ p_level = sluice.window_level() /* end */ then
     -- A window may have been shut by a failure, in this very transaction or in one whose lock we waited for: what it
     -- lets through is read by a later statement than the lock.
-    -- guard: failures shut their windows -> test/postgres/workflow/races.test.ts: "after failures of two fail-fast fan-outs at once none of the others starts"
-    -- guard: a window is read after its lock -> test/postgres/workflow/races.test.ts: "an item that is handed back beside the first failure lets no other through"
+    -- guard: failures shut their windows -> test/postgres/workflow/races.test.ts: "two failFast fan-outs that fail at once start no further items"
+    -- guard: a window is read after its lock -> test/postgres/workflow/races.test.ts: "an item that is released beside the first failure admits no other item"
     v_locked.room := array(
       select greatest(0, sluice.lane_cap(u.lane, sluice.window_limit()) - n.used + u.returned)
       from unnest(v_locked.lanes, v_locked.returned) with ordinality u(lane, returned, i)

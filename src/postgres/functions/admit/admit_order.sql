@@ -14,7 +14,7 @@ begin
       on conflict do nothing returning id
     ) select array_agg(id) into v_born from born;
   end if;
-  -- guard: order lane lock -> test/postgres/attacks.test.ts: "the lock of an order key: two looks at once start one task"
+  -- guard: order lane lock -> test/postgres/attacks.test.ts: "two concurrent admissions of an order key start one task"
   with locked as (
     select n.id, n.used from sluice.lane n where n.id = any (case when p_joined is null then p_freed
       else array(select l from unnest(p_freed || p_joined) l except select l from unnest(v_born) l) end)
@@ -32,7 +32,7 @@ begin
   end if;
   if v_free is null then return; end if;
   /* guard:after-count */ /* end */
-  -- guard: head or nothing -> test/postgres/attacks.test.ts: "attack 8: a locked head of an order key is not jumped"
+  -- guard: head or nothing -> test/postgres/attacks.test.ts: "attack 8: no task passes the locked head of an order key"
   with head as (
     select h.tid from unnest(v_free) l(id) cross join lateral (
       select ctid as tid from sluice.waiting where lane = l.id

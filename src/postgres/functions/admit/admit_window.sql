@@ -7,11 +7,11 @@ language plpgsql as $$
 #variable_conflict use_column
 declare v_used int; v_room int; v_taken int; v_more boolean;
 begin
-  -- guard: window lock -> test/postgres/workflow/races.test.ts: "two who free slots of one window at once lose none"
+  -- guard: window lock -> test/postgres/workflow/races.test.ts: "two sessions that free slots of one window at once lose none"
   select n.used into v_used from sluice.lane n where n.id = p_lane /* guard:lock */ for update /* end */;
   if not found then return; end if;
   -- It may have been shut by a failure, in this very transaction too.
-  -- guard: a failure shuts the window -> test/postgres/workflow/races.test.ts: "after the first failure of a fail-fast fan-out none of the others starts"
+  -- guard: a failure shuts the window -> test/postgres/workflow/races.test.ts: "a failFast fan-out starts no further item after its first failure"
   v_room := greatest(0, /* guard:shut */ sluice.lane_cap(p_lane, sluice.window_limit()) /* end */ - v_used + p_freed);
   with moved as (
     delete from sluice.waiting where ctid = any (array(

@@ -25,7 +25,7 @@ begin
       case when x.lane = any (p_full) then (x.late | (1 << x.held))::smallint else x.late end as late
   ), passed as (
     -- guard: keys of a limit take turns -> test/postgres/turns.test.ts: "a new key waits for at most one round of the others: %s"
-    -- guard: a task that gave its slots back has its turn again -> test/postgres/yield.test.ts: "a task that gave its key back is not overtaken for ever at a busy total"
+    -- guard: a task that gave its slots back has its turn again -> test/postgres/yield.test.ts: "a task that released its key slot is not overtaken forever at a busy total"
     select *, coalesce(/* guard:turn-kept */ had /* end */,
       /* guard:turns */ sluice.next_turn((select last_value from sluice.task_id)) /* end */) as turn
     from (select * from moved where held + 1 = cardinality(lanes) order by id) m

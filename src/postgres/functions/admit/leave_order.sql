@@ -11,7 +11,7 @@ begin
     update sluice.lane n set used = 0 where n.id = any (array(select id from lane where more)) and n.used <> 0
   )
   select array_agg(id) filter (where more) into v_locked_out from lane;
-  -- guard: a locked head is postponed -> test/postgres/attacks.test.ts: "attack 8: a locked head of an order key is not jumped"
+  -- guard: a locked head is postponed -> test/postgres/attacks.test.ts: "attack 8: no task passes the locked head of an order key"
   if /* guard:locked-out */ v_locked_out is not null /* end */ then
     perform sluice.postpone(v_locked_out, array_fill(0, array[cardinality(v_locked_out)]));
   end if;

@@ -9,14 +9,14 @@ create or replace function sluice.lock_lanes(p_new bigint[], p_new_limits int[],
 language plpgsql as $$
 #variable_conflict use_column
 begin
-  -- guard: lane lock -> test/postgres/attacks.test.ts: "the lane lock: two hand-overs at once never exceed the capacity"
+  -- guard: lane lock -> test/postgres/attacks.test.ts: "two concurrent hand-overs in a lane never exceed its capacity"
   with touched as (
     select coalesce(n.lane, f.lane) as lane, coalesce(f.n, 0) as freed, n.limit_id
     from unnest(p_new, p_new_limits) n(lane, limit_id)
     full join unnest(p_freed, p_freed_n) f(lane, n) on f.lane = n.lane
   ), locked as (
     -- The number of a limit is read under the barrier, so no change of it can slip between this read and the commit.
-    -- guard: caps follow the limit -> test/postgres/limits.test.ts: "a lowered limit per key admits nothing until below"
+    -- guard: caps follow the limit -> test/postgres/limits.test.ts: "a lowered limit per key admits nothing until its use is below it"
     select id, coalesce(/* guard:window */ cap /* end */, (
       select /* guard:cap */ coalesce(x.per_key_override, x.per_key_declared) /* end */
       from sluice.limits x where x.id = limit_id), sluice.no_limit()) - used as room

@@ -9,7 +9,7 @@ begin
   select distinct coalesce(w.blocker, 0), l.lane, l.limit_id from unnest(p_lanes, p_limits) l(lane, limit_id)
   left join lateral (
     select case when k.xmax <> 0 or sluice.lane_level(l.lane) <> sluice.key_level() then k.xmax else (
-      -- guard: a key waits for the kinds that are stuck there -> test/postgres/notes.test.ts: "a key is looked at again when one of its stuck kinds can run"
+      -- guard: a key waits for the kinds that are stuck there -> test/postgres/notes.test.ts: "a key is checked again when one of its stuck kinds can run"
       select -s.n from sluice.stuck s where s.stream = k.stream and s.gate = any (array[0, k.gate])
         and (s.lane = 0 or s.lane = any (k.later))
       order by s.n limit /* guard:stuck-kinds */ 1 /* end */) end as blocker

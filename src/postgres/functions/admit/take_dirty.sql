@@ -6,11 +6,11 @@ create or replace function sluice.take_dirty(p_max int,
 language plpgsql as $$
 declare v_newest int := p_max - p_max / 4; v_tids tid[];
 begin
-  -- guard: the newest notes first -> test/postgres/notes.test.ts: "a fresh task is admitted by the next claim although thousands of notes are older"
+  -- guard: the newest notes first -> test/postgres/notes.test.ts: "a new task is admitted by the next claim although thousands of notes are older"
   v_tids := array(
     select ctid from sluice.dirty order by n /* guard:newest */ desc /* end */ limit v_newest for update skip locked);
   if cardinality(v_tids) = v_newest then
-    -- guard: and some of the oldest -> test/postgres/notes.test.ts: "old notes are looked at although fresh ones keep coming"
+    -- guard: and some of the oldest -> test/postgres/notes.test.ts: "old notes are processed although new ones keep coming"
     v_tids := v_tids || array(
       select ctid from sluice.dirty order by n limit /* guard:oldest */ p_max / 4 /* end */ for update skip locked);
   end if;

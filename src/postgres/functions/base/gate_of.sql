@@ -9,7 +9,7 @@ begin
   if coalesce(cardinality(p_totals), 0) = 0 then return 0; end if;
   if cardinality(p_totals) = 1 then return p_totals[1]; end if;
   select id into v_id from sluice.gate_set where gates = p_totals order by id desc limit 1;
-  -- guard: a new set waits for nobody -> test/postgres/attacks.test.ts: "a new set of totals in an open transaction blocks nobody who needs it"
+  -- guard: a new set waits for nobody -> test/postgres/attacks.test.ts: "a new set of totals in an open transaction blocks no session that needs the set"
   if not found then
     /* guard:set */ insert /* end */ into sluice.gate_set (gates) values (p_totals) returning id into v_id;
     insert into sluice.gate_member (total, gate) select t, v_id from unnest(p_totals) t;

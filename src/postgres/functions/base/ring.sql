@@ -9,7 +9,7 @@ begin
   perform pg_notify('sluice', 'wake:' || w.id || ':' || ceil(p_tasks::numeric / count(*) over ()))
   from (
     select id from sluice.worker
-    -- guard: workers in reserve are not rung -> test/postgres/on-call.test.ts: "a ring reaches a worker that is on call, however many sleep in reserve"
+    -- guard: workers in reserve are not rung -> test/postgres/on-call.test.ts: "a ring reaches a worker that is on call, however many workers are in reserve"
     where asleep and /* guard:reserve */ on_call_since is not null /* end */
       and capacity_available > 0
       and not draining

@@ -1,6 +1,6 @@
 -- The best candidates of all sources, in order: of each source at most p_depth, and none after the given place. Rows
 -- that another transaction has locked are passed over: nobody can take them now.
--- guard: rivals: what is in hand cannot be taken -> test/postgres/turns.test.ts: "a slot does not lie idle for another worker's task that an open transaction has in hand"
+-- guard: rivals: what is in hand cannot be taken -> test/postgres/turns.test.ts: "a slot is not left idle for another worker's task that an open transaction has locked"
 create or replace function sluice.candidates(p_sources sluice.source[], p_depth int, p_rank smallint, p_turn bigint)
 returns table (i bigint, rank smallint, turn bigint) language plpgsql as $$
 begin

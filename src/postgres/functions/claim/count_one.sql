@@ -12,7 +12,7 @@ begin
       full_at = least(p_plan.full_until, sluice.clock())
     where g.id = p_plan.total;
   end if;
-  -- guard: slots of one total that a step gives back are noted -> test/postgres/kinds.test.ts: "slots of one total that a step gives back start tasks of types with many groups"
+  -- guard: slots of one total that a step gives back are noted -> test/postgres/kinds.test.ts: "slots of one total that a step returns start tasks of types with many groups"
   if /* guard:total-returned */ p_claimed < v_own and p_freed.many /* end */ then
     perform sluice.note_returned(array[p_plan.total]);
   end if;

@@ -6,7 +6,7 @@ begin
     return /* guard:own-gate */ least(p_source.gate, p_source.stream_gate) = 0 and /* end */
       p_freed.gates[1] = p_source.gate + p_source.stream_gate;
   end if;
-  -- guard: slots are re-used for their own totals only -> test/postgres/turns.test.ts: "slots of several totals are re-used only if all of them were freed"
+  -- guard: slots are re-used for their own totals only -> test/postgres/turns.test.ts: "slots of several totals are reused only if all of them were freed"
   return p_freed.gates_n[1] = all (p_freed.gates_n) /* guard:own-totals */ and p_freed.gates = array(
     select x from unnest(sluice.gates_of(p_source.gate) || p_source.stream_gate) x where x > 0 order by x) /* end */;
 end $$;

@@ -11,7 +11,7 @@ declare
   v_credit int[]; v_credit_n int[]; v_first timestamptz[]; v_last timestamptz[];
 begin
   v_change := array(select g from unnest(p_gates, p_wants, p_own) u(g, want, own) where want <> own
-    -- guard: a slot kept for a task is found by the step that freed it -> test/postgres/kept.test.ts: "a step gives the slot it has freed to the task it is kept for"
+    -- guard: a slot kept for a task is found by the step that freed it -> test/postgres/kept.test.ts: "a step gives a slot it has freed to the task it is kept for"
     or exists (select from sluice.gate k where k.id = g and /* guard:kept */ k.kept_for = any (p_heads) /* end */)
     order by g);
   if v_change <> '{}' then
@@ -35,7 +35,7 @@ begin
       into v_credit, v_credit_n, v_first, v_last from sums;
     end if;
   end if;
-  -- guard: cap check on re-use -> test/postgres/attacks.test.ts: "attack 7: slots re-used inside a step respect a lowered limit"
+  -- guard: cap check on re-use -> test/postgres/attacks.test.ts: "attack 7: slots reused inside a step respect a lowered limit"
   select array_agg(case when l.id is not null
       then /* guard:cap */ greatest(0, l.room + coalesce(c.n, 0) + u.own - l.kept) /* end */
       else least(u.own, u.want, greatest(0, sluice.gate_room(u.gate, p_gates, p_own))) end order by u.i),

@@ -6,7 +6,7 @@ create or replace function sluice.lock_total(p_gate int, out room int, out absor
 language plpgsql as $$
 declare v_first timestamptz; v_last timestamptz;
 begin
-  -- guard: the counter of one total is locked -> test/postgres/attacks.test.ts: "attack 7: slots re-used inside a step respect a lowered limit"
+  -- guard: the counter of one total is locked -> test/postgres/attacks.test.ts: "attack 7: slots reused inside a step respect a lowered limit"
   select g.cap - g.used, g.full_at into room, full_until from sluice.gate g
   where g.id = p_gate and g.kept_for is null /* guard:lock */ for update skip locked /* end */;
   if not found then return; end if;

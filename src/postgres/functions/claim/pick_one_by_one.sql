@@ -15,7 +15,7 @@ begin
   for c in select * from sluice.candidates(p_sources, p_depth, p_rank, p_turn) x order by x.rank, x.turn loop
     v_fits := true;
     for j in v_ends[c.i] + 1..v_ends[c.i + 1] loop
-      -- guard: a total counts for all kinds -> test/postgres/turns.test.ts: "a slot of a shared total goes to the first, whatever else the task needs: %s"
+      -- guard: a total counts for all kinds -> test/postgres/turns.test.ts: "a slot of a shared total goes to the first task, whatever else the task needs: %s"
       /* guard:shared-total */ v_fits := v_fits and v_left[v_at[j]] > 0 /* end */;
     end loop;
     continue when not v_fits;

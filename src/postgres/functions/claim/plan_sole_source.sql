@@ -35,7 +35,7 @@ begin
   if v_room is null then return null; end if;
   v_plan.locked := true;
   v_plan.total := v_total;
-  -- guard: one total gives what it has -> test/postgres/limits.test.ts: "under a load of settles it is moved 10 -> 2 -> 10 -> 0 -> 5 and never exceeded"
+  -- guard: one total gives what it has -> test/postgres/limits.test.ts: "a limit moved 10 -> 2 -> 10 -> 0 -> 5 under a load of settles is never exceeded"
   v_plan.take := /* guard:total */
     greatest(0, least(p_n, /* guard:lowered-total */ v_room /* end */ + coalesce(v_own, 0))) /* end */;
   return v_plan;

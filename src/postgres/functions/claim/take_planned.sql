@@ -56,7 +56,7 @@ begin
   ), credited as (
     insert into sluice.credit (gate, n) select gate, -n from change where not locked and n < 0
   ), returned as (
-    -- guard: slots a step gives back are noted -> test/postgres/kinds.test.ts: "slots that a step gives back beside its claim start the next tasks of full groups"
+    -- guard: slots a step gives back are noted -> test/postgres/kinds.test.ts: "slots that a step returns beside its claim start the next tasks of full groups"
     insert into sluice.returned (stream, total) select gs.stream, gs.gate from change c
     join sluice.gate_stream gs on gs.gate = c.gate join sluice.stream st on st.id = gs.stream and st.many
     where /* guard:returned */ p_many /* end */ and c.n + c.absorbed < 0

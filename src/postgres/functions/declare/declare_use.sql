@@ -6,7 +6,7 @@ begin
   on conflict do nothing;
   if found then
     -- From this many totals on, walking them costs a claim more than the notes of functions/kinds.
-    -- guard: many groups are noticed -> test/postgres/kinds.test.ts: "a task of a free group is claimed at once beside thousands of full groups"
+    -- guard: many groups are noticed -> test/postgres/kinds.test.ts: "a task of a free group is claimed immediately beside thousands of full groups"
     update sluice.stream set many = true
     where id = p_stream and not many
       and (select count(*) from (select from sluice.gate_stream where stream = p_stream limit 64) x)

@@ -26,7 +26,7 @@ begin
     where x.limit_id = v.limit_id and /* guard:raised */ x.used < v_cap /* end */
       and exists (select from sluice.waiting w where w.lane = x.id)
   ), above as (
-    -- guard: lanes above the number are found -> test/postgres/limits.test.ts: "what is through a lowered limit of thousands of keys goes back"
+    -- guard: lanes above the number are found -> test/postgres/limits.test.ts: "ready tasks above a lowered limit of thousands of keys return to their lanes"
     insert into sluice.excess (limit_id, lane)
     select x.limit_id, x.id
     from piece x

@@ -22,7 +22,7 @@ begin
   cross join lateral (select count(*) as n from sluice.shed_last(u.lane, u.excess)) f;
   v_pieces := greatest(pg_relation_size('sluice.ready'), pg_relation_size('sluice.gated'))
     / current_setting('block_size')::int / v_blocks + 1;
-  -- guard: holders are found by any of their lanes -> test/postgres/limits.test.ts: "a task of two limits per key goes back to the one that was lowered, whichever it passed first"
+  -- guard: holders are found by any of their lanes -> test/postgres/limits.test.ts: "a ready task with two limits per key returns to the lowered one, whichever it passed first"
   from_tid := format('(%s,0)', (p_turn % v_pieces) * v_blocks)::tid;
   to_tid := case
     when /* guard:any-lane */ v_hidden /* end */ then format('(%s,0)', (p_turn % v_pieces + 1) * v_blocks)::tid

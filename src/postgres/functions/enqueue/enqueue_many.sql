@@ -24,7 +24,7 @@ declare
   v_fresh boolean[];
   v_traces text[] := string_to_array(p_trace, E'\x1e', '');
 begin
-  -- guard: the door -> test/postgres/attacks.test.ts: "attack 6: bad lanes are refused at the door"
+  -- guard: the door -> test/postgres/attacks.test.ts: "attack 6: invalid lanes are refused at enqueue"
   if /* guard:priority */ p_priority /* end */ is null or p_priority not between -32000 and 32000 then
     perform sluice.refuse('invalid_option', 'priority must be an integer from -32000 to 32000');
   end if;
@@ -49,7 +49,7 @@ begin
       p_stream, v_rank, p_attempts::smallint, ids, v_inputs, p_limits, p_keys, p_orders, p_order_blocks,
       v_later, v_fresh, v_traces);
   end if;
-  -- guard: what is due later is looked at in time -> test/postgres/keeper.test.ts: "of tasks scheduled for soon the first tells the leader, those that are due after its next look do not"
+  -- guard: what is due later is looked at in time -> test/postgres/keeper.test.ts: "only a task that is due before the leader's next check notifies the leader"
   if v_later is not null then
     /* guard:look */ perform sluice.poll_by(v_later) /* end */;
   elsif exists (select from sluice.worker where asleep) then

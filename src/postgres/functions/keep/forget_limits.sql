@@ -37,7 +37,7 @@ begin
       select b.bucket
       from (select distinct sluice.limit_bucket(x) as bucket from unnest(v_old) x) b
       where pg_try_advisory_xact_lock('sluice.limits'::regclass::oid::int, b.bucket)));
-  -- guard: a group is looked at again under its lock -> test/postgres/forget.test.ts: "a group whose task is committed while the keeper looks is not forgotten"
+  -- guard: a group is looked at again under its lock -> test/postgres/forget.test.ts: "a group whose task is committed during the keeper's check is not forgotten"
   /* guard:again */ v_old := sluice.unused_limits(v_old); /* end */
   v_old := array(
     select l.id from sluice.limits l

@@ -42,7 +42,7 @@ begin
     v_next := v_now + interval '1 millisecond'
       * case when due or v.waits then p_poll_ms when live or runs or maps then p_live_ms else p_quiet_ms end;
     v_next := least(v_next, v_due, v.next_at);
-    -- guard: a promised look is not put off -> test/postgres/keeper.test.ts: "a look that comes early does not put off the look that was promised"
+    -- guard: a promised look is not put off -> test/postgres/keeper.test.ts: "an early check does not postpone the check that the leader has promised"
     if k.leader = p_keeper and k.next_at > v_now + interval '5 milliseconds' then
       v_next := /* guard:promise */ least(v_next, k.next_at) /* end */;
     end if;

@@ -9,7 +9,7 @@ declare
   v_n int;
 begin
   select array_agg(k.stream), array_agg(k.gate) into v_streams, v_gates from sluice.closed_kinds() k;
-  -- guard: closed kinds keep no slots -> test/postgres/yield.test.ts: "tasks that a paused queue or a number of 0 stops give their key's slots to others: %s"
+  -- guard: closed kinds keep no slots -> test/postgres/yield.test.ts: "tasks stopped by a paused queue or a limit of 0 release their key slots to others: %s"
   if v_streams is null then return 0; end if;
   update sluice.stream set unserved = true where id = any (array(
     select s.id from sluice.stream s

@@ -7,7 +7,7 @@ declare
   v_now timestamptz := sluice.clock();
 begin
   -- In two parts, because `migrate` would quote the schema name inside the literal.
-  -- guard: a look can be left out too -> test/postgres/notes.test.ts: "with sluice.ring = off an enqueue notifies nobody, delayed or not"
+  -- guard: a look can be left out too -> test/postgres/notes.test.ts: "an enqueue with sluice.ring = off sends no notification, delayed or not"
   if current_setting('sluice' || '.ring', true) = /* guard:sure */ 'off' /* end */ then return; end if;
   if p_at > v_now + interval '3 seconds' then return; end if;
   perform pg_notify('sluice', 'keep:' || k.leader)

@@ -33,7 +33,7 @@ begin
             else p_cancelled_ms
           end * interval '1 millisecond'
         and not exists (select from sluice.block b where b.id = d.id)
-        -- guard: members are pruned with their run -> test/postgres/workflow/keep.test.ts: "what belongs to a run is pruned with it and not before"
+        -- guard: members are pruned with their run -> test/postgres/workflow/keep.test.ts: "the tasks of a run are pruned with it and not before"
         /* guard:members */ and not exists (select from sluice.workflow_task w where w.id = d.id) /* end */
       for update of d skip locked))
     returning id

@@ -32,7 +32,7 @@ begin
     and not exists (
       select from sluice.waiting_kind w
       where w.stream = s.id and w.gate = k.gate and w.blocker = any (sluice.gates_of(k.gate)));
-  -- guard: a blocker with room is lifted -> test/postgres/kinds.test.ts: "a slot whose return was noted for another stream alone is found"
+  -- guard: a blocker with room is lifted -> test/postgres/kinds.test.ts: "a returned slot that was noted only for another stream is found"
   update sluice.waiting_kind k set blocker = 0, fresh = false
   where k.ctid = any (array(
     select b.tid

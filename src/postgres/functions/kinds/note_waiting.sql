@@ -21,7 +21,7 @@
 create or replace function sluice.note_waiting() returns trigger language plpgsql as $$
 begin
   if exists (select from sluice.stream where many) then
-    -- guard: kinds that wait are noted -> test/postgres/kinds.test.ts: "a task of a free group is claimed at once beside thousands of full groups"
+    -- guard: kinds that wait are noted -> test/postgres/kinds.test.ts: "a task of a free group is claimed immediately beside thousands of full groups"
     insert into sluice.waiting_kind (stream, gate)
     select distinct a.stream, a.gate
     from added a

@@ -6,7 +6,7 @@ declare
   v_left boolean;
 begin
   if exists (select from sluice.waiting_kind k where k.stream = p_stream and k.fresh) then
-    -- guard: a fresh blocker is checked once more -> test/postgres/kinds.test.ts: "a slot that comes back while a claim finds its total full is not missed"
+    -- guard: a fresh blocker is checked once more -> test/postgres/kinds.test.ts: "a slot returned while a claim finds its total full is not missed"
     update sluice.waiting_kind k set
       fresh = false,
       blocker = case
@@ -39,7 +39,7 @@ begin
         limit case when t.room > 0 then least(t.room, 48) + 16 else 0 end for update skip locked) w))
     returning 1
   ), gone as (
-    -- guard: a note stays while its total blocks anything -> test/postgres/kinds.test.ts: "a note of a slot is not used up while what it wakes is in another claim's hand"
+    -- guard: a note stays while its total blocks anything -> test/postgres/kinds.test.ts: "a note of a returned slot is kept while another claim has locked the kind it wakes"
     delete from sluice.returned where ctid = any (array(
       select n.tid
       from note n

@@ -12,7 +12,7 @@ declare
 begin
   -- The run that it belongs to, and the runs it made. A transaction that cancels what is left of an ended task reads
   -- the task under this lock, so one of the two sees the other.
-  -- guard: a retry locks what its task made -> test/postgres/workflow/races.test.ts: "what a task had fanned out goes on if the task is retried before anybody cancels it"
+  -- guard: a retry locks what its task made -> test/postgres/workflow/races.test.ts: "a map continues if its task is retried before the map is cancelled"
   v_runs := /* guard:made */ v_made || /* end */ array(select w.run from sluice.workflow_task w where w.id = p_id);
   if v_runs <> '{}' then perform sluice.workflow_lock_shared(v_runs); end if;
   if exists (select from sluice.retried r where r.token = p_token) then return true; end if;
@@ -28,7 +28,7 @@ begin
   end if;
   if sluice.retry_many(array[p_id]) = 0 then
     -- The first call may have been under way until now.
-    -- guard: a retry is asked for twice -> test/postgres/workflow/again.test.ts: "a retry of a task that is asked for again under its token while the first is under way is told the same"
+    -- guard: a retry is asked for twice -> test/postgres/workflow/again.test.ts: "a repeated retry of a task with the same token returns the same answer while the first is in flight"
     return /* guard:once */ exists (select from sluice.retried r where r.token = p_token) /* end */;
   end if;
   perform sluice.note_retried(p_token, 1);

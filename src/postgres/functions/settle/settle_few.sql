@@ -4,7 +4,7 @@ create or replace function sluice.settle_few(p_ids bigint[], p_claims bigint[], 
 declare v_row sluice.running; v_gone sluice.gone;
 begin
   for i in 1..cardinality(p_ids) loop
-    -- guard: fence of a few -> test/postgres/attacks.test.ts: "attack 2: the same id twice in one batch settles once, under its own claim"
+    -- guard: fence of a few -> test/postgres/attacks.test.ts: "attack 2: a batch with the same id twice settles it once, under its own claim"
     delete from sluice.running r where r.id = p_ids[i] /* guard:fence */ and r.claim = p_claims[i] /* end */
     returning * into v_row;
     continue when not found;

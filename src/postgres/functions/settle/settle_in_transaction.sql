@@ -14,12 +14,12 @@ begin
   end if;
   if v.gates is not null then perform sluice.give_back(v.gates, v.gates_n); end if;
   /* guard:notes */ insert into sluice.dirty (lane, limit_id, freed) select l, 0, 1 from unnest(v.lanes) l /* end */;
-  -- guard: a completion in a user's transaction leaves a note -> test/postgres/workflow/notes.test.ts: "a completion inside a transaction advances its run after the commit"
+  -- guard: a completion in a user's transaction leaves a note -> test/postgres/workflow/notes.test.ts: "a completion in a user's transaction advances its run after the commit"
   insert into sluice.workflow_note (id, run)
   select id, run from sluice.workflow_task where id = /* guard:awaited */ p_id /* end */;
   -- The commit comes next. If it does not, because the connection died and the server does not know it yet, the task
   -- and its slots must not stay locked by this transaction for hours.
-  -- guard: a completion does not stay open -> test/postgres/attacks.test.ts: "a completion that is never committed does not keep its task"
+  -- guard: a completion does not stay open -> test/postgres/attacks.test.ts: "a completion that is never committed does not hold its task forever"
   if v_idle_max = '0' or v_idle_max::interval > interval '10 s' then
     perform set_config('idle_in_transaction_session_timeout', /* guard:open */ '10s' /* end */, true);
   end if;

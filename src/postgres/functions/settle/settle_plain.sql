@@ -5,7 +5,7 @@ declare v_gone sluice.gone;
 begin
   with gone as (
     delete from sluice.running where ctid = any (array(
-      -- guard: fence of successes without a result -> test/postgres/attacks.test.ts: "attack 2: the same id twice in one batch settles once, under its own claim"
+      -- guard: fence of successes without a result -> test/postgres/attacks.test.ts: "attack 2: a batch with the same id twice settles it once, under its own claim"
       select x.tid from unnest(p_ids, p_claims) v(id, claim)
       cross join lateral (
         select r.ctid as tid from sluice.running r

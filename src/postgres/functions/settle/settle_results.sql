@@ -5,7 +5,7 @@ declare v_gone sluice.gone;
 begin
   with outcome as materialized (
     select u.id, u.claim, u.result, x.tid from unnest(p_ids, p_claims, p_results) u(id, claim, result)
-    -- guard: fence -> test/postgres/attacks.test.ts: "attack 2: the same id twice in one batch settles once, under its own claim"
+    -- guard: fence -> test/postgres/attacks.test.ts: "attack 2: a batch with the same id twice settles it once, under its own claim"
     cross join lateral (
       select r.ctid as tid from sluice.running r
       where r.id = u.id /* guard:fence */ and r.claim = u.claim /* end */ limit 1) x

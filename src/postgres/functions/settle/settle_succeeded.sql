@@ -21,7 +21,7 @@ begin
   end if;
   if not p_keep and /* guard:members */ p_runs_live /* end */ then
     -- Outcomes of tasks of a run are kept as long as the run: inputs of other nodes are rendered from them.
-    -- guard: members are kept -> test/postgres/workflow/keep.test.ts: "with history off the results of a run are kept while it lives"
+    -- guard: members are kept -> test/postgres/workflow/keep.test.ts: "results of a run are kept while it is live, even without history"
     v_kept := v_kept || array(select w.id from unnest(p_ids) u(id)
       cross join lateral (select id from sluice.workflow_task where id = u.id limit 1) w);
   end if;

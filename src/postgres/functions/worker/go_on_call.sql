@@ -15,7 +15,7 @@ begin
   select c.on_call, c.reserve into v_held, reserve from sluice.crew_of(v.streams) c;
   if v.id is null or on_call then return; end if;
   if v_held >= sluice.on_call_max() then
-    -- guard: a worker with tasks in hand is relieved -> test/postgres/on-call.test.ts: "a worker in reserve relieves one that has tasks in hand, and no idle one"
+    -- guard: a worker with tasks in hand is relieved -> test/postgres/on-call.test.ts: "a worker in reserve relieves one with tasks in flight, and no idle one"
     update sluice.worker set on_call_since = null where id = (
       select w.id from sluice.worker w
       where w.streams = v.streams and w.on_call_since < sluice.clock() - interval '1 second'

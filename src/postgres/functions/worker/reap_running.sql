@@ -24,7 +24,7 @@ begin
     where exists (select from sluice.workflow_trying t where t.worker = w.worker)
       or exists (select from sluice.workflow_unplaced u where u.died <> '{}' and u.died @> array[w.worker])
   ), crashed as (
-    -- guard: who places a node may be to blame -> test/postgres/workflow/place.test.ts: "tasks in hand of a worker that died while it placed a node are not blamed"
+    -- guard: who places a node may be to blame -> test/postgres/workflow/place.test.ts: "tasks of a worker that died while it placed a node are not blamed"
     insert into sluice.crash as c (id, workers)
     select id, array[worker] from gone
     /* guard:placer */ where worker not in (select p.worker from unblamed p) /* end */

@@ -6,7 +6,7 @@ declare
 begin
   -- A lease that ends further ahead than its length: the clock was set back. A live worker's next heartbeat corrects
   -- it; a dead worker's tasks would wait until the clock has caught up.
-  -- guard: a clock that was set back -> test/postgres/clock.test.ts: "after the clock was set back a dead worker's lease ends within a lease"
+  -- guard: a clock that was set back -> test/postgres/clock.test.ts: "a dead worker's lease ends within a lease after the clock was set back"
   update sluice.worker set expires_at = v_now + lease_ms * interval '1 millisecond'
   where id = any (array(
     select id from sluice.worker

@@ -16,7 +16,7 @@ begin
     where w.id = any (p_workers) and w.expires_at <= sluice.clock()
     for update skip locked));
   -- A step that settles a few of them locks one after the other, in another order than the settle below would.
-  -- guard: a worker that survived waits for no settle -> test/postgres/attacks.test.ts: "attack 5: what a worker survived with is left to the settle that has it in hand"
+  -- guard: a worker that survived waits for no settle -> test/postgres/attacks.test.ts: "attack 5: a surviving worker leaves a task to the settle that has locked it"
   select array_agg(x.id), array_agg(x.claim)
   into v_ids, v_claims
   from (

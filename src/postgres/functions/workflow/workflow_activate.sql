@@ -8,7 +8,7 @@ begin
   /* guard:starts */ perform pg_advisory_xact_lock_shared('sluice.workflow_active'::regclass::oid::int, 0); /* end */
   if current_setting('transaction_isolation') <> 'read committed' then
     -- An older snapshot may show a row that is gone: then this fails, as any write would.
-    -- guard: active for an old snapshot -> test/postgres/workflow/standing.test.ts: "a start whose snapshot shows that runs were active fails if they are not any more"
+    -- guard: active for an old snapshot -> test/postgres/workflow/standing.test.ts: "a start with a snapshot in which runs were active fails if they no longer are"
     perform from sluice.workflow_active limit 1 /* guard:snapshot */ for key share /* end */;
     if found then
       return;

@@ -22,7 +22,7 @@ begin
     return;
   end if;
   -- With a later snapshot than the lock: every run that was started before it is seen.
-  -- guard: a live run keeps runs active -> test/postgres/workflow/standing.test.ts: "runs stay active for one that is committed while a keeper looks"
+  -- guard: a live run keeps runs active -> test/postgres/workflow/standing.test.ts: "runs stay active for a run that is committed during the keeper's check"
   delete from sluice.workflow_active
   /* guard:live */ where not exists (select from sluice.workflow_run where finished_at is null) /* end */;
 end $$;

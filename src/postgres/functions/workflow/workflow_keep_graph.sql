@@ -4,6 +4,6 @@
 -- few rows.
 create or replace function sluice.workflow_keep_graph(p_graph int) returns void language plpgsql as $$
 begin
-  -- guard: a graph is kept for who starts it -> test/postgres/workflow/graph.test.ts: "one is kept for a start that is not committed yet"
+  -- guard: a graph is kept for who starts it -> test/postgres/workflow/graph.test.ts: "a graph is kept for a start that is not committed yet"
   perform pg_advisory_xact_lock_shared('sluice.workflow_graph'::regclass::oid::int, /* guard:kept */ p_graph /* end */);
 end $$;

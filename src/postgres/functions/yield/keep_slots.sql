@@ -12,11 +12,11 @@ begin
       and not exists (select from sluice.kept) then
     return;
   end if;
-  -- guard: a keeper waits for no other -> test/postgres/kept.test.ts: "a keeper that holds lanes does not wait for one that has the pulse"
+  -- guard: a keeper waits for no other -> test/postgres/kept.test.ts: "a keeper that locks lanes does not wait for another that updates the pulse"
   /* guard:wait */ perform /* end */ from sluice.pulse for update skip locked;
   if not found then return; end if;
   -- A row further ahead than it is ever written: the clock was set back. Nothing would be kept until it has caught up.
-  -- guard: a keeping ahead of the clock -> test/postgres/clock.test.ts: "after the clock was set back a slot is still kept for the task that needs several"
+  -- guard: a keeping ahead of the clock -> test/postgres/clock.test.ts: "a slot is still kept for the task that needs several after the clock was set back"
   delete from sluice.kept k
   where /* guard:clock */ k.since > v_now + interval '1 second' or /* end */
     not exists (select from sluice.suspect s where s.id = k.id and s.reserved_by is not null)

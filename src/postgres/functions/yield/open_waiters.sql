@@ -14,7 +14,7 @@ begin
       order by x.place, x.id
       limit 1000) w
   ), kind as materialized (
-    -- guard: what is stuck is passed over -> test/postgres/yield.test.ts: "tasks that wait at a full total give their key's slots to others, and keep their place"
+    -- guard: what is stuck is passed over -> test/postgres/yield.test.ts: "tasks that wait at a full total release their key slots to others, and keep their place"
     select k.stream, k.gate, sluice.is_stuck(k.stream, k.gate) as stuck
     from (select distinct stream, gate from line) k
   )

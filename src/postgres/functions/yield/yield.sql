@@ -13,7 +13,7 @@ begin
   select * into v from sluice.pulse for update skip locked;
   if not found then return 0; end if;
   -- Also if it is ahead of the clock, which was set back: otherwise no task would yield until the clock has caught up.
-  -- guard: a pulse ahead of the clock -> test/postgres/clock.test.ts: "after the clock was set back tasks still give their key's slots to others"
+  -- guard: a pulse ahead of the clock -> test/postgres/clock.test.ts: "tasks still release their key slots to others after the clock was set back"
   if v.at /* guard:clock */ not between sluice.clock() - interval '500 ms' and sluice.clock() /* end */ then
     v.before := v.turn;
     v.turn := sluice.own_turn((select last_value from sluice.task_id)) + (select last_value from sluice.turn);
@@ -22,7 +22,7 @@ begin
   with holder as materialized (
     select * from sluice.holders_at_totals(p_max, v.before, v_token) union select * from sluice.holders_at_keys(p_max)
   ), wanted as materialized (
-    -- guard: waiting tasks yield -> test/postgres/yield.test.ts: "tasks that wait for a second key give the slots of the first to others"
+    -- guard: waiting tasks yield -> test/postgres/yield.test.ts: "tasks that wait for a second key release the slots of the first to others"
     select h.* from (select distinct lanes, stream, gate, waits_at from holder) h
     where /* guard:wanted */ sluice.is_wanted(h.lanes, h.stream, h.gate, h.waits_at) /* end */
   ), chosen as materialized (

@@ -63,7 +63,7 @@ begin
       joined := true;
       streams := streams || v_streams[i];
       made := made + v_total;
-      -- guard: few items at once -> test/postgres/workflow/standing.test.ts: "of many fan-outs that begin at once 5,000 items are made, the rest by transactions of their own"
+      -- guard: few items at once -> test/postgres/workflow/standing.test.ts: "a step that starts many fan-outs creates 5,000 items, and other transactions create the rest"
       /* guard:few */ v_room := v_room - v_total; /* end */
     end if;
   end loop;

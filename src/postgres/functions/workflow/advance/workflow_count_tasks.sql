@@ -45,7 +45,7 @@ begin
   into over_runs, over_nodes, all_succeeded, failing_runs, failing_nodes, v_lanes
   from counted;
   -- An item that is cancelled while it waits at a window frees nothing, so the window's row may be left: mark it dirty.
-  -- guard: a window goes with its node -> test/postgres/workflow/operate.test.ts: "of a window at which nobody stands any more nothing is left"
+  -- guard: a window goes with its node -> test/postgres/workflow/operate.test.ts: "a window without waiting items leaves no row behind"
   if /* guard:window */ v_lanes is not null /* end */ then
     insert into sluice.dirty (lane, limit_id) select l, sluice.window_limit() from unnest(v_lanes) l;
   end if;

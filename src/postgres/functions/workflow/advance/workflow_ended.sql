@@ -27,14 +27,14 @@ begin
   ) x;
   v_locks := v_runs;
   if p_parents is not null then
-    -- guard: a parent locks what it waits for -> test/postgres/workflow/races.test.ts: "a parent that goes to sleep beside its last child wakes"
+    -- guard: a parent locks what it waits for -> test/postgres/workflow/races.test.ts: "a parent that goes to sleep while its last item ends wakes"
     v_locks := /* guard:waits-for */ v_locks
       || array(select r from sluice.parent p, unnest(p.runs) r where p.id = any (p_parents)) /* end */;
   end if;
   if v_locks is null then
     return;
   end if;
-  -- guard: run lock -> test/postgres/workflow/races.test.ts: "two last completers advance once"
+  -- guard: run lock -> test/postgres/workflow/races.test.ts: "two concurrent last completions advance a run once"
   perform from sluice.workflow_run r where r.id = any (v_locks) order by r.id
     /* guard:run-lock */ for no key update /* end */;
 
@@ -47,7 +47,7 @@ begin
   end if;
   if /* guard:again */ p_parents is not null /* end */ then
     -- A child that ended before this task slept has not seen it. Under the lock of its run, the child is seen here.
-    -- guard: a parent looks again -> test/postgres/workflow/races.test.ts: "a parent that goes to sleep beside its last child wakes"
+    -- guard: a parent looks again -> test/postgres/workflow/races.test.ts: "a parent that goes to sleep while its last item ends wakes"
     perform sluice.workflow_wake(array(
       select p.id from sluice.parent p
       where p.id = any (p_parents)

@@ -4,7 +4,7 @@ create or replace function sluice.workflow_lock_free(p_runs bigint[]) returns bi
 language plpgsql /* settings: index plans */ as $$
 declare v_held bigint[];
 begin
-  -- guard: a note of a run in another's hand -> test/postgres/workflow/standing.test.ts: "a note of a run that another has in hand is left alone, and stops nobody"
+  -- guard: a note of a run in another's hand -> test/postgres/workflow/standing.test.ts: "a note of a run that another session has locked is skipped, and blocks no other"
   v_held := array(
     select r.id from sluice.workflow_run r where r.id = any (p_runs) order by r.id
     for no key update /* guard:locked */ skip locked /* end */);

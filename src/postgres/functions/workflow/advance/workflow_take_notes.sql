@@ -14,7 +14,7 @@ begin
   v_runs := sluice.workflow_lock_free(v_of);
   /* guard:busy */ if /* end */ (select count(*) from unnest(v_of) u(run) where u.run = any (v_runs))
     < cardinality(v_of) then
-    -- guard: notes of busy runs are passed over -> test/postgres/workflow/standing.test.ts: "100 notes of a run that another has in hand keep no other run's note waiting"
+    -- guard: notes of busy runs are passed over -> test/postgres/workflow/standing.test.ts: "100 notes of a locked run do not delay the note of another run"
     v_more := sluice.workflow_lock_free(
       sluice.workflow_runs_with_notes(array(select distinct u from unnest(v_of) u), p_max));
     select v_tids || array_agg(x.tid), v_note_ids || array_agg(x.id), v_of || array_agg(x.run)

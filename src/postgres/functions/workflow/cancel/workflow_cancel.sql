@@ -35,7 +35,7 @@ begin
   delete from sluice.workflow_unplaced
   where ctid = any (array(select ctid from sluice.workflow_unplaced where run = p_run for update skip locked));
   update sluice.workflow_node set failing = true where run = p_run and state = 'running' and kind = 'each';
-  -- guard: cancelled with what is not back -> test/postgres/workflow/again.test.ts: "a cancel before all are back ends the run with those as they were"
+  -- guard: cancelled with what is not back -> test/postgres/workflow/again.test.ts: "a cancel during a retry ends the run with the outcomes of items that are not back"
   v_stayed := /* guard:stay */ sluice.workflow_abandon_retry(p_run) /* end */;
   if v_stayed is not null then
     v_none := array_fill(0, array[cardinality(v_stayed)]);

@@ -12,7 +12,7 @@ begin
   if v_maps = '{}' then
     return false;
   end if;
-  -- guard: who has a map in hand is waited for -> test/postgres/workflow/races.test.ts: "a map that is in another's hand when its task's run is cancelled is shut all the same"
+  -- guard: who has a map in hand is waited for -> test/postgres/workflow/races.test.ts: "a map that another session has locked is closed when its run is cancelled"
   perform sluice.workflow_lock_shared(v_maps);
   perform sluice.workflow_stop_maps(v_maps);
   foreach v_run in array v_maps loop

@@ -31,7 +31,7 @@ begin
       end if;
     end if;
     -- Each task once: two answers for one would both be counted.
-    -- guard: each is cancelled once -> test/postgres/workflow/races.test.ts: "an item of many that was asked to stop while it was handed back is counted once"
+    -- guard: each is cancelled once -> test/postgres/workflow/races.test.ts: "one of many items that is cancelled while it is released is counted once"
     select array_agg(c.id) filter (where c.answer = 'cancelled'),
       coalesce(array_agg(c.id) filter (where c.answer in ('asked', 'moving')), '{}')
     into v_gone, v_pending
@@ -52,7 +52,7 @@ begin
       v_all := v_all || v_gone;
     end if;
   end loop;
-  -- guard: what cancelled tasks made is shut -> test/postgres/workflow/inner.test.ts: "shuts what its sleeping tasks have fanned out before it returns, and what the items of that have"
+  -- guard: what cancelled tasks made is shut -> test/postgres/workflow/inner.test.ts: "cancel closes the maps of sleeping tasks and their nested maps before it returns"
   if /* guard:made */ v_all is not null /* end */ then
     v_n := v_n + sluice.workflow_cancel_maps_of(v_all, p_max - v_new);
   end if;

@@ -9,7 +9,7 @@ begin
   for v_try in 1..25 loop
     begin
       perform sluice.barrier_shared();
-      -- guard: the shared barrier is let go -> test/postgres/workflow/again.test.ts: "while another holds its run, a retry stops no change of a limit"
+      -- guard: the shared barrier is let go -> test/postgres/workflow/again.test.ts: "a retry of a run that is locked blocks no change of a limit"
       perform from sluice.workflow_run where id = any (p_runs) order by id /* guard:lock */ for /* end */ no key update;
       return found;
     exception when lock_not_available then

@@ -6,7 +6,7 @@ language plpgsql /* settings: index plans */ as $$
 declare v_reason text := 'the task that made it has ended'; v_runs bigint[]; v_run bigint; t record;
 begin
   loop
-    -- guard: a map goes only with its task -> test/postgres/workflow/races.test.ts: "a task that is retried before what it made is cancelled keeps it"
+    -- guard: a map goes only with its task -> test/postgres/workflow/races.test.ts: "a task that is retried before its map is cancelled keeps the map"
     with doomed as (
       update sluice.workflow_run r
       set stopping = true, outcome = json_build_object('reason', v_reason)
@@ -20,7 +20,7 @@ begin
     select array_agg(id) into v_runs from doomed;
     exit when v_runs is null;
     update sluice.workflow_node set failing = true where run = any (v_runs) and state = 'running';
-    -- guard: a map is stopped with what is not back -> test/postgres/workflow/inner.test.ts: "takes with it what a retry has not brought back yet of what its tasks have fanned out"
+    -- guard: a map is stopped with what is not back -> test/postgres/workflow/inner.test.ts: "cancel also cancels maps that a retry has not brought back yet"
     for v_run in
       select distinct a.run from sluice.workflow_again a where /* guard:stay */ a.run = any (v_runs) /* end */
     loop

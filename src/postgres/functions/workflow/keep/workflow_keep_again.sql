@@ -19,7 +19,7 @@ begin
   v_runs := array(
     select r.id from sluice.workflow_run r
     where r.id = any (v_look) and not r.paused order by r.id for no key update skip locked);
-  -- guard: lanes of several runs by id -> test/postgres/workflow/again.test.ts: "a keeper that brings back several runs locks their windows in the order of all"
+  -- guard: lanes of several runs by id -> test/postgres/workflow/again.test.ts: "a keeper that brings back several runs locks all their windows in one order"
   perform from sluice.lane l
   where l.id = any (array(
     select n.lane

@@ -10,7 +10,7 @@ begin
       select t.run from sluice.workflow_timer t where t.due_at <= p_now order by t.due_at limit p_max))
     order by r.id for no key update skip locked);
   -- An event that was sent in time wins, wherever its note is in the queue.
-  -- guard: an event in time beats its timeout -> test/postgres/workflow/wait.test.ts: "an event that was sent in time wins over its timeout, however many notes stand before it"
+  -- guard: an event in time beats its timeout -> test/postgres/workflow/wait.test.ts: "an event that was sent in time wins over its timeout, however many notes are ahead of it"
   v_heard := array(select t from unnest(v_runs) t where exists (select from sluice.workflow_event e where e.run = t));
   if /* guard:in-time */ v_heard <> '{}' /* end */ then
     select * into v from sluice.workflow_deliver_events(v_heard);

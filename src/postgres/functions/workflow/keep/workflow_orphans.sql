@@ -19,7 +19,7 @@ begin
   for v in
     select o.ctid as tid, o.run from sluice.workflow_orphan o order by o.run limit p_max for update skip locked
   loop
-    -- guard: what is left of a task is locked before the task is looked at -> test/postgres/workflow/races.test.ts: "what a task had fanned out goes on if the task is retried before anybody cancels it"
+    -- guard: what is left of a task is locked before the task is looked at -> test/postgres/workflow/races.test.ts: "a map continues if its task is retried before the map is cancelled"
     select * into v_run from sluice.workflow_run where id = v.run
       /* guard:lock */ for no key update skip locked /* end */;
     -- Another transaction holds it: next time.
@@ -36,7 +36,7 @@ begin
   end loop;
   -- A parent that another transaction held when its children ended, such as a cancel that rolled back, is woken by
   -- nothing else. A limited number at a time, so that no call takes long.
-  -- guard: parents that nobody woke -> test/postgres/workflow/races.test.ts: "a parent whose cancel rolled back after its last child had ended wakes"
+  -- guard: parents that nobody woke -> test/postgres/workflow/races.test.ts: "a parent whose cancel rolled back after its last item had ended wakes"
   perform sluice.workflow_wake(array(
     select p.id
     from (select x.id, x.runs from sluice.parent x where x.id > p_after_parent order by x.id limit 1000) p

@@ -46,7 +46,7 @@ begin
     select r.id from unnest(v_runs) r(id)
     where not exists (select from sluice.workflow_task w where w.run = r.id));
   v_bare := cardinality(v_runs);
-  -- guard: few nodes at once -> test/postgres/workflow/keep.test.ts: "pruning deletes a bounded number of nodes at once, whole runs at a time"
+  -- guard: few nodes at once -> test/postgres/workflow/keep.test.ts: "pruning deletes a bounded number of nodes per statement, in whole runs"
   /* guard:few */ v_runs := sluice.workflow_few_nodes(v_runs, p_max); /* end */
   v_gone := sluice.workflow_prune_runs(v_runs);
   update sluice.workflow_run set pruning = true where id = any (v_cut) and not pruning;

@@ -14,7 +14,7 @@ begin
   -- guard: a window is kept -> test/postgres/workflow/place.test.ts: "a fan-out that is paused and resumed while it is placed keeps its window"
   select n.lane, n.window_size into v_lane, v_window
   from sluice.workflow_node n where n.run = p_run and /* guard:window */ n.node = p_node /* end */;
-  -- guard: a set window outlives a retry -> test/postgres/workflow/again.test.ts: "a window that was set for a run holds for it after a retry too"
+  -- guard: a set window outlives a retry -> test/postgres/workflow/again.test.ts: "a window that was set for a run still holds after a retry"
   v_window := /* guard:kept-window */ coalesce(v_window, s.window_size) /* end */;
   begin
     select * into v from sluice.workflow_items(p_run, p_node);
@@ -26,7 +26,7 @@ begin
       end if;
       select * into t from sluice.workflow_terms(s.stream);
       -- An each that was paused while a placer held it may still have its row: the placer may place it yet.
-      -- guard: what is in hand is left there -> test/postgres/workflow/standing.test.ts: "a fan-out in a placer's hand that needs no code any more when it is resumed stops nobody"
+      -- guard: what is in hand is left there -> test/postgres/workflow/standing.test.ts: "a locked fan-out that needs no code after a resume blocks no other session"
       v_later := t.in_code or v_total > p_room /* guard:in-hand */
         or exists (select from sluice.workflow_unplaced x where x.run = p_run and x.node = p_node) /* end */;
       if not v_later then

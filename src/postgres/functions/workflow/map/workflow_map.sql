@@ -23,7 +23,7 @@ begin
   end if;
   perform sluice.workflow_activate();
   run := nextval('sluice.workflow_id');
-  -- guard: a map is opened once -> test/postgres/workflow/races.test.ts: "of two that open the same map at the same moment one makes it and the other finds it"
+  -- guard: a map is opened once -> test/postgres/workflow/races.test.ts: "one of two sessions that open the same map at once creates it, and the other finds it"
   insert into sluice.workflow_run (id, open, input, bytes_max, parent, name, outer_run, state, finished_at)
   values (run, case when v_empty then 0 else 1 end, 'null', 1048576, p_id, p_name,
     (select w.run from sluice.workflow_task w where w.id = p_id),

@@ -13,7 +13,7 @@ begin
       perform from sluice.workflow_run where id = any (p_runs) order by id for update;
       return found;
     exception when lock_not_available then
-      -- guard: the barrier is let go -> test/postgres/workflow/races.test.ts: "while another holds its run, a pause stops no worker, and says so in the end"
+      -- guard: the barrier is let go -> test/postgres/workflow/races.test.ts: "a pause of a locked run blocks no worker, and takes effect eventually"
       if not v_barred then
         raise;
       end if;

@@ -8,7 +8,7 @@ begin
   while v_above is not null loop
     select t.lane_keys[1] into v_key from sluice.task t
     where t.id = v_above and sluice.lane_level(t.lanes[1]) = sluice.order_level();
-    -- guard: no item waits for its own parent -> test/postgres/workflow/place.test.ts: "items with an order key that a task above them holds are refused"
+    -- guard: no item waits for its own parent -> test/postgres/workflow/place.test.ts: "items with an order key that an ancestor holds are refused"
     if /* guard:own-order */ v_key = any (p_orders) /* end */ then
       perform sluice.refuse('invalid_key', format(
         'task %s waits for these items and holds the order key "%s" of one of them: '

@@ -4,6 +4,6 @@
 -- user's.
 create or replace function sluice.workflow_limit_idle() returns void language plpgsql as $$
 begin
-  -- guard: a placer that stands still -> test/postgres/workflow/place.test.ts: "a placer that stands still is ended by the server, but not in a user's transaction"
+  -- guard: a placer that stands still -> test/postgres/workflow/place.test.ts: "an idle placer is ended by the server, but not in a user's transaction"
   perform set_config('idle_in_transaction_session_timeout', /* guard:patience */ '30s' /* end */, true);
 end $$;

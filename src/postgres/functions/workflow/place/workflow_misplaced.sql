@@ -12,7 +12,7 @@ begin
   if not found then
     return false;
   end if;
-  -- guard: nobody waits for a placer -> test/postgres/workflow/place.test.ts: "a node fails while another has it in hand, who waits for nobody but its run"
+  -- guard: nobody waits for a placer -> test/postgres/workflow/place.test.ts: "a node that another session has locked can fail, and that session waits only for the run"
   delete from sluice.workflow_unplaced
   where ctid = any (array(
     select ctid from sluice.workflow_unplaced where run = p_run and node = p_node

@@ -9,7 +9,7 @@ create or replace function sluice.workflow_place(
 declare v_inputs json[] := string_to_array(p_inputs, E'\x1e')::json[]; v sluice.workflow_node; v_ids bigint[];
 begin
   select * into v from sluice.workflow_node where run = p_run and node = p_node;
-  -- guard: only what is to be placed -> test/postgres/workflow/place.test.ts: "a node that is not to be placed, or is of another type, gets no tasks"
+  -- guard: only what is to be placed -> test/postgres/workflow/place.test.ts: "a node that is already placed or has another type gets no tasks"
   if /* guard:wanted */ v.state is distinct from 'placing' /* end */ then
     perform sluice.refuse('workflow_over', 'the tasks of this node are not to be placed, or not any more');
   end if;

@@ -8,7 +8,7 @@ create or replace function sluice.workflow_place_small(
 ) returns void language plpgsql /* settings: index plans */ as $$
 declare v_inputs json[] := string_to_array(p_inputs, E'\x1e')::json[]; v_ids bigint[]; v_tids tid[];
 begin
-  -- guard: small ones in the order of their runs -> test/postgres/workflow/place.test.ts: "many at once lock their runs in the order of their ids"
+  -- guard: small ones in the order of their runs -> test/postgres/workflow/place.test.ts: "a batch of small nodes locks its runs in the order of their ids"
   perform from sluice.workflow_run r where r.id = any (p_lock) order by r.id
     /* guard:order */ for /* end */ no key update;
   v_tids := array(
@@ -20,7 +20,7 @@ begin
         and n.kind = 'task' and n.stream = p_stream limit 1
     ) x
     order by u.i);
-  -- guard: small ones only while they are wanted -> test/postgres/workflow/place.test.ts: "of many that are placed at once none is, if one is not wanted any more"
+  -- guard: small ones only while they are wanted -> test/postgres/workflow/place.test.ts: "no node of a batch is placed if one of them was cancelled"
   if cardinality(v_tids) <> cardinality(v_inputs) then
     perform sluice.refuse('workflow_over', 'one of these nodes is not to be placed any more');
   end if;

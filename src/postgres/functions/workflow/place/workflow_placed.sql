@@ -9,8 +9,8 @@ begin
   -- than ours. FOR KEY SHARE stops a pause or a resume and nothing else: however many tasks fan out, no settle waits.
   v_outer := (select r.outer_run from sluice.workflow_run r where r.id = p_run);
   if v_outer is not null then
-    -- guard: no settle waits for a map in the making -> test/postgres/workflow/inner.test.ts: "a settle of a run does not wait for a map that one of its tasks is making"
-    -- guard: a map is paused with the run of its task -> test/postgres/workflow/races.test.ts: "a map that is made beside a pause of its task's run is paused, whoever comes first"
+    -- guard: no settle waits for a map in the making -> test/postgres/workflow/inner.test.ts: "a settle of a run does not wait for a map that one of its tasks is creating"
+    -- guard: a map is paused with the run of its task -> test/postgres/workflow/races.test.ts: "a map that is created beside a pause of its run is paused, in either order"
     select r.paused into v_paused from sluice.workflow_run r where r.id = v_outer
       /* guard:parent-run */ for /* guard:key-share */ key /* end */ share /* end */;
   end if;

@@ -11,7 +11,7 @@ begin
   if not found then
     return false;
   end if;
-  -- guard: ten tries -> test/postgres/workflow/place.test.ts: "a node that cannot be placed for a reason that may pass is put off, then fails"
+  -- guard: ten tries -> test/postgres/workflow/place.test.ts: "a node that cannot be placed for a transient reason is postponed, then fails"
   if /* guard:tries */ v_tries >= 10 /* end */ then
     return sluice.workflow_misplaced(p_run, p_node, sluice.workflow_error(p_code, format(
       'its tasks could not be created in %s tries, the last time because: %s', v_tries, p_message)));

@@ -4,7 +4,7 @@
 create or replace function sluice.workflow_stale(p_run bigint, p_node smallint) returns void language plpgsql as $$
 begin
   perform from sluice.workflow_run r where r.id = p_run for no key update skip locked;
-  -- guard: stale under the lock -> test/postgres/workflow/place.test.ts: "a resume beside one who clears away what was left behind loses nothing"
+  -- guard: stale under the lock -> test/postgres/workflow/place.test.ts: "a resume beside the removal of stale rows loses nothing"
   if /* guard:again */ not found /* end */ and exists (select from sluice.workflow_run r where r.id = p_run) then
     update sluice.workflow_unplaced u
     set due_at = sluice.clock() + interval '1 second'

@@ -39,7 +39,7 @@ begin
   select u.id, p_graph, (select count(*) from sluice.workflow_step where graph = p_graph), u.input, p_bytes_max
   from unnest(ids, v_inputs, existed) u(id, input, existed)
   -- A key that comes twice in this call is one run, with the first input.
-  -- guard: one run per key -> test/postgres/workflow/notes.test.ts: "an idempotency key that comes twice in one call starts one run"
+  -- guard: one run per key -> test/postgres/workflow/notes.test.ts: "an idempotency key used twice in one call starts one run"
   where /* guard:once */ u.existed is not true /* end */;
   insert into sluice.workflow_node (run, node, kind, policy, state, blocked)
   select r, s.node, s.kind, s.policy, 'pending', cardinality(s.deps)

@@ -25,7 +25,7 @@ begin
     for i in 1..coalesce(cardinality(v_runs), 0) loop
       v_seen := v_seen + 1;
       continue when v_bytes >= p_bytes;
-      -- guard: a batch leaves out what a process died with -> test/postgres/workflow/place.test.ts: "after a crash the nodes of a batch are tried one by one, and the innocent ones are placed"
+      -- guard: a batch leaves out what a process died with -> test/postgres/workflow/place.test.ts: "the nodes of a batch are tried one by one after a crash, and the innocent ones are placed"
       /* guard:died */ continue when v_runs[i] || ':' || v_nodes[i] = any (v_died); /* end */
       begin
         select n.run, n.node, n.stream, -s.rank, s.attempts,

@@ -7,11 +7,11 @@ create or replace function sluice.workflow_again_tasks(
 ) language plpgsql as $$
 declare v_ids bigint[] := p_ids; v_mine bigint[];
 begin
-  -- guard: what tasks made is not waited for -> test/postgres/workflow/races.test.ts: "a retry waits for nobody who holds what a task of the run had fanned out"
+  -- guard: what tasks made is not waited for -> test/postgres/workflow/races.test.ts: "a retry does not wait for a session that has locked a map of the run"
   v_mine := array(
     select r.id from sluice.workflow_run r where r.parent = any (p_ids)
     for update /* guard:locked */ skip locked /* end */);
-  -- guard: a task comes back after what it made has stopped -> test/postgres/workflow/again.test.ts: "a task comes back when the cancel of what it had fanned out is over, and not before"
+  -- guard: a task comes back after what it made has stopped -> test/postgres/workflow/again.test.ts: "a retried task comes back when the cancel of its map is complete, and not before"
   kept := array(
     select distinct r.parent from sluice.workflow_run r
     where r.parent = any (p_ids)

@@ -3,14 +3,14 @@ create or replace function sluice.workflow_retriable(p_run bigint) returns sluic
 declare r sluice.workflow_run;
 begin
   select * into r from sluice.workflow_run where id = p_run;
-  -- guard: what is being pruned is gone -> test/postgres/workflow/keep.test.ts: "a run of which a part is pruned is gone for whoever asks"
+  -- guard: what is being pruned is gone -> test/postgres/workflow/keep.test.ts: "a run that is partly pruned does not exist for any caller"
   if not found /* guard:pruning */ or r.pruning /* end */ then
     perform sluice.refuse('run_not_found', 'there is no such run');
   end if;
   if r.finished_at is null and r.stopping then
     perform sluice.refuse('workflow_stopping', 'the run is being cancelled: wait for its end');
   end if;
-  -- guard: a paused run starts nothing -> test/postgres/workflow/operate.test.ts: "of a paused run is refused until it is resumed; one that ended while it was paused goes on"
+  -- guard: a paused run starts nothing -> test/postgres/workflow/operate.test.ts: "retry of a paused run is refused until it is resumed, and a run that ended while paused continues"
   if /* guard:paused */ r.finished_at is null and r.paused /* end */ then
     perform sluice.refuse('workflow_paused', 'the run is paused: resume it first');
   end if;

@@ -13,7 +13,7 @@ declare
 begin
   perform sluice.workflow_lock_shared(array[p_run]);
   -- Under the run's lock: a first call that is still under way has committed by now, or has not begun.
-  -- guard: a retry of a run is asked for twice -> test/postgres/workflow/again.test.ts: "a retry of a run that is asked for again under its token is told the same, also when the run is paused"
+  -- guard: a retry of a run is asked for twice -> test/postgres/workflow/again.test.ts: "a repeated retry of a run with the same token returns the same answer, also when the run is paused"
   select x.answer into v_before from sluice.retried x where x.token = p_token;
   /* guard:once */ if found then return v_before; end if; /* end */
   r := sluice.workflow_retriable(p_run);
@@ -23,7 +23,7 @@ begin
   end if;
   perform sluice.workflow_activate();
   v_after := sluice.workflow_after(r.graph, v_seeds);
-  -- guard: not beside what still runs -> test/postgres/workflow/operate.test.ts: "beside a branch that the failure started and that still runs is refused"
+  -- guard: not beside what still runs -> test/postgres/workflow/operate.test.ts: "retry is refused beside a running branch that the failure started"
   if exists (
     select from sluice.workflow_node n
     where n.run = p_run and n.node = any (v_after) and /* guard:running */ sluice.workflow_is_live(n.state) /* end */
@@ -39,7 +39,7 @@ begin
     order by n.node);
   v_anew := array(select distinct n from unnest(v_seeds || v_after) n where n <> all (v_again) order by n);
   perform sluice.workflow_retry_reset(p_run, r.graph, v_again, v_anew);
-  -- guard: a retry resumes what was fanned out -> test/postgres/workflow/inner.test.ts: "what a paused run's task had fanned out goes on when the run is cancelled and retried"
+  -- guard: a retry resumes what was fanned out -> test/postgres/workflow/inner.test.ts: "maps of a paused run continue when the run is cancelled and retried"
   if r.paused then
     -- Waits for a task's fan-out that is about to be committed as paused, as a resume does.
     perform from sluice.workflow_run where id = p_run for update;
