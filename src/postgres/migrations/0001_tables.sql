@@ -1,8 +1,8 @@
 -- The data model. One immutable row per task, one narrow table per live state, then `done`.
 --
 -- A task is in exactly one of scheduled, waiting, parked, parent, ready, gated, suspect, running, done. A transition
--- is a DELETE from one table and an INSERT into another in one statement. Rows of these tables are never UPDATEd: the
--- hot statements address them by ctid, which an UPDATE would move.
+-- is a DELETE from one table and an INSERT into another in one transaction. Rows of these tables are never UPDATEd (but
+-- for suspect.reserved_by): the hot statements address them by ctid, which an UPDATE would move.
 --
 -- Words:
 --   rank   -priority, so that every index ascends.
@@ -488,9 +488,9 @@ create index retried_at on sluice.retried (at);
 -- of any number of keepers one finds the revision it read, and a statement that was sent twice, or whose reply was
 -- lost, finds another revision the second time.
 --
--- The lock on a schedule's row guards its revision and with it next_at. It is taken before anything else, one per
--- transaction and never inside a user's transaction. Its holder takes none of the locks of the order (barrier, running
--- rows, lanes, gates) afterwards: enqueue only inserts. So it cannot be part of a cycle.
+-- The lock on a schedule's row guards its revision and with it next_at. One is taken per transaction, and never inside
+-- a user's transaction. Its holder takes none of the locks of the order (barrier, running rows, lanes, gates)
+-- afterwards: an enqueue only inserts. So it cannot be part of a cycle.
 create sequence sluice.schedule_revision;
 
 -- limit_keys: the key for each of limit_names, '' for a limit without keys. input: a text that equals the mark of the

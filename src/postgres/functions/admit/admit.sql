@@ -1,9 +1,9 @@
 -- Admission: the only place that moves tasks through lanes.
 --
--- Lock order of every transaction here: barrier (shared) -> running rows -> lanes by (level, id) -> gates by id. A
--- transaction that changes what a lane holds locks its row, which guards `used` and the decision which of `waiting` is
--- next. One pass per transaction, ascending: a second pass would have to lock below what it holds, and two such
--- transactions wait for each other (attack 4).
+-- Lock order of every transaction here: barrier (shared) -> running rows -> crash -> workflow_run by id -> lanes by
+-- (level, id) -> gates by id. A transaction that changes what a lane holds locks its row, which guards `used` and the
+-- decision which of `waiting` is next. One pass per transaction, ascending: a second pass would have to lock below what
+-- it holds, and two such transactions wait for each other (attack 4).
 --
 -- p_freed: lanes with freed slots, p_freed_n of each (null: one each, a lane may repeat). p_joined: lanes that a task
 -- joined, with the limit of each. The caller holds the barrier. Returns the streams of tasks that passed their last
