@@ -98,7 +98,7 @@ export class Keeper {
   // Tasks that this worker has put off become due until then: it does not wait for the leader to notice them.
   #followUntilMs = Number.NEGATIVE_INFINITY;
   #stopped = false;
-  // The positions of walks over rows: each row gets its turn, however many cannot be processed yet.
+  // The positions of walks over rows: each row is reached, however many cannot be processed yet.
   #walk = FIRST;
   #orphan: OrphansWalk = { after: FIRST, afterParent: FIRST };
   #old = FIRST;
@@ -155,11 +155,11 @@ export class Keeper {
       this.#wakeAtMs = Number.POSITIVE_INFINITY;
       this.#timer = null;
       if (this.#looking !== null) this.#again = true;
-      else this.#looking = this.#turn().finally(() => (this.#looking = null));
+      else this.#looking = this.#poll().finally(() => (this.#looking = null));
     }, atMs - now);
   }
 
-  async #turn(): Promise<void> {
+  async #poll(): Promise<void> {
     this.#again = false;
     try {
       const seen = await keepLook(this.#o.connection, this.id, this.#intervals());
@@ -324,7 +324,7 @@ export class Keeper {
     }
   }
 
-  /** Deletes unused groups. Each group gets its turn, however many there are. */
+  /** Deletes unused groups. Each group is reached, however many there are. */
   async #groups(): Promise<void> {
     const unused = { max: GROUPS_MAX, unusedMs: GROUP_UNUSED_MS };
     for (let i = 0; i < GROUP_STEPS_MAX && !this.#stopped; i++) {

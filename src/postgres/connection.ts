@@ -50,9 +50,9 @@ export class Connection {
 
   /** Runs one statement at a time: the keeper issues several at once, and the driver will not always queue them. */
   #query(query: Query): Promise<unknown[]> {
-    const turn = this.#last.then(() => this.#send(query));
-    this.#last = turn.catch(() => {});
-    return turn;
+    const reply = this.#last.then(() => this.#send(query));
+    this.#last = reply.catch(() => {});
+    return reply;
   }
 
   async #send(query: Query): Promise<unknown[]> {

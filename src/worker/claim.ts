@@ -15,7 +15,7 @@ import { SETTLE_MAX, Splitter } from "./split.js";
 import { Spots } from "./spots.js";
 import { newToken } from "./token.js";
 import { Trouble } from "./trouble.js";
-import { Turn } from "./turn.js";
+import { StreamRotation } from "./rotation.js";
 
 const NOT_PRESSED: Pressed = { memory: false, taskDuration: false, eventLoopDelay: false };
 
@@ -41,7 +41,7 @@ export class Claimer {
   readonly #policy: ClaimPolicy;
   readonly #pressed: () => Pressed;
   readonly #valve: Valve;
-  readonly #turn: Turn;
+  readonly #rotation: StreamRotation;
   readonly #splitter: Splitter;
   readonly #settler: Settler;
   #accepting = false;
@@ -66,7 +66,7 @@ export class Claimer {
       notified: options.bell,
     });
     this.#valve = new Valve({ ...options, policy: this.#policy });
-    this.#turn = new Turn(options.streams.length);
+    this.#rotation = new StreamRotation(options.streams.length);
     this.#rack = new Rack({ ...options, meter: this.#meter });
     this.#spots = new Spots(options.clock, () => this.wake());
     const stopped = (): boolean => this.#stopped;
@@ -138,7 +138,7 @@ export class Claimer {
     this.#scheduled = true;
     setImmediate(() => {
       this.#scheduled = false;
-      this.#shares.turnEnded(this.#o.crew.completed);
+      this.#shares.tickEnded(this.#o.crew.completed);
       this.pump();
     });
   }
@@ -220,7 +220,7 @@ export class Claimer {
     if (parcel !== null) session.sent.add(parcel.items);
     const sentMs = this.#o.clock.now();
     try {
-      const call = { worker: session.id, token, want, from: this.#turn.next() };
+      const call = { worker: session.id, token, want, from: this.#rotation.next() };
       const { streams, keepHistory } = this.#o;
       const meters = this.#meter !== noMeter;
       const successes = parcel?.items ?? [];
@@ -241,7 +241,8 @@ export class Claimer {
       this.#received(session, reply, plan, parcel?.items.length ?? 0);
     }
     this.#rack.put(connection, reply === null);
-    // Not immediately: tasks that take no time end in this turn, and go into one statement with the waiting outcomes.
+    // Not immediately: tasks that take no time end in this tick of the event loop, and their outcomes go into one
+    // statement with those that wait.
     this.schedule();
   }
 

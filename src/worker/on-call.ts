@@ -30,7 +30,7 @@ export class OnCall {
   #duty: Duty = { onCall: true, reserve: 0 };
   #release: (() => void) | null = null;
   #asking = false;
-  #turn = 0;
+  #polls = 0;
 
   constructor(options: OnCallOptions) {
     this.#o = options;
@@ -69,7 +69,7 @@ export class OnCall {
   dozes(): void {
     const session = this.#o.current();
     if (this.#duty.onCall || this.#asking || session === null) return;
-    if (this.#turn++ % POLLS_PER_ASK > 0) return;
+    if (this.#polls++ % POLLS_PER_ASK > 0) return;
     this.#asking = true;
     void this.#ask(session).finally(() => (this.#asking = false));
   }

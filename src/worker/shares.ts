@@ -8,7 +8,7 @@ const TOGETHER = 20;
  */
 export class Shares {
   readonly #most: number;
-  /** Whether tasks take no time: they end in the same turn in which they start. */
+  /** Whether tasks take no time: they end in the tick of the event loop in which they start. */
   #brief = false;
   #started = 0;
   #completedBefore = 0;
@@ -23,8 +23,8 @@ export class Shares {
     this.#started += tasks;
   }
 
-  /** The turn in which the tasks started is over. */
-  turnEnded(completed: number): void {
+  /** The tick of the event loop in which the tasks started is over. */
+  tickEnded(completed: number): void {
     if (this.#started === 0) return;
     this.#brief = completed - this.#completedBefore >= this.#started;
     this.#started = 0;

@@ -103,7 +103,10 @@ export class Spots {
   }
 }
 
-/** Rotates the spots by a random offset, so that each gets its turn: a claim that finds enough searches no further. */
+/**
+ * Rotates the spots by a random offset, so that each comes first from time to time: a claim that finds enough searches
+ * no further.
+ */
 function some(spots: readonly Spot[]): readonly Spot[] {
   const first = Math.floor(Math.random() * spots.length);
   return [...spots.slice(first), ...spots.slice(0, first)].slice(0, SPOTS_PER_CLAIM_MAX);

@@ -4,7 +4,7 @@ import { Shares } from "../../src/worker/shares.js";
 function sharesAfter(started: number, ended: number): Shares {
   const shares = new Shares(500);
   shares.starting(started, 7);
-  shares.turnEnded(7 + ended);
+  shares.tickEnded(7 + ended);
   return shares;
 }
 
@@ -20,15 +20,15 @@ test("a few short tasks are settled in one statement, and many are spread", () =
   expect(sharesAfter(5, 4).of(10, 2)).toBe(5);
 });
 
-test("several replies in one turn of the event loop count together, and a turn without a reply changes nothing", () => {
+test("several replies in one tick of the event loop count together, and a tick without a reply changes nothing", () => {
   const shares = new Shares(500);
   shares.starting(5, 0);
   shares.starting(5, 2);
-  shares.turnEnded(9);
+  shares.tickEnded(9);
   expect(shares.of(10, 2)).toBe(5);
   shares.starting(5, 9);
-  shares.turnEnded(14);
+  shares.tickEnded(14);
   shares.starting(0, 14);
-  shares.turnEnded(14);
+  shares.tickEnded(14);
   expect(shares.of(10, 2)).toBe(10);
 });

@@ -28,7 +28,7 @@ export class Durations {
 
   /** The p99, or null while too few tasks have ended. Forgets durations older than the window. */
   p99Ms(nowMs: number): number | null {
-    this.#turn(nowMs);
+    this.#advance(nowMs);
     let total = 0;
     for (const slice of this.#slices) for (const n of slice) total += n;
     if (total < TASKS_MIN) return null;
@@ -40,12 +40,12 @@ export class Durations {
     }
   }
 
-  #turn(nowMs: number): void {
-    const turns = Math.floor((nowMs - this.#sinceMs) / SLICE_MS);
-    for (let i = 0; i < Math.min(turns, SLICES); i++) {
+  #advance(nowMs: number): void {
+    const slices = Math.floor((nowMs - this.#sinceMs) / SLICE_MS);
+    for (let i = 0; i < Math.min(slices, SLICES); i++) {
       this.#at = (this.#at + 1) % SLICES;
       this.#slices[this.#at]!.fill(0);
     }
-    this.#sinceMs += turns * SLICE_MS;
+    this.#sinceMs += slices * SLICE_MS;
   }
 }

@@ -12,12 +12,12 @@ function monitor(): IntervalHistogram {
  * Measures the delay of the event loop. The timers behind it run in C++ and do not keep the process alive.
  *
  * There are two monitors, read alternately, because a monitor that was reset measures nothing until its timer has fired
- * twice. If every turn of the loop takes longer than the time between two readings, a single monitor would be reset
+ * twice. If every tick of the loop takes longer than the time between two readings, a single monitor would be reset
  * before it measures anything.
  */
 export class LoopDelay {
   readonly #monitors: readonly [IntervalHistogram, IntervalHistogram] = [monitor(), monitor()];
-  #turn: 0 | 1 = 0;
+  #current: 0 | 1 = 0;
   #rests = false;
 
   watch(): void {
@@ -42,8 +42,8 @@ export class LoopDelay {
    */
   readMs(): number {
     if (this.#rests) return 0;
-    this.#turn = this.#turn === 0 ? 1 : 0;
-    const read = this.#monitors[this.#turn];
+    this.#current = this.#current === 0 ? 1 : 0;
+    const read = this.#monitors[this.#current];
     const p99Ms = read.percentile(99) / 1e6;
     read.reset();
     return Math.max(0, p99Ms - RESOLUTION_MS);
