@@ -4,6 +4,7 @@ import { tellTrouble } from "../postgres/errors.js";
 import { keepLeave, keepLook, type KeepLook, type LookIntervals } from "../postgres/keep-look.js";
 import { forgetLimits, keepLanes, due, pruneDone, pruneNotes, reap } from "../postgres/keep.js";
 import type { Connection } from "../postgres/connection.js";
+import { ALL_KEEPERS } from "../postgres/listen.js";
 import { followLeft } from "../postgres/workflow/follow.js";
 import { pruneGraphs } from "../postgres/workflow/graph.js";
 import { FIRST, cancelOrphans, keepRuns, pruneRuns, type OrphansWalk } from "../postgres/workflow/keep.js";
@@ -126,10 +127,10 @@ export class Keeper {
     this.#wakeIn(0);
   }
 
-  /** Handles a notification: the keeper it names polls immediately. "all": the leader has left. */
-  hear(who: string): void {
-    if (who === this.id) this.look();
-    else if (who === "all") this.#wakeIn(Math.random() * SPREAD_MS);
+  /** Handles a notification: the keeper it names polls immediately. ALL_KEEPERS: the leader has left. */
+  notified(keeper: string): void {
+    if (keeper === this.id) this.look();
+    else if (keeper === ALL_KEEPERS) this.#wakeIn(Math.random() * SPREAD_MS);
   }
 
   /** This worker has work that the leader may not have noticed yet. */

@@ -4,7 +4,27 @@ import type { Database } from "./database.js";
 import { tellTrouble } from "./errors.js";
 import { destroy, part } from "./part.js";
 
-type Hear = (payload: string) => void;
+/**
+ * The first word of a notification's payload. All are sent by SQL functions, on the channel named like the schema:
+ *
+ * | payload | sent by | received by | effect |
+ * |---|---|---|---|
+ * | `wake:<worker>:<tasks>` | `base/ring.sql` | the worker, in `worker/assemble.ts` | claims up to that many tasks |
+ * | `keep:<keeper>` | `keep/poll_by.sql` | the leading keeper, in `worker/assemble.ts` | polls immediately |
+ * | `keep:all` | `keep/keep_leave.sql` | all keepers | poll soon, and one of them leads |
+ * | `stop:<worker>` | `operate/cancel.sql` | the worker, in `worker/assemble.ts` | asks by heartbeat what to cancel |
+ * | `done:<task>` | `settle/tell_awaited.sql` | calls that wait for it, in `tasks/ended.ts` | read its outcome |
+ * | `done:-<run>` | `settle/tell_awaited.sql` | calls that wait for a run, in `runs/wait.ts` | read its outcome |
+ */
+export const NOTIFICATION = { wake: "wake", keep: "keep", stop: "stop", done: "done" } as const;
+/** Instead of a keeper's id: every keeper. */
+export const ALL_KEEPERS = "all";
+/** Sent to subscribers by the listener itself: it listens now, and earlier notifications are lost. */
+export const LISTENING = "listening";
+/** Sent to subscribers by the listener itself: the connection was lost while it listened. */
+export const DISCONNECTED = "disconnected";
+
+type Subscriber = (payload: string) => void;
 
 const RETRY_MS_MIN = 100;
 const RETRY_MS_MAX = 5_000;
@@ -15,24 +35,25 @@ const LINGER_MS = 5_000;
 
 /**
  * Notifications as hints: nothing depends on receiving one. It listens only while needed, because NOTIFY signals every
- * listening backend, whatever the channel. Every time it begins to listen, and so after every reconnect, all listeners
- * receive "again", because earlier notifications are lost; when the connection is lost, they receive "deaf".
+ * listening backend, whatever the channel. Every time it begins to listen, and so after every reconnect, all
+ * subscribers receive LISTENING, because earlier notifications are lost; when the connection is lost, they receive
+ * DISCONNECTED.
  */
 export class Listener {
   readonly #db: Database;
   readonly #url: string | undefined;
   readonly #log: Logger;
-  readonly #ears = new Set<Hear>();
+  readonly #subscribers = new Set<Subscriber>();
   #needs = 0;
   /** Keyed by the one payload they wait for: with thousands of waits a notification costs no more than with one. */
-  readonly #earsOf = new Map<string, Set<() => void>>();
+  readonly #subscribersTo = new Map<string, Set<() => void>>();
   #client: pg.Client | null = null;
   #connected = false;
   #timer: NodeJS.Timeout | null = null;
   #linger: NodeJS.Timeout | null = null;
   #retryMs = RETRY_MS_MIN;
   #closed = false;
-  #state: "silent" | "changing" | "listening" = "silent";
+  #state: "idle" | "changing" | "listening" = "idle";
   #ping: NodeJS.Timeout | null = null;
 
   constructor(db: Database, options: { readonly url?: string | undefined; readonly log: Logger }) {
@@ -46,7 +67,7 @@ export class Listener {
     const client = this.#db.client(this.#url);
     client.on("error", (e) => this.#lost(client, e));
     client.on("end", () => this.#lost(client, new Error("connection ended")));
-    client.on("notification", (n) => this.#tell(n.payload ?? ""));
+    client.on("notification", (n) => this.#publish(n.payload ?? ""));
     this.#client = client;
     try {
       await client.connect();
@@ -62,7 +83,7 @@ export class Listener {
   }
 
   /** Whether notifications arrive, as far as this process can tell. */
-  get hears(): boolean {
+  get listens(): boolean {
     return this.#state === "listening";
   }
 
@@ -71,10 +92,12 @@ export class Listener {
     return this.#connected;
   }
 
-  /** Calls `hear` with every notification while something needs the listener. Returns a function that unsubscribes. */
-  on(hear: Hear): () => void {
-    this.#ears.add(hear);
-    return () => this.#ears.delete(hear);
+  /**
+   * Calls `subscriber` with every notification while something needs the listener. Returns a function that unsubscribes.
+   */
+  on(subscriber: Subscriber): () => void {
+    this.#subscribers.add(subscriber);
+    return () => this.#subscribers.delete(subscriber);
   }
 
   /**
@@ -85,7 +108,7 @@ export class Listener {
     this.#needs++;
     if (this.#linger !== null) clearTimeout(this.#linger);
     this.#linger = null;
-    if (this.#state === "silent") void this.#follow();
+    if (this.#state === "idle") void this.#follow();
     let needed = true;
     return () => {
       if (!needed) return;
@@ -94,29 +117,30 @@ export class Listener {
     };
   }
 
-  /** Calls `hear` only for this payload and for "again". Returns a function that unsubscribes. */
-  onPayload(payload: string, hear: () => void): () => void {
-    const ears = this.#earsOf.get(payload) ?? new Set();
-    this.#earsOf.set(payload, ears.add(hear));
+  /** Calls `subscriber` only for this payload and for LISTENING. Returns a function that unsubscribes. */
+  onPayload(payload: string, subscriber: () => void): () => void {
+    const subscribers = this.#subscribersTo.get(payload) ?? new Set();
+    this.#subscribersTo.set(payload, subscribers.add(subscriber));
     return () => {
-      ears.delete(hear);
-      if (ears.size === 0 && this.#earsOf.get(payload) === ears) this.#earsOf.delete(payload);
+      subscribers.delete(subscriber);
+      if (subscribers.size === 0 && this.#subscribersTo.get(payload) === subscribers)
+        this.#subscribersTo.delete(payload);
     };
   }
 
   async close(): Promise<void> {
     this.#closed = true;
     this.#connected = false;
-    this.#state = "silent";
+    this.#state = "idle";
     for (const timer of [this.#timer, this.#ping, this.#linger]) if (timer !== null) clearTimeout(timer);
     if (this.#client !== null) await part(this.#client);
   }
 
-  #tell(payload: string): void {
-    for (const hear of this.#ears) hear(payload);
-    for (const hear of this.#earsOf.get(payload) ?? []) hear();
-    if (payload !== "again") return;
-    for (const ears of this.#earsOf.values()) for (const hear of ears) hear();
+  #publish(payload: string): void {
+    for (const subscriber of this.#subscribers) subscriber(payload);
+    for (const subscriber of this.#subscribersTo.get(payload) ?? []) subscriber();
+    if (payload !== LISTENING) return;
+    for (const subscribers of this.#subscribersTo.values()) for (const subscriber of subscribers) subscriber();
   }
 
   #lingerOn(ms: number): void {
@@ -146,8 +170,8 @@ export class Listener {
       clearTimeout(late);
     }
     if (this.#client !== client || this.#closed) return;
-    this.#state = wanted ? "listening" : "silent";
-    if (wanted) this.#tell("again");
+    this.#state = wanted ? "listening" : "idle";
+    if (wanted) this.#publish(LISTENING);
     // The need may have changed meanwhile. Stopping is not urgent.
     if (!wanted && this.#needs > 0) await this.#follow();
     else if (wanted && this.#needs === 0 && this.#linger === null) this.#lingerOn(0);
@@ -169,13 +193,13 @@ export class Listener {
 
   #lost(client: pg.Client, e: unknown): void {
     if (this.#closed || this.#client !== client) return;
-    const heard = this.hears;
+    const listened = this.listens;
     this.#client = null;
     this.#connected = false;
-    this.#state = "silent";
+    this.#state = "idle";
     if (this.#ping !== null) clearTimeout(this.#ping);
     destroy(client);
-    if (heard) this.#tell("deaf");
+    if (listened) this.#publish(DISCONNECTED);
     tellTrouble(this.#log, "the connection that listens was lost; polling goes on", e);
     const waitMs = this.#retryMs * (0.5 + Math.random() / 2);
     this.#retryMs = Math.min(this.#retryMs * 2, RETRY_MS_MAX);

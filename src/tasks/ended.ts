@@ -1,7 +1,7 @@
 import { SluiceError } from "../core/error.js";
 import { terminal } from "../core/state.js";
 import { awaitTask, inspect, type TaskStatus } from "../postgres/inspect.js";
-import type { Listener } from "../postgres/listen.js";
+import { NOTIFICATION, type Listener } from "../postgres/listen.js";
 import { Wait, type Patience, type Post } from "./wait.js";
 
 /** The delay before the first poll of a wait. */
@@ -98,8 +98,8 @@ export class AnnouncedWait {
  * does not announce an end; the first poll after it finds that end. Where announcements arrive, later polls can be
  * infrequent.
  */
-export function nextPollMs(pollMs: number, listener: Pick<Listener, "hears"> | null): number {
-  return listener?.hears === true ? POLL_MS_MAX : Math.min(pollMs * 1.5, POLL_MS_MAX);
+export function nextPollMs(pollMs: number, listener: Pick<Listener, "listens"> | null): number {
+  return listener?.listens === true ? POLL_MS_MAX : Math.min(pollMs * 1.5, POLL_MS_MAX);
 }
 
 /** Wakes a wait early when the listener receives the announcement for this id. */
@@ -110,7 +110,9 @@ class Hint {
 
   constructor(listener: Listener | null, id: string) {
     const stops =
-      listener === null ? [] : [listener.onPayload(`done:${id}`, () => this.wake()), listener.need({ lingers: true })];
+      listener === null
+        ? []
+        : [listener.onPayload(`${NOTIFICATION.done}:${id}`, () => this.wake()), listener.need({ lingers: true })];
     this.#stop = (): void => stops.forEach((stop) => stop());
   }
 

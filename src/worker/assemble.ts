@@ -7,6 +7,7 @@ import { Keeper } from "../keeper/keeper.js";
 import { Placer } from "../runs/placer.js";
 import { backend, endBackend } from "../postgres/backend.js";
 import { Connection } from "../postgres/connection.js";
+import { DISCONNECTED, LISTENING, NOTIFICATION } from "../postgres/listen.js";
 import { endPool } from "../postgres/part.js";
 import type { Settlement } from "../postgres/settle.js";
 import { onWait } from "../postgres/waits.js";
@@ -126,7 +127,7 @@ class Assembly implements Parts {
     this.#placer = this.#makePlacer();
     this.keeper = this.#makeKeeper();
     this.#sweeper = new Sweeper({ sweep: () => this.crew.sweep(), idle: this.#idle });
-    this.#stopListening = services.listener?.on((payload) => this.#hear(payload));
+    this.#stopListening = services.listener?.on((payload) => this.#notified(payload));
   }
 
   async checkRoom(): Promise<void> {
@@ -157,18 +158,19 @@ class Assembly implements Parts {
     this.#sweeper.quicken();
   }
 
-  #hear(payload: string): void {
-    const [word, worker, tasks] = payload.split(":");
-    if (word === "again" || word === "deaf") {
+  /** Handles a notification. postgres/listen.ts has a table of the payloads. */
+  #notified(payload: string): void {
+    const [word, id = "", tasks] = payload.split(":");
+    if (word === LISTENING || word === DISCONNECTED) {
       this.claimer.poll.changed();
       this.keeper.look();
     }
-    if (word === "again") {
+    if (word === LISTENING) {
       this.claimer.wake();
       this.heart.hurry(null);
-    } else if (word === "stop") this.heart.hurry(worker ?? "");
-    else if (word === "keep") this.keeper.hear(worker ?? "");
-    else if (word === "wake" && worker === this.heart.current?.id) this.claimer.ring(Number(tasks));
+    } else if (word === NOTIFICATION.stop) this.heart.hurry(id);
+    else if (word === NOTIFICATION.keep) this.keeper.notified(id);
+    else if (word === NOTIFICATION.wake && id === this.heart.current?.id) this.claimer.ring(Number(tasks));
   }
 
   #lose(session: Session): void {
@@ -343,7 +345,7 @@ class Assembly implements Parts {
       log,
       clock,
       pollIntervalMs: numbers.pollIntervalMs,
-      listening: () => (this.#stopLeading === null ? listener?.connected : listener?.hears) === true,
+      listening: () => (this.#stopLeading === null ? listener?.connected : listener?.listens) === true,
       // A keeper needs notifications only while it leads.
       onLead: (leads) => {
         this.#stopLeading?.();

@@ -7,7 +7,7 @@ import type { Session } from "./session.js";
 
 interface OnCallOptions {
   readonly connection: Connection;
-  readonly listener: Pick<Listener, "hears" | "connected" | "need"> | null;
+  readonly listener: Pick<Listener, "listens" | "connected" | "need"> | null;
   /** The session that claims, or null while there is none. */
   readonly current: () => Session | null;
   readonly log: Logger;
@@ -46,7 +46,7 @@ export class OnCall {
   /** Whether this worker may poll rarely: it receives notifications, or is not meant to receive them. */
   get listening(): boolean {
     const { listener } = this.#o;
-    return listener !== null && (this.#duty.onCall ? listener.hears : listener.connected);
+    return listener !== null && (this.#duty.onCall ? listener.listens : listener.connected);
   }
 
   /** Whether workers of the same kind are in reserve. */

@@ -19,7 +19,7 @@ async function listening() {
   const listener = new Listener(db, { log: silentLogger });
   listener.need({ lingers: false });
   await listener.start();
-  await expect.poll(() => listener.hears).toBe(true);
+  await expect.poll(() => listener.listens).toBe(true);
   const client = new pg.Client(database.url);
   await client.connect();
   onTestFinished(async () => {
@@ -54,14 +54,14 @@ test("a listener for one payload is called when the connection was reopened", as
     "select pg_terminate_backend(pid) from pg_stat_activity where query like 'listen %' and datname = current_database()",
   );
   await again;
-  expect(listener.hears).toBe(true);
+  expect(listener.listens).toBe(true);
 });
 
 test("a wait polls once soon, and then once a second while notifications arrive", () => {
-  expect(nextPollMs(POLL_MS_MIN, { hears: true })).toBe(1_000);
-  expect(nextPollMs(POLL_MS_MIN, { hears: false })).toBe(75);
+  expect(nextPollMs(POLL_MS_MIN, { listens: true })).toBe(1_000);
+  expect(nextPollMs(POLL_MS_MIN, { listens: false })).toBe(75);
   expect(nextPollMs(POLL_MS_MIN, null)).toBe(75);
-  expect(nextPollMs(900, { hears: false })).toBe(1_000);
+  expect(nextPollMs(900, { listens: false })).toBe(1_000);
 });
 
 test("a connection that does not answer LISTEN is abandoned", async () => {

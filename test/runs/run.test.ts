@@ -144,8 +144,8 @@ describe("run.result()", () => {
       tell = (payload) => payload === awaited && hear();
       return () => {};
     };
-    const ears = { onPayload, need: () => () => {} } as never;
-    const wait = waitForRun({ db: null as never, listener: ears }, "7", { timeoutMs: null, signal: null });
+    const listener = { onPayload, need: () => () => {} } as never;
+    const wait = waitForRun({ db: null as never, listener }, "7", { timeoutMs: null, signal: null });
     const FOR_EVER_MS = 2_000_000_000;
     const first = wait.pause(FOR_EVER_MS);
     tell("done:7");

@@ -161,7 +161,7 @@ test("many concurrent wake-ups of a keeper cause few checks", async () => {
   const { keeper, asked } = keeperOver({}, { next_ms: 60_000 });
   keeper.start();
   for (let i = 0; i < 1_000; i++) {
-    keeper.hear(keeper.id);
+    keeper.notified(keeper.id);
     await vi.advanceTimersByTimeAsync(1);
   }
   await keeper.stop();

@@ -94,7 +94,7 @@ describe("a worker in reserve, with a fake clock", () => {
     const session = new Session("1", 1e9);
     const post = new OnCall({
       connection: { run } as never,
-      listener: { hears: false, connected: true, need },
+      listener: { listens: false, connected: true, need },
       current: () => session,
       log: silentLogger,
     });
