@@ -4,8 +4,8 @@ import { dueSchedules, type DueSchedule, type Runner } from "../postgres/schedul
 import { fire, planOf } from "./fire.js";
 
 const DUE_MAX = 500;
-/** The longest time until a schedule set by another process is noticed. */
-const LOOK_INTERVAL_MS = 1_000;
+/** The longest delay before the next poll if no schedule could be advanced. */
+const IDLE_POLL_MS = 1_000;
 
 /** The result of one poll of the schedules. */
 interface Ticked {
@@ -15,7 +15,10 @@ interface Ticked {
   readonly nextMs: number;
 }
 
-/** Enqueues the ticks that are due. Every process does this; each tick is enqueued by exactly one of them. */
+/**
+ * Enqueues the ticks that are due. The leading keeper calls this. It is safe for several at once: each tick is enqueued
+ * by exactly one of them.
+ */
 export async function tick(runner: Runner, log: Logger): Promise<Ticked> {
   const { due, nowMs, waitMs } = await dueSchedules(runner, DUE_MAX);
   let ticks = 0;
@@ -25,9 +28,9 @@ export async function tick(runner: Runner, log: Logger): Promise<Ticked> {
     ticks += fired ?? 0;
     moved ||= fired !== null;
   }
-  // A schedule that this process cannot advance must not cause a busy loop.
   if (moved) return { ticks, nextMs: 0 };
-  return { ticks, nextMs: Math.min(waitMs ?? LOOK_INTERVAL_MS, LOOK_INTERVAL_MS) };
+  // A schedule that this process cannot advance must not cause a busy loop.
+  return { ticks, nextMs: Math.min(waitMs ?? IDLE_POLL_MS, IDLE_POLL_MS) };
 }
 
 /** Returns how many ticks were enqueued, or null if this process did not advance the schedule. */
