@@ -28,8 +28,8 @@ const FIELD = /^[\dA-Za-z*,/#-]+$/;
 export function cronTimetable(expression: unknown, timeZone: unknown): Timetable {
   const pattern = patternOf(expression);
   const zone = Zone.of(timeZone);
-  const fields = pattern.split(" ");
-  const passes = fields[fields.length - 4]!.startsWith("*");
+  const hour = pattern.split(" ").at(-4)!;
+  const passes = hour.startsWith("*");
   return passes ? ofPassingTime(parse(pattern, timeZone as string)) : ofTheWall(parse(pattern, "UTC"), zone);
 }
 
