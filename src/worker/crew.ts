@@ -176,6 +176,10 @@ export class Crew {
     ctx.settled().then(fail, fail);
   }
 
+  /**
+   * The handler has returned a value. A task that was asked to stop succeeds if its handler returns within the grace
+   * period, because the work is done; a handler that returns after its timeout has failed.
+   */
   #succeed(execution: Execution, ctx: ExecutionContext, value: unknown): void {
     if (execution.finished) return this.#late(execution);
     if (execution.aborted?.code === "timeout") return this.#fail(execution, execution.aborted);

@@ -7,6 +7,7 @@ import { OUTAGES_MAX } from "../../src/worker/outage.js";
 import { Outbox } from "../../src/worker/outbox.js";
 import type { AnyHandler, Execution } from "../../src/worker/execution.js";
 import { Session } from "../../src/worker/session.js";
+import { signal } from "../flow/scene.js";
 
 function crewOf(handler: unknown, outbox: Outbox, services: object = {}): Crew {
   return new Crew({
@@ -43,6 +44,22 @@ test("a task that arrives after the worker has released its tasks is released to
   expect(runs).toBe(0);
   expect(crew.size).toBe(0);
   expect(outbox.takeOthers(10)?.items).toMatchObject([{ claim: { id: "7" }, kind: "release" }]);
+});
+
+test("a task that was asked to stop succeeds if its handler returns in time", async () => {
+  const outbox = new Outbox();
+  const returned = signal<string>();
+  const handler = task("t", { input: type<unknown>() }).handle(() => returned.promise);
+  const crew = crewOf(handler, outbox);
+  const session = new Session("1", Number.POSITIVE_INFINITY);
+  crew.start(claimed, session);
+  crew.cancel(session, "7", "enough");
+  crew.sweep();
+  returned.resolve("done");
+  await returned.promise;
+  await new Promise((resolve) => setImmediate(resolve));
+  expect(outbox.takeOthers(10)?.items ?? []).toEqual([]);
+  expect(outbox.takeSuccesses(10)?.items).toMatchObject([{ claim: { id: "7" } }]);
 });
 
 test("a task that fails in 50 outages in a row uses an attempt", async () => {
