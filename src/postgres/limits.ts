@@ -83,11 +83,12 @@ const shedStatement = statement<{ shed: number }>({
   columns: ["shed"],
 });
 
-/** Stores the operator's number. Once this returns, nothing is admitted above it. */
+/** Stores the operator's number. It is in force after the first statement: nothing is admitted above it any more. */
 export async function setLimit(db: Database, name: string, change: LimitChange): Promise<void> {
   await db.run(setLimitStatement, [name, changed(change.total), changed(change.perKey)]);
-  // Tasks that hold slots above a lowered number without running make room for tasks that may run.
-  await db.run(shedStatement, []);
+  // Tasks that hold slots above a lowered number without running make room for tasks that may run. The number is in
+  // force even if this fails: the keeper sheds every second.
+  await db.run(shedStatement, []).catch(() => {});
 }
 
 /** Which limits to list: the first `max` by name after `after` whose name begins with `prefix`. */

@@ -221,6 +221,16 @@ test("order key, key, group and concurrency of one task all hold at once", async
   expect(await house.sql("select * from sluice.violation")).toEqual([]);
 });
 
+test("limits.set succeeds although shedding fails", async () => {
+  const own = await openHouse();
+  await own.sluice.sync([limit("lowered", { perKey: 5 })]);
+  await own.sql(`create or replace function sluice.shed(p_max int default 500, out shed int, out cleared int)
+    language plpgsql as $$ begin raise 'no shed today'; end $$`);
+  await own.sluice.limits.set("lowered", { perKey: 2 });
+  expect(await own.sluice.limits.get("lowered")).toMatchObject({ perKey: 2, overridden: true });
+  await own.close();
+});
+
 test("slots of one limit are not mistaken for slots of two limits whose ids add up to it", async () => {
   const own = await openHouse();
   const both = task("both", { concurrency: 1, limits: [limit("two", { total: 1 })] });
