@@ -117,8 +117,9 @@ export class Crew {
     for (const [execution, at] of this.#abortedAt) {
       if (now - at < ABORT_GRACE_MS) continue;
       this.#abandon(execution);
-      this.#tellStray(execution);
-      this.#fail(execution, execution.aborted);
+      this.#cutOff(execution);
+      this.#logStray(execution);
+      this.#endUnsuccessful(execution, execution.aborted);
     }
   }
 
@@ -143,7 +144,7 @@ export class Crew {
       // guard: nothing is recorded after a lost lease -> test/worker/properties.test.ts: "an execution aborted for a lost lease records nothing, and is aborted before its lease runs out"
       /* guard:lost */ if (this.#leave(execution, "lost")) /* end */ this.#abandon(execution);
     }
-    this.#tellStraysLater();
+    this.#cutOffLater();
     return executions.length;
   }
 
@@ -155,7 +156,7 @@ export class Crew {
       this.#abandon(execution);
       this.#other(execution, { kind: "release", delayMs: 0, outcome: "" }, "released");
     }
-    this.#tellStraysLater();
+    this.#cutOffLater();
   }
 
   /** The handler has returned. Calls on its ctx that it did not await still belong to its execution. */
@@ -163,7 +164,7 @@ export class Crew {
     if (ctx.quiet) return this.#succeed(execution, ctx, value);
     ctx.settled().then(
       () => this.#succeed(execution, ctx, value),
-      (e: unknown) => this.#fail(execution, e),
+      (e: unknown) => this.#endUnsuccessful(execution, e),
     );
   }
 
@@ -171,9 +172,9 @@ export class Crew {
    * The handler has thrown. An open transaction may still complete the task; if it does not, this error is the failure.
    */
   #threw(execution: Execution, ctx: ExecutionContext, e: unknown): void {
-    if (ctx.quiet) return this.#fail(execution, e);
-    const fail = (): void => this.#fail(execution, e);
-    ctx.settled().then(fail, fail);
+    if (ctx.quiet) return this.#endUnsuccessful(execution, e);
+    const end = (): void => this.#endUnsuccessful(execution, e);
+    ctx.settled().then(end, end);
   }
 
   /**
@@ -181,11 +182,11 @@ export class Crew {
    * period, because the work is done; a handler that returns after its timeout has failed.
    */
   #succeed(execution: Execution, ctx: ExecutionContext, value: unknown): void {
-    if (execution.finished) return this.#late(execution);
-    if (execution.aborted?.code === "timeout") return this.#fail(execution, execution.aborted);
-    if (isOutcome(value) || execution.waitsFor !== null) return this.#fail(execution, value);
+    if (execution.finished) return this.#forgetStray(execution);
+    if (execution.aborted?.code === "timeout") return this.#endUnsuccessful(execution, execution.aborted);
+    if (isOutcome(value) || execution.waitsFor !== null) return this.#endUnsuccessful(execution, value);
     if (ctx.hasPending) {
-      ctx.complete(value).catch((e: unknown) => this.#fail(execution, e));
+      ctx.complete(value).catch((e: unknown) => this.#endUnsuccessful(execution, e));
       return;
     }
     if (!this.#leave(execution, "succeeded")) return;
@@ -201,16 +202,17 @@ export class Crew {
   recorded(execution: Execution): void {
     this.#meter.completed(1);
     this.#meter.answered([execution], this.#o.clock.now());
-    if (!this.#leave(execution, "succeeded")) return this.#late(execution);
+    if (!this.#leave(execution, "succeeded")) return this.#forgetStray(execution);
     this.#outages.over(execution.claim.id);
     this.completed++;
     this.#o.onRecorded(execution);
   }
 
-  #fail(execution: Execution, e: unknown): void {
+  /** Any end but success: a failure, a retry, a snooze, a cancel, a wait for a map, an outage. */
+  #endUnsuccessful(execution: Execution, e: unknown): void {
     if (execution.finished) {
       if (execution.aborted === null) this.#tellLate(execution, e);
-      return this.#late(execution);
+      return this.#forgetStray(execution);
     }
     const settlement = this.#settlementOf(execution, e);
     const { kind } = settlement;
@@ -296,17 +298,26 @@ export class Crew {
     this.#strays.add(execution);
   }
 
-  /** Logs strays after the grace period: handlers aborted just now may still stop. */
-  #tellStraysLater(): void {
-    const told = [...this.#strays];
-    const tell = (): void =>
-      told.filter((execution) => this.#strays.has(execution)).forEach((execution) => this.#tellStray(execution));
-    if (told.length > 0) setTimeout(tell, ABORT_GRACE_MS).unref();
+  /** Cuts off and logs strays after the grace period: handlers aborted just now may still stop. */
+  #cutOffLater(): void {
+    const aborted = [...this.#strays];
+    const cutOff = (): void => {
+      for (const execution of aborted) {
+        if (!this.#strays.has(execution)) continue;
+        this.#cutOff(execution);
+        this.#logStray(execution);
+      }
+    };
+    if (aborted.length > 0) setTimeout(cutOff, ABORT_GRACE_MS).unref();
   }
 
-  #tellStray(execution: Execution): void {
+  /** Ends the transaction of a stray: its connection goes back to the pool. */
+  #cutOff(execution: Execution): void {
     // guard: a transaction of an execution that was given up is cut off -> test/worker/transaction.test.ts: "a transaction that never ends releases its connection when its lease is lost"
     /* guard:give-up */ execution.giveUp(); /* end */
+  }
+
+  #logStray(execution: Execution): void {
     this.#o.log.warn("a handler was told to stop and still runs; its task goes on without it", {
       task: execution.claim.id,
       type: execution.handler.contract.type,
@@ -322,7 +333,7 @@ export class Crew {
     });
   }
 
-  #late(execution: Execution): void {
+  #forgetStray(execution: Execution): void {
     this.#strays.delete(execution);
   }
 }
