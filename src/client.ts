@@ -11,13 +11,13 @@ export type { ScheduleListOptions, ScheduleOptions, Schedules, ScheduleTiming } 
 export type { ScheduleStatus } from "./postgres/schedule.js";
 export { tickTime } from "./core/schedule.js";
 export type {
+  ExecutionExplained,
   Explanation,
   Holder,
   QueueExplanation,
   QueueReason,
   Reason,
   ReasonKind,
-  RunExplained,
 } from "./core/explanation.js";
 export type { TaskStatus } from "./postgres/inspect.js";
 export type { CancelAnswer } from "./postgres/cancel.js";

@@ -461,7 +461,7 @@ export const mutants: readonly Mutant[] = [
     dies: /waited \d+ ms/,
   },
   {
-    guard: "a name is used once in a run",
+    guard: "a name is used once in an execution",
     at: "once",
     to: "",
     dies: /AssertionError/,

@@ -94,7 +94,7 @@ export interface Explanation {
     readonly behind: number;
   } | null;
   /** Set while the task is running. */
-  readonly run: RunExplained | null;
+  readonly execution: ExecutionExplained | null;
   /** Set if the task belongs to a workflow run or to `ctx.map`. */
   readonly workflow: {
     readonly run: string;
@@ -106,7 +106,7 @@ export interface Explanation {
   readonly at: Date;
 }
 
-export interface RunExplained {
+export interface ExecutionExplained {
   /** null once the worker is gone. */
   readonly worker: string | null;
   readonly since: Date;

@@ -1,4 +1,11 @@
-import type { BareReason, Explanation, Holder, QueueExplanation, Reason, RunExplained } from "../core/explanation.js";
+import type {
+  BareReason,
+  ExecutionExplained,
+  Explanation,
+  Holder,
+  QueueExplanation,
+  Reason,
+} from "../core/explanation.js";
 import type { Database } from "../postgres/database.js";
 import {
   readExplanation,
@@ -19,7 +26,7 @@ export async function explainTask(db: Database, id: string): Promise<Explanation
     createdAt: new Date(sent.createdAt),
     finishedAt: dateOf(sent.finishedAt),
     reasons: sent.reasons.map((reason) => reasonOf(reason, about)),
-    run: sent.run === null ? null : runOf(sent.run),
+    execution: sent.execution === null ? null : executionOf(sent.execution),
   };
   return { ...explained, message: explained.reasons[0]?.message ?? stateText(explained) };
 }
@@ -67,7 +74,7 @@ function holderOf(sent: SentHolder, about: About): Holder {
   };
 }
 
-function runOf(sent: Sent<RunExplained>): RunExplained {
+function executionOf(sent: Sent<ExecutionExplained>): ExecutionExplained {
   const { since, heardAt, leaseUntil } = sent;
   const dates = {
     since: new Date(since),

@@ -47,8 +47,8 @@ export function reasonText(reason: BareReason, about: About): string {
 
 /** Describes how a task is running, or how it has ended. */
 export function stateText(explained: Omit<Explanation, "message">): string {
-  const { state, at, run, finishedAt, attempt, attemptsMax, error, blocks } = explained;
-  if (run === null) {
+  const { state, at, execution, finishedAt, attempt, attemptsMax, error, blocks } = explained;
+  if (execution === null) {
     const when = finishedAt === null ? "" : ` at ${moment(finishedAt, at)}`;
     if (state === "cancelled") return `it was cancelled${when}`;
     if (state !== "failed") return `it has ${state}${when}`;
@@ -57,7 +57,7 @@ export function stateText(explained: Omit<Explanation, "message">): string {
       (blocks === null ? "" : `; it blocks ${keyText(blocks)}, with ${blocks.behind} behind it`)
     );
   }
-  const { worker, since, silent, heardAt, lost, stopping } = run;
+  const { worker, since, silent, heardAt, lost, stopping } = execution;
   return (
     `it runs since ${moment(since, at)}, ${worker === null ? "on a worker that is gone" : `on worker ${quote(worker)}`}` +
     (silent && heardAt !== null ? `, which was last heard of at ${moment(heardAt, at)}` : "") +

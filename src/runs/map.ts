@@ -75,7 +75,7 @@ export async function mapItems(o: MapServices, caller: MapCaller, call: MapCall)
 async function open(o: MapServices, caller: MapCaller, call: MapCall): Promise<FoundMap> {
   const { name } = call;
   const names = (caller.maps ??= new Set());
-  // guard: a name is used once in a run -> test/runs/map.test.ts: "a map name that is used twice in one execution is refused, whether the first map has ended or not"
+  // guard: a name is used once in an execution -> test/runs/map.test.ts: "a map name that is used twice in one execution is refused, whether the first map has ended or not"
   /* guard:once */ if (names.has(name)) throw usedTwice(name); /* end */
   names.add(name);
   try {
@@ -246,7 +246,7 @@ function blameOf({ state, error }: MapError): number {
 function usedTwice(name: string): SluiceError {
   return new SluiceError(
     "invalid_option",
-    `map ${quote(name)} was asked for already in this run of the handler: every map needs a name of its own`,
+    `map ${quote(name)} was asked for already in this execution of the handler: every map needs a name of its own`,
     { details: { option: "name", map: name } },
   );
 }

@@ -93,7 +93,7 @@ describe("why a task does not run:", () => {
     await hold(t, { leaseMs: 6_000 });
     const [handle] = await enqueue(t, "a");
     const explained = await running(handle);
-    const seconds = Math.round((explained.at.getTime() - explained.run!.since.getTime()) / 1_000);
+    const seconds = Math.round((explained.at.getTime() - explained.execution!.since.getTime()) / 1_000);
     expect(explained).toEqual({
       task: handle!.id,
       type: "over",
@@ -108,8 +108,8 @@ describe("why a task does not run:", () => {
       blocks: null,
       workflow: null,
       at: expect.any(Date) as Date,
-      message: `it runs since ${explained.run!.since.toISOString()} (${seconds} s ago), on worker "w1"`,
-      run: {
+      message: `it runs since ${explained.execution!.since.toISOString()} (${seconds} s ago), on worker "w1"`,
+      execution: {
         worker: "w1",
         since: expect.any(Date) as Date,
         heardAt: expect.any(Date) as Date,
@@ -124,7 +124,7 @@ describe("why a task does not run:", () => {
     expect(await handle!.explain()).toMatchObject({
       message: expect.stringMatching(/^it was cancelled at .* ago\)$/) as string,
       reasons: [],
-      run: null,
+      execution: null,
     });
   });
 
@@ -138,10 +138,10 @@ describe("why a task does not run:", () => {
     try {
       await tx.query("select from sluice.running where id = $1 for update", [handle!.id]);
       await house.sql("update sluice.worker set expires_at = sluice.clock() - interval '1 second'");
-      expect((await handle!.explain())!.run).toMatchObject({ lost: true });
+      expect((await handle!.explain())!.execution).toMatchObject({ lost: true });
       await house.sql("delete from sluice.worker");
       const explained = (await handle!.explain())!;
-      expect(explained.run).toMatchObject({ worker: null, leaseUntil: null, lost: true });
+      expect(explained.execution).toMatchObject({ worker: null, leaseUntil: null, lost: true });
       expect(explained.message).toContain("on a worker that is gone");
     } finally {
       await tx.query("rollback");

@@ -33,6 +33,6 @@ begin
     'task', p_id::text, 'type', s.type, 'queue', s.queue, 'state', k.state, 'at', sluice.clock(),
     'createdAt', t.created_at, 'finishedAt', k.finished_at, 'attempt', k.attempt, 'attemptsMax', t.attempts_max,
     'error', case when k.state = 'failed' then k.outcome ->> 'message' end,
-    'blocks', v_blocks, 'run', v_run, 'reasons', array_to_json(v_reasons),
+    'blocks', v_blocks, 'execution', v_run, 'reasons', array_to_json(v_reasons),
     'workflow', sluice.explain_member(p_id));
 end $$;
