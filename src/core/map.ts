@@ -31,6 +31,12 @@ export interface MapError {
   readonly error: unknown;
 }
 
+/**
+ * The reason of an item that was cancelled because another item of its fail-fast fan-out failed or was cancelled. The
+ * database writes it, by the function workflow_sibling_reason.
+ */
+export const CANCELLED_FOR_ANOTHER_ITEM = "another item failed or was cancelled";
+
 /** The outcome of a map with `onError: "collect"`. */
 export interface MapCollected<Output> {
   /** In the order of the items; null for an item that did not succeed. */

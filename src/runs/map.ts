@@ -2,7 +2,7 @@ import { createHash, type Hash } from "node:crypto";
 import type { Claim } from "../core/claim.js";
 import { isSluiceError, SluiceError } from "../core/error.js";
 import { encodeInput } from "../core/json.js";
-import type { MapCollected, MapError } from "../core/map.js";
+import { CANCELLED_FOR_ANOTHER_ITEM, type MapCollected, type MapError } from "../core/map.js";
 import { waits } from "../core/outcome.js";
 import type { Queryable } from "../core/ports.js";
 import { quote } from "../core/quote.js";
@@ -45,8 +45,6 @@ const PIECE_MS_MAX = 5_000;
 /** The results of all items must fit into the memory of this process. */
 const RESULTS_BYTES_MAX = 64 * 1024 * 1024;
 const ERRORS_TOLD_MAX = 20;
-/** The reason of an item that was cancelled because of another one, as worded by sluice.workflow_sibling_reason. */
-const FOR_ANOTHER = "another item failed or was cancelled";
 
 /**
  * Returns the outcome of a map's items. The first call creates the items under the task and the map's name; later calls
@@ -225,7 +223,7 @@ function failure(
   state: "failed" | "cancelled" | "running",
   { errors, counts }: MapCollected<unknown>,
 ): SluiceError {
-  const causes = errors.toSorted((a, b) => blameOf(a) - blameOf(b));
+  const causes = errors.toSorted((a, b) => causeRank(a) - causeRank(b));
   const [first] = causes;
   const { message: said, reason } = (first?.error ?? {}) as { message?: string; reason?: string };
   const why = said ?? reason;
@@ -238,9 +236,9 @@ function failure(
 }
 
 /** Sorts failures first, and items that were cancelled only because of another one last. */
-function blameOf({ state, error }: MapError): number {
+function causeRank({ state, error }: MapError): number {
   if (state === "failed") return 0;
-  return (error as { reason?: unknown } | null)?.reason === FOR_ANOTHER ? 2 : 1;
+  return (error as { reason?: unknown } | null)?.reason === CANCELLED_FOR_ANOTHER_ITEM ? 2 : 1;
 }
 
 function usedTwice(name: string): SluiceError {

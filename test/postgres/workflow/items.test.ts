@@ -1,4 +1,5 @@
 import { afterEach, expect, test } from "vitest";
+import { CANCELLED_FOR_ANOTHER_ITEM } from "../../../src/core/map.js";
 import { pages } from "../../support/pages.js";
 import { Play, ref, type InHand } from "./play.js";
 
@@ -131,5 +132,5 @@ test("a failFast fan-out blames the item that a user cancelled, not those cancel
   const { items } = await page(run);
   const reasons = items.map(({ error }) => error!.reason);
   expect(reasons.filter((reason) => reason === "by hand")).toHaveLength(1);
-  expect(new Set(reasons)).toEqual(new Set(["by hand", "another item failed or was cancelled"]));
+  expect(new Set(reasons)).toEqual(new Set(["by hand", CANCELLED_FOR_ANOTHER_ITEM]));
 });
