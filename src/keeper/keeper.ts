@@ -9,7 +9,7 @@ import { followLeft } from "../postgres/workflow/follow.js";
 import { pruneGraphs } from "../postgres/workflow/graph.js";
 import { FIRST, cancelOrphans, keepRuns, pruneRuns, type OrphansWalk } from "../postgres/workflow/keep.js";
 import { tick } from "../schedules/tick.js";
-import { Broom } from "./broom.js";
+import { Vacuum } from "./vacuum.js";
 
 /** How long history is kept, per outcome; 0 deletes immediately. */
 export interface History {
@@ -69,11 +69,11 @@ const INTERVALS_MS = {
   idleNotes: 30_000,
   graphs: 60_000,
   groups: 60_000,
-  sweep: 1_000,
-  idleSweep: 15_000,
+  vacuum: 1_000,
+  idleVacuum: 15_000,
 } as const;
 
-type Duty = "due" | "schedules" | "runs" | Exclude<keyof typeof INTERVALS_MS, "idleSweep" | "idleNotes">;
+type Duty = "due" | "schedules" | "runs" | Exclude<keyof typeof INTERVALS_MS, "idleVacuum" | "idleNotes">;
 
 /**
  * Does the work that must happen without a request. Every worker process runs a keeper, and any number may run at the
@@ -85,7 +85,7 @@ export class Keeper {
   /** The id by which notifications address this keeper. */
   readonly id = String(randomInt(1, 2 ** 47));
   readonly #o: KeeperOptions;
-  readonly #broom: Broom;
+  readonly #vacuum: Vacuum;
   readonly #busy = new Set<Duty>();
   readonly #restUntilMs = new Map<Duty, number>();
   readonly #beganMs = new Map<string, number>();
@@ -107,7 +107,7 @@ export class Keeper {
 
   constructor(options: KeeperOptions) {
     this.#o = options;
-    this.#broom = new Broom(options.connection, options.clock);
+    this.#vacuum = new Vacuum(options.connection, options.clock);
   }
 
   start(): void {
@@ -213,11 +213,11 @@ export class Keeper {
     this.#every("graphs", INTERVALS_MS.graphs, () => pruneGraphs(this.#o.connection));
     this.#every("groups", INTERVALS_MS.groups, () => this.#groups());
     if (live) this.#liveMs = this.#o.clock.now();
-    const lately = this.#o.clock.now() - this.#liveMs < INTERVALS_MS.idleSweep;
+    const lately = this.#o.clock.now() - this.#liveMs < INTERVALS_MS.idleVacuum;
     const notesMs = lately ? INTERVALS_MS.notes : INTERVALS_MS.idleNotes;
     this.#every("notes", notesMs, () => this.#notes());
-    const sweepMs = lately ? INTERVALS_MS.sweep : INTERVALS_MS.idleSweep;
-    this.#every("sweep", sweepMs, () => this.#broom.sweep());
+    const vacuumMs = lately ? INTERVALS_MS.vacuum : INTERVALS_MS.idleVacuum;
+    this.#every("vacuum", vacuumMs, () => this.#vacuum.run());
   }
 
   /**

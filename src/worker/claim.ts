@@ -6,8 +6,8 @@ import type { ClaimerOptions } from "./claimer-options.js";
 import { noMeter, tellReply, type Meter } from "./metrics/meter.js";
 import type { Completion, Parcel } from "./outbox.js";
 import { Poll } from "./poll.js";
-import { Valve } from "./pressure/valve.js";
-import { Rack } from "./rack.js";
+import { ClaimCapacity } from "./pressure/claim-capacity.js";
+import { IdleConnections } from "./idle-connections.js";
 import type { Session } from "./session.js";
 import { Settler } from "./settler.js";
 import { Shares } from "./shares.js";
@@ -33,14 +33,14 @@ const SETTLE_ONLY: StepClaim = { plan: NO_CLAIM, spots: [] };
  */
 export class Claimer {
   readonly #o: ClaimerOptions;
-  readonly #rack: Rack;
+  readonly #idleConnections: IdleConnections;
   readonly #trouble = new Trouble();
   readonly #spots: Spots;
   readonly #shares = new Shares(SETTLE_MAX);
   readonly #meter: Meter;
   readonly #policy: ClaimPolicy;
   readonly #pressed: () => Pressed;
-  readonly #valve: Valve;
+  readonly #capacity: ClaimCapacity;
   readonly #rotation: StreamRotation;
   readonly #splitter: Splitter;
   readonly #settler: Settler;
@@ -65,16 +65,16 @@ export class Claimer {
       batchSize: options.claimBatchSize,
       notified: options.bell,
     });
-    this.#valve = new Valve({ ...options, policy: this.#policy });
+    this.#capacity = new ClaimCapacity({ ...options, policy: this.#policy });
     this.#rotation = new StreamRotation(options.streams.length);
-    this.#rack = new Rack({ ...options, meter: this.#meter });
+    this.#idleConnections = new IdleConnections({ ...options, meter: this.#meter });
     this.#spots = new Spots(options.clock, () => this.wake());
     const stopped = (): boolean => this.#stopped;
     this.#splitter = new Splitter({ ...options, stopped, onDue: () => this.pump() });
     this.#settler = new Settler({
       ...options,
       meter: this.#meter,
-      rack: this.#rack,
+      idleConnections: this.#idleConnections,
       splitter: this.#splitter,
       onRefused: (tasks) => (this.refused += tasks),
       onTrouble: (e) => this.#troubled("the database did not take an outcome", e),
@@ -151,15 +151,15 @@ export class Claimer {
   pump(): void {
     if (this.#stopped || this.#blockedUntil !== null) return;
     this.#settler.pump();
-    if (!this.#mending && this.#rack.idle > 0) this.#sendRefused();
-    while (this.#rack.idle > 0 && this.#stepOnce());
-    this.#rack.wanted(this.#o.outbox.size > 0);
+    if (!this.#mending && this.#idleConnections.count > 0) this.#sendRefused();
+    while (this.#idleConnections.count > 0 && this.#stepOnce());
+    this.#idleConnections.wanted(this.#o.outbox.size > 0);
     if (this.#quiet()) for (const tell of this.#waiters.splice(0)) tell();
   }
 
   #quiet(): boolean {
     const { outbox, permits } = this.#o;
-    return outbox.size === 0 && this.#rack.full && !this.#settler.busy && permits.inUse === 0;
+    return outbox.size === 0 && this.#idleConnections.allIdle && !this.#settler.busy && permits.inUse === 0;
   }
 
   /** Sends one step if there is a reason to. */
@@ -179,7 +179,7 @@ export class Claimer {
       permitsFree: this.#o.permits.free,
       settling: parcel?.items.length ?? 0,
       slotsReleased: parcel !== null && this.#policy.fetchesAnnounced ? slotsHeld(parcel.items) : 0,
-      payloadRoom: this.#valve.nextPayloadRoom(),
+      payloadRoom: this.#capacity.nextPayloadRoom(),
       sizeMax: this.#splitter.claims.size,
       pressed: this.#pressed(),
     });
@@ -187,32 +187,32 @@ export class Claimer {
     return spots === null ? SETTLE_ONLY : { plan, spots };
   }
 
-  get connections(): Rack["use"] {
-    return this.#rack.use;
+  get connections(): IdleConnections["use"] {
+    return this.#idleConnections.use;
   }
 
   /** How many more tasks fit, by permits and by bytes. */
   get room(): number {
-    return this.#valve.room;
+    return this.#capacity.room;
   }
 
   /** What currently stops claims. */
-  get stops(): Valve["stops"] {
-    return this.#valve.stops;
+  get stops(): ClaimCapacity["stops"] {
+    return this.#capacity.stops;
   }
 
   #nextParcel(): Parcel<Completion> | null {
     const { outbox } = this.#o;
-    const share = this.#shares.of(outbox.successes, this.#rack.idle);
+    const share = this.#shares.of(outbox.successes, this.#idleConnections.count);
     return share === 0 ? null : outbox.takeSuccesses(Math.min(share, this.#splitter.settles.size));
   }
 
   async #send(session: Session, parcel: Parcel<Completion> | null, { plan, spots }: StepClaim): Promise<void> {
     const { permits } = this.#o;
-    const connection = this.#rack.take()!;
+    const connection = this.#idleConnections.take()!;
     const { want, extra } = plan;
     this.#policy.sent(plan);
-    this.#valve.asked += want;
+    this.#capacity.asked += want;
     permits.take(extra);
     let reply: StepReply | null = null;
     const token = newToken();
@@ -231,7 +231,7 @@ export class Claimer {
       this.#failed(session, parcel, want, e);
     }
     this.#policy.ended(plan);
-    this.#valve.asked -= want;
+    this.#capacity.asked -= want;
     session.asking.delete(token);
     if (parcel !== null) session.sent.delete(parcel.items);
     if (reply !== null) {
@@ -240,7 +240,7 @@ export class Claimer {
       tellReply(this.#meter, reply, { want, parcel, sentMs, nowMs: this.#o.clock.now() });
       this.#received(session, reply, plan, parcel?.items.length ?? 0);
     }
-    this.#rack.put(connection, reply === null);
+    this.#idleConnections.put(connection, reply === null);
     // Not immediately: tasks that take no time end in this tick of the event loop, and their outcomes go into one
     // statement with those that wait.
     this.schedule();
@@ -319,7 +319,7 @@ export class Claimer {
 
   #block(): void {
     if (this.#stopped) return;
-    this.#rack.wanted(false);
+    this.#idleConnections.wanted(false);
     this.#blockedUntil ??= setTimeout(() => {
       this.#blockedUntil = null;
       this.wake();

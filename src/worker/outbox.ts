@@ -37,8 +37,8 @@ function fitting(items: readonly Success[], max: number): number {
  * themselves under load, and an idle system waits for no timer.
  */
 export class Outbox {
-  readonly #successes = new Shelf<Completion>();
-  readonly #others = new Shelf<Settlement>();
+  readonly #successes = new OutcomeQueue<Completion>();
+  readonly #others = new OutcomeQueue<Settlement>();
   /** Total length of the waiting results, as JSON text. */
   resultLength = 0;
   /** Sent without a reply: the database may have recorded them. */
@@ -161,7 +161,8 @@ export class Outbox {
   }
 }
 
-class Shelf<T> {
+/** Outcomes of one kind that wait to be sent, by session. */
+class OutcomeQueue<T> {
   readonly #bySession = new Map<Session, T[]>();
   /** Parts of refused statements. */
   #pieces: Piece<T>[] = [];

@@ -5,14 +5,14 @@ import { settle, type Settlement } from "../postgres/settle.js";
 import type { Meter } from "./metrics/meter.js";
 import type { Outbox, Parcel } from "./outbox.js";
 import type { Permits } from "./permits.js";
-import type { Rack } from "./rack.js";
+import type { IdleConnections } from "./idle-connections.js";
 import type { Session } from "./session.js";
 import type { Splitter } from "./split.js";
 
 interface SettlerOptions {
   readonly outbox: Outbox;
   readonly permits: Permits;
-  readonly rack: Rack;
+  readonly idleConnections: IdleConnections;
   readonly splitter: Splitter;
   readonly meter: Meter;
   readonly clock: Clock;
@@ -40,17 +40,17 @@ export class Settler {
   }
 
   pump(): void {
-    const { outbox, rack, clock, splitter } = this.#o;
-    if (this.#busy || rack.idle === 0) return;
+    const { outbox, idleConnections, clock, splitter } = this.#o;
+    if (this.#busy || idleConnections.count === 0) return;
     const parcel = outbox.takeRefusedOthers(clock.now()) ?? outbox.takeOthers(splitter.settles.size);
     if (parcel === null) return;
-    const connection = rack.take()!;
+    const connection = idleConnections.take()!;
     this.#busy = true;
     let answered = false;
     const sent = this.#send(connection, parcel).then((ok) => (answered = ok));
     void sent.finally(() => {
       this.#busy = false;
-      rack.put(connection, !answered);
+      idleConnections.put(connection, !answered);
       this.#o.onOver();
     });
   }

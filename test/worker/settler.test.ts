@@ -4,7 +4,7 @@ import { silentLogger } from "../../src/core/ports.js";
 import { noMeter } from "../../src/worker/metrics/meter.js";
 import { Outbox } from "../../src/worker/outbox.js";
 import { Permits } from "../../src/worker/permits.js";
-import { Rack } from "../../src/worker/rack.js";
+import { IdleConnections } from "../../src/worker/idle-connections.js";
 import { Session } from "../../src/worker/session.js";
 import { Settler } from "../../src/worker/settler.js";
 import { Splitter } from "../../src/worker/split.js";
@@ -22,12 +22,12 @@ test("a connection that failed to settle is used last", async () => {
   const clock = { now: (): number => 0 };
   const [outbox, permits, session] = [new Outbox(), new Permits(1), new Session("1", 1e9)];
   const connections = [line("good", true), line("bad", false)];
-  const rack = new Rack({ connections, clock, meter: noMeter });
+  const idleConnections = new IdleConnections({ connections, clock, meter: noMeter });
   const shared = { outbox, permits, clock, log: silentLogger };
   const splitter = new Splitter({ ...shared, stopped: () => false, onDue: () => {} });
   const settler: Settler = new Settler({
     ...shared,
-    rack,
+    idleConnections,
     splitter,
     meter: noMeter,
     onLost: () => {},

@@ -4,7 +4,7 @@ import type { Outbox } from "../outbox.js";
 import type { Payloads } from "../payloads.js";
 import type { Permits } from "../permits.js";
 
-interface ValveOptions {
+interface ClaimCapacityOptions {
   readonly permits: Permits;
   readonly payloads: Payloads;
   readonly crew: Pick<Crew, "inputLength">;
@@ -13,13 +13,13 @@ interface ValveOptions {
 }
 
 /** How many more tasks fit, by permits and by bytes, and what stops claims. */
-export class Valve {
-  readonly #o: ValveOptions;
+export class ClaimCapacity {
+  readonly #o: ClaimCapacityOptions;
   #full = false;
   /** Tasks requested by claims in flight. */
   asked = 0;
 
-  constructor(options: ValveOptions) {
+  constructor(options: ClaimCapacityOptions) {
     this.#o = options;
   }
 

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { Broom } from "../../src/keeper/broom.js";
+import { Vacuum } from "../../src/keeper/vacuum.js";
 import type { AnyStatement } from "../../src/postgres/statement.js";
 
 interface Rows {
@@ -8,7 +8,7 @@ interface Rows {
 }
 
 /** A server with these rows in `ready`, and the rows that a vacuum leaves. */
-function broomOver(rows: Rows, left: (rows: Rows) => Rows) {
+function vacuumOver(rows: Rows, left: (rows: Rows) => Rows) {
   const clock = { nowMs: 0, now: () => clock.nowMs };
   const vacuumed: string[] = [];
   let there = rows;
@@ -18,7 +18,7 @@ function broomOver(rows: Rows, left: (rows: Rows) => Rows) {
     there = left(there);
     return Promise.resolve([]);
   };
-  return { broom: new Broom({ run } as never, clock), clock, vacuumed };
+  return { vacuum: new Vacuum({ run } as never, clock), clock, vacuumed };
 }
 
 const cleaned = ({ live }: Rows): Rows => ({ live, dead: 0 });
@@ -33,18 +33,18 @@ test("the keeper vacuums dead rows once there are enough of them", async () => {
     [{ live: 0, dead: 1_000_001 }, 0],
     [{ live: 2_000_001, dead: 900_000 }, 0],
   ] as const) {
-    const { broom, vacuumed } = broomOver(rows, cleaned);
-    await broom.sweep();
-    await broom.sweep();
+    const { vacuum, vacuumed } = vacuumOver(rows, cleaned);
+    await vacuum.run();
+    await vacuum.run();
     expect([rows, vacuumed]).toEqual([rows, Array(times).fill("vacuum_ready")]);
   }
 });
 
 test("vacuums back off to one a minute while a snapshot keeps dead rows", async () => {
-  const { broom, clock, vacuumed } = broomOver({ live: 0, dead: 50_000 }, kept);
+  const { vacuum, clock, vacuumed } = vacuumOver({ live: 0, dead: 50_000 }, kept);
   const timesMs: number[] = [];
   for (clock.nowMs = 0; clock.nowMs <= 243_000; clock.nowMs += 1_000) {
-    await broom.sweep();
+    await vacuum.run();
     if (vacuumed.length > timesMs.length) timesMs.push(clock.nowMs);
   }
   expect(timesMs.map((ms) => ms / 1_000)).toEqual([0, 1, 3, 7, 15, 31, 63, 123, 183, 243]);
@@ -55,9 +55,9 @@ test("a vacuum that cannot keep up with a busy queue is repeated within seconds"
     { live: 0, dead: 30_000 },
     { live: 0, dead: 0 },
   ];
-  const { broom, clock, vacuumed } = broomOver({ live: 0, dead: 20_000 }, () => left.shift()!);
-  await broom.sweep();
+  const { vacuum, clock, vacuumed } = vacuumOver({ live: 0, dead: 20_000 }, () => left.shift()!);
+  await vacuum.run();
   clock.nowMs = 1_000;
-  await broom.sweep();
+  await vacuum.run();
   expect(vacuumed).toHaveLength(2);
 });

@@ -2,28 +2,28 @@ import type { Clock } from "../core/ports.js";
 import type { Connection } from "../postgres/connection.js";
 import type { Meter } from "./metrics/meter.js";
 
-interface RackOptions {
+interface IdleConnectionsOptions {
   readonly connections: readonly Connection[];
   readonly clock: Clock;
   readonly meter: Meter;
 }
 
 /** The idle connections, and how long outcomes waited for one of them. */
-export class Rack {
-  readonly #o: RackOptions;
+export class IdleConnections {
+  readonly #o: IdleConnectionsOptions;
   readonly #idle: Connection[];
   #wantedMs: number | null = null;
 
-  constructor(options: RackOptions) {
+  constructor(options: IdleConnectionsOptions) {
     this.#o = options;
     this.#idle = [...options.connections];
   }
 
-  get idle(): number {
+  get count(): number {
     return this.#idle.length;
   }
 
-  get full(): boolean {
+  get allIdle(): boolean {
     return this.#idle.length === this.#o.connections.length;
   }
 

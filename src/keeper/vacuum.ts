@@ -16,7 +16,7 @@ const REST_MS_MAX = 60_000;
  * Vacuums the dead rows that claims leave behind. Autovacuum checks once a minute, and by then a busy queue has
  * millions of dead rows at the beginning of its indexes, which every search walks over.
  */
-export class Broom {
+export class Vacuum {
   readonly #connection: Connection;
   readonly #clock: Clock;
   readonly #rests = new Map<Walked, { untilMs: number; nextMs: number }>();
@@ -26,7 +26,7 @@ export class Broom {
     this.#clock = clock;
   }
 
-  async sweep(): Promise<void> {
+  async run(): Promise<void> {
     for (const { name, live, dead } of await walkedRows(this.#connection)) {
       if (dead < Math.max(DEAD_MIN, live * DEAD_SHARE_MIN)) continue;
       if (dead > DEAD_MAX || live > LIVE_MAX) continue;
