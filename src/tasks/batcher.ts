@@ -2,7 +2,7 @@ import { AsyncResource } from "node:async_hooks";
 import { isSluiceError, type ErrorCode, type SluiceError } from "../core/error.js";
 import type { TaskTerms } from "../core/terms.js";
 import type { Prepared, Shared } from "./prepare.js";
-import { Shapes } from "./shape.js";
+import { StatementKeys } from "./statement-key.js";
 
 /** One task that waits to be sent. */
 interface Call {
@@ -12,20 +12,20 @@ interface Call {
   reject(e: unknown): void;
 }
 
-/** Inserts tasks of one shape in one statement, and returns their ids in the same order. */
+/** Inserts tasks of one statement key in one statement, and returns their ids in the same order. */
 export type SendBatch = (
   terms: TaskTerms<never>,
   common: Shared,
   batch: { readonly items: readonly Prepared[]; readonly traces: readonly (string | null)[] },
 ) => Promise<readonly string[]>;
 
-/** Calls of one shape: one statement. */
+/** Calls of one statement key: one statement. */
 interface Batch {
   /** Increases with each new batch. A batch waits only for older ones, so there is no circular wait. */
   readonly age: number;
-  readonly shape: string;
+  readonly statementKey: string;
   /** The key under which calls find the batch while it is open. */
-  readonly slot: string;
+  readonly openKey: string;
   readonly terms: TaskTerms<never>;
   readonly common: Shared;
   readonly calls: Call[];
@@ -41,7 +41,7 @@ interface Batch {
 
 const BATCH_TASKS_MAX = 1_000;
 const BATCH_BYTES_MAX = 1024 * 1024;
-// A statement in flight for longer than this no longer delays the next one of its shape.
+// A statement in flight for longer than this no longer delays the next one of its key.
 const STALLED_MS = 1_000;
 /** Errors that apply to every call of the statement. Any other error may be caused by a single call. */
 const FAULT_OF_NO_CALL: readonly ErrorCode[] = [
@@ -55,25 +55,25 @@ const FAULT_OF_NO_CALL: readonly ErrorCode[] = [
 ];
 
 /**
- * Group commit of concurrent enqueues. A call is sent immediately unless a statement of its shape is in flight; calls
+ * Group commit of concurrent enqueues. A call is sent immediately unless a statement of its key is in flight; calls
  * that arrive meanwhile share the next statement. No call waits for a timer.
  *
  * - Each call keeps its own outcome. A refused statement is sent again in halves, down to the call at fault. After a
  *   lost reply it is unknown whether the statement committed, so all of its calls reject, as they would alone.
- * - Calls of one shape get ascending ids in the order in which they were made.
- * - Tasks of one order key are sent in the order of their calls, even if their shapes differ: a batch is sent only
- *   after the batches that hold earlier tasks of its order keys have ended.
+ * - Calls of one statement key get ascending ids in the order in which they were made.
+ * - Tasks of one order key are sent in the order of their calls, even if their statement keys differ: a batch is sent
+ *   only after the batches that hold earlier tasks of its order keys have ended.
  */
 export class Batcher {
   readonly #send: SendBatch;
   readonly #statementsMax: number;
-  readonly #shapes = new Shapes();
+  readonly #statementKeys = new StatementKeys();
   /** Batches that still accept calls. */
   readonly #open = new Map<string, Batch>();
   readonly #unsent = new Set<Batch>();
-  /** Unsent batches that do not wait for a batch of another shape, oldest first. */
+  /** Unsent batches that do not wait for a batch of another statement key, oldest first. */
   readonly #ready = new Set<Batch>();
-  /** Shapes with a statement in flight that has not stalled. */
+  /** Statement keys with a statement in flight that has not stalled. */
   readonly #busy = new Set<string>();
   /** For each order key, the youngest batch that holds one of its tasks and has not ended. */
   readonly #latest = new Map<string, Batch>();
@@ -109,28 +109,33 @@ export class Batcher {
 
   /** Returns the open batch that takes this task, or a new one. */
   #batchFor(terms: TaskTerms<never>, common: Shared, item: Prepared): Batch {
-    const shape = this.#shapes.of(terms, common, item);
-    const of = { shape, terms, common };
+    const statementKey = this.#statementKeys.of(terms, common, item);
+    const of = { statementKey, terms, common };
     const behind = item.order === null ? undefined : this.#latest.get(item.order);
-    if (behind === undefined) return this.#batchIn(shape, of, item);
-    const isOpen = behind.shape === shape && this.#open.get(behind.slot) === behind;
+    if (behind === undefined) return this.#batchIn(statementKey, of, item);
+    const isOpen = behind.statementKey === statementKey && this.#open.get(behind.openKey) === behind;
     if (isOpen && hasRoom(behind, item)) return behind;
-    // Tasks that wait for another shape never share a batch with tasks that do not.
-    const slot = isNextAnyway(behind, shape) ? shape : `${shape} behind`;
-    const batch = this.#batchIn(slot, of, item, behind);
+    // Tasks that wait for another statement key never share a batch with tasks that do not.
+    const openKey = isNextAnyway(behind, statementKey) ? statementKey : `${statementKey} behind`;
+    const batch = this.#batchIn(openKey, of, item, behind);
     // guard: order keys keep the order of calls -> test/tasks/batcher.test.ts: "concurrent enqueues of one order key keep the order of the calls although their priorities differ"
     /* guard:call-order */ follow(batch, behind); /* end */
     return batch;
   }
 
-  #batchIn(slot: string, of: Pick<Batch, "shape" | "terms" | "common">, item: Prepared, behind?: Batch): Batch {
-    const open = this.#open.get(slot);
+  #batchIn(
+    openKey: string,
+    of: Pick<Batch, "statementKey" | "terms" | "common">,
+    item: Prepared,
+    behind?: Batch,
+  ): Batch {
+    const open = this.#open.get(openKey);
     const isYounger = open !== undefined && open.age > (behind?.age ?? 0);
     if (isYounger && hasRoom(open, item)) return open;
     const batch: Batch = {
       ...of,
       age: ++this.#age,
-      slot,
+      openKey,
       calls: [],
       bytes: 0,
       sent: false,
@@ -139,9 +144,9 @@ export class Batcher {
       followers: new Set(),
       inContext: AsyncResource.bind((fn) => fn()),
     };
-    this.#open.set(slot, batch);
+    this.#open.set(openKey, batch);
     this.#unsent.add(batch);
-    if (slot === of.shape) this.#ready.add(batch);
+    if (openKey === of.statementKey) this.#ready.add(batch);
     return batch;
   }
 
@@ -157,32 +162,35 @@ export class Batcher {
   #pump(): void {
     for (const batch of this.#ready) {
       if (this.#underWay >= this.#statementsMax) return;
-      if (!this.#busy.has(batch.shape) && batch.awaits.size === 0) void this.#run(batch);
+      if (!this.#busy.has(batch.statementKey) && batch.awaits.size === 0) void this.#run(batch);
     }
   }
 
   async #run(batch: Batch): Promise<void> {
-    const { shape, calls } = batch;
+    const { statementKey, calls } = batch;
     batch.sent = true;
     this.#shut(batch);
     this.#unsent.delete(batch);
     this.#ready.delete(batch);
     this.#underWay++;
-    this.#busy.add(shape);
+    this.#busy.add(statementKey);
     const stalled = setTimeout(() => this.#stall(batch), STALLED_MS);
     stalled.unref();
     await batch.inContext(() => this.#deliver(batch, calls));
     clearTimeout(stalled);
     this.#underWay--;
-    if (!batch.stalled) this.#busy.delete(shape);
+    if (!batch.stalled) this.#busy.delete(statementKey);
     this.#end(batch);
     this.#pump();
   }
 
-  /** Lets the next batch of its shape pass. Batches that must follow this one still wait, and accept no other calls. */
+  /**
+   * Lets the next batch of its statement key pass. Batches that must follow this one still wait, and accept no other
+   * calls.
+   */
   #stall(batch: Batch): void {
     batch.stalled = true;
-    this.#busy.delete(batch.shape);
+    this.#busy.delete(batch.statementKey);
     for (const follower of batch.followers) this.#shut(follower);
     this.#pump();
   }
@@ -199,7 +207,7 @@ export class Batcher {
 
   /** Closes the batch to further calls. */
   #shut(batch: Batch): void {
-    if (this.#open.get(batch.slot) === batch) this.#open.delete(batch.slot);
+    if (this.#open.get(batch.openKey) === batch) this.#open.delete(batch.openKey);
   }
 
   /** Never rejects: every call gets its own outcome. */
@@ -225,9 +233,9 @@ export class Batcher {
   }
 }
 
-/** Returns whether a batch of this shape would have to wait for `behind` even without a common order key. */
-function isNextAnyway(behind: Batch, shape: string): boolean {
-  if (behind.shape !== shape || behind.stalled) return false;
+/** Returns whether a batch of this statement key would have to wait for `behind` even without a common order key. */
+function isNextAnyway(behind: Batch, statementKey: string): boolean {
+  if (behind.statementKey !== statementKey || behind.stalled) return false;
   return behind.sent || behind.awaits.size === 0;
 }
 

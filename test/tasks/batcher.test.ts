@@ -176,7 +176,7 @@ describe("calls that share a statement", () => {
 });
 
 describe("the number of statements in flight", () => {
-  test("calls of different shapes do not wait for each other", async () => {
+  test("calls of different statement keys do not wait for each other", async () => {
     const { sent, call } = services();
     for (const delayMs of upTo(5)) void call(note, { n: delayMs }, { delayMs });
     await settled();
@@ -242,7 +242,7 @@ describe("order keys in the batcher", () => {
     expect(sent.map(({ inputs }) => inputs)).toEqual([[1], [3], [2], [4]]);
   });
 
-  test("two order keys whose calls alternate between two shapes do not wait for each other in a circle", async () => {
+  test("two order keys whose calls alternate between two statement keys do not wait for each other in a circle", async () => {
     const { sent, call } = services();
     const numbers = upTo(200);
     const outcomes = numbers.map((n) => call(ordered, { n, key: n % 3 === 0 ? "a" : "b" }, { priority: (n >> 1) % 2 }));
@@ -254,7 +254,7 @@ describe("order keys in the batcher", () => {
       expect(order.filter(isOf)).toEqual(numbers.filter(isOf));
   });
 
-  test("tasks of one order key and one shape share a statement", async () => {
+  test("tasks of one order key and one statement key share a statement", async () => {
     const { sent, call } = services();
     for (const n of upTo(5)) void call(ordered, { n, key: "a" });
     await settled();

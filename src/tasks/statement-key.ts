@@ -2,10 +2,10 @@ import type { TaskTerms } from "../core/terms.js";
 import type { Prepared, Shared } from "./prepare.js";
 
 /**
- * Names the arguments that enqueue_many takes once for all tasks of a statement: tasks of one shape can share a
+ * A key for the arguments that enqueue_many takes once for all tasks of a statement: tasks of one key can share a
  * statement.
  */
-export class Shapes {
+export class StatementKeys {
   readonly #numbers = new WeakMap<TaskTerms<never>, number>();
   #last = 0;
 
