@@ -221,7 +221,7 @@ export const mutants: readonly Mutant[] = [
     dies: /in hand was handed back as unknown/,
   },
   {
-    guard: "a session in doubt signs off late",
+    guard: "a session with a lost reply unregisters late",
     at: "doubt",
     to: "",
     dies: /AssertionError/,

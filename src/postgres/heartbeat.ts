@@ -113,7 +113,7 @@ export async function beat(connection: Connection, worker: string, b: Beat): Pro
   };
 }
 
-const retireStatement = statement<{ released: number }>({
+const unregisterStatement = statement<{ released: number }>({
   name: "retire",
   text: "select sluice.retire($1) as released",
   params: ["int8"],
@@ -121,8 +121,8 @@ const retireStatement = statement<{ released: number }>({
 });
 
 /** Unregisters a worker; tasks it still holds are released without using up an attempt. */
-export async function retire(connection: Connection, worker: string): Promise<number> {
-  const [row] = await connection.run(retireStatement, [worker]);
+export async function unregister(connection: Connection, worker: string): Promise<number> {
+  const [row] = await connection.run(unregisterStatement, [worker]);
   return row?.released ?? 0;
 }
 

@@ -1,7 +1,7 @@
 import { isSluiceError, SluiceError } from "../core/error.js";
 import type { Clock, Logger } from "../core/ports.js";
 import type { TaskContext } from "../core/context.js";
-import { beat, claimSuspect, register, releaseUnknown, retire } from "../postgres/heartbeat.js";
+import { beat, claimSuspect, register, releaseUnknown, unregister } from "../postgres/heartbeat.js";
 import { reap } from "../postgres/keep.js";
 import type { Connection } from "../postgres/connection.js";
 import { expire } from "../postgres/rehearse.js";
@@ -96,7 +96,7 @@ export class Hand {
     this.#session = null;
     this.#crew.drop(session, new SluiceError("stopped", "the drain has ended"));
     this.#outbox.forget(session);
-    await retire(this.#o.connection, session.id);
+    await unregister(this.#o.connection, session.id);
   }
 
   /** Claims the next task by priority, then age, among those that order and limits let through. */
@@ -174,7 +174,7 @@ export class Hand {
     const { id } = this.#session!;
     await this.begin();
     await releaseUnknown(this.#o.connection, id, []);
-    await retire(this.#o.connection, id);
+    await unregister(this.#o.connection, id);
   }
 
   #call(want: number) {

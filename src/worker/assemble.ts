@@ -152,10 +152,10 @@ class Assembly implements Parts {
   readonly #idle = (): boolean => this.#o.permits.inUse === 0 && this.crew.size === 0 && !this.suspects.busy;
 
   /** A task is claimed, or is about to be. */
-  #quicken(): void {
-    this.heart.quicken();
-    this.pressure.quicken();
-    this.#sweeper.quicken();
+  #speedUp(): void {
+    this.heart.speedUp();
+    this.pressure.speedUp();
+    this.#sweeper.speedUp();
   }
 
   /** Handles a notification. postgres/listen.ts has a table of the payloads. */
@@ -167,8 +167,8 @@ class Assembly implements Parts {
     }
     if (word === LISTENING) {
       this.claimer.wake();
-      this.heart.hurry(null);
-    } else if (word === NOTIFICATION.stop) this.heart.hurry(id);
+      this.heart.beatSoon(null);
+    } else if (word === NOTIFICATION.stop) this.heart.beatSoon(id);
     else if (word === NOTIFICATION.keep) this.keeper.notified(id);
     else if (word === NOTIFICATION.wake && id === this.heart.current?.id) this.claimer.ring(Number(tasks));
   }
@@ -280,7 +280,7 @@ class Assembly implements Parts {
       onRoom: () => this.claimer.wake(),
       onSuspect: (session, id) => {
         void this.suspects.run(session, id);
-        this.#quicken();
+        this.#speedUp();
       },
     });
   }
@@ -304,7 +304,7 @@ class Assembly implements Parts {
       bell: services.listener !== null,
       listening: () => this.#onCall.listening,
       pollMsMax: () => this.#onCall.pollMsMax,
-      onDoze: () => this.#onCall.dozes(),
+      onIdlePoll: () => this.#onCall.idlePoll(),
       clock,
       log: services.log,
       meter: this.#meter,
@@ -314,7 +314,7 @@ class Assembly implements Parts {
       onLost: (session) => this.heart.lose(session),
       onBusy: () => {
         this.keeper.active();
-        this.#quicken();
+        this.#speedUp();
       },
       onSettled: (items) => {
         for (const { kind, delayMs } of items) if (PUT_OFF.has(kind)) this.keeper.expect(delayMs);

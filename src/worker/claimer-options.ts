@@ -31,7 +31,7 @@ export interface ClaimerOptions {
   /** The longest delay of a poll where notifications do not reach this worker. Default: no bound. */
   readonly pollMsMax?: () => number;
   /** The worker polls rarely, because it sleeps and is idle. */
-  readonly onDoze?: () => void;
+  readonly onIdlePoll?: () => void;
   readonly clock: Clock;
   readonly log: Logger;
   /** Receives measurements. Default: none. */

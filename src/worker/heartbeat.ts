@@ -5,8 +5,8 @@ import {
   register,
   releaseSuspect,
   releaseUnknown,
-  retire,
   survived,
+  unregister,
   type BeatReply,
 } from "../postgres/heartbeat.js";
 import { tellTrouble } from "../postgres/errors.js";
@@ -38,9 +38,9 @@ const IDLE_WATCH_MS = 750;
 const CUT_OFF_MAX = 100;
 // Changes between full, free and under pressure are reported immediately, so that other workers can use free slots, but
 // not more often than this.
-const NEWS_MS_MIN = 250;
+const REPORT_MS_MIN = 250;
 // Many cancels in a row need one heartbeat: each heartbeat delivers all of them.
-const HURRY_MS_MIN = 100;
+const SOON_MS_MIN = 100;
 
 /**
  * One heartbeat per session renews the lease of everything it holds. The lease counts from the moment the heartbeat was
@@ -55,7 +55,7 @@ export class Heart {
   #watchTimer: NodeJS.Timeout | null = null;
   #beating = false;
   #beatAgain = false;
-  #hurried = false;
+  #beatSoonAfter = false;
   #registering = false;
   #registration: Promise<void> | null = null;
   #stopped = false;
@@ -84,7 +84,7 @@ export class Heart {
   }
 
   /** A task is claimed: from now on the lease is checked at the short interval. */
-  quicken(): void {
+  speedUp(): void {
     if (this.#watchTimer === null || this.#watchWaitMs === this.#watchMs()) return;
     // Until now, no task was executing that could have caused a stall.
     this.#watchedMs = this.#o.clock.now();
@@ -138,7 +138,7 @@ export class Heart {
       /* guard:cut-off */ if (!this.#stoodStill(session)) this.#cutOff.push(session.id); /* end */
       this.lose(session);
     }
-    this.#news(now);
+    this.#reportChange(now);
   }
 
   /**
@@ -155,11 +155,11 @@ export class Heart {
    * Something waits for a heartbeat of this session, such as a cancel. Sends a heartbeat soon, but not one for each of
    * many.
    */
-  hurry(id: string | null): void {
+  beatSoon(id: string | null): void {
     const ours = id === null || [...this.#sessions].some((session) => session.id === id);
     if (!ours || this.#stopped) return;
     // While a heartbeat is in flight, its end decides when the next one is sent.
-    if (this.#beating) this.#hurried = true;
+    if (this.#beating) this.#beatSoonAfter = true;
     else this.#schedule(this.#restMs());
   }
 
@@ -177,8 +177,8 @@ export class Heart {
     // A registration in flight unregisters by itself, while the connection is still open.
     await this.#registration?.catch(() => {});
     for (const session of this.#sessions) {
-      await retire(this.#o.connection, session.id).catch((e: unknown) =>
-        tellTrouble(this.#o.log, "could not sign off", e),
+      await unregister(this.#o.connection, session.id).catch((e: unknown) =>
+        tellTrouble(this.#o.log, "could not unregister", e),
       );
     }
     this.#sessions.clear();
@@ -205,7 +205,7 @@ export class Heart {
     const sentMs = this.#o.clock.now();
     const { id, onCall } = await register(this.#o.connection, this.#o.registration);
     if (this.#stopped) {
-      await retire(this.#o.connection, id).catch(() => {});
+      await unregister(this.#o.connection, id).catch(() => {});
       return;
     }
     const session = new Session(id, sentMs + this.#o.registration.leaseMs);
@@ -247,7 +247,7 @@ export class Heart {
       return;
     }
     this.#beating = true;
-    this.#beatAgain = this.#hurried = false;
+    this.#beatAgain = this.#beatSoonAfter = false;
     let waitMs = this.#beatMs();
     // Iterate over a copy: a session that begins in the meantime waits for the next heartbeat, so this loop ends.
     for (const session of Array.from(this.#sessions)) {
@@ -258,15 +258,15 @@ export class Heart {
       if (!ok) waitMs = Math.min(waitMs, this.#trouble.nextDelayMs());
       else this.#trouble.over();
     }
-    await this.#vouch();
+    await this.#reportCutOff();
     this.#beating = false;
     // The reply may report workers in reserve.
-    waitMs = Math.min(waitMs, this.#hurried ? this.#restMs() : this.#beatMs());
+    waitMs = Math.min(waitMs, this.#beatSoonAfter ? this.#restMs() : this.#beatMs());
     this.#schedule(this.#beatAgain ? 0 : waitMs);
   }
 
   /** Reports sessions that were only cut off: an outage is not a crash, and must not make tasks suspects. */
-  async #vouch(): Promise<void> {
+  async #reportCutOff(): Promise<void> {
     if (this.#cutOff.length === 0 || this.#current === null) return;
     const cutOff = this.#cutOff.slice(-CUT_OFF_MAX);
     try {
@@ -274,7 +274,7 @@ export class Heart {
       const since = this.#cutOff.filter((id) => !cutOff.includes(id));
       this.#cutOff = [...left, ...since].slice(-CUT_OFF_MAX);
     } catch (e) {
-      tellTrouble(this.#o.log, "could not tell of a session that was cut off", e);
+      tellTrouble(this.#o.log, "could not report a session that was cut off", e);
     }
   }
 
@@ -329,25 +329,25 @@ export class Heart {
     if (released > 0) this.#o.log.info("tasks of a lost reply were handed back", { tasks: released });
     // If the session unregistered too early, a cut-off claim that commits late would count as a crash.
     const early = this.#o.clock.now() - session.doubtfulSinceMs < this.#beatMs(BUSY_BEAT_MS_MAX);
-    // guard: a session in doubt signs off late -> test/worker/heartbeat.test.ts: "a session with a lost reply heartbeats immediately and unregisters later"
+    // guard: a session with a lost reply unregisters late -> test/worker/heartbeat.test.ts: "a session with a lost reply heartbeats immediately and unregisters later"
     if (/* guard:doubt */ early || /* end */ !session.idle) return;
-    await retire(this.#o.connection, session.id);
+    await unregister(this.#o.connection, session.id);
     this.#sessions.delete(session);
   }
 
-  #news(now: number): void {
+  #reportChange(now: number): void {
     const full = this.#o.free() === 0;
     const state = this.#o.pressure?.().state ?? "normal";
     // A full worker also stops claiming for moments, so while it is full its pressure state is not reported.
     const same = full === this.#wasFull && (full || state === this.#toldState);
-    if (same || now - this.#toldMs < NEWS_MS_MIN) return;
+    if (same || now - this.#toldMs < REPORT_MS_MIN) return;
     this.#wasFull = full;
     this.#schedule(0);
   }
 
   /** Minimum wait before the next heartbeat, given when the last one was sent. */
   #restMs(): number {
-    return Math.max(0, this.#toldMs + HURRY_MS_MIN - this.#o.clock.now());
+    return Math.max(0, this.#toldMs + SOON_MS_MIN - this.#o.clock.now());
   }
 
   #stoodStill({ stalledMs }: Session): boolean {

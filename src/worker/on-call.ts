@@ -66,7 +66,7 @@ export class OnCall {
   }
 
   /** The worker sleeps and is idle. In reserve, it asks at every fourth poll whether it is needed on call. */
-  dozes(): void {
+  idlePoll(): void {
     const session = this.#o.current();
     if (this.#duty.onCall || this.#asking || session === null) return;
     if (this.#polls++ % POLLS_PER_ASK > 0) return;

@@ -20,7 +20,7 @@ export class Sweeper {
   }
 
   /** A task is claimed, or is about to be. */
-  quicken(): void {
+  speedUp(): void {
     if (this.#slow) this.#later();
   }
 

@@ -26,7 +26,7 @@ export function drawnEdges(nodes: readonly GraphNode[]): DrawnEdge[] {
     const edges = after.map(edgeOf).toSorted((a, b) => levelOf(b.node) - levelOf(a.node));
     const learnt = learn(edges, known);
     known.set(to, learnt.known);
-    for (const { node: from, on } of learnt.news) drawn.push({ from, to, on });
+    for (const { node: from, on } of learnt.added) drawn.push({ from, to, on });
   }
   return drawn;
 }
@@ -50,17 +50,17 @@ interface Known {
  * Returns the facts that these edges to a node imply, and the edges that add a new fact. Edges are sorted nearest
  * first.
  */
-function learn(edges: readonly EdgeSaid[], known: ReadonlyMap<string, Known>): { known: Known; news: EdgeSaid[] } {
+function learn(edges: readonly EdgeSaid[], known: ReadonlyMap<string, Known>): { known: Known; added: EdgeSaid[] } {
   const [conditional, plain] = [edges.filter(isCondition), edges.filter((e) => !isCondition(e))];
   const own = conditional.map(({ node, on }) => `${on} ${node}`);
   const met = new Set([...own, ...conditional.flatMap(({ node }) => [...known.get(node)!.met])]);
   const done = new Set<string>();
-  const news: EdgeSaid[] = [];
+  const added: EdgeSaid[] = [];
   // If one predecessor has certainly ended, a skipped one does not matter.
   let certain = false;
   for (const edge of edges) {
     const said = done.has(edge.node);
-    if (!said || edge.on !== "success") news.push(edge);
+    if (!said || edge.on !== "success") added.push(edge);
     const ran = isCondition(edge) || [...known.get(edge.node)!.asked].every((c) => met.has(c));
     certain ||= edge.on === "end" || (edge.on === "success" && ran);
     if (said || !ran || edge.on === "end") continue;
@@ -68,7 +68,7 @@ function learn(edges: readonly EdgeSaid[], known: ReadonlyMap<string, Known>): {
     if (edge.on !== "failure") done.add(edge.node);
   }
   const skips = certain ? met : new Set(plain.flatMap(({ node }) => [...known.get(node)!.asked]));
-  return { known: { done, met, asked: new Set([...own, ...skips]) }, news };
+  return { known: { done, met, asked: new Set([...own, ...skips]) }, added };
 }
 
 function isCondition({ on }: EdgeSaid): boolean {

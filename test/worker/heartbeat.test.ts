@@ -196,7 +196,7 @@ test("a disconnected session reports that it survived, and a frozen one does not
   expect(told).toHaveLength(2);
 });
 
-test("a session that is asked to hurry heartbeats immediately, and once for many requests", async () => {
+test("a session that is asked for a heartbeat sends it soon, and one for many requests", async () => {
   const beats: number[] = [];
   const from = Date.now();
   const answer: Answer = (name) => {
@@ -205,15 +205,15 @@ test("a session that is asked to hurry heartbeats immediately, and once for many
   };
   const { heart: beating } = await begin(answer, 60_000);
   await vi.advanceTimersByTimeAsync(1_000);
-  beating.hurry("another's");
+  beating.beatSoon("another's");
   await vi.advanceTimersByTimeAsync(500);
   expect(beats).toEqual([]);
-  beating.hurry("1");
+  beating.beatSoon("1");
   await vi.advanceTimersByTimeAsync(2);
   // Under way, and soon after.
-  for (let i = 0; i < 10; i++) beating.hurry("1");
+  for (let i = 0; i < 10; i++) beating.beatSoon("1");
   await vi.advanceTimersByTimeAsync(50);
-  for (let i = 0; i < 10; i++) beating.hurry("1");
+  for (let i = 0; i < 10; i++) beating.beatSoon("1");
   await vi.advanceTimersByTimeAsync(1_000);
   expect(beats).toEqual([1_500, 1_600]);
 });
@@ -227,7 +227,7 @@ test("an idle worker checks its lease rarely, and a busy one often", async () =>
   await vi.advanceTimersByTimeAsync(10_000);
   expect(watches.mock.calls.length).toBeLessThanOrEqual(21);
   idle = false;
-  watched.quicken();
+  watched.speedUp();
   watches.mockClear();
   await vi.advanceTimersByTimeAsync(1_000);
   expect(watches).toHaveBeenCalledTimes(20);
@@ -268,7 +268,7 @@ test("a worker in reserve with tasks in flight heartbeats every 350 ms", async (
   await vi.advanceTimersByTimeAsync(4_000);
   expect(beats).toBe(0);
   idle = false;
-  beating.quicken();
+  beating.speedUp();
   await vi.advanceTimersByTimeAsync(400);
   expect(beats).toBe(1);
   await vi.advanceTimersByTimeAsync(10_000);

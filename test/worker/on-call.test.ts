@@ -103,7 +103,7 @@ describe("a worker in reserve, with a fake clock", () => {
     post.told({ onCall: false, reserve: 40 });
     expect([needs, post.listening, post.pollMsMax]).toEqual([0, true, 800]);
     for (const asks of [1, 1, 1, 1, 2]) {
-      post.dozes();
+      post.idlePoll();
       await new Promise((resolve) => setImmediate(resolve));
       expect(asked).toBe(asks);
     }

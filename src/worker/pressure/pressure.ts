@@ -65,7 +65,7 @@ export class Pressure {
   #loop: LoopDelay | null = null;
   #readers: PressureReaders | null;
   #timer: NodeJS.Timeout | null = null;
-  #dozes = false;
+  #slow = false;
   /** How late the last sample was. */
   #lateMs = 0;
   #sampledMs = Number.NEGATIVE_INFINITY;
@@ -85,8 +85,8 @@ export class Pressure {
   }
 
   /** There is work: the latest measurement may be old, and from now on sampling runs at the short interval. */
-  quicken(): void {
-    if (this.#timer === null || !this.#dozes) return;
+  speedUp(): void {
+    if (this.#timer === null || !this.#slow) return;
     // guard: an idle worker measures before it claims much -> test/worker/pressure/pressure.test.ts: "a worker that was idle measures as soon as it has work"
     if (this.#o.clock.now() - this.#sampledMs >= SAMPLE_MS)
       /* guard:sample */ this.sample(); /* end */
@@ -95,10 +95,10 @@ export class Pressure {
 
   #sampleLater(): void {
     if (this.#timer !== null) clearTimeout(this.#timer);
-    this.#dozes = this.#o.idle?.() === true;
-    if (this.#dozes) this.#loop?.rest();
+    this.#slow = this.#o.idle?.() === true;
+    if (this.#slow) this.#loop?.rest();
     else this.#loop?.watch();
-    const waitMs = this.#dozes ? IDLE_SAMPLE_MS : SAMPLE_MS;
+    const waitMs = this.#slow ? IDLE_SAMPLE_MS : SAMPLE_MS;
     const dueMs = this.#o.clock.now() + waitMs;
     this.#timer = setTimeout(() => {
       this.#lateMs = Math.max(0, this.#o.clock.now() - dueMs);
@@ -212,7 +212,7 @@ export class Pressure {
     const memory = memoryPercentMax === null ? null : memoryReader();
     return {
       memory: memory ?? (() => ({ percent: 0, of: "host" })),
-      loopDelayMs: () => (this.#dozes ? this.#lateMs : (loop?.readMs() ?? 0)),
+      loopDelayMs: () => (this.#slow ? this.#lateMs : (loop?.readMs() ?? 0)),
     };
   }
 }

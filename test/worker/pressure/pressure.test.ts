@@ -75,7 +75,7 @@ test("a worker that was idle measures as soon as it has work", () => {
   // It would have measured by then if it were not idle.
   vi.advanceTimersByTime((bench.nowMs = 400));
   expect(bench.pressure.pressed.memory).toBe(false);
-  bench.pressure.quicken();
+  bench.pressure.speedUp();
   expect(bench.pressure.pressed.memory).toBe(true);
   bench.pressure.stop();
   vi.useRealTimers();
