@@ -8,7 +8,7 @@ import { expire } from "../postgres/rehearse.js";
 import { settle, type Settlement } from "../postgres/settle.js";
 import { step, type ClaimedTask } from "../postgres/step.js";
 import type { ContextServices } from "../worker/context.js";
-import { Crew } from "../worker/crew.js";
+import { Executions } from "../worker/executions.js";
 import { Outbox } from "../worker/outbox.js";
 import type { AnyHandler, Execution } from "../worker/execution.js";
 import { Session } from "../worker/session.js";
@@ -41,12 +41,12 @@ const LEASE_MS = 15_000;
 
 /**
  * A worker that claims one task at a time and does nothing by itself: no poll, no timer, and no heartbeat unless
- * requested. It consists of the real worker's parts: its crew, its outbox, its sessions, and the statements that claim
- * and settle.
+ * requested. It consists of the real worker's parts: its executions, its outbox, its sessions, and the statements that
+ * claim and settle.
  */
 export class Hand {
   readonly #o: HandOptions;
-  readonly #crew: Crew;
+  readonly #executions: Executions;
   readonly #outbox = new Outbox();
   readonly #streams: readonly number[];
   #session: Session | null = null;
@@ -57,12 +57,12 @@ export class Hand {
     this.#streams = [...options.handlers.keys()];
     const { clock, log, resultBytesMax } = options;
     const tell = (): void => this.#play?.tell();
-    this.#crew = new Crew({
+    this.#executions = new Executions({
       handlers: new Map([...options.handlers].map(([stream, h]) => [stream, this.#watched(h)])),
       outbox: this.#outbox,
       services: options.servicesOf((execution) => {
         if (this.#play?.fault === "cut-completion") throw cut();
-        this.#crew.recorded(execution);
+        this.#executions.recorded(execution);
       }),
       clock,
       log,
@@ -94,7 +94,7 @@ export class Hand {
     const session = this.#session;
     if (session === null) return;
     this.#session = null;
-    this.#crew.drop(session, new SluiceError("stopped", "the drain has ended"));
+    this.#executions.drop(session, new SluiceError("stopped", "the drain has ended"));
     this.#outbox.forget(session);
     await unregister(this.#o.connection, session.id);
   }
@@ -120,20 +120,20 @@ export class Hand {
     const busy = session.executions.size;
     const said = { availableCapacity: 1 - busy, memoryUsage: 0, draining: false };
     const { stops, suspect } = await beat(this.#o.connection, session.id, said);
-    for (const { id, reason } of stops) this.#crew.cancel(session, id, reason);
+    for (const { id, reason } of stops) this.#executions.cancel(session, id, reason);
     return { suspect };
   }
 
   /** Applies the new time: aborts handlers that have timed out, and gives up those that ignore the abort. */
   sweep(): void {
-    this.#crew.sweep();
+    this.#executions.sweep();
   }
 
   /** Runs the handler. Resolves when there is nothing left to wait for. */
   async run(task: ClaimedTask, fault: FaultKind | null): Promise<Play> {
     const session = this.#session!;
     const play = (this.#play = new Play(fault));
-    this.#crew.start(task, session);
+    this.#executions.start(task, session);
     play.follow(session.executions.get(task.claim.id));
     await play.over;
     return play;
@@ -162,7 +162,7 @@ export class Hand {
 
   /** Registers a new worker in place of the dead one. */
   async replace(): Promise<void> {
-    this.#crew.drop(this.#session!, lost());
+    this.#executions.drop(this.#session!, lost());
     this.#outbox.forget(this.#session!);
     await this.begin();
   }
@@ -203,7 +203,7 @@ export class Hand {
       const play = this.#play!;
       play.enter();
       const work = attempt(() => handler.run(input, ctx));
-      if (play.fault === "lose-lease") this.#crew.drop(this.#session!, lost());
+      if (play.fault === "lose-lease") this.#executions.drop(this.#session!, lost());
       try {
         return await work;
       } catch (e) {

@@ -12,10 +12,10 @@ import { endPool } from "../postgres/part.js";
 import type { Settlement } from "../postgres/settle.js";
 import { onWait } from "../postgres/waits.js";
 import { Claimer } from "./claim.js";
-import { Crew } from "./crew.js";
+import { Executions } from "./executions.js";
 import type { ContextServices } from "./context.js";
 import { contextServices } from "./context-services.js";
-import { Heart } from "./heartbeat.js";
+import { Heartbeat } from "./heartbeat.js";
 import type { Probe } from "./held.js";
 import { noMeter, type Meter } from "./metrics/meter.js";
 import { OnCall } from "./on-call.js";
@@ -49,8 +49,8 @@ interface AssembleOptions {
 
 /** The parts of a running worker. */
 export interface Parts {
-  readonly crew: Crew;
-  readonly heart: Heart;
+  readonly executions: Executions;
+  readonly heartbeat: Heartbeat;
   readonly claimer: Claimer;
   readonly keeper: Keeper;
   readonly pressure: Pressure;
@@ -98,9 +98,9 @@ class Assembly implements Parts {
   #stopLeading: (() => void) | null = null;
   readonly pool: pg.Pool;
   readonly pressure: Pressure;
-  readonly crew: Crew;
+  readonly executions: Executions;
   readonly suspects: Suspects;
-  readonly heart: Heart;
+  readonly heartbeat: Heartbeat;
   readonly claimer: Claimer;
   readonly keeper: Keeper;
 
@@ -120,13 +120,13 @@ class Assembly implements Parts {
     if (meter !== noMeter) onWait(this.pool, (ms) => meter.waited("handlers", ms));
     this.#onCall = this.#makeOnCall();
     this.pressure = this.#makePressure();
-    this.crew = this.#makeCrew();
+    this.executions = this.#makeExecutions();
     this.suspects = this.#makeSuspects();
-    this.heart = this.#makeHeart();
+    this.heartbeat = this.#makeHeartbeat();
     this.claimer = this.#makeClaimer();
     this.#placer = this.#makePlacer();
     this.keeper = this.#makeKeeper();
-    this.#sweeper = new Sweeper({ sweep: () => this.crew.sweep(), idle: this.#idle });
+    this.#sweeper = new Sweeper({ sweep: () => this.executions.sweep(), idle: this.#idle });
     this.#stopListening = services.listener?.on((payload) => this.#notified(payload));
   }
 
@@ -149,11 +149,11 @@ class Assembly implements Parts {
   }
 
   /** Whether no task is claimed or executing. */
-  readonly #idle = (): boolean => this.#o.permits.inUse === 0 && this.crew.size === 0 && !this.suspects.busy;
+  readonly #idle = (): boolean => this.#o.permits.inUse === 0 && this.executions.size === 0 && !this.suspects.busy;
 
   /** A task is claimed, or is about to be. */
   #speedUp(): void {
-    this.heart.speedUp();
+    this.heartbeat.speedUp();
     this.pressure.speedUp();
     this.#sweeper.speedUp();
   }
@@ -167,23 +167,23 @@ class Assembly implements Parts {
     }
     if (word === LISTENING) {
       this.claimer.wake();
-      this.heart.beatSoon(null);
-    } else if (word === NOTIFICATION.stop) this.heart.beatSoon(id);
+      this.heartbeat.beatSoon(null);
+    } else if (word === NOTIFICATION.stop) this.heartbeat.beatSoon(id);
     else if (word === NOTIFICATION.keep) this.keeper.notified(id);
-    else if (word === NOTIFICATION.wake && id === this.heart.current?.id) this.claimer.ring(Number(tasks));
+    else if (word === NOTIFICATION.wake && id === this.heartbeat.current?.id) this.claimer.ring(Number(tasks));
   }
 
   #lose(session: Session): void {
     const { permits, outbox } = this.#o;
     const reason = new SluiceError("lease_lost", "the worker's lease was lost; this task runs elsewhere");
-    const dropped = this.crew.drop(session, reason);
+    const dropped = this.executions.drop(session, reason);
     // guard: what waits to be recorded is lost with its lease -> test/worker/properties.test.ts: "an execution aborted for a lost lease records nothing, and is aborted before its lease runs out"
     permits.give(dropped /* guard:waiting */ + outbox.forget(session) /* end */);
   }
 
   #makeOnCall(): OnCall {
     const { listener, log } = this.#o.services;
-    return new OnCall({ connection: this.#connections.beat, listener, current: () => this.heart.current, log });
+    return new OnCall({ connection: this.#connections.beat, listener, current: () => this.heartbeat.current, log });
   }
 
   #makePressure(): Pressure {
@@ -198,10 +198,10 @@ class Assembly implements Parts {
     });
   }
 
-  #makeCrew(): Crew {
+  #makeExecutions(): Executions {
     const { services, outbox, clock, permits } = this.#o;
     const { log, resultBytesMax } = services;
-    return new Crew({
+    return new Executions({
       handlers: this.#handlers,
       outbox,
       services: this.#contextServices(),
@@ -234,7 +234,7 @@ class Assembly implements Parts {
       logger,
       log,
       clock,
-      onRecorded: (execution) => this.crew.recorded(execution),
+      onRecorded: (execution) => this.executions.recorded(execution),
       onUnconfirmed: () => outbox.commitDoubted(),
     });
   }
@@ -249,9 +249,9 @@ class Assembly implements Parts {
     return new Suspects({ leaseMs, permits, clock, log: services.log, meter: this.#meter, running, parts: () => this });
   }
 
-  #makeHeart(): Heart {
+  #makeHeartbeat(): Heartbeat {
     const { services, numbers, shares, name, permits, outbox, clock } = this.#o;
-    return new Heart({
+    return new Heartbeat({
       connection: this.#connections.beat,
       registration: {
         name,
@@ -276,7 +276,7 @@ class Assembly implements Parts {
         this.claimer.poll.changed();
       },
       onLost: (session) => this.#lose(session),
-      onStop: (session, id, reason) => this.crew.cancel(session, id, reason),
+      onStop: (session, id, reason) => this.executions.cancel(session, id, reason),
       onRoom: () => this.claimer.wake(),
       onSuspect: (session, id) => {
         void this.suspects.run(session, id);
@@ -296,7 +296,7 @@ class Assembly implements Parts {
       permits,
       payloads: new Payloads(bounded ? payloadBytesFor(bytesMax) : bytesMax),
       outbox,
-      crew: this.crew,
+      executions: this.executions,
       claimBatchSize: numbers.claimBatchSize,
       pressed: () => this.pressure.pressed,
       pollIntervalMs: numbers.pollIntervalMs,
@@ -308,10 +308,10 @@ class Assembly implements Parts {
       clock,
       log: services.log,
       meter: this.#meter,
-      current: () => this.heart.current,
-      holds: (session) => this.heart.holds(session),
-      onDoubt: (session) => this.heart.doubt(session),
-      onLost: (session) => this.heart.lose(session),
+      current: () => this.heartbeat.current,
+      holds: (session) => this.heartbeat.holds(session),
+      onDoubt: (session) => this.heartbeat.doubt(session),
+      onLost: (session) => this.heartbeat.lose(session),
       onBusy: () => {
         this.keeper.active();
         this.#speedUp();
@@ -330,7 +330,7 @@ class Assembly implements Parts {
       declarations: services.declarations,
       pool: this.pool,
       terms: new Map([...this.#handlers].map(([stream, { contract }]) => [stream, contract])),
-      worker: () => this.heart.current?.id ?? null,
+      worker: () => this.heartbeat.current?.id ?? null,
       log: services.log,
       clock,
       onMoved: () => this.claimer.wake(),

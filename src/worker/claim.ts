@@ -138,7 +138,7 @@ export class Claimer {
     this.#scheduled = true;
     setImmediate(() => {
       this.#scheduled = false;
-      this.#shares.tickEnded(this.#o.crew.completed);
+      this.#shares.tickEnded(this.#o.executions.completed);
       this.pump();
     });
   }
@@ -247,7 +247,7 @@ export class Claimer {
   }
 
   #received(session: Session, reply: StepReply, plan: ClaimPlan, settling: number): void {
-    const { permits, crew, log } = this.#o;
+    const { permits, executions, log } = this.#o;
     const { claimed, refused } = reply;
     this.#trouble.over();
     if (settling > 0) this.#splitter.taken();
@@ -263,7 +263,7 @@ export class Claimer {
     this.acquired += claimed.length;
     this.#o.payloads.learn(claimed);
     if (session === this.#o.current()) this.#learn(plan, claimed.length);
-    this.#shares.starting(claimed.length, crew.completed);
+    this.#shares.starting(claimed.length, executions.completed);
     if (claimed.length === 0) return;
     // Call this before a handler runs, because the handler may block the event loop: from now on a stall may be the
     // fault of a task.
@@ -273,14 +273,14 @@ export class Claimer {
       // The lease may have expired while the reply was in transit. Then these tasks no longer belong to this worker.
       // guard: a claim that is answered after the lease was lost is not run -> test/worker/properties.test.ts: "an execution aborted for a lost lease records nothing, and is aborted before its lease runs out"
       if (/* guard:lost */ !this.#o.holds(session) /* end */) permits.give(1);
-      else crew.start(task, session);
+      else executions.start(task, session);
     }
     this.poll.changed();
   }
 
   #learn(plan: ClaimPlan, claimed: number): void {
-    const { permits, crew, clock } = this.#o;
-    this.#policy.learn(plan, claimed, { inHand: permits.inUse, completed: crew.completed, nowMs: clock.now() });
+    const { permits, executions, clock } = this.#o;
+    this.#policy.learn(plan, claimed, { inHand: permits.inUse, completed: executions.completed, nowMs: clock.now() });
   }
 
   /** Sends the rest of a refused statement as it is, without claiming anything. */

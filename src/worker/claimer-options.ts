@@ -2,7 +2,7 @@ import type { Pressed } from "../core/claim-policy.js";
 import type { Clock, Logger } from "../core/ports.js";
 import type { Connection } from "../postgres/connection.js";
 import type { Settlement } from "../postgres/settle.js";
-import type { Crew } from "./crew.js";
+import type { Executions } from "./executions.js";
 import type { Meter } from "./metrics/meter.js";
 import type { Outbox } from "./outbox.js";
 import type { Payloads } from "./payloads.js";
@@ -17,7 +17,7 @@ export interface ClaimerOptions {
   readonly permits: Permits;
   readonly payloads: Payloads;
   readonly outbox: Outbox;
-  readonly crew: Crew;
+  readonly executions: Executions;
   /** If not set, see BatchSize. */
   readonly claimBatchSize: number | undefined;
   /** What currently makes claims smaller. Default: nothing. */

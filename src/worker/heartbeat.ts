@@ -11,7 +11,7 @@ import {
 } from "../postgres/heartbeat.js";
 import { tellTrouble } from "../postgres/errors.js";
 import type { ClaimedTask } from "../postgres/step.js";
-import type { HeartOptions } from "./heart-options.js";
+import type { HeartbeatOptions } from "./heartbeat-options.js";
 import { Session } from "./session.js";
 import { newToken } from "./token.js";
 import { Trouble } from "./trouble.js";
@@ -46,8 +46,8 @@ const SOON_MS_MIN = 100;
  * One heartbeat per session renews the lease of everything it holds. The lease counts from the moment the heartbeat was
  * sent, by this process's monotonic clock. If no reply arrives in time, the session is lost.
  */
-export class Heart {
-  readonly #o: HeartOptions;
+export class Heartbeat {
+  readonly #o: HeartbeatOptions;
   readonly #sessions = new Set<Session>();
   readonly #trouble = new Trouble();
   #current: Session | null = null;
@@ -68,7 +68,7 @@ export class Heart {
   /** Sessions that were lost only because the database could not be reached. */
   #cutOff: string[] = [];
 
-  constructor(options: HeartOptions) {
+  constructor(options: HeartbeatOptions) {
     this.#o = options;
   }
 

@@ -29,7 +29,7 @@ export class Outages {
 
   /** Whether one more outage uses no attempt. */
   excuses(task: string): boolean {
-    // guard: outages of a task in a row are bounded -> test/worker/crew.test.ts: "a task that fails in 50 outages in a row uses an attempt"
+    // guard: outages of a task in a row are bounded -> test/worker/executions.test.ts: "a task that fails in 50 outages in a row uses an attempt"
     return /* guard:bounded */ (this.#met.get(task) ?? 0) < OUTAGES_MAX; /* end */
   }
 

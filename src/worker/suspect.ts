@@ -2,8 +2,8 @@ import type { Clock, Logger } from "../core/ports.js";
 import { within } from "../core/within.js";
 import { isReplyLost } from "../postgres/errors.js";
 import type { Claimer } from "./claim.js";
-import type { Crew } from "./crew.js";
-import type { Heart } from "./heartbeat.js";
+import type { Executions } from "./executions.js";
+import type { Heartbeat } from "./heartbeat.js";
 import type { Meter } from "./metrics/meter.js";
 import type { Permits } from "./permits.js";
 import type { Session } from "./session.js";
@@ -18,8 +18,8 @@ interface SuspectOptions {
   readonly running: () => boolean;
   /** Resolved late, because the parts refer to each other. */
   readonly parts: () => {
-    readonly crew: Crew;
-    readonly heart: Heart;
+    readonly executions: Executions;
+    readonly heartbeat: Heartbeat;
     readonly claimer: Claimer;
   } | null;
 }
@@ -49,14 +49,14 @@ export class Suspects {
     const { running, clock, leaseMs } = this.#o;
     const parts = this.#o.parts();
     if (parts === null || !running() || this.#busy) return;
-    if (clock.now() < this.#notBeforeMs) return parts.heart.releaseSuspect(session);
+    if (clock.now() < this.#notBeforeMs) return parts.heartbeat.releaseSuspect(session);
     // guard: nothing is claimed beside a suspect -> test/worker/properties.test.ts: "a suspect runs alone, and other tasks continue after it"
     this.#busy = true;
     /* guard:alone */ parts.claimer.pause(); /* end */
     try {
       if (!(await within(parts.claimer.settled(), EMPTYING_LEASES * leaseMs))) {
         this.#notBeforeMs = clock.now() + NO_SUSPECTS_LEASES * leaseMs;
-        return await parts.heart.releaseSuspect(session);
+        return await parts.heartbeat.releaseSuspect(session);
       }
       if (session.lost || session.doubtful || !running()) return;
       await this.#alone(parts, session, id);
@@ -67,23 +67,23 @@ export class Suspects {
   }
 
   async #alone(
-    { crew, heart, claimer }: NonNullable<ReturnType<SuspectOptions["parts"]>>,
+    { executions, heartbeat, claimer }: NonNullable<ReturnType<SuspectOptions["parts"]>>,
     session: Session,
     id: string,
   ): Promise<void> {
     const { permits, log, meter, clock } = this.#o;
     const askedMs = clock.now();
     permits.take(1);
-    const task = await heart.claimSuspect(session, id).catch((e: unknown) => {
+    const task = await heartbeat.claimSuspect(session, id).catch((e: unknown) => {
       // The session may hold the task although the reply was lost. As with any claim, this session then ends.
-      if (isReplyLost(e)) heart.doubt(session);
+      if (isReplyLost(e)) heartbeat.doubt(session);
       return null;
     });
-    if (task === null || !heart.holds(session)) return permits.give(1);
+    if (task === null || !heartbeat.holds(session)) return permits.give(1);
     meter.claimed(1, clock.now() - askedMs);
     if (task.passed !== undefined) meter.passed(task.passed);
     log.warn("running a task alone: it was in hand at three crashes", { task: id });
-    crew.start(task, session);
+    executions.start(task, session);
     await claimer.settled();
   }
 }

@@ -136,7 +136,7 @@ export class Worker {
         running: () => this.#state === "running",
       });
       await this.#parts.checkRoom();
-      await this.#parts.heart.start();
+      await this.#parts.heartbeat.start();
     } catch (e) {
       this.#failure = e as Error;
       await this.#close();
@@ -169,18 +169,18 @@ export class Worker {
   }
 
   status(): WorkerStatus {
-    const { claimer, crew, heart, pressure } = this.#parts ?? {};
+    const { claimer, executions, heartbeat, pressure } = this.#parts ?? {};
     return {
-      id: heart?.current?.id ?? null,
-      inFlight: crew?.size ?? 0,
+      id: heartbeat?.current?.id ?? null,
+      inFlight: executions?.size ?? 0,
       permitsInUse: this.#permits.inUse,
       permitsMax: this.#permits.max,
-      completed: crew?.completed ?? 0,
-      failed: crew?.failed ?? 0,
+      completed: executions?.completed ?? 0,
+      failed: executions?.failed ?? 0,
       claims: claimer?.claims ?? 0,
       acquired: claimer?.acquired ?? 0,
       refused: claimer?.refused ?? 0,
-      abandoned: crew?.abandoned ?? 0,
+      abandoned: executions?.abandoned ?? 0,
       pressure: pressure?.state ?? pressureOf([]),
     };
   }
@@ -193,16 +193,16 @@ export class Worker {
     this.#state = "stopping";
     if (wasRunning) {
       parts.claimer.pause();
-      parts.heart.drain();
+      parts.heartbeat.drain();
       parts.claimer.pump();
       await within(parts.claimer.settled(), graceMs);
-      const handedBack = parts.crew.size;
-      parts.crew.release(new SluiceError("stopped", "the worker is shutting down"));
+      const handedBack = parts.executions.size;
+      parts.executions.release(new SluiceError("stopped", "the worker is shutting down"));
       parts.claimer.pump();
       // guard: stop() waits until what it hands back is recorded -> test/worker/properties.test.ts: "stop() releases all tasks and returns all permits if the store can be reached"
       /* guard:flush */ await within(parts.claimer.settled(), FLUSH_MS_MAX); /* end */
       parts.claimer.stop();
-      await within(Promise.all([parts.keeper.stop(), parts.heart.stop()]), FLUSH_MS_MAX);
+      await within(Promise.all([parts.keeper.stop(), parts.heartbeat.stop()]), FLUSH_MS_MAX);
       this.#services.logger.info("the worker has stopped", { name: this.#name, handedBack });
     }
     await this.#close();

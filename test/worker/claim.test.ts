@@ -32,7 +32,7 @@ function claimerOver(answer: (call: { claim: number; settles: boolean }) => Row[
     permits,
     payloads: new Payloads(1_000_000_000),
     outbox,
-    crew: { completed: 0, inputLength: 0, start: () => did.push("start") } as never,
+    executions: { completed: 0, inputLength: 0, start: () => did.push("start") } as never,
     claimBatchSize: 10,
     pollIntervalMs: 60_000,
     keepHistory: true,

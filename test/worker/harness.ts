@@ -5,7 +5,7 @@ import type { Connection } from "../../src/postgres/connection.js";
 import type { AnyStatement } from "../../src/postgres/statement.js";
 import { Claimer } from "../../src/worker/claim.js";
 import { noMeter, type Meter } from "../../src/worker/metrics/meter.js";
-import { Crew } from "../../src/worker/crew.js";
+import { Executions } from "../../src/worker/executions.js";
 import { Outbox } from "../../src/worker/outbox.js";
 import { Payloads } from "../../src/worker/payloads.js";
 import { Permits } from "../../src/worker/permits.js";
@@ -142,13 +142,13 @@ export interface WorldOptions {
   readonly meter?: Meter;
 }
 
-/** Permits, outbox, claimer and crew as a worker puts them together, on a database that is made up. */
+/** Permits, outbox, claimer and executions as a worker puts them together, on a database that is made up. */
 export class World {
   readonly db: FakeDatabase;
   readonly scheduler: Scheduler;
   readonly permits: Permits;
   readonly outbox = new Outbox();
-  readonly crew: Crew;
+  readonly executions: Executions;
   readonly claimer: Claimer;
   /** The peak of tasks in flight, counted by handlers and by the database. */
   handlersMax = 0;
@@ -166,7 +166,7 @@ export class World {
     this.db = new FakeDatabase(options.tasks);
     this.permits = new Permits(options.permits);
     const handler = task("t", { input: type<unknown>() }).handle((_, ctx) => this.#handle(ctx));
-    this.crew = new Crew({
+    this.executions = new Executions({
       handlers: new Map([[STREAM, handler as unknown as AnyHandler]]),
       outbox: this.outbox,
       services: { log: silentLogger, now: () => 0 } as never,
@@ -183,7 +183,7 @@ export class World {
       permits: this.permits,
       payloads: new Payloads(1_000),
       outbox: this.outbox,
-      crew: this.crew,
+      executions: this.executions,
       claimBatchSize: options.batchMax,
       pollIntervalMs: 100,
       keepHistory: true,
@@ -249,7 +249,7 @@ export class World {
   #lose(session: Session): void {
     if (session.lost) return;
     session.lost = true;
-    const dropped = this.crew.drop(session, new SluiceError("lease_lost", "lost"));
+    const dropped = this.executions.drop(session, new SluiceError("lease_lost", "lost"));
     this.permits.give(dropped + this.outbox.forget(session));
     if (this.#current === session) this.#begin();
   }

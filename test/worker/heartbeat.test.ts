@@ -2,7 +2,7 @@ import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import { silentLogger } from "../../src/core/ports.js";
 import type { Connection } from "../../src/postgres/connection.js";
 import type { AnyStatement } from "../../src/postgres/statement.js";
-import { Heart } from "../../src/worker/heartbeat.js";
+import { Heartbeat } from "../../src/worker/heartbeat.js";
 
 const LEASE_MS = 1_500;
 const BEAT_MS = LEASE_MS / 3;
@@ -23,8 +23,8 @@ const never = (): Promise<never> => new Promise(() => {});
 const after = (ms: number, rows: object[]): Promise<object[]> =>
   new Promise((resolve) => setTimeout(() => resolve(rows), ms));
 
-/** A heart over a mocked database, and when its sessions began and were lost. */
-async function heart(answer: Answer): Promise<Told> {
+/** A heartbeat over a mocked database, and when its sessions began and were lost. */
+async function heartbeatOf(answer: Answer): Promise<Told> {
   return (await begin(answer, LEASE_MS)).told;
 }
 
@@ -37,7 +37,7 @@ async function begin(
   idle = (): boolean => false,
   hasReserve = (): boolean => false,
   inReserve = (): boolean => false,
-): Promise<{ told: Told; heart: Heart }> {
+): Promise<{ told: Told; heartbeat: Heartbeat }> {
   const from = Date.now();
   const told: Told = { began: [], lost: [], room: [] };
   const now = (): number => Date.now() - from;
@@ -49,7 +49,7 @@ async function begin(
       return [{ id: String(registrations), on_call: true }];
     },
   };
-  const begun = new Heart({
+  const begun = new Heartbeat({
     connection: line as unknown as Connection,
     registration: { name: "w", streams: [1], leaseMs, capacity: 1, connections: 1 },
     free,
@@ -66,11 +66,11 @@ async function begin(
     onSuspect: () => {},
   });
   await begun.start();
-  return { told, heart: begun };
+  return { told, heartbeat: begun };
 }
 
 test("a session without replies is lost before its lease runs out, and another starts", async () => {
-  const told = await heart(never);
+  const told = await heartbeatOf(never);
   await vi.advanceTimersByTimeAsync(LEASE_MS - 151);
   expect(told.lost).toEqual([]);
   await vi.advanceTimersByTimeAsync(60);
@@ -81,7 +81,7 @@ test("a session without replies is lost before its lease runs out, and another s
 
 test("a lease counts from the time its heartbeat was sent, not from the time of the reply", async () => {
   let beats = 0;
-  const told = await heart(() => (beats++ === 0 ? after(600, [alive]) : never()));
+  const told = await heartbeatOf(() => (beats++ === 0 ? after(600, [alive]) : never()));
   await vi.advanceTimersByTimeAsync(BEAT_MS + LEASE_MS - 151);
   expect(told.lost).toEqual([]);
   await vi.advanceTimersByTimeAsync(60);
@@ -89,13 +89,13 @@ test("a lease counts from the time its heartbeat was sent, not from the time of 
 });
 
 test("a session whose heartbeats are answered continues", async () => {
-  const told = await heart(() => after(5, [alive]));
+  const told = await heartbeatOf(() => after(5, [alive]));
   await vi.advanceTimersByTimeAsync(20 * LEASE_MS);
   expect(told).toEqual({ began: [0], lost: [], room: [] });
 });
 
 test("a session that the database has expired is lost immediately", async () => {
-  const told = await heart(() => after(5, [{ ...alive, alive: false }]));
+  const told = await heartbeatOf(() => after(5, [{ ...alive, alive: false }]));
   await vi.advanceTimersByTimeAsync(BEAT_MS + 10);
   expect(told.lost).toEqual([BEAT_MS + 5]);
   expect(told.began).toHaveLength(2);
@@ -132,7 +132,7 @@ test("a worker that was full claims again when it reports free permits", async (
 
 test("stop waits for a registration in flight, and unregisters it", async () => {
   const retired: unknown[] = [];
-  const { heart: beating } = await begin(
+  const { heartbeat: beating } = await begin(
     (name, [id]) => {
       if (name === "retire") retired.push(id);
       return after(5, name === "beat" ? [{ ...alive, alive: false }] : []);
@@ -151,7 +151,7 @@ test("stop waits for a registration in flight, and unregisters it", async () => 
 
 test("a session with a lost reply heartbeats immediately and unregisters later", async () => {
   const asked: string[] = [];
-  const { heart: beating } = await begin((name) => {
+  const { heartbeat: beating } = await begin((name) => {
     asked.push(name);
     return after(5, name === "beat" ? [alive] : []);
   }, LEASE_MS);
@@ -165,7 +165,7 @@ test("a session with a lost reply heartbeats immediately and unregisters later",
 
 test("a report during a heartbeat is sent immediately after it", async () => {
   const asked: string[] = [];
-  const { heart: beating } = await begin((name) => (asked.push(name), after(5, [alive])), LEASE_MS);
+  const { heartbeat: beating } = await begin((name) => (asked.push(name), after(5, [alive])), LEASE_MS);
   await vi.advanceTimersByTimeAsync(BEAT_MS + 1);
   expect(asked).toEqual(["beat"]);
   beating.drain();
@@ -182,7 +182,7 @@ test("a disconnected session reports that it survived, and a frozen one does not
     if (name === "survived") return after(1, [{ left: told.push(String(ids)) > 1 ? [] : ["1"] }]);
     return after(1, [alive]);
   };
-  const lives = await heart(answer);
+  const lives = await heartbeatOf(answer);
   await vi.advanceTimersByTimeAsync(LEASE_MS);
   expect(lives.lost).toHaveLength(1);
   away = false;
@@ -203,7 +203,7 @@ test("a session that is asked for a heartbeat sends it soon, and one for many re
     if (name === "beat") beats.push(Date.now() - from);
     return after(5, [alive]);
   };
-  const { heart: beating } = await begin(answer, 60_000);
+  const { heartbeat: beating } = await begin(answer, 60_000);
   await vi.advanceTimersByTimeAsync(1_000);
   beating.beatSoon("another's");
   await vi.advanceTimersByTimeAsync(500);
@@ -222,7 +222,7 @@ test("an idle worker checks its lease rarely, and a busy one often", async () =>
   const [resolved, free] = [(): Promise<void> => Promise.resolve(), (): number => 1];
   let idle = true;
   const answer = (): Promise<object[]> => Promise.resolve([alive]);
-  const { heart: watched } = await begin(answer, 15_000, resolved, free, () => idle);
+  const { heartbeat: watched } = await begin(answer, 15_000, resolved, free, () => idle);
   const watches = vi.spyOn(watched, "watch");
   await vi.advanceTimersByTimeAsync(10_000);
   expect(watches.mock.calls.length).toBeLessThanOrEqual(21);
@@ -264,7 +264,7 @@ test("a worker in reserve with tasks in flight heartbeats every 350 ms", async (
   };
   const [begun, yes] = [(): Promise<void> => Promise.resolve(), (): boolean => true];
   const reserve = [() => 1, () => idle, yes, yes] as const;
-  const { heart: beating } = await begin(answer, 30_000, begun, ...reserve);
+  const { heartbeat: beating } = await begin(answer, 30_000, begun, ...reserve);
   await vi.advanceTimersByTimeAsync(4_000);
   expect(beats).toBe(0);
   idle = false;

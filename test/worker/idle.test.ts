@@ -26,7 +26,7 @@ describe("a worker without tasks", () => {
       permits: new Permits(10),
       payloads: new Payloads(1_000_000_000),
       outbox: new Outbox(),
-      crew: { completed: 0, inputLength: 0 } as never,
+      executions: { completed: 0, inputLength: 0 } as never,
       claimBatchSize: 10,
       pollIntervalMs: POLL_MS,
       keepHistory: true,

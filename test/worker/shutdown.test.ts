@@ -128,7 +128,7 @@ test("a stopped claimer sends no statement and logs nothing", async () => {
     permits,
     payloads: new Payloads(1_000),
     outbox,
-    crew: {} as never,
+    executions: {} as never,
     claimBatchSize: 1,
     pollIntervalMs: 10,
     keepHistory: true,

@@ -13,9 +13,9 @@ export interface Begun {
 }
 
 /**
- * Receives events from claimer and crew: metrics count them, pressure watches them. These methods are on the hot path:
- * every argument is a number, a constant or an existing list, and implementations allocate nothing per task and never
- * throw. All times are by the worker's monotonic clock.
+ * Receives events from claimer and executions: metrics count them, pressure watches them. These methods are on the hot
+ * path: every argument is a number, a constant or an existing list, and implementations allocate nothing per task and
+ * never throw. All times are by the worker's monotonic clock.
  */
 export interface Meter {
   /** A claim was answered with `tasks` tasks. */

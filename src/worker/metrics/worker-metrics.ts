@@ -131,7 +131,7 @@ export class WorkerMetrics {
 
   #heartbeatAgeMs(): number | null {
     const { clock, leaseMs, parts } = this.#o;
-    const session = parts()?.heart.current ?? null;
+    const session = parts()?.heartbeat.current ?? null;
     return session === null ? null : clock.now() - (session.leaseUntilMs - leaseMs);
   }
 
@@ -142,7 +142,7 @@ export class WorkerMetrics {
       build_info: () => [{ labels: { version: packageVersion(), node: process.versions.node }, value: 1 }],
       worker_ready: () => (this.#unready().length === 0 ? 1 : 0),
       worker_heartbeat_age_seconds: () => (this.#heartbeatAgeMs() ?? Infinity) / 1_000,
-      worker_in_flight_tasks: () => parts()?.crew.size ?? 0,
+      worker_in_flight_tasks: () => parts()?.executions.size ?? 0,
       worker_tasks_acquired_total: () => tally.acquired,
       worker_tasks_completed_total: () => tally.completions,
       worker_tasks_unconfirmed_total: () => outbox.unconfirmed,
@@ -154,8 +154,8 @@ export class WorkerMetrics {
       worker_statements_failed_total: () => tally.failures,
       worker_busy_seconds_total: () => tally.busyMs(clock.now()) / 1_000,
       worker_idle_ratio: () => this.#idle.look(clock.now(), tally.busyMs(clock.now())),
-      worker_handlers_abandoned: () => parts()?.crew.abandoned ?? 0,
-      worker_payload_bytes: () => (parts()?.crew.inputLength ?? 0) + outbox.resultLength,
+      worker_handlers_abandoned: () => parts()?.executions.abandoned ?? 0,
+      worker_payload_bytes: () => (parts()?.executions.inputLength ?? 0) + outbox.resultLength,
       worker_pressure: () => this.#pressure(),
       worker_pressure_reason: () => this.#pressureReasons(),
       semaphore_permits_available: () => permits.free,

@@ -1,5 +1,5 @@
 import type { ClaimPolicy } from "../../core/claim-policy.js";
-import type { Crew } from "../crew.js";
+import type { Executions } from "../executions.js";
 import type { Outbox } from "../outbox.js";
 import type { Payloads } from "../payloads.js";
 import type { Permits } from "../permits.js";
@@ -7,7 +7,7 @@ import type { Permits } from "../permits.js";
 interface ClaimCapacityOptions {
   readonly permits: Permits;
   readonly payloads: Payloads;
-  readonly crew: Pick<Crew, "inputLength">;
+  readonly executions: Pick<Executions, "inputLength">;
   readonly outbox: Pick<Outbox, "resultLength">;
   readonly policy: Pick<ClaimPolicy, "stopsWith">;
 }
@@ -52,6 +52,6 @@ export class ClaimCapacity {
   }
 
   #here(): number {
-    return this.#o.crew.inputLength + this.#o.outbox.resultLength;
+    return this.#o.executions.inputLength + this.#o.outbox.resultLength;
   }
 }

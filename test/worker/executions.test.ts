@@ -2,15 +2,15 @@ import { expect, test } from "vitest";
 import { SluiceError, task, type } from "../../src/index.js";
 import { issueClaim } from "../../src/core/claim.js";
 import { silentLogger } from "../../src/core/ports.js";
-import { Crew } from "../../src/worker/crew.js";
+import { Executions } from "../../src/worker/executions.js";
 import { OUTAGES_MAX } from "../../src/worker/outage.js";
 import { Outbox } from "../../src/worker/outbox.js";
 import type { AnyHandler, Execution } from "../../src/worker/execution.js";
 import { Session } from "../../src/worker/session.js";
 import { signal } from "../flow/scene.js";
 
-function crewOf(handler: unknown, outbox: Outbox, services: object = {}): Crew {
-  return new Crew({
+function executionsOf(handler: unknown, outbox: Outbox, services: object = {}): Executions {
+  return new Executions({
     handlers: new Map([[1, handler as AnyHandler]]),
     outbox,
     services: services as never,
@@ -37,12 +37,12 @@ test("a task that arrives after the worker has released its tasks is released to
   const outbox = new Outbox();
   let runs = 0;
   const handler = task("t", { input: type<unknown>() }).handle(() => void runs++);
-  const crew = crewOf(handler, outbox);
+  const executions = executionsOf(handler, outbox);
   const session = new Session("1", Number.POSITIVE_INFINITY);
-  crew.release(new SluiceError("stopped", "the worker is shutting down"));
-  crew.start(claimed, session);
+  executions.release(new SluiceError("stopped", "the worker is shutting down"));
+  executions.start(claimed, session);
   expect(runs).toBe(0);
-  expect(crew.size).toBe(0);
+  expect(executions.size).toBe(0);
   expect(outbox.takeOthers(10)?.items).toMatchObject([{ claim: { id: "7" }, kind: "release" }]);
 });
 
@@ -50,11 +50,11 @@ test("a task that was asked to stop succeeds if its handler returns in time", as
   const outbox = new Outbox();
   const returned = signal<string>();
   const handler = task("t", { input: type<unknown>() }).handle(() => returned.promise);
-  const crew = crewOf(handler, outbox);
+  const executions = executionsOf(handler, outbox);
   const session = new Session("1", Number.POSITIVE_INFINITY);
-  crew.start(claimed, session);
-  crew.cancel(session, "7", "enough");
-  crew.sweep();
+  executions.start(claimed, session);
+  executions.cancel(session, "7", "enough");
+  executions.sweep();
   returned.resolve("done");
   await returned.promise;
   await new Promise((resolve) => setImmediate(resolve));
@@ -67,11 +67,11 @@ test("a task that fails in 50 outages in a row uses an attempt", async () => {
   const handler = task("t", { input: type<unknown>() }).handle((_, ctx) => ctx.transaction(() => Promise.resolve()));
   const transaction = (execution: Execution): Promise<never> =>
     Promise.reject(execution.excuse(new Error("the server closed the connection")));
-  const crew = crewOf(handler, outbox, { transaction, now: () => 0, log: silentLogger });
+  const executions = executionsOf(handler, outbox, { transaction, now: () => 0, log: silentLogger });
   const session = new Session("1", Number.POSITIVE_INFINITY);
   const kinds: (string | undefined)[] = [];
   for (let i = 0; i <= OUTAGES_MAX + 1; i++) {
-    crew.start(claimed, session);
+    executions.start(claimed, session);
     await new Promise((resolve) => setImmediate(resolve));
     kinds.push(outbox.takeOthers(10)?.items[0]?.kind);
   }

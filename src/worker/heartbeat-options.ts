@@ -4,7 +4,7 @@ import type { Connection } from "../postgres/connection.js";
 import type { Duty, Registration } from "../postgres/heartbeat.js";
 import type { Session } from "./session.js";
 
-export interface HeartOptions {
+export interface HeartbeatOptions {
   readonly connection: Connection;
   readonly registration: Registration;
   /** How many more tasks this worker can take. */

@@ -15,7 +15,7 @@ import { resultText } from "./result.js";
 import { perform, Execution, type AnyHandler } from "./execution.js";
 import type { Session } from "./session.js";
 
-interface CrewOptions {
+interface ExecutionsOptions {
   readonly handlers: ReadonlyMap<number, AnyHandler>;
   readonly outbox: Outbox;
   readonly services: ContextServices;
@@ -37,8 +37,8 @@ const ABORT_GRACE_MS = 1_000;
  * Runs tasks: resolve, perform, classify, and hand the outcome to the outbox. Every execution ends exactly once,
  * whether its handler returns, throws, hangs or returns long after the execution was given up.
  */
-export class Crew {
-  readonly #o: CrewOptions;
+export class Executions {
+  readonly #o: ExecutionsOptions;
   readonly #meter: Meter;
   readonly #executions = new Set<Execution>();
   readonly #abortedAt = new Map<Execution, number>();
@@ -51,7 +51,7 @@ export class Crew {
   completed = 0;
   failed = 0;
 
-  constructor(options: CrewOptions) {
+  constructor(options: ExecutionsOptions) {
     this.#o = options;
     this.#meter = options.meter ?? noMeter;
   }
@@ -68,7 +68,7 @@ export class Crew {
     const handler = this.#o.handlers.get(task.stream);
     // A missing handler cannot happen, because the database returns only the streams that the claim asked for. While
     // leaving, this is the reply to a claim that was in flight, perhaps with tasks that were just handed back.
-    // guard: what arrives while leaving is handed back -> test/worker/crew.test.ts: "a task that arrives after the worker has released its tasks is released too"
+    // guard: what arrives while leaving is handed back -> test/worker/executions.test.ts: "a task that arrives after the worker has released its tasks is released too"
     if (handler === undefined /* guard:leaving */ || this.#leaving /* end */) {
       this.#o.outbox.addOther(session, {
         claim: task.claim,
