@@ -3,6 +3,9 @@ import type { Database } from "./database.js";
 import { UNLIMITED } from "./declare.js";
 import { statement } from "./statement.js";
 
+/** For set_limit: drop the override, so that the declared number counts again. */
+const DECLARED = -1;
+
 const setLimitStatement = statement<{ set_limit: string }>({
   name: "set_limit",
   text: "select sluice.set_limit($1, $2, $3)",
@@ -121,7 +124,7 @@ function statusOf(row: LimitRow): LimitStatus {
 
 function changed(n: Slots | "declared" | undefined): number | null {
   if (n === undefined) return null;
-  return n === "declared" ? -1 : (n ?? UNLIMITED);
+  return n === "declared" ? DECLARED : (n ?? UNLIMITED);
 }
 
 function effective(override: number | null, declared: number | null): Slots | undefined {
