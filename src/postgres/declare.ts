@@ -13,7 +13,7 @@ const declareLimitStatement = statement<{ id: number }>({
   columns: ["id"],
 });
 
-const declareContractStatement = statement<{ stream: number }>({
+const declareTermsStatement = statement<{ stream: number }>({
   name: "declare_contract",
   text: `select sluice.declare_contract($1, $2, $3, $4, $5, $6, $7, $8::text::int[], $9, $10) as stream`,
   params: ["text", "text", "int4", "int4", "bool", "text", "bool", "text", "int4", "bool"],
@@ -47,7 +47,7 @@ export async function declareLimit(
 }
 
 /** Declares a type; limitIds is null if code decides its limits. Returns its stream. */
-export async function declareContract(
+export async function declareTerms(
   db: Database,
   terms: TaskTerms,
   limitIds: readonly number[] | null,
@@ -65,7 +65,7 @@ export async function declareContract(
     terms.concurrency,
     sync,
   ];
-  const row = await db.one(declareContractStatement, values, db.aside);
+  const row = await db.one(declareTermsStatement, values, db.aside);
   return row.stream;
 }
 

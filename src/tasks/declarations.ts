@@ -4,7 +4,7 @@ import type { PlacedLimit } from "../core/place.js";
 import { quote } from "../core/quote.js";
 import type { TaskTerms } from "../core/terms.js";
 import type { Database } from "../postgres/database.js";
-import { declareContract, declareUse, declareLimit, type DeclareLimitOptions } from "../postgres/declare.js";
+import { declareLimit, declareTerms, declareUse, type DeclareLimitOptions } from "../postgres/declare.js";
 import { fillLimit } from "../postgres/fill.js";
 import { declareWorkflow } from "../postgres/workflow/declare.js";
 import { compileGraph } from "../workflow/compile.js";
@@ -113,7 +113,7 @@ export class Declarations {
       ids.push(sync ? await this.#declareLimit(limit, { sync }) : await this.limit(limit));
     }
     const limitIds = uses === null ? null : ids;
-    return declareContract(this.#db, terms, limitIds, sync).catch(explained(terms.type));
+    return declareTerms(this.#db, terms, limitIds, sync).catch(explained(terms.type));
   }
 
   #declareLimit(limit: Pick<Limit, "name" | "total" | "perKey">, options: DeclareLimitOptions): Promise<number> {
