@@ -234,7 +234,7 @@ export class Client {
     inspect: (id) => this.#ask(({ db }) => inspect(db, id)),
     explain: (id) => this.explain(id),
     cancel: (id, reason, tx) => this.#ask(async ({ db }) => (await cancel(db, [id], reason, tx))[0]!),
-    ended: (id, patience) => this.#ask((post) => ended(post, id, patience)),
+    ended: (id, bounds) => this.#ask((services) => ended(services, id, bounds)),
   };
 }
 

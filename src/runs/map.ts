@@ -55,8 +55,8 @@ export async function mapItems(o: MapServices, caller: MapCaller, call: MapCall)
   // guard: who runs alone does not hold -> test/runs/map.test.ts: "hold: true has no effect in a suspect, because its worker runs nothing else"
   if (found.state === "running" && call.hold /* guard:alone */ && !caller.alone /* end */) {
     const { db } = o.services;
-    const patience = { timeoutMs: null, signal: caller.signal };
-    await o.excusing(runOver({ db, listener: o.listener }, found.run, patience));
+    const bounds = { timeoutMs: null, signal: caller.signal };
+    await o.excusing(runOver({ db, listener: o.listener }, found.run, bounds));
     found = (await o.excusing(findMap(db, caller.claim.id, call.name))) ?? found;
   }
   if (found.state === "running") {

@@ -10,7 +10,7 @@ import type { RunCancelAnswer, SentEvent } from "../postgres/workflow/control.js
 import type { NodeFailure } from "../postgres/workflow/failures.js";
 import type { RunStatus as RunRow } from "../postgres/workflow/inspect.js";
 import { checkTx } from "../tasks/tx.js";
-import { checkSignal, patienceOf, type Patience } from "../tasks/wait.js";
+import { checkSignal, waitBoundsOf, type WaitBounds } from "../tasks/wait.js";
 import type { Graph } from "../workflow/graph.js";
 import { encodePayload } from "../workflow/input.js";
 import type { Workflow } from "../workflow/workflow.js";
@@ -25,10 +25,10 @@ export interface RunServices {
   items(id: string, node: string, search: ItemSearch): Promise<ItemPage>;
   graph(id: string): Promise<Graph | null>;
   /** Resolves when the run has ended. */
-  over(id: string, patience: Patience): Promise<RunRow>;
+  over(id: string, bounds: WaitBounds): Promise<RunRow>;
   /** JSON text. */
-  result(id: string, patience: Patience): Promise<string>;
-  failures(id: string, patience: Patience): Promise<NodeFailure[]>;
+  result(id: string, bounds: WaitBounds): Promise<string>;
+  failures(id: string, bounds: WaitBounds): Promise<NodeFailure[]>;
   cancel(id: string, reason: string | null): Promise<RunCancelAnswer>;
   retry(id: string): Promise<number>;
   pause(id: string, paused: boolean): Promise<boolean>;
@@ -89,11 +89,11 @@ export class Run<Output = unknown> {
    */
   async result(options: { readonly timeoutMs?: number; readonly signal?: AbortSignal } = {}): Promise<Output> {
     checkOptions("result", options, ["timeoutMs", "signal"]);
-    const patience = patienceOf(options);
-    const run = await this.#services.over(this.id, patience);
+    const bounds = waitBoundsOf(options);
+    const run = await this.#services.over(this.id, bounds);
     this.#checkDefinition(run);
-    if (run.state === "succeeded") return JSON.parse(await this.#services.result(this.id, patience)) as Output;
-    const failures = await this.#services.failures(this.id, patience);
+    if (run.state === "succeeded") return JSON.parse(await this.#services.result(this.id, bounds)) as Output;
+    const failures = await this.#services.failures(this.id, bounds);
     throw run.state === "failed" ? failed(run, failures) : cancelled(run, failures);
   }
 

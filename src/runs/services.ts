@@ -2,7 +2,7 @@ import type { Database } from "../postgres/database.js";
 import { cancelRun, pauseRun, retryRun, sendEvent, setWindow } from "../postgres/workflow/control.js";
 import { runFailures } from "../postgres/workflow/failures.js";
 import { inspectGraph, runResult } from "../postgres/workflow/inspect.js";
-import { Wait, type Patience, type Post } from "../tasks/wait.js";
+import { Wait, type WaitBounds, type WaitServices } from "../tasks/wait.js";
 import type { Graph } from "../workflow/graph.js";
 import { itemsOf } from "./items.js";
 import type { RunServices } from "./run.js";
@@ -13,23 +13,23 @@ import { runOver, watchRun } from "./wait.js";
 const FAILURES_MAX = 20;
 const RESULT_BYTES_MAX = 64 * 1024 * 1024;
 
-type Ask = <T>(question: (post: Post) => Promise<T>) => Promise<T>;
+type Ask = <T>(question: (services: WaitServices) => Promise<T>) => Promise<T>;
 
 /** Creates the operations behind run handles; all of them go through `ask`. */
 export function runServicesOf(ask: Ask, payloadBytesMax: number): RunServices {
   const askDb = <T>(question: (db: Database) => Promise<T>): Promise<T> => ask(({ db }) => question(db));
   /** Sends a query that may be repeated if its reply is lost. */
-  const askPatiently = <T>(id: string, patience: Patience, question: (db: Database) => Promise<T>): Promise<T> =>
-    askDb((db) => new Wait(db, patience, `run ${id}`).ask(() => question(db)));
+  const askUntilAnswered = <T>(id: string, bounds: WaitBounds, question: (db: Database) => Promise<T>): Promise<T> =>
+    askDb((db) => new Wait(db, bounds, `run ${id}`).ask(() => question(db)));
   return {
     payloadBytesMax,
     status: (id) => askDb((db) => statusOf(db, id)),
     watch: (id, signal) => watchThrough(ask, id, signal),
     items: (id, node, search) => askDb((db) => itemsOf(db, id, node, search)),
     graph: (id) => askDb(async (db) => (await inspectGraph(db, id)) as Graph | null),
-    over: (id, patience) => ask((post) => runOver(post, id, patience)),
-    result: (id, patience) => askPatiently(id, patience, (db) => runResult(db, id, RESULT_BYTES_MAX)),
-    failures: (id, patience) => askPatiently(id, patience, (db) => runFailures(db, id, FAILURES_MAX)),
+    over: (id, bounds) => ask((services) => runOver(services, id, bounds)),
+    result: (id, bounds) => askUntilAnswered(id, bounds, (db) => runResult(db, id, RESULT_BYTES_MAX)),
+    failures: (id, bounds) => askUntilAnswered(id, bounds, (db) => runFailures(db, id, FAILURES_MAX)),
     cancel: (id, reason) => askDb((db) => cancelRun(db, id, reason)),
     retry: (id) => askDb((db) => retryRun(db, id)),
     pause: (id, paused) => askDb((db) => pauseRun(db, id, paused)),
@@ -40,7 +40,7 @@ export function runServicesOf(ask: Ask, payloadBytesMax: number): RunServices {
 
 /** Every poll goes through `ask`, so that closing the client ends the watch as `closed`. */
 async function* watchThrough(ask: Ask, id: string, signal: AbortSignal | null): ReturnType<RunServices["watch"]> {
-  const statuses = await ask(async (post) => watchRun(post, id, signal));
+  const statuses = await ask(async (services) => watchRun(services, id, signal));
   try {
     for (;;) {
       const { done, value } = await ask(() => statuses.next());

@@ -1,18 +1,18 @@
 import { SluiceError } from "../core/error.js";
 import { inspectRun, type RunState, type RunStatus as RunRow } from "../postgres/workflow/inspect.js";
 import { AnnouncedWait } from "../tasks/ended.js";
-import type { Patience, Post } from "../tasks/wait.js";
+import type { WaitBounds, WaitServices } from "../tasks/wait.js";
 import { statusOf, type RunStatus } from "./status.js";
 
 const POLL_MS_MIN = 100;
 const POLL_MS_MAX = 1_000;
 
 /** Waits until a run has ended. */
-export async function runOver(post: Post, id: string, patience: Patience): Promise<RunRow> {
-  return waitForRun(post, id, patience).end({
-    look: async () => found(id, await inspectRun(post.db, id)),
+export async function runOver(services: WaitServices, id: string, bounds: WaitBounds): Promise<RunRow> {
+  return waitForRun(services, id, bounds).end({
+    look: async () => found(id, await inspectRun(services.db, id)),
     isOver: ({ state }) => isOver(state),
-    late: (run) => stillAt(run, patience.timeoutMs),
+    late: (run) => stillAt(run, bounds.timeoutMs),
   });
 }
 
@@ -21,16 +21,16 @@ export async function runOver(post: Post, id: string, patience: Patience): Promi
  * requests the next status: a slow consumer misses intermediate states, and nothing accumulates.
  */
 export async function* watchRun(
-  post: Post,
+  services: WaitServices,
   id: string,
   signal: AbortSignal | null,
 ): AsyncGenerator<RunStatus, void, undefined> {
-  const wait = waitForRun(post, id, { timeoutMs: null, signal });
+  const wait = waitForRun(services, id, { timeoutMs: null, signal });
   let seen = "";
   let pollMs = POLL_MS_MIN;
   try {
     for (;;) {
-      const status = found(id, await wait.look(() => statusOf(post.db, id)));
+      const status = found(id, await wait.look(() => statusOf(services.db, id)));
       const text = JSON.stringify(status);
       if (text !== seen) {
         yield status;
@@ -47,8 +47,8 @@ export async function* watchRun(
 }
 
 /** Waits for the end of a run. The database announces it under the negative id of the run, which no task has. */
-export function waitForRun(post: Post, id: string, patience: Patience): AnnouncedWait {
-  return new AnnouncedWait(post, { id: `-${id}`, what: `run ${id}` }, patience);
+export function waitForRun(services: WaitServices, id: string, bounds: WaitBounds): AnnouncedWait {
+  return new AnnouncedWait(services, { id: `-${id}`, what: `run ${id}` }, bounds);
 }
 
 /** Returns whether a run in this state has ended, until it is retried. */

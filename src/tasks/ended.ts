@@ -2,7 +2,7 @@ import { SluiceError } from "../core/error.js";
 import { terminal } from "../core/state.js";
 import { awaitTask, inspect, type TaskStatus } from "../postgres/inspect.js";
 import { NOTIFICATION, type Listener } from "../postgres/listen.js";
-import { Wait, type Patience, type Post } from "./wait.js";
+import { Wait, type WaitBounds, type WaitServices } from "./wait.js";
 
 /** The delay before the first poll of a wait. */
 export const POLL_MS_MIN = 50;
@@ -10,16 +10,15 @@ const POLL_MS_MAX = 1_000;
 const ANNOUNCE_MS = 60_000;
 
 /** Waits until a task has ended. Null if it does not exist. */
-export async function ended(post: Post, id: string, patience: Patience): Promise<TaskStatus | null> {
-  const look = (): Promise<TaskStatus | null> => inspect(post.db, id);
+export async function ended(services: WaitServices, id: string, bounds: WaitBounds): Promise<TaskStatus | null> {
+  const look = (): Promise<TaskStatus | null> => inspect(services.db, id);
   // A task that has already ended needs no announcement.
-  const found = await new Wait(post.db, patience, `task ${id}`).ask(look);
+  const found = await new Wait(services.db, bounds, `task ${id}`).ask(look);
   if (found === null || terminal(found.state)) return found;
-  return new AnnouncedWait(post, { id, what: `task ${id}` }, patience).end({
+  return new AnnouncedWait(services, { id, what: `task ${id}` }, bounds).end({
     look,
     isOver: (task) => task === null || terminal(task.state),
-    late: (task) =>
-      new SluiceError("wait_timeout", `task ${id} is still ${task?.state} after ${patience.timeoutMs} ms`),
+    late: (task) => new SluiceError("wait_timeout", `task ${id} is still ${task?.state} after ${bounds.timeoutMs} ms`),
   });
 }
 
@@ -44,25 +43,25 @@ interface EndLook<T> {
  * The announcement wakes the wait, but it may get lost: only polling, at a growing interval, is authoritative.
  */
 export class AnnouncedWait {
-  readonly #post: Post;
+  readonly #services: WaitServices;
   readonly #id: string;
   readonly #signal: AbortSignal | null;
   readonly #hint: Hint;
   readonly #wait: Wait;
   #announcedMs = Number.NEGATIVE_INFINITY;
 
-  constructor(post: Post, subject: Subject, patience: Patience) {
-    this.#post = post;
+  constructor(services: WaitServices, subject: Subject, bounds: WaitBounds) {
+    this.#services = services;
     this.#id = subject.id;
-    this.#signal = patience.signal;
-    this.#wait = new Wait(post.db, patience, subject.what);
-    this.#hint = new Hint(post.listener, subject.id);
+    this.#signal = bounds.signal;
+    this.#wait = new Wait(services.db, bounds, subject.what);
+    this.#hint = new Hint(services.listener, subject.id);
   }
 
   /** Polls until the subject has ended, then closes. */
   async end<T>({ look, isOver, late }: EndLook<T>): Promise<T> {
     try {
-      for (let pollMs = POLL_MS_MIN; ; pollMs = nextPollMs(pollMs, this.#post.listener)) {
+      for (let pollMs = POLL_MS_MIN; ; pollMs = nextPollMs(pollMs, this.#services.listener)) {
         const seen = await this.look(look);
         if (isOver(seen)) return seen;
         const { leftMs } = this.#wait;
@@ -77,7 +76,7 @@ export class AnnouncedWait {
   /** Polls, and registers the wait first: an end after the poll is then announced. */
   async look<T>(question: () => Promise<T>): Promise<T> {
     if (performance.now() - this.#announcedMs > ANNOUNCE_MS / 2) {
-      await this.#wait.ask(() => awaitTask(this.#post.db, this.#id, ANNOUNCE_MS));
+      await this.#wait.ask(() => awaitTask(this.#services.db, this.#id, ANNOUNCE_MS));
       this.#announcedMs = performance.now();
     }
     return this.#wait.ask(question);

@@ -6,7 +6,7 @@ import type { Queryable } from "../core/ports.js";
 import type { CancelAnswer } from "../postgres/cancel.js";
 import type { TaskStatus } from "../postgres/inspect.js";
 import { checkTx } from "./tx.js";
-import { patienceOf, type Patience, type PatienceOptions } from "./wait.js";
+import { waitBoundsOf, type WaitBounds, type WaitOptions } from "./wait.js";
 
 /** The operations behind a handle. */
 export interface TaskServices {
@@ -14,7 +14,7 @@ export interface TaskServices {
   explain(id: string): Promise<Explanation | null>;
   cancel(id: string, reason: string | null, tx?: Queryable): Promise<CancelAnswer>;
   /** Resolves when the task has ended, or with null if its history is not kept. */
-  ended(id: string, patience: Patience): Promise<TaskStatus | null>;
+  ended(id: string, bounds: WaitBounds): Promise<TaskStatus | null>;
 }
 
 /** A handle on one enqueued task. */
@@ -46,9 +46,9 @@ export class TaskHandle<Output = unknown> {
    * signal's reason, or `result_not_kept` if the task ended while no one was waiting and left no history. Keeps waiting
    * while the database is unavailable.
    */
-  async result(options: PatienceOptions = {}): Promise<Output> {
+  async result(options: WaitOptions = {}): Promise<Output> {
     checkOptions("result", options, ["timeoutMs", "signal"]);
-    const task = await this.#services.ended(this.id, patienceOf(options));
+    const task = await this.#services.ended(this.id, waitBoundsOf(options));
     if (task === null) {
       throw new SluiceError(
         "result_not_kept",

@@ -6,13 +6,13 @@ import type { Database } from "../postgres/database.js";
 import type { Listener } from "../postgres/listen.js";
 
 /** The database to poll, and the source of announcements. */
-export interface Post {
+export interface WaitServices {
   readonly db: Database;
   readonly listener: Listener | null;
 }
 
-/** The limits of a wait. */
-export interface Patience {
+/** How long a wait may last. */
+export interface WaitBounds {
   readonly timeoutMs: number | null;
   /** A common deadline for several waits, by performance.now(); without it each wait counts from its own beginning. */
   readonly untilMs?: number | undefined;
@@ -20,7 +20,7 @@ export interface Patience {
 }
 
 /** The options of a wait that callers can set. */
-export interface PatienceOptions {
+export interface WaitOptions {
   readonly timeoutMs?: number;
   readonly signal?: AbortSignal;
 }
@@ -33,7 +33,7 @@ const PAUSE_MS_MIN = 100;
 const PAUSE_MS_MAX = 2_000;
 
 /** The timeout counts from now. */
-export function patienceOf(options: PatienceOptions): Patience {
+export function waitBoundsOf(options: WaitOptions): WaitBounds {
   const signal = checkSignal(options.signal);
   if (options.timeoutMs === undefined) return { timeoutMs: null, signal };
   const timeoutMs = checkInteger("timeoutMs", options.timeoutMs, TIMEOUT_RANGE);
@@ -55,15 +55,15 @@ export function checkSignal(signal: unknown): AbortSignal | null {
  */
 export class Wait {
   readonly #db: Database;
-  readonly #patience: Patience;
+  readonly #bounds: WaitBounds;
   readonly #untilMs: number;
   readonly #what: string;
 
-  constructor(db: Database, patience: Patience, what: string) {
+  constructor(db: Database, bounds: WaitBounds, what: string) {
     this.#db = db;
-    this.#patience = patience;
+    this.#bounds = bounds;
     this.#what = what;
-    const { timeoutMs, untilMs } = patience;
+    const { timeoutMs, untilMs } = bounds;
     this.#untilMs = untilMs ?? performance.now() + (timeoutMs ?? Number.POSITIVE_INFINITY);
   }
 
@@ -72,7 +72,7 @@ export class Wait {
   }
 
   async ask<T>(question: () => Promise<T>): Promise<T> {
-    const { signal } = this.#patience;
+    const { signal } = this.#bounds;
     for (let pauseMs = PAUSE_MS_MIN; ; pauseMs = Math.min(pauseMs * 2, PAUSE_MS_MAX)) {
       signal?.throwIfAborted();
       try {
@@ -89,7 +89,7 @@ export class Wait {
 
   /** Bounds a query that gets no reply, as on a dead network, by the timeout of the wait. */
   #inTime<T>(answer: Promise<T>): Promise<T> {
-    const { timeoutMs, signal } = this.#patience;
+    const { timeoutMs, signal } = this.#bounds;
     if (timeoutMs === null && signal === null) return answer;
     return new Promise((resolve, reject) => {
       const abort = (): void => reject(signal!.reason as Error);
@@ -105,13 +105,13 @@ export class Wait {
   }
 
   async #pause(ms: number): Promise<void> {
-    const { signal } = this.#patience;
+    const { signal } = this.#bounds;
     const pauseMs = Math.min(ms, Math.max(this.leftMs, 0));
     await sleep(pauseMs, undefined, signal === null ? {} : { signal }).catch(() => {});
   }
 
   #late(cause?: unknown): SluiceError {
-    const { timeoutMs } = this.#patience;
+    const { timeoutMs } = this.#bounds;
     const message = `${this.#what} was not seen to end within ${timeoutMs} ms: the database does not answer`;
     return new SluiceError("wait_timeout", message, cause === undefined ? {} : { cause });
   }

@@ -239,8 +239,8 @@ describe("run.watch()", () => {
     ]);
     const db = { run: async ({ name }: { name: string }) => rows.get(name)!() };
     const seen: string[] = [];
-    const post = { db: db as never, listener: null };
-    for await (const { state } of watchRun(post, "7", null)) seen.push(`${state} at ${looks}`);
+    const services = { db: db as never, listener: null };
+    for await (const { state } of watchRun(services, "7", null)) seen.push(`${state} at ${looks}`);
     expect(seen).toEqual(["running at 1", "succeeded at 4"]);
   });
 

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { Sluice, SluiceError, task, type, workflow } from "../../src/index.js";
-import { patienceOf, Wait } from "../../src/tasks/wait.js";
+import { waitBoundsOf, Wait } from "../../src/tasks/wait.js";
 import { codeOf, openHouse, WAITING_FOR, type House } from "../client/house.js";
 import { Proxy } from "../fault/proxy.js";
 
@@ -98,7 +98,7 @@ function connect(url: string): Promise<Sluice> {
 const quiet = { debug() {}, info() {}, warn() {}, error() {} };
 
 test("statements of one call share its timeout", async () => {
-  const patience = patienceOf({ timeoutMs: 1_000 });
+  const bounds = waitBoundsOf({ timeoutMs: 1_000 });
   await new Promise((resolve) => setTimeout(resolve, 200));
-  expect(new Wait({} as never, patience, "run 1").leftMs).toBeLessThan(850);
+  expect(new Wait({} as never, bounds, "run 1").leftMs).toBeLessThan(850);
 });
