@@ -31,12 +31,12 @@ export function configCommand(): Command {
   return new Command("config")
     .summary("print every setting and where it came from")
     .description(
-      "Prints every setting: its value as a process started here would have it, and where that came from.\n" +
-        "Code comes before the environment, that before sluice.toml, that before the preset, that before the\n" +
-        "default; what your code says cannot be seen from here. Passwords are not shown.",
+      "Prints the value that every setting has for a process started here, and where the value came from.\n" +
+        "Code overrides the environment, which overrides sluice.toml, which overrides the preset, which overrides\n" +
+        "the default. This command cannot see the options in your code. Passwords are hidden.",
     )
     .option("--config <file>", "the config file; default: SLUICE_CONFIG, else ./sluice.toml")
-    .option("--preset <name>", `as if a worker's code said so: ${presetNames.join(", ")}`)
+    .option("--preset <name>", `show the settings of this preset: ${presetNames.join(", ")}`)
     .option("--json", "print one line of JSON")
     .addHelpText(
       "after",
@@ -48,7 +48,7 @@ Examples:
 
 The JSON: {"file":null,"preset":{"value":"io","source":"--preset"},"settings":[{"section":"worker",
 "key":"lease_ms","env":"LEASE_MS","value":15000,"source":"default","help":"..."},...],"connections":{...}}
-It fails with invalid_option if a value is bad, if the connections do not add up, or if\nthe metrics would be served beyond loopback without a token.`,
+Fails with invalid_option if a value is invalid, if the connections do not add up, or if\nmetrics would be served beyond loopback without a token.`,
     )
     .action(runConfig);
 }

@@ -18,7 +18,7 @@ export async function databaseSettings({ url, schema }: DatabaseFlags): Promise<
     if (!isSluiceError(e, "missing_url")) throw e;
     throw new SluiceError(
       "missing_url",
-      "which database? Pass --url postgres://user:password@host/name, or set DATABASE_URL",
+      "no database is set: pass --url postgres://user:password@host/name, or set DATABASE_URL",
     );
   }
 }

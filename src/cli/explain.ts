@@ -8,18 +8,19 @@ import { verb, withClient, type Flags } from "./verb.js";
 /** `sluice explain`: why is this task not running? */
 export function explainCommand(): Command {
   return verb("explain", {
-    summary: "tell why a task, or a queue, does not run",
+    summary: "show why a task, or the tasks of a queue, do not run",
     description:
-      "Tells what is between a task and its run, in the order in which the task meets it: its time, the task\n" +
-      "before it in its order key, the limits that are full and who holds them since when, the window of its\n" +
-      "fan-out, a pause, workers that are missing, silent or full. With --queue: how many tasks of a queue are\n" +
-      "held by what.",
+      "Lists what keeps a task from running, in the order in which the task meets it: its time, the task\n" +
+      "before it in its order key, full limits and which tasks hold their slots since when, the window of its\n" +
+      "fan-out, a pause, and workers that are missing, silent or full. With --queue, counts the tasks of a\n" +
+      "queue by reason.",
     examples: ["explain 4711", "explain --queue mail", "explain 4711 --json | jq .reasons"],
     json:
       '{"task":"4711","type":"send","queue":"mail","state":"waiting","message":...,"reasons":[{"kind":"limit",...}],...};\n' +
-      '  of a queue {"queue":"mail","paused":false,"workers":{...},"running":[...],"reasons":[{"kind":"limit","count":12,...}]}',
+      '  for a queue {"queue":"mail","paused":false,"workers":{...},"running":[...],' +
+      '"reasons":[{"kind":"limit","count":12,...}]}',
   })
-    .argument("[task]", "its id")
+    .argument("[task]", "the id of the task")
     .option("--queue <name>", "explain a whole queue instead")
     .action(runExplain);
 }
@@ -34,17 +35,18 @@ async function runExplain(id: string | undefined, flags: Flags & { readonly queu
     }
     const explained = await client.explain(id!);
     if (explained === null) {
-      throw new SluiceError("task_not_found", `there is no task ${id}, or it has left no history`);
+      throw new SluiceError("task_not_found", `there is no task ${id}, or it ended and its history was not kept`);
     }
     printResult(explained, taskView(explained), json);
   });
 }
 
 function checkArguments(id: string | undefined, queue: string | undefined): void {
-  if (id !== undefined && queue !== undefined) throw misused("a task or a queue, not both");
-  if (id === undefined && queue === undefined) throw misused("which? Name a task, or a queue by --queue");
+  if (id !== undefined && queue !== undefined) throw misused("pass a task or --queue, not both");
+  if (id === undefined && queue === undefined)
+    throw misused("pass the id of a task, or --queue and the name of a queue");
   if (id !== undefined && !/^\d{1,18}$/.test(id))
-    throw misused(`${quote(id)} is no id of a task; did you mean --queue ${id}?`);
+    throw misused(`${quote(id)} is not a task id; did you mean --queue ${id}?`);
 }
 
 function misused(message: string): SluiceError {
@@ -70,16 +72,16 @@ function queueView(explained: QueueExplanation): string[] {
     `${live === 0 ? "no" : live} live ${live === 1 ? "worker" : "workers"}`,
     ...(leaving > 0 ? [`${leaving} leaving`] : []),
     ...(silent > 0 ? [`${silent} with a missed heartbeat`] : []),
-    ...(stopped > 0 ? [`${stopped} claiming nothing for memory or load`] : []),
+    ...(stopped > 0 ? [`${stopped} not claiming because of memory or load`] : []),
     ...(live > silent + stopped ? [`${available} of ${capacity} places free`] : []),
   ];
   const lines = [
     ...running.map(({ type, count }) => `${count} ${quote(type)} running`),
     ...reasons.map(({ message }) => message),
-    ...(reasonsLeft > 0 ? [`and ${reasonsLeft} more reasons, that hold fewer`] : []),
+    ...(reasonsLeft > 0 ? [`and ${reasonsLeft} more reasons with fewer tasks each`] : []),
   ];
   return [
     `queue ${queue}${paused ? ", paused" : ""}: ${said.join(", ")}`,
-    ...(lines.length === 0 ? ["nothing waits, and nothing runs"] : lines).map((l) => `  ${l}`),
+    ...(lines.length === 0 ? ["no tasks are waiting or running"] : lines).map((l) => `  ${l}`),
   ];
 }

@@ -18,12 +18,12 @@ export function limitsCommand(): Command {
   return verb("limits", {
     summary: "list limits and groups, by name",
     description:
-      "Lists limits, and groups that enqueues have made, by name and page by page: the numbers in force and the\n" +
-      "slots that are out. A limit per key shows its fullest key.",
+      "Lists limits, and the groups that enqueues have created, sorted by name and page by page: the numbers in\n" +
+      "force and the slots in use. A limit per key shows its fullest key.",
     examples: ["limits", "limits --prefix tenant- --limit 1000 --json", "limits --after tenant-0999"],
-    json: '{"limits":[{"name":"mail","total":10,"used":3,"overridden":false}],"after":"mail"}; null: the last page',
+    json: '{"limits":[{"name":"mail","total":10,"used":3,"overridden":false}],"after":"mail"}; "after" is null on the last page',
   })
-    .option("--limit <n>", "at most so many, up to 1000", "100")
+    .option("--limit <n>", "how many to list, at most 1000", "100")
     .option("--after <name>", "only names after this one")
     .option("--prefix <text>", "only names that begin with this")
     .action(runLimits);

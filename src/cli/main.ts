@@ -30,11 +30,11 @@ const program = new Command("sluice")
   .addHelpText(
     "after",
     `
-Exit codes: 0 done, 1 failed (the error's code is printed), ${USAGE_EXIT} used wrongly.
+Exit codes: 0 success, 1 failure (the error code is printed), ${USAGE_EXIT} wrong usage.
 
 Try: sluice migrate --help`,
   )
-  .showHelpAfterError("(--help tells more)");
+  .showHelpAfterError("(use --help for help)");
 
 // The reader has closed the pipe, as head does: nothing is left to do.
 process.stdout.on("error", (e: NodeJS.ErrnoException) => {

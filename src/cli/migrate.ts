@@ -21,13 +21,13 @@ export function migrateCommand(): Command {
   return new Command("migrate")
     .summary("bring a database up to date")
     .description(
-      "Brings a database up to date: makes the schema if it is missing and runs the migrations it lacks.\n" +
-        "Any number of processes may run it at once: one applies, the others wait and find nothing to do.",
+      "Brings a database up to date: creates the schema if it is missing and runs the missing migrations.\n" +
+        "Any number of processes may run it at once: one migrates, and the others wait and find nothing to do.",
     )
     .option("--url <url>", "the database, postgres://...; default: DATABASE_URL")
     .option("--schema <name>", 'the schema that holds everything; default: SLUICE_SCHEMA, else "sluice"')
-    .option("--plan", "print the SQL that is missing, to be read; changes nothing")
-    .option("--check", "exit with 1 if something is missing; changes nothing")
+    .option("--plan", "print the missing SQL without running it")
+    .option("--check", "exit with 1 if a migration is missing; changes nothing")
     .option("--json", "print one line of JSON")
     .addHelpText(
       "after",
@@ -38,7 +38,7 @@ Examples:
   $ sluice migrate --check || echo "run the migrations before this release"
 
 The JSON: {"schema":"jobs","version":${SCHEMA_VERSION},"applied":["0001_tables"],"installed":["admit",...]}
-or, on the error output: {"error":{"code":"database_unavailable","message":"..."}}`,
+or, on standard error: {"error":{"code":"database_unavailable","message":"..."}}`,
     )
     .action(runMigrate);
 }
@@ -68,7 +68,7 @@ function missingLines({ schema, version, applied, installed }: MigratePlan): str
   return [
     ...applied.map((name) => `missing: migration ${name}`),
     ...(installed.length > 0 ? [`missing: ${installed.length} functions and views`] : []),
-    `schema ${schema} is not at version ${version} yet: run sluice migrate`,
+    `schema ${schema} is not up to date with version ${version}: run sluice migrate`,
   ];
 }
 
@@ -77,5 +77,5 @@ function linesOf({ schema, applied, installed, version }: MigrateReport): string
     return [`${green("up to date")}: schema ${schema} is at version ${version}`];
   const lines = applied.map((name) => `applied ${name}`);
   if (installed.length > 0) lines.push(`installed ${installed.length} functions and views`);
-  return [...lines, `${green("done")}: schema ${schema} is at version ${version} now`];
+  return [...lines, `${green("done")}: schema ${schema} is now at version ${version}`];
 }

@@ -29,40 +29,40 @@ const ink = { title: bold, good: green, bad: red };
 /** `sluice plan`: which setting carries a workload, why, and its results in a simulation. */
 export function planCommand(): Command {
   return new Command("plan")
-    .summary("recommend and simulate a setting for a workload")
+    .summary("recommend and simulate settings for a workload")
     .description(
-      "Recommends processes, permits, claim loops and connections for a workload.\n" +
-        "Shows the arithmetic, and simulates it. Needs no database.",
+      "Recommends processes, permits, claim loops and connections for a workload,\n" +
+        "shows the arithmetic and simulates the result. Needs no database.",
     )
-    .requiredOption("--rate <rate>", "tasks that arrive: 200 or 200/s, 12000/min, 5000/h")
+    .requiredOption("--rate <rate>", "arrival rate of tasks: 200 or 200/s, 12000/min, 5000/h")
     .option("--duration <time>", "how long a task takes, in us, ms, s, min (or m) or h: 80ms, 1.5s")
     .option("--duration-file <file>", "measured durations: ms per line, or JSON with durationMs")
-    .option("--spread <kind>", "constant, or exponential around --duration", "constant")
+    .option("--spread <kind>", "distribution of durations: constant, or exponential with mean --duration", "constant")
     .option("--io <share>", "share of the duration spent waiting, 0 to 1: 0.9")
     .option("--io-bound", "the same as --io 1")
     .option("--cpu-bound", "the same as --io 0")
-    .option("--cores <n>", "cores for the workers; default: those of this machine")
-    .option("--steady", "tasks arrive in even steps, not at random")
-    .option("--utilisation <share>", "how busy things are meant to be", "0.7")
+    .option("--cores <n>", "cores for the workers; default: all cores of this machine")
+    .option("--steady", "tasks arrive at regular intervals, not at random")
+    .option("--utilisation <share>", "target utilisation of permits and cores", "0.7")
     .option(
       "--batch <n>",
-      `the most tasks per claim; default: the preset's, else ${BATCH_START}, where a worker starts`,
+      `maximum tasks per claim; default: the preset's, else the initial batch of a worker, ${BATCH_START}`,
     )
     .option("--claim-ms <ms>", "round trip of a claim", String(planDefaults.claimMs))
-    .option("--engine-ms <ms>", "JavaScript per task besides its handler", String(planDefaults.engineMs))
+    .option("--engine-ms <ms>", "JavaScript time per task outside its handler", String(planDefaults.engineMs))
     .option("--api-buffer <n>", "connections for enqueue and queries", String(table.client.apiConnections.default))
     .option(
       "--handler-connections <n>",
-      `connections for transactions of handlers; default: ${planDefaults.handlerConnections}`,
+      `connections for handler transactions; default: ${planDefaults.handlerConnections}`,
     )
     .option("--max-connections <n>", "max_connections of the server", String(planDefaults.maxConnections))
-    .option("--preset <name>", `look at a preset: ${presetNames.join(", ")}`)
-    .option("--permits <n>", "look at so many permits for each process")
-    .option("--loops <n>", "look at so many claim loops for each process")
-    .option("--connections <n>", "look at so many connections for each process")
-    .option("--processes <n>", "plan for so many processes")
+    .option("--preset <name>", `evaluate a preset: ${presetNames.join(", ")}`)
+    .option("--permits <n>", "evaluate this many permits per process")
+    .option("--loops <n>", "evaluate this many claim loops per process")
+    .option("--connections <n>", "evaluate this many connections per process")
+    .option("--processes <n>", "plan for this many processes")
     .option("--seconds <n>", "how long to simulate; default: 60, more for long tasks")
-    .option("--seed <n>", "the same seed gives the same run", String(planDefaults.seed))
+    .option("--seed <n>", "seed of the simulation; the same seed gives the same result", String(planDefaults.seed))
     .option("--json", "print one line of JSON")
     .addHelpText(
       "after",
@@ -142,9 +142,10 @@ function optional(flags: PlanFlags, flag: string, range: Range, check: Check): n
 function durationsOf({ duration, durationFile, spread }: PlanFlags): Durations {
   const kind = checkOneOf("--spread", spread, ["constant", "exponential"]);
   if ((duration === undefined) === (durationFile === undefined))
-    throw usage("say how long a task takes, either by --duration or by --duration-file");
+    throw usage("pass either --duration or --duration-file: how long a task takes");
   if (durationFile !== undefined) {
-    if (kind !== "constant") throw usage("--spread goes with --duration: samples have a spread");
+    if (kind !== "constant")
+      throw usage("--spread needs --duration: the samples of --duration-file have their own distribution");
     return sampledDurations(parseSamples(durationFile as string, textOf(durationFile as string)));
   }
   const ms = parseDuration("--duration", duration as string);
@@ -154,7 +155,8 @@ function durationsOf({ duration, durationFile, spread }: PlanFlags): Durations {
 function ioShareOf(flags: PlanFlags): number {
   const { io, ioBound, cpuBound } = flags;
   const said = [io, ioBound, cpuBound].filter((flag) => flag !== undefined);
-  if (said.length !== 1) throw usage("say what a task spends its time with: one of --io, --io-bound and --cpu-bound");
+  if (said.length !== 1)
+    throw usage("pass one of --io, --io-bound and --cpu-bound: how much of its time a task waits for I/O");
   if (io === undefined) return ioBound === true ? 1 : 0;
   return required(flags, "io", planRanges.ioShare, checkNumber);
 }
@@ -163,7 +165,7 @@ function textOf(file: string): string {
   let problem: string;
   try {
     if (statSync(file).size <= FILE_BYTES_MAX) return readFileSync(file, "utf8");
-    problem = `it has more than ${FILE_BYTES_MAX} bytes`;
+    problem = `it is larger than ${FILE_BYTES_MAX} bytes`;
   } catch (e) {
     problem = (e as Error).message;
   }

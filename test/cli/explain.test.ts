@@ -45,7 +45,7 @@ test("sluice explain refuses unknown tasks, unknown queues and ambiguous argumen
   const told = ({ code, err }: typeof none, part: string) =>
     expect([code, err]).toEqual([code, expect.stringContaining(part)]);
   expect([none.code, both.code, word.code]).toEqual([2, 2, 2]);
-  told(none, "Name a task, or a queue by --queue");
+  told(none, "pass the id of a task, or --queue and the name of a queue");
   told(both, "not both");
   told(word, "did you mean --queue one?");
   expect([absent.code, absent.err]).toEqual([1, expect.stringContaining("task_not_found")]);

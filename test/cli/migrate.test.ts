@@ -27,7 +27,7 @@ describe("sluice migrate", () => {
     expect(first).toMatchObject({ code: 0, err: "" });
     const version = await versionOf("sluice");
     expect(first.out).toMatch(/^applied 0001_tables\n/);
-    expect(first.out).toContain(`done: schema sluice is at version ${version} now\n`);
+    expect(first.out).toContain(`done: schema sluice is now at version ${version}\n`);
     const again = await sluice(["migrate"], { DATABASE_URL: database.url });
     expect(again).toEqual({
       code: 0,

@@ -94,14 +94,14 @@ describe("sluice plan", () => {
   test.each<[string, string[]]>([
     ["--rate must be a number of tasks per s, min or h", ["--rate", "fast", "--duration", "1s", "--io-bound"]],
     ["--duration must be a duration with its unit (us, ms, s, min or m, h)", [...usual, "--duration", "80"]],
-    ["either by --duration or by --duration-file", usual],
-    ["either by --duration or by --duration-file", [...usual, "--duration", "1s", "--duration-file", "x"]],
+    ["either --duration or --duration-file", usual],
+    ["either --duration or --duration-file", [...usual, "--duration", "1s", "--duration-file", "x"]],
     ["one of --io, --io-bound and --cpu-bound", ["--rate", "1", "--duration", "1s"]],
     ["one of --io, --io-bound and --cpu-bound", [...usual, "--duration", "1s", "--cpu-bound"]],
     ['--permits must be an integer from 1 to 100000, not "many"', [...usual, "--duration", "1s", "--permits", "many"]],
     ["--max-connections must be an integer from 1", [...usual, "--duration", "1s", "--max-connections", "0"]],
     ["--preset must be", [...usual, "--duration", "1s", "--preset", "huge"]],
-    ["--spread goes with --duration", [...usual, "--duration-file", "x", "--spread", "exponential"]],
+    ["--spread needs --duration", [...usual, "--duration-file", "x", "--spread", "exponential"]],
     ["cannot be read: ENOENT", [...usual, "--duration-file", join(folder, "none.txt")]],
     ["bad.txt, line 2, must be a duration in ms", [...usual, "--duration-file", fileOf("bad.txt", "1\nsoon\n")]],
   ])("reports %j and exits with 2", async (words, args) => {

@@ -141,7 +141,7 @@ test("the workflow view of an each shows a progress bar, its counts, its window 
   const show = showOn({ write: (text) => (out += text) });
   const counts = { total: 20, succeeded: 9, failed: 1, cancelled: 0 };
   show(status([node("sync", { kind: "each", counts, started: 3, waiting: 7, window: 3 })]));
-  expect(bare([out])[0]).toContain("██████████░░░░░░░░░░ 10/20, 1 failed, 3 of 3 at once, 7 waiting");
+  expect(bare([out])[0]).toContain("██████████░░░░░░░░░░ 10/20, 1 failed, 3 of 3 started, 7 waiting");
 });
 
 test("the workflow view prints only changes without a terminal", () => {

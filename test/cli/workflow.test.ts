@@ -53,7 +53,7 @@ describe("sluice workflow", () => {
     const first = await cli(`start fan-out --key k --input @${join(folder, "in.json")}`);
     expect(first).toEqual({ code: 0, out: "started run 3\n", err: "" });
     const again = await cli(`start fan-out --key k --input @${join(folder, "in.json")}`);
-    expect(again.out).toBe("run 3 was there already\n");
+    expect(again.out).toBe("run 3 already exists\n");
     expect(await s.sluice.run("3").result({ timeoutMs: 30_000 })).toMatchObject({
       counts: { total: 2, succeeded: 2 },
     });
@@ -83,7 +83,7 @@ describe("sluice workflow", () => {
       0,
       [
         "run 1 of fan-out: running, 0 %",
-        "  ● each  work   ░░░░░░░░░░░░░░░░░░░░ 0/6, 3 of 3 at once, 3 waiting",
+        "  ● each  work   ░░░░░░░░░░░░░░░░░░░░ 0/6, 3 of 3 started, 3 waiting",
         "  · last  after  pending",
       ],
     ]);
@@ -143,7 +143,7 @@ describe("sluice workflow", () => {
     expect((await cli(`items ${run.id} none`)).err).toMatch(/^error unknown_node: /);
     // The run has succeeded, so a retry has nothing to run again.
     expect((await cli(`retry ${run.id}`)).out).toBe(
-      `run 1: no node has failed, so nothing runs again. 2 items of "each" did not succeed, which its onError lets pass: sluice workflow items 1 "each"\n`,
+      `run 1: no node has failed, so nothing runs again. 2 items of "each" did not succeed, which its onError allows: sluice workflow items 1 "each"\n`,
     );
   });
 
@@ -160,7 +160,7 @@ describe("sluice workflow", () => {
     expect(unknown).toMatchObject({ code: 1, out: "" });
     expect(unknown.err).toMatch(/^error unknown_task: .*'nothing'/);
     await s.sluice.sync([task("nothing")]);
-    expect((await cli("definitions")).out).toBe("no workflows were declared\n");
+    expect((await cli("definitions")).out).toBe("no workflows are declared\n");
     expect((await cli(`declare ${file}`)).out).toBe("declared data, 2 nodes\n");
     expect((await s.sluice.workflowGraph("data"))!.nodes.map(({ name }) => name)).toEqual(["one", "said"]);
     expect((await (await s.sluice.start("data")).status())!.state).toBe("running");
@@ -195,22 +195,22 @@ describe("sluice workflow", () => {
     expect((await cli(`pause ${run.id}`)).out).toBe("run 1: paused\n");
     expect((await run.status())!.state).toBe("paused");
     expect(parsed(await cli(`resume ${run.id} --json`))).toEqual({ run: "1", paused: false });
-    expect((await cli(`window ${run.id} each 5`)).out).toBe("run 1: each runs 5 at once\n");
+    expect((await cli(`window ${run.id} each 5`)).out).toBe("run 1: the window of each is now 5\n");
     await hands.full(5);
     const cancelled = await cli(`cancel ${run.id} --json --reason`, undefined, ["wrong region"]);
     expect(parsed(cancelled)).toEqual({ run: "1", answer: "asked" });
     await run.result({ timeoutMs: 30_000 }).catch(() => undefined);
     expect((await cli(`status ${run.id}`)).out).toContain("cancelled: wrong region");
-    expect((await cli(`cancel ${run.id}`)).out).toBe("run 1: it was over already\n");
+    expect((await cli(`cancel ${run.id}`)).out).toBe("run 1: it had already ended\n");
     hands.letGo();
     expect(parsed(await cli(`retry ${run.id} --json`))).toMatchObject({ run: "1" });
     expect(await run.result({ timeoutMs: 30_000 })).toMatchObject({ counts: { succeeded: 6 } });
-    expect((await cli(`retry ${run.id}`)).out).toBe("run 1: nothing has failed\n");
+    expect((await cli(`retry ${run.id}`)).out).toBe("run 1: no node failed\n");
     const late = await cli(`pause ${run.id}`);
     expect(late).toEqual({
       code: 1,
       out: "",
-      err: "error workflow_over: run 1 of fan-out has succeeded\n",
+      err: "error workflow_over: run 1 of fan-out has ended: succeeded\n",
     });
   });
 

@@ -5,19 +5,20 @@ import { notThere, verb } from "./common.js";
 
 const WORDS = {
   cancelled: "cancelled",
-  asked: "what runs was asked to stop, and nothing begins any more",
-  over: "it was over already",
+  asked: "running tasks were asked to stop, and no other task starts",
+  over: "it had already ended",
 };
 
 /** `sluice workflow cancel`: cancels a whole run, in any state. */
 export function cancelCommand(): Command {
   return verb("cancel", {
     summary: "cancel a run",
-    description: "Cancels a run: what waits never begins, what runs hears of it. A retry brings it back.",
+    description:
+      "Cancels a run: waiting tasks never start, and running tasks are asked to stop. retry continues the run.",
     examples: ["cancel 12", 'cancel 12 --reason "wrong region"'],
-    json: '{"run":"12","answer":"cancelled"}; or "asked" while something still runs, or "over"',
+    json: '{"run":"12","answer":"cancelled"}; "asked" while a task still runs, "over" if it had ended',
   })
-    .argument("<run>", "its id")
+    .argument("<run>", "the id of the run")
     .option("--reason <text>", "why")
     .action(runCancel);
 }

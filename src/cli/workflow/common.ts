@@ -17,7 +17,7 @@ export function jsonOf(option: string, text: string | undefined): unknown {
   try {
     return JSON.parse(said);
   } catch (cause) {
-    throw refusal(option, `${option} is no JSON: ${(cause as Error).message}`, cause);
+    throw refusal(option, `${option} is not valid JSON: ${(cause as Error).message}`, cause);
   }
 }
 
@@ -40,7 +40,7 @@ export async function requireDone(run: Run, done: boolean): Promise<void> {
   if (done) return;
   const status = await run.status();
   if (status === null) throw notThere(run.id);
-  throw new SluiceError("workflow_over", `run ${run.id} of ${status.workflow} has ${status.state}`);
+  throw new SluiceError("workflow_over", `run ${run.id} of ${status.workflow} has ended: ${status.state}`);
 }
 
 export function notThere(id: string): SluiceError {

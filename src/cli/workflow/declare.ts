@@ -7,14 +7,14 @@ import { jsonOf, verb } from "./common.js";
 /** `sluice workflow declare`: stores a graph that is written as data. */
 export function declareCommand(): Command {
   return verb("declare", {
-    summary: "store a workflow that is written as JSON",
+    summary: "store a workflow written as JSON",
     description:
-      "Stores a graph as the last one of its name, which start then takes. The tasks that it names must have\n" +
-      "been declared, as by a worker that serves them or by sync at a deploy.",
+      "Stores a graph as the newest of its name, which start uses from then on. The tasks that it names must\n" +
+      "have been declared, by a worker that serves them or by sync at a deploy.",
     examples: ["declare nightly.json", "declare - < nightly.json"],
     json: '{"workflow":"nightly","nodes":3}',
   })
-    .argument("<file>", "the graph as JSON; - is the standard input")
+    .argument("<file>", "the graph as JSON; - reads standard input")
     .action(runDeclare);
 }
 

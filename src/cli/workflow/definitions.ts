@@ -8,8 +8,8 @@ import { verb } from "./common.js";
 /** `sluice workflow definitions`: lists the workflows that can be started by name. */
 export function definitionsCommand(): Command {
   return verb("definitions", {
-    summary: "list the workflows that were declared",
-    description: "Lists the workflows that were declared, by name, and how many of their runs are not over.",
+    summary: "list the declared workflows",
+    description: "Lists the declared workflows by name, and how many runs of each have not ended.",
     examples: ["definitions", "definitions --json | jq -r .[].name"],
     json: '[{"name":"nightly","nodes":3,"createdAt":"2030-01-31T00:00:00.000Z","live":2}]',
   }).action(runDefinitions);
@@ -21,7 +21,7 @@ async function runDefinitions({ json = false, ...flags }: Flags): Promise<void> 
 }
 
 function linesOf(workflows: readonly WorkflowSummary[]): string[] {
-  if (workflows.length === 0) return ["no workflows were declared"];
+  if (workflows.length === 0) return ["no workflows are declared"];
   const width = Math.max(...workflows.map(({ name }) => name.length));
   return workflows.map(({ name, nodes, createdAt, live }) => {
     const size = `${nodes} ${nodes === 1 ? "node" : "nodes"}`;

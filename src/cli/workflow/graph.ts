@@ -26,14 +26,14 @@ export function graphCommand(): Command {
   return verb("graph", {
     summary: "draw a workflow, or a run with the states of its nodes",
     description:
-      "Draws the workflow that was declared last under a name, or a run with its nodes in the colours of\n" +
-      "their states. What consists of digits is taken for the id of a run.",
+      "Draws the newest workflow of a name, or a run with its nodes in the colours of their states. An\n" +
+      "argument of digits only is the id of a run.",
     examples: ["graph nightly", "graph 12 --format svg --out run.svg"],
     json: '{"graph":{...},"status":{"list":{"state":"succeeded",...},...}}; with --out {"file":"run.svg"}',
   })
-    .argument("<name or run>", "the workflow, or the id of a run")
-    .addOption(new Option("--format <format>", "what to draw it as").choices(["mermaid", "svg"]).default("mermaid"))
-    .option("--out <file>", "where to write it; default: the standard output")
+    .argument("<name or run>", "the name of a workflow, or the id of a run")
+    .addOption(new Option("--format <format>", "the output format").choices(["mermaid", "svg"]).default("mermaid"))
+    .option("--out <file>", "the output file; default: standard output")
     .action(runGraph);
 }
 
@@ -52,7 +52,7 @@ async function runGraph(which: string, flags: GraphFlags): Promise<void> {
 async function ofName(client: Client, name: string): Promise<Drawn> {
   const graph = await client.workflowGraph(name);
   if (graph !== null) return { graph, status: {} };
-  throw new SluiceError("unknown_workflow", `no workflow ${quote(name)} was ever declared`);
+  throw new SluiceError("unknown_workflow", `no workflow named ${quote(name)} was ever declared`);
 }
 
 async function ofRun(client: Client, id: string): Promise<Drawn> {

@@ -20,16 +20,16 @@ export function itemsCommand(): Command {
   return verb("items", {
     summary: "list the items of an each, with their errors",
     description:
-      "Lists the items of an each in the order of the list, page by page: the index, the task, the state, and\n" +
-      "why it failed or was cancelled. Also of what a handler has fanned out: list --task finds its run.",
+      "Lists the items of an each in list order, page by page: the index, the task, the state, and why it\n" +
+      "failed or was cancelled. This works for the fan-out of a handler too: list --task finds its run.",
     examples: ["items 12 sync --state failed", "items 12 sync --after 999 --limit 1000 --json"],
-    json: '{"items":[{"index":3,"task":"40","state":"failed","error":{...}}],"after":3}; null: the last page',
+    json: '{"items":[{"index":3,"task":"40","state":"failed","error":{...}}],"after":3}; "after" is null on the last page',
   })
-    .argument("<run>", "its id")
-    .argument("<node>", "the each")
-    .addOption(new Option("--state <state>", "items in this state").choices(TASK_STATES))
-    .option("--after <index>", "goes on after this item")
-    .option("--limit <n>", "at most so many", "20")
+    .argument("<run>", "the id of the run")
+    .argument("<node>", "the name of the each")
+    .addOption(new Option("--state <state>", "only items in this state").choices(TASK_STATES))
+    .option("--after <index>", "start after this index")
+    .option("--limit <n>", "how many to list", "20")
     .action(runItems);
 }
 

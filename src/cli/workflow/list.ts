@@ -21,17 +21,17 @@ interface ListFlags extends Flags {
 /** `sluice workflow list`: lists runs, newest first. */
 export function listCommand(): Command {
   return verb("list", {
-    summary: "list runs, the newest first",
-    description: "Lists runs, the newest first, page by page.",
+    summary: "list runs, newest first",
+    description: "Lists runs, newest first, page by page.",
     examples: ["list --workflow nightly --state failed", "list --since 2030-01-31T00:00:00Z --limit 1000 --json"],
-    json: '{"runs":[{"id":"12","workflow":"nightly","state":"failed",...}],"cursor":"12"}; null: the last page',
+    json: '{"runs":[{"id":"12","workflow":"nightly","state":"failed",...}],"cursor":"12"}; "cursor" is null on the last page',
   })
-    .option("--workflow <name>", "runs of this workflow")
-    .addOption(new Option("--state <state>", "runs in this state").choices(STATES))
-    .option("--task <id>", "instead of these: what the handler of this task has fanned out")
-    .option("--since <time>", "started at this time or later, as ISO text")
-    .option("--limit <n>", "at most so many", "20")
-    .option("--cursor <cursor>", "goes on after the page that it came with")
+    .option("--workflow <name>", "only runs of this workflow")
+    .addOption(new Option("--state <state>", "only runs in this state").choices(STATES))
+    .option("--task <id>", "list the fan-outs of this task's handler instead")
+    .option("--since <time>", "only runs started at this time (ISO 8601) or later")
+    .option("--limit <n>", "how many to list", "20")
+    .option("--cursor <cursor>", "continue after the page that returned this cursor")
     .action(runList);
 }
 
@@ -52,7 +52,7 @@ async function runList({ json = false, ...flags }: ListFlags): Promise<void> {
 function timeOf(text: string): Date {
   const time = new Date(text);
   if (!Number.isNaN(time.getTime())) return time;
-  throw new SluiceError("invalid_option", `--since is no time: ${quote(text)}`, {
+  throw new SluiceError("invalid_option", `--since must be an ISO 8601 time, not ${quote(text)}`, {
     details: { option: "since" },
   });
 }

@@ -6,12 +6,12 @@ import { requireDone, verb } from "./common.js";
 /** `sluice workflow pause`. */
 export function pauseCommand(): Command {
   return verb("pause", {
-    summary: "begin nothing more of a run",
-    description: "While a run is paused no node of it begins and nothing passes a window; what runs may finish.",
+    summary: "pause a run",
+    description: "Pauses a run: no further node or item starts, and running tasks finish.",
     examples: ["pause 12"],
     json: '{"run":"12","paused":true}',
   })
-    .argument("<run>", "its id")
+    .argument("<run>", "the id of the run")
     .action(runPause);
 }
 

@@ -6,12 +6,12 @@ import { requireDone, verb } from "./common.js";
 /** `sluice workflow resume`. */
 export function resumeCommand(): Command {
   return verb("resume", {
-    summary: "let a paused run go on",
-    description: "Lets a paused run go on.",
+    summary: "resume a paused run",
+    description: "Resumes a paused run.",
     examples: ["resume 12"],
     json: '{"run":"12","paused":false}',
   })
-    .argument("<run>", "its id")
+    .argument("<run>", "the id of the run")
     .action(runResume);
 }
 
@@ -20,5 +20,5 @@ async function runResume(id: string, flags: Flags): Promise<void> {
     const run = client.run(id);
     await requireDone(run, await run.resume());
   });
-  printResult({ run: id, paused: false }, [`run ${id}: goes on`], flags.json ?? false);
+  printResult({ run: id, paused: false }, [`run ${id}: resumed`], flags.json ?? false);
 }

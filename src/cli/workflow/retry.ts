@@ -10,12 +10,12 @@ export function retryCommand(): Command {
   return verb("retry", {
     summary: "run again from the nodes that failed or were cancelled",
     description:
-      "Runs again from the nodes that failed or were cancelled; of an each only those items. What has\n" +
-      "succeeded is kept.",
+      "Runs again from the nodes that failed or were cancelled. In an each only the items that did not succeed\n" +
+      "run again. Results of successful nodes and items are kept.",
     examples: ["retry 12"],
-    json: '{"run":"12","nodes":1}: how many nodes, 0 if none had failed',
+    json: '{"run":"12","nodes":1}: how many nodes run again, 0 if none had failed',
   })
-    .argument("<run>", "its id")
+    .argument("<run>", "the id of the run")
     .action(runRetry);
 }
 
@@ -23,7 +23,7 @@ async function runRetry(id: string, flags: Flags): Promise<void> {
   const { nodes, line } = await withClient(flags, async (client) => {
     const run = client.run(id);
     const again = await run.retry();
-    if (again > 0) return { nodes: again, line: `${again} of its nodes run again` };
+    if (again > 0) return { nodes: again, line: `${again} ${again === 1 ? "node runs" : "nodes run"} again` };
     const status = await run.status();
     if (status === null) throw notThere(id);
     return { nodes: 0, line: whyNone(status) };
@@ -36,13 +36,13 @@ async function runRetry(id: string, flags: Flags): Promise<void> {
  */
 function whyNone({ id, state, nodes }: RunStatus): string {
   if (nodes.some((node) => node.state === "failed" || node.state === "cancelled"))
-    return "what failed was caught by a branch that recovers, so nothing runs again";
+    return "a branch recovered the failure, so nothing runs again";
   const short = nodes.find(({ kind, counts }) => kind === "each" && counts.failed + counts.cancelled > 0);
-  if (short === undefined) return state === "succeeded" ? "nothing has failed" : "nothing has failed so far";
+  if (short === undefined) return state === "succeeded" ? "no node failed" : "no node has failed so far";
   const { name, counts } = short;
   const count = counts.failed + counts.cancelled;
   const what = `${count} ${count === 1 ? "item" : "items"} of ${quote(name)} did not succeed`;
-  const why = short.state === "succeeded" ? "which its onError lets pass" : "but it is not over";
+  const why = short.state === "succeeded" ? "which its onError allows" : "but it has not ended";
   const list = `sluice workflow items ${id} ${quote(name)}`;
   return `no node has failed, so nothing runs again. ${what}, ${why}: ${list}`;
 }

@@ -12,14 +12,14 @@ export function sendCommand(): Command {
   return verb("send", {
     summary: "send an event to a run",
     description:
-      "Sends an event to a run. A node that waits for it takes it, now or later; each is taken by one.\n" +
-      "The payload is stored as it is: only programs that have the definition can check it.",
+      "Sends an event to a run. One node that waits for it, now or later, receives it.\n" +
+      "The payload is not validated: only programs that have the definition can do that.",
     examples: ['send 12 approved --payload \'{"by":"ada"}\'', "send 12 approved --payload @by.json"],
     json: '{"run":"12","event":"approved"}',
   })
-    .argument("<run>", "its id")
-    .argument("<event>", "its name")
-    .option("--payload <json>", "JSON, or @file, or @- for the standard input; default: null")
+    .argument("<run>", "the id of the run")
+    .argument("<event>", "the name of the event")
+    .option("--payload <json>", "JSON, or @file, or @- for standard input; default: null")
     .action(runSend);
 }
 

@@ -16,18 +16,18 @@ export function startCommand(): Command {
   return verb("start", {
     summary: "start a run",
     description:
-      "Starts a run of the workflow that was declared last under this name.\n" +
-      "The input is stored as it is: only programs that have the definition can check it.",
+      "Starts a run of the newest workflow of this name.\n" +
+      "The input is not validated: only programs that have the definition can do that.",
     examples: [
       'start nightly --input \'{"region":"eu"}\'',
       "start nightly --input @input.json --key 2030-01-31 --watch",
     ],
-    json: '{"run":"12","existed":false}, then with --watch a line for every status',
+    json: '{"run":"12","existed":false}, then with --watch one line per status',
   })
-    .argument("<name>", "the workflow")
-    .option("--input <json>", "the input as JSON, or @file, or @- for the standard input")
-    .option("--key <key>", "an idempotency key: a second start with it finds the first run")
-    .option("--watch", "show the run until it is over; its failure is the command's")
+    .argument("<name>", "the name of the workflow")
+    .option("--input <json>", "the input as JSON, or @file, or @- for standard input")
+    .option("--key <key>", "an idempotency key: a second start with the same key returns the first run")
+    .option("--watch", "show the run until it ends; exit with 1 if it fails")
     .action(runStart);
 }
 
@@ -38,7 +38,7 @@ async function runStart(name: string, flags: StartFlags): Promise<void> {
     const options = key === undefined ? {} : { idempotencyKey: key };
     const run = await client.start(name, input, options);
     const { id, existed } = run;
-    const line = existed ? `run ${id} was there already` : `${green("started")} run ${id}`;
+    const line = existed ? `run ${id} already exists` : `${green("started")} run ${id}`;
     printResult({ run: id, existed }, [line], json);
     if (flags.watch === true) await follow(run, json, process.stdout);
   });

@@ -10,13 +10,13 @@ export function statusCommand(): Command {
   return verb("status", {
     summary: "show a run and its nodes",
     description:
-      "Shows a run and its nodes. With --watch it is drawn anew whenever something has changed, until the\n" +
-      "run is over; where there is no terminal, what has changed is printed line by line.",
+      "Shows a run and its nodes. With --watch the view is redrawn on every change until the run ends; without\n" +
+      "a terminal, changes are printed line by line.",
     examples: ["status 12", "status 12 --watch", "status 12 --watch --json | jq .progress"],
-    json: '{"id":"12","workflow":"nightly","state":"running","progress":0.5,"nodes":[...],...}, a line each',
+    json: '{"id":"12","workflow":"nightly","state":"running","progress":0.5,"nodes":[...],...}, one line per status',
   })
-    .argument("<run>", "its id")
-    .option("--watch", "until it is over; its failure is the command's")
+    .argument("<run>", "the id of the run")
+    .option("--watch", "show the run until it ends; exit with 1 if it fails")
     .action(runStatus);
 }
 

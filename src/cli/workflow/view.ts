@@ -133,7 +133,7 @@ function eachWords(node: RunNode, paint: Paint): string {
 
 function runningOf({ started, waiting, window }: RunNode): string {
   if (started === null) return "running";
-  const at = window === null ? `${started} at once` : `${started} of ${window} at once`;
+  const at = window === null ? `${started} started` : `${started} of ${window} started`;
   return waiting ? `${at}, ${waiting} waiting` : at;
 }
 

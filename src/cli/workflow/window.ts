@@ -9,13 +9,13 @@ import { notThere, numberOf, verb } from "./common.js";
 export function windowCommand(): Command {
   return verb("window", {
     summary: "change how many items of an each run at once",
-    description: "Changes the window of an each that runs, at once. Lowered, it lets those that run finish.",
+    description: "Changes the window of a running each immediately. After a decrease, items that already run finish.",
     examples: ["window 12 sync 10"],
     json: '{"run":"12","node":"sync","window":10}',
   })
-    .argument("<run>", "its id")
-    .argument("<node>", "the each")
-    .argument("<window>", "at least 1")
+    .argument("<run>", "the id of the run")
+    .argument("<node>", "the name of the each")
+    .argument("<window>", "how many items run at once, at least 1")
     .action(runWindow);
 }
 
@@ -25,9 +25,9 @@ async function runWindow(id: string, node: string, text: string, flags: Flags): 
     const run = client.run(id);
     if (await run.window(node, window)) return;
     if ((await run.status()) === null) throw notThere(id);
-    const why = `run ${id} has no node ${quote(node)} that runs and has a window`;
+    const why = `run ${id} has no running each ${quote(node)} with a window`;
     throw new SluiceError("invalid_option", why, { details: { id, node } });
   });
-  const line = `run ${id}: ${node} runs ${window} at once`;
+  const line = `run ${id}: the window of ${node} is now ${window}`;
   printResult({ run: id, node, window }, [line], flags.json ?? false);
 }

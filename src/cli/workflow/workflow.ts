@@ -16,8 +16,8 @@ import { windowCommand } from "./window.js";
 /** `sluice workflow`: manages runs of workflows from a terminal. */
 export function workflowCommand(): Command {
   const command = new Command("workflow")
-    .summary("start, watch and steer runs of workflows")
-    .description("Starts, shows and steers runs of workflows.");
+    .summary("start, watch and control runs of workflows")
+    .description("Starts, shows and controls runs of workflows.");
   const verbs = [startCommand(), statusCommand(), itemsCommand(), graphCommand(), listCommand()];
   verbs.push(definitionsCommand(), declareCommand(), cancelCommand());
   verbs.push(retryCommand(), pauseCommand(), resumeCommand(), windowCommand(), sendCommand());
