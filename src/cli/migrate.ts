@@ -25,7 +25,7 @@ export function migrateCommand(): Command {
         "Any number of processes may run it at once: one migrates, and the others wait and find nothing to do.",
     )
     .option("--url <url>", "the database, postgres://...; default: DATABASE_URL")
-    .option("--schema <name>", 'the schema that holds everything; default: SLUICE_SCHEMA, else "sluice"')
+    .option("--schema <name>", 'the schema; default: SLUICE_SCHEMA, else "sluice"')
     .option("--plan", "print the missing SQL without running it")
     .option("--check", "exit with 1 if a migration is missing; changes nothing")
     .option("--json", "print one line of JSON")

@@ -28,7 +28,7 @@ export function verb(name: string, help: Help, below = ""): Command {
       // Commander wraps lines to the width of the terminal.
       .description(description.replaceAll("\n", " "))
       .option("--url <url>", "the database, postgres://...; default: DATABASE_URL")
-      .option("--schema <name>", 'the schema that holds everything; default: SLUICE_SCHEMA, else "sluice"')
+      .option("--schema <name>", 'the schema; default: SLUICE_SCHEMA, else "sluice"')
       .option("--json", "print JSON")
       .addHelpText("after", `\nExamples:\n${shown}\n\nThe JSON: ${json}`)
   );

@@ -8,7 +8,7 @@ const HOST = /^[\w.:-]{1,253}$/;
 /** An address or a name to listen on. */
 export function checkHost(option: string, host: unknown): string {
   if (typeof host === "string" && HOST.test(host)) return host;
-  throw refusal(option, `must be an address or a name, not ${quote(host)}`);
+  throw refusal(option, `must be an IP address or a host name, not ${quote(host)}`);
 }
 
 /** A secret that requests must carry. No error contains it. */

@@ -74,13 +74,13 @@ function problemOf(s: Shares, total: number, needed: number): string {
   );
 }
 
-/** The sum in words: "2 to claim and settle + 1 to beat + ...". */
+/** The sum in words: "2 to claim and settle + 1 for heartbeats + ...". */
 export function sumOf(s: Shares): string {
   return [
     `${s.claims} to claim and settle`,
-    `${s.beat} to beat`,
-    `${s.keep} to keep`,
-    `${s.handlers} for transactions of handlers`,
+    `${s.beat} for heartbeats`,
+    `${s.keep} for the keeper`,
+    `${s.handlers} for handler transactions`,
     `${s.api} for enqueue and queries (API buffer)`,
   ].join(" + ");
 }
@@ -105,13 +105,12 @@ interface Fit {
   readonly tight: string | null;
 }
 
-const REMEDY =
-  "Lower dbConnections (MAX_DB_CONNECTIONS), run fewer processes, raise max_connections, or put a pooler between";
+const REMEDY = "Lower dbConnections (MAX_DB_CONNECTIONS), run fewer processes, raise max_connections, or use a pooler";
 
 /** `may` is the most connections that the worker may open, `open` how many of those it already has. */
 export function fitOf({ may, open }: { readonly may: number; readonly open: number }, s: ServerConnections): Fit {
   const room = s.max - s.reserved;
-  const has = `but the server has ${room} (max_connections ${s.max} - ${s.reserved} reserved). ${REMEDY}`;
+  const has = `but the server allows ${room} (max_connections ${s.max} - ${s.reserved} reserved). ${REMEDY}`;
   if (may > room) return { impossible: `this worker may open ${may} connections, ${has}`, tight: null };
   // The connections that others have open and those that other workers may still open overlap by an unknown amount. The
   // larger of the two numbers is a lower bound.
@@ -121,7 +120,7 @@ export function fitOf({ may, open }: { readonly may: number; readonly open: numb
   const beside =
     s.registered > others
       ? `${s.workers} other ${s.workers === 1 ? "worker" : "workers"} may open ${s.registered}`
-      : `others have ${others} open now`;
+      : `other clients have ${others} open now`;
   const sum = `${may} + ${wanted - may} = ${wanted}`;
   const tight = `this worker may open ${may} connections and ${beside}: ${sum}, ${has}`;
   return { impossible: null, tight };

@@ -25,7 +25,7 @@ const FILE_CHARS_MAX = 1_000_000;
 export async function readConfigFile(named: string | false | undefined, env: Environment): Promise<ConfigFile | null> {
   if (named === false) return null;
   if (named !== undefined && (typeof named !== "string" || named === ""))
-    throw new SluiceError("invalid_option", `config must be a path or false, not ${quote(named)}`, {
+    throw new SluiceError("invalid_option", `config must be the path of a file, or false, not ${quote(named)}`, {
       details: { option: "config" },
     });
   // Many shells use an empty variable to mean "not set".
@@ -45,7 +45,7 @@ async function textOf(path: string, mustExist: boolean): Promise<string | null> 
     const why = code === "ENOENT" ? "it does not exist" : message;
     throw refusal(path, undefined, `the config file ${path} cannot be read: ${why}`, e);
   }
-  throw refusal(path, undefined, `the config file ${path} is too long`);
+  throw refusal(path, undefined, `the config file ${path} has more than ${FILE_CHARS_MAX} characters`);
 }
 
 /** Imports the TOML parser on demand: a process without a config file does not load it. */
@@ -78,12 +78,12 @@ function knownSection(path: string, key: string): Section {
   if (found !== undefined) return found;
   const known = [...sections.map((section) => `[${section}]`), "preset"].join(", ");
   const near = didYouMean(key, [...sections, "preset"]);
-  throw refusal(path, key, `${path} has ${quote(key)} at its top, which is none of ${known}${near}`);
+  throw refusal(path, key, `${path} has an unknown top-level key ${quote(key)}; the known ones are ${known}${near}`);
 }
 
 function putSection(values: Map<string, unknown>, path: string, section: Section, content: unknown): void {
   if (typeof content !== "object" || content === null || Array.isArray(content))
-    throw refusal(path, section, `${section} in ${path} must be a section: [${section}]`);
+    throw refusal(path, section, `${section} in ${path} must be a section: write [${section}]`);
   const names = namesOf(section);
   for (const [key, value] of Object.entries(content)) {
     const name = names.find((known) => snakeCase(known) === key);
@@ -98,14 +98,14 @@ function unknownKey(path: string, section: string, key: string, known: string[])
   return refusal(
     path,
     `${section}.${key}`,
-    `[${section}] in ${path} has no key ${quote(key)}${near || `; it knows ${known.join(", ")}`}`,
+    `[${section}] in ${path} has no key ${quote(key)}${near || `; the known keys are ${known.join(", ")}`}`,
   );
 }
 
 function put(values: Map<string, unknown>, path: string, key: string, setting: Setting, value: unknown): void {
   // In the environment, many shells use an empty value to mean "not set"; in a file it is a mistake.
   if (setting.kind === "text" && value === "")
-    throw refusal(path, key, `${key} in ${path} is empty: give it a value, or leave it out`);
+    throw refusal(path, key, `${key} in ${path} is empty: set a value, or remove the key`);
   const place: Place = { label: `${key} in ${path}`, details: { option: key, file: path } };
   values.set(key, checkValue(setting, value, place));
 }

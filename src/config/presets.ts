@@ -14,13 +14,13 @@ export type PresetName = (typeof presetNames)[number];
 
 /** The purpose of each preset, as `sluice plan` and the page show it. */
 export const presetPurposes: Readonly<Record<PresetName, string>> = {
-  default: "async work in any amount, shared evenly by the workers",
+  default: "async tasks at any rate, spread evenly over the workers",
   dev: "a developer's machine: 3 tasks at once",
-  balanced: "5 tasks at once: work that is heavy on CPU and I/O",
-  high: "10 tasks at once, however many wait: heavy tasks, not many short ones",
-  cpu: "tasks that keep a core busy, in threads",
-  io: "20 tasks at once, however many wait: slow calls to others, not many short tasks",
-  throughput: "draining many short tasks fast: claims of 500, at the price of even shares",
+  balanced: "5 tasks at once: tasks that use much CPU and I/O",
+  high: "10 tasks at once, whatever the backlog: heavy tasks, not many short ones",
+  cpu: "tasks that keep a core busy in worker threads",
+  io: "20 tasks at once, whatever the backlog: slow calls to other services, not many short tasks",
+  throughput: "fast draining of many short tasks: claims of 500, which spread less evenly over the workers",
 };
 
 // More than a few threads' worth of CPU-bound handlers in one process would delay its heartbeat.

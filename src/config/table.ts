@@ -37,38 +37,38 @@ export const table = {
     listenUrl: {
       ...ADDRESS,
       env: "SLUICE_LISTEN_URL",
-      help: "where to listen for wake-ups, if url leads to a pooler",
+      help: "url of a direct connection for wake-ups, if url leads to a pooler",
     },
     schema: {
       kind: "text",
       env: "SLUICE_SCHEMA",
       default: "sluice",
       check: (_, name) => checkSchemaName(name),
-      help: "the schema that holds everything",
+      help: "the schema of all tables and functions",
     },
     migrate: {
       kind: "boolean",
       env: "SLUICE_MIGRATE",
       default: true,
-      help: "run missing migrations on connecting; false only checks the schema's version",
+      help: "run missing migrations on connect; false: only check the version of the schema",
     },
     listen: {
       kind: "boolean",
       env: "SLUICE_LISTEN",
       default: true,
-      help: "listen for wake-ups on a connection of its own; without it polling does all",
+      help: "listen for wake-ups on a separate connection; false: only poll",
     },
     prepare: {
       kind: "boolean",
       env: "SLUICE_PREPARE",
       default: true,
-      help: "use named statements; false for a pooler in transaction mode",
+      help: "use named statements; set false behind a pooler in transaction mode",
     },
     tracing: {
       kind: "boolean",
       env: "SLUICE_TRACING",
       default: true,
-      help: "make spans where an OpenTelemetry SDK is registered",
+      help: "create spans if an OpenTelemetry SDK is registered",
     },
     apiConnections: {
       kind: "integer",
@@ -82,13 +82,13 @@ export const table = {
       ...BYTES,
       env: "SLUICE_MAX_PAYLOAD_BYTES",
       default: MIB,
-      help: "the largest input of a task",
+      help: "maximum size of a task's input",
     },
     resultBytesMax: {
       ...BYTES,
       env: "SLUICE_MAX_RESULT_BYTES",
       default: MIB,
-      help: "the largest result; a larger one is stored truncated",
+      help: "maximum size of a result; a larger one is stored truncated",
     },
     idempotencyMs: {
       ...AGE,
@@ -104,7 +104,7 @@ export const table = {
       default: 1000,
       min: 1,
       max: 100_000,
-      help: "tasks in flight in this process: its permits",
+      help: "maximum tasks in flight in this process (permits)",
     },
     claimBatchSize: {
       kind: "integer",
@@ -112,7 +112,7 @@ export const table = {
       default: null,
       min: 1,
       max: 1000,
-      help: "the most tasks per claim; not set: 50, and up to 500 while a backlog of brief tasks lasts",
+      help: "maximum tasks per claim; not set: 50, and up to 500 while there is a backlog of short tasks",
     },
     pollIntervalMs: {
       kind: "integer",
@@ -120,7 +120,7 @@ export const table = {
       default: 100,
       min: 10,
       max: 60_000,
-      help: "how often a worker polls; an idle one that LISTEN wakes polls once a second at most",
+      help: "how often a worker polls; an idle worker with listen polls at most once a second",
     },
     claimLoops: {
       kind: "integer",
@@ -128,7 +128,7 @@ export const table = {
       default: 1,
       min: 1,
       max: 64,
-      help: "claims and settles under way at once, at least two: 1 and 2 are the same, and enough where claims are batched",
+      help: "claims and settles in flight at once; 1 means 2, which is enough if claims are batched",
     },
     dbConnections: {
       kind: "integer",
@@ -136,7 +136,7 @@ export const table = {
       default: 17,
       min: 1,
       max: 10_000,
-      help: "all connections of a process with one worker, the API buffer among them",
+      help: "all connections of a process with one worker, including the API buffer",
     },
     handlerConnections: {
       kind: "integer",
@@ -144,7 +144,7 @@ export const table = {
       default: null,
       min: 1,
       max: 10_000,
-      help: "connections for transactions of handlers; not set: what the others leave",
+      help: "connections for ctx.transaction of handlers; not set: all that remain",
     },
     payloadBytesInFlightMax: {
       kind: "integer",
@@ -152,7 +152,7 @@ export const table = {
       default: 64 * MIB,
       min: 1024,
       max: 1024 ** 4,
-      help: "inputs and results in this process, as JSON text; no more are claimed than fit",
+      help: "maximum size of all inputs and results in this process, as JSON text; bounds claims",
     },
     leaseMs: {
       kind: "integer",
@@ -160,7 +160,7 @@ export const table = {
       default: 15_000,
       min: 500,
       max: 3_600_000,
-      help: "a worker that is silent for so long is dead, and its tasks run elsewhere",
+      help: "a worker without a heartbeat for this long is dead, and other workers run its tasks",
     },
   },
   pressure: {
@@ -171,7 +171,7 @@ export const table = {
       min: 1,
       max: 99,
       off: true,
-      help: "memory in use, in percent of its limit, above which claims are halved",
+      help: "memory in use, in percent of the limit, above which claims are halved",
     },
     taskDurationP99MsMax: {
       kind: "integer",
@@ -180,7 +180,7 @@ export const table = {
       min: 1,
       max: 86_400_000,
       off: true,
-      help: "p99 of how long tasks take, above which claims are 0.7 of their size",
+      help: "p99 of task durations above which claims shrink to 0.7 of their size",
     },
     eventLoopDelayMsMax: {
       kind: "integer",
@@ -189,7 +189,7 @@ export const table = {
       min: 10,
       max: 60_000,
       off: true,
-      help: "how late the event loop may come round before claims are 0.7 of their size",
+      help: "delay of the event loop above which claims shrink to 0.7 of their size",
     },
   },
   metrics: {
@@ -197,7 +197,7 @@ export const table = {
       kind: "boolean",
       env: "SLUICE_METRICS_ENABLED",
       default: true,
-      help: "count what happens; /health, /live and /ready answer also without",
+      help: "collect metrics; /health, /live and /ready work without them",
     },
     port: {
       kind: "integer",
@@ -205,14 +205,14 @@ export const table = {
       default: null,
       min: 0,
       max: 65_535,
-      help: "serve /metrics, /health, /live and /ready there; 0: any that is free; not set: no server",
+      help: "port that serves /metrics, /health, /live and /ready; 0: any free port; not set: no server",
     },
     host: {
       kind: "text",
       env: "SLUICE_METRICS_HOST",
       default: "127.0.0.1",
       check: checkHost,
-      help: "where that server listens; beyond loopback a token is needed",
+      help: "address that this server listens on; any but loopback needs a token",
     },
     token: {
       kind: "text",
@@ -220,7 +220,7 @@ export const table = {
       default: null,
       check: checkToken,
       mask: () => "***",
-      help: "what every request to it must carry: authorization: Bearer <token>",
+      help: "token that every request must send: authorization: Bearer <token>",
     },
   },
   history: {
@@ -228,13 +228,13 @@ export const table = {
       ...AGE,
       env: "SLUICE_HISTORY_SUCCEEDED_MS",
       default: DAY_MS,
-      help: "how long a success is kept; 0: not at all, but what somebody awaits or a workflow made is kept for a minute",
+      help: "how long a succeeded task is kept; 0: not at all, or a minute if it is awaited or part of a workflow",
     },
     failedMs: {
       ...AGE,
       env: "SLUICE_HISTORY_FAILED_MS",
       default: 7 * DAY_MS,
-      help: "how long a failure is kept, at least a minute",
+      help: "how long a failed task is kept, at least a minute",
     },
     cancelledMs: {
       ...AGE,

@@ -32,11 +32,11 @@ function tasksAndCores(input: PlanInput, { processes }: Setting): Sum[] {
 }
 
 function whySoMany(input: PlanInput): string {
-  if (input.given.processes !== undefined) return "as given";
+  if (input.given.processes !== undefined) return "set by --processes";
   const byCpu = processesByCpu(input);
   if (processesByPermits(input, byCpu) > byCpu) {
     const most = `at most ${number(planRanges.processes.max)}`;
-    return `${number(permitsInAll(input, byCpu))} permits / ${number(PERMITS_MAX)} that one can have, rounded up, ${most}`;
+    return `${number(permitsInAll(input, byCpu))} permits / ${number(PERMITS_MAX)} per process, rounded up, ${most}`;
   }
   const cores = number(demandOf(input).cores);
   return `${cores} / ${percent(input.utilisation)}, rounded up, at most ${count(input.cores, "core")}`;
@@ -46,7 +46,7 @@ function permits(input: PlanInput, setting: Setting): Sum[] {
   const { ratePerSecond, durations, claimMs, engineMs, utilisation } = input;
   const waitMs = loopWaitMs(input, setting.processes);
   const heldMs = permitHeldMs(input, waitMs);
-  const turn = waitMs < TURN_MS_MIN ? "" : ` + ${time(waitMs)} for its turn`;
+  const turn = waitMs < TURN_MS_MIN ? "" : ` + ${time(waitMs)} event loop wait`;
   const parts = `${time(durations.meanMs)} + ${time(engineMs)} engine + 2 x ${time(claimMs)} claim and settle${turn}`;
   const inAll = permitsInAll(input, setting.processes);
   const rate = `${number(ratePerSecond)}/s`;
@@ -74,20 +74,22 @@ function database(input: PlanInput, setting: Setting): Sum[] {
   const c = sharesOf(input, setting);
   const rule =
     batch > 1
-      ? `claims of up to ${batch} are batched: one is enough`
-      : `claims of one task: a third to a half of ${count(permits, "permit")}`;
+      ? `claims are batched, up to ${batch} tasks: one loop is enough`
+      : `a claim takes one task: a third to a half of ${count(permits, "permit")}`;
   const carried = claimMs === 0 ? [] : [(processes * lines * batch * 1000) / claimMs];
   return [
     { name: "claim loops", formula: rule, value: claimLoops, unit: "each" },
     ...carried.map((value) => ({
-      name: "claims carry",
-      formula: `${processes} x ${lines} lines x ${batch} / ${time(claimMs)}`,
+      name: "claim capacity",
+      formula: `${processes} x ${lines} concurrent claims x ${batch} / ${time(claimMs)}`,
       value,
       unit: "tasks/s",
     })),
     {
       name: "connections",
-      formula: `${c.claims} claim and settle + ${c.beat} beat + ${c.keep} keep + ${c.handlers} handlers + ${c.api} API buffer`,
+      formula:
+        `${c.claims} claim and settle + ${c.beat} heartbeat + ${c.keep} keeper + ` +
+        `${c.handlers} handlers + ${c.api} API buffer`,
       value: connections,
       unit: "each",
     },
@@ -104,11 +106,11 @@ function database(input: PlanInput, setting: Setting): Sum[] {
 function transactions(input: PlanInput, setting: Setting): Sum[] {
   const { meanMs } = input.durations;
   if (meanMs === 0) return [];
-  const shared = `${setting.processes} x ${sharesOf(input, setting).handlers} handlers' connections`;
+  const shared = `${setting.processes} x ${sharesOf(input, setting).handlers} handler connections`;
   return [
     {
       name: "transactions",
-      formula: `${shared} / ${time(meanMs)}: at most, if every task holds one (ctx.transaction) for all its time`,
+      formula: `${shared} / ${time(meanMs)}, if every task is in ctx.transaction all the time`,
       value: transactionsPerSecond(input, setting),
       unit: "tasks/s",
     },

@@ -28,12 +28,13 @@ export function linesOf(input: PlanInput, plan: Plan, simulation: Simulation, in
 }
 
 function workload({ ratePerSecond, durations, ioShare, cores, steady }: PlanInput): string {
+  const mean = time(durations.meanMs);
   const how = {
-    constant: time(durations.meanMs),
-    exponential: `${time(durations.meanMs)} on average, exponentially spread`,
-    samples: `${time(durations.meanMs)} on average, p99 ${time(durations.p99Ms)} (${count(durations.samples, "sample")})`,
+    constant: mean,
+    exponential: `${mean} on average, exponentially distributed`,
+    samples: `${mean} on average, p99 ${time(durations.p99Ms)} (${count(durations.samples, "sample")})`,
   }[durations.kind];
-  const rate = `${number(ratePerSecond)} tasks/s${steady ? " in even steps" : ""}`;
+  const rate = `${number(ratePerSecond)} tasks/s${steady ? " at regular intervals" : ""}`;
   return `${rate} of ${how}, ${percent(ioShare)} I/O, on ${count(cores, "core")}`;
 }
 
@@ -51,8 +52,8 @@ function recommendation(input: PlanInput, plan: Plan, ink: Ink): string[] {
     ...columns([
       ["  set", environment(input, recommendation)],
       ["  nearest preset", `${name}: ${unlike}`],
-      ["  which is for", purpose],
-      ["  rule of thumb", "claim loops: 1/2 to 1/3 of the permits if a claim takes one task; 1 if batched"],
+      ["  its purpose", purpose],
+      ["  rule of thumb", "claim loops: 1/2 to 1/3 of the permits if a claim takes one task; 1 if claims are batched"],
     ]),
   ];
 }
@@ -77,36 +78,40 @@ function environment(input: PlanInput, { permits, claimLoops, connections }: Set
 }
 
 function simulated(input: PlanInput, plan: Plan, s: Simulation, ink: Ink): string[] {
-  const { setting, recommendation, capacity } = plan;
+  const { setting, recommendation } = plan;
   const asRecommended = JSON.stringify(setting) === JSON.stringify(recommendation);
   const what = asRecommended ? "as recommended" : `with ${settingWords(setting)}`;
+  const growth = `the backlog grows by ${number(s.backlogGrowthPerSecond)} tasks/s`;
   const verdict = s.stable
     ? ink.good("stable")
-    : ink.bad(
-        `UNSTABLE: the backlog grows by ${number(s.backlogGrowthPerSecond)} tasks/s, ${number(s.waiting)} wait at the end`,
-      );
+    : ink.bad(`UNSTABLE: ${growth}, and ${number(s.waiting)} tasks wait at the end`);
   const preset = input.preset === null ? [] : [["  preset", presetWords(input.preset)]];
   return [
     ink.title(`Simulated ${what}: ${number(s.seconds)} s, seed ${s.seed}`),
     ...columns([
       ...preset,
       ["  load", verdict],
-      [
-        "  throughput",
-        `${number(s.throughputPerSecond)} tasks/s of ${number(input.ratePerSecond)}; at most ${number(capacity.perSecond)} by ${capacity.bottleneck === "cpu" ? "CPU" : capacity.bottleneck}`,
-      ],
+      ["  throughput", throughputWords(input, plan, s)],
       ["  queue wait", `p50 ${time(s.queueWaitMs.p50)}, p99 ${time(s.queueWaitMs.p99)}`],
       ["  in flight", `${number(s.inFlight.mean)} on average, ${number(s.inFlight.max)} at most`],
-      [
-        "  utilisation",
-        `permits ${percent(s.permitUtilisation)}, event loops ${percent(s.loopUtilisation)}, cores ${percent(s.coreUtilisation)}`,
-      ],
+      ["  utilisation", utilisationWords(s)],
     ]),
   ];
 }
 
+function utilisationWords({ permitUtilisation, loopUtilisation, coreUtilisation }: Simulation): string {
+  const [permits, loops, cores] = [permitUtilisation, loopUtilisation, coreUtilisation].map(percent);
+  return `permits ${permits}, event loops ${loops}, cores ${cores}`;
+}
+
+function throughputWords(input: PlanInput, { capacity }: Plan, { throughputPerSecond }: Simulation): string {
+  const bottleneck = capacity.bottleneck === "cpu" ? "CPU" : capacity.bottleneck;
+  const done = `${number(throughputPerSecond)} of ${number(input.ratePerSecond)} tasks/s`;
+  return `${done}; limited by ${bottleneck} to ${number(capacity.perSecond)} tasks/s`;
+}
+
 function presetWords(name: PresetName): string {
-  return `${name} is for ${presetPurposes[name]}`;
+  return `${name}: ${presetPurposes[name]}`;
 }
 
 /** Aligns cells in columns; the last cell of a row takes the width it needs. */

@@ -18,7 +18,7 @@ const SAMPLES_MAX = 1_000_000;
 export function parseRate(option: string, text: string): number {
   const [, number, unit = "s"] = RATE.exec(text) ?? [];
   if (number === undefined)
-    throw refusal(option, "a number of tasks per s, min or h, such as 200, 12000/min or 5000/h", text);
+    throw refusal(option, "a number of tasks per second, minute or hour, such as 200, 12000/min or 5000/h", text);
   return checkNumber(option, Number(number) / SECONDS[unit as keyof typeof SECONDS], RATE_RANGE);
 }
 
@@ -28,7 +28,7 @@ export function parseRate(option: string, text: string): number {
 export function parseDuration(option: string, text: string): number {
   const [, number, unit = "ms"] = DURATION.exec(text) ?? [];
   if (number === undefined)
-    throw refusal(option, "a duration with its unit (us, ms, s, min or m, h), such as 80ms, 1.5s or 12min", text);
+    throw refusal(option, "a duration with a unit (us, ms, s, min or m, h), such as 80ms, 1.5s or 12min", text);
   const ms = Number(number) * MILLISECONDS[unit as keyof typeof MILLISECONDS];
   return checkNumber(`${option} in ms`, ms, DURATION_RANGE);
 }

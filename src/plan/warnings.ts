@@ -31,35 +31,40 @@ function tooSlow(input: PlanInput, setting: Setting, capacity: Capacity): Warnin
   const rate = number(ratePerSecond);
   if (busy > 1) {
     const missing = percent(1 - 1 / busy);
-    const message = `cannot keep up: ${holder} ${number(capacity.perSecond)} of ${rate} tasks/s, ${missing} too few; the backlog grows by ${number(ratePerSecond - capacity.perSecond)} tasks/s${remedy(input, setting, capacity)}`;
+    const growth = `the backlog grows by ${number(ratePerSecond - capacity.perSecond)} tasks/s`;
+    const message =
+      `cannot keep up: ${holder} ${number(capacity.perSecond)} of ${rate} tasks/s, ${missing} too few, ` +
+      `so ${growth}; ${remedy(input, setting, capacity)}`;
     return { code: "too_slow", message };
   }
   // A recommended setting meets its target up to rounding.
   if (busy <= Math.max(utilisation, 0.9)) return null;
-  const message = `${holder} ${number(capacity.perSecond)} tasks/s at most: ${rate} is ${percent(busy)} of that, and waits will be long`;
+  const most = `${holder} at most ${number(capacity.perSecond)} tasks/s`;
+  const message = `${most}: ${rate} tasks/s is ${percent(busy)} of that, so tasks will wait long`;
   return { code: "tight", message };
 }
 
 function holderOf(input: PlanInput, setting: Setting, { bottleneck }: Capacity): string {
   const { processes, permits, claimLoops } = setting;
-  if (bottleneck === "permits") return `${number(processes * permits)} permits in all carry`;
-  if (bottleneck === "claims") return `${count(processes * linesOf(claimLoops), "claim line")} in all carry`;
+  if (bottleneck === "permits") return `${number(processes * permits)} permits in total handle`;
+  if (bottleneck === "claims") return `${number(processes * linesOf(claimLoops))} concurrent claims in total handle`;
   const running = Math.min(processes, input.cores);
-  return `${count(processes, "process", "processes")} on ${count(input.cores, "core")} (${number(running)} at a time) carry`;
+  const them = `${count(processes, "process", "processes")} on ${count(input.cores, "core")}`;
+  return `${them} (${number(running)} at a time) handle`;
 }
 
 function remedy(input: PlanInput, setting: Setting, { bottleneck }: Capacity): string {
   const { processes, claimLoops } = setting;
   if (bottleneck === "permits") {
     const each = Math.ceil(permitsInAll(input, processes) / processes);
-    if (each <= PERMITS_MAX) return `; ${number(each)} permits each would do`;
+    if (each <= PERMITS_MAX) return `${number(each)} permits per process are enough`;
     const needed = processesByPermits(input, processes);
-    return `; a process has ${number(PERMITS_MAX)} permits at most, so it takes ${number(needed)} processes`;
+    return `a process has at most ${number(PERMITS_MAX)} permits, so ${number(needed)} processes are needed`;
   }
   // A process has at least two lines: with one claim loop, a second would change nothing.
-  if (bottleneck === "claims") return `; raise the batch, or the claim loops above ${linesOf(claimLoops)}`;
+  if (bottleneck === "claims") return `raise the batch, or set more than ${linesOf(claimLoops)} claim loops`;
   const needed = Math.ceil(demandOf(input).cores / input.utilisation);
-  return `; ${count(needed, "process", "processes")} on as many cores would do`;
+  return `${count(needed, "process", "processes")} on as many cores are enough`;
 }
 
 function coresOf(input: PlanInput): Warning | null {
@@ -67,7 +72,8 @@ function coresOf(input: PlanInput): Warning | null {
   const demand = demandOf(input);
   if (demand.cores <= cores * utilisation) return null;
   const needed = Math.ceil(demand.cores / utilisation);
-  const message = `JavaScript takes ${number(demand.cores)} of ${count(cores, "core")}, over ${percent(utilisation)}: ${count(needed, "core")} would do`;
+  const used = `JavaScript uses ${number(demand.cores)} of ${count(cores, "core")}`;
+  const message = `${used}, more than ${percent(utilisation)}: ${count(needed, "core")} would be enough`;
   return { code: "cores", message };
 }
 
@@ -83,7 +89,10 @@ function transactionsOf(input: PlanInput, setting: Setting): Warning | null {
   if (input.handlerConnections !== null || handlers >= usual) return null;
   if (carried >= input.ratePerSecond) return null;
   const enough = connectionsFor(input, setting.claimLoops);
-  const message = `transactions of handlers (ctx.transaction) share ${count(handlers, "connection")} in each process: at most ${number(carried)} of ${number(input.ratePerSecond)} tasks/s if every task holds one for all its time; ${number(enough)} connections each would give them ${usual}`;
+  const message =
+    `handler transactions (ctx.transaction) share ${count(handlers, "connection")} per process: ` +
+    `at most ${number(carried)} of ${number(input.ratePerSecond)} tasks/s if every task is in one all the time; ` +
+    `${number(enough)} connections per process would leave ${usual} for them`;
   return { code: "transactions", message };
 }
 
@@ -91,6 +100,9 @@ function connectionsInAll({ maxConnections }: PlanInput, { processes, connection
   const usable = Math.max(0, maxConnections - RESERVED_CONNECTIONS);
   const inAll = processes * connections;
   if (inAll <= usable) return null;
-  const message = `${number(inAll)} connections in all, but the server takes ${number(usable)} (max_connections ${maxConnections}, ${RESERVED_CONNECTIONS} for superusers): ${number(inAll - usable)} too many; raise max_connections or put a pooler between`;
+  const sum = `max_connections ${maxConnections} - ${RESERVED_CONNECTIONS} reserved`;
+  const message =
+    `the processes open ${number(inAll)} connections, but the server allows ${number(usable)} (${sum}): ` +
+    `${number(inAll - usable)} too many; raise max_connections or use a pooler`;
   return { code: "server_connections", message };
 }

@@ -80,7 +80,7 @@ describe("sluice config", () => {
     expect(out).toContain(`config file: ${file}\npreset: io (file ${file}: preset)\n`);
     expect(out).toMatch(/\[client\][^]*\[worker\][^]*\[pressure\][^]*\[metrics\][^]*\[history\]/);
     expect(out).toMatch(/ {2}lease_ms +20000 {2}env LEASE_MS +LEASE_MS\n/);
-    expect(out).toContain("connections: 35 for 5 to claim and settle + 1 to beat + 1 to keep");
+    expect(out).toContain("connections: 35 for 5 to claim and settle + 1 for heartbeats + 1 for the keeper");
   });
 
   test("prints no password and no token", async () => {

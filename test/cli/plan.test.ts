@@ -84,16 +84,19 @@ describe("sluice plan", () => {
   });
 
   test("explains the purpose of a preset in its help and in a plan with that preset", async () => {
-    const purpose = "10 tasks at once, however many wait: heavy tasks, not many short ones";
+    const purpose = "10 tasks at once, whatever the backlog: heavy tasks, not many short ones";
     const [help, high] = await Promise.all([plan(["--help"]), plan([...web, "--preset", "high", "--seconds", "1"])]);
     expect(help.out).toContain(`  high        ${purpose}`);
-    expect(high.out).toContain(`  preset       high is for ${purpose}`);
+    expect(high.out).toContain(`  preset       high: ${purpose}`);
   });
 
   const usual = ["--rate", "1", "--io-bound"];
   test.each<[string, string[]]>([
-    ["--rate must be a number of tasks per s, min or h", ["--rate", "fast", "--duration", "1s", "--io-bound"]],
-    ["--duration must be a duration with its unit (us, ms, s, min or m, h)", [...usual, "--duration", "80"]],
+    [
+      "--rate must be a number of tasks per second, minute or hour",
+      ["--rate", "fast", "--duration", "1s", "--io-bound"],
+    ],
+    ["--duration must be a duration with a unit (us, ms, s, min or m, h)", [...usual, "--duration", "80"]],
     ["either --duration or --duration-file", usual],
     ["either --duration or --duration-file", [...usual, "--duration", "1s", "--duration-file", "x"]],
     ["one of --io, --io-bound and --cpu-bound", ["--rate", "1", "--duration", "1s"]],

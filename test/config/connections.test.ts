@@ -35,10 +35,17 @@ describe("the split of a worker's connections", () => {
   });
 
   test.each([
-    [1, 11, 7, undefined, 12, ["2 to claim", "1 to beat", "1 to keep", "1 for tra", "7 for enq"]],
-    [8, 17, 7, undefined, 18, ["8 to claim", "1 to beat", "1 to keep", "1 for tra", "7 for enq"]],
-    [1, 17, 20, undefined, 25, ["2 to claim", "1 to beat", "1 to keep", "1 for tra", "20 for enq"]],
-    [1, 17, 7, 7, 18, ["2 to claim", "1 to beat", "1 to keep", "7 for tra", "7 for enq"]],
+    [1, 11, 7, undefined, 12, ["2 to claim", "1 for heartbeats", "1 for the keeper", "1 for handler tra", "7 for enq"]],
+    [8, 17, 7, undefined, 18, ["8 to claim", "1 for heartbeats", "1 for the keeper", "1 for handler tra", "7 for enq"]],
+    [
+      1,
+      17,
+      20,
+      undefined,
+      25,
+      ["2 to claim", "1 for heartbeats", "1 for the keeper", "1 for handler tra", "20 for enq"],
+    ],
+    [1, 17, 7, 7, 18, ["2 to claim", "1 for heartbeats", "1 for the keeper", "7 for handler tra", "7 for enq"]],
   ])("reports too few for %i claim loops, %i in total, %i for the API, %s for handlers", (...row) => {
     const [claimLoops, dbConnections, apiConnections, handlerConnections, needed, summands] = row;
     const shares = connectionsOf({ claimLoops, dbConnections, apiConnections, handlerConnections });
@@ -105,7 +112,7 @@ describe("the check of free server connections", () => {
 
   const words = (more: Partial<typeof server>): string | null =>
     fitOf({ may: 17, open: 3 }, { ...server, ...more }).tight;
-  const but = "but the server has 97 (max_connections 100 - 3 reserved). ";
+  const but = "but the server allows 97 (max_connections 100 - 3 reserved). ";
 
   test("warns with the sum of connections and with ways to reduce it", () => {
     const mine = "this worker may open 17 connections and";
@@ -114,8 +121,8 @@ describe("the check of free server connections", () => {
     );
     expect(words({ workers: 1, registered: 85 })).toContain(`${mine} 1 other worker may open 85:`);
     expect(words({ inUse: 90 })).toBe(
-      `${mine} others have 87 open now: 17 + 87 = 104, ${but}` +
-        "Lower dbConnections (MAX_DB_CONNECTIONS), run fewer processes, raise max_connections, or put a pooler between",
+      `${mine} other clients have 87 open now: 17 + 87 = 104, ${but}` +
+        "Lower dbConnections (MAX_DB_CONNECTIONS), run fewer processes, raise max_connections, or use a pooler",
     );
   });
 

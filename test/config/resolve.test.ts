@@ -172,7 +172,7 @@ describe("invalid values", () => {
   test("a wrong schema name or database address from the environment is refused without showing a password", () => {
     const env = { DATABASE_URL: "localhost:secret" };
     const error = caught(() => resolveSection("client", {}, { env, file: null }));
-    expect(error.message).toMatch(/^DATABASE_URL must be text that begins with postgres:/);
+    expect(error.message).toMatch(/^DATABASE_URL must be a string that begins with postgres:/);
     expect(error.message).not.toContain("secret");
     const schema = { env: { SLUICE_SCHEMA: "a; drop" }, file: null };
     expect(caught(() => resolveSection("client", {}, schema))).toMatchObject({

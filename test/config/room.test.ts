@@ -106,7 +106,7 @@ describe("the connection check at worker start", () => {
       "may open 17 connections",
       `1 other worker may open ${room - 16}`,
       `17 + ${room - 16} = ${room + 1}`,
-      `the server has ${room} (max_connections`,
+      `the server allows ${room} (max_connections`,
     ])
       expect(warnings[0]).toContain(part);
   });
@@ -137,8 +137,8 @@ describe("the connection check at worker start", () => {
 
 test.each<[string, Partial<WorkerOptions>, string]>([
   ["too few connections in total", { dbConnections: 11 }, "is 11, but 12 are needed: 2 to claim and settle"],
-  ["too many claim loops", { claimLoops: 8 }, "8 to claim and settle + 1 to beat + 1 to keep"],
-  ["too many connections for handlers", { handlerConnections: 7 }, "7 for transactions of handlers"],
+  ["too many claim loops", { claimLoops: 8 }, "8 to claim and settle + 1 for heartbeats + 1 for the keeper"],
+  ["too many connections for handlers", { handlerConnections: 7 }, "7 for handler transactions"],
 ])("a worker with %s is refused before a connection opens, with every summand", async (_, options, words) => {
   const s = await scene();
   const make = () => s.sluice.worker({ handlers, ...options });

@@ -39,7 +39,7 @@ describe("the arithmetic of a plan", () => {
     // Each of three event loops is 54 % busy: 8.1 ms of JavaScript wait 8.1 x 0.54 / (2 x 0.46) ms.
     expect(value["permit held"]).toBeCloseTo(80 + 0.1 + 2 * 3 + (8.1 * 0.54) / 0.92);
     expect(value["permits"]).toBeCloseTo((0.2 * value["permit held"]!) / 0.7);
-    expect(value["claims carry"]).toBeCloseTo((3 * 2 * 50) / 0.003);
+    expect(value["claim capacity"]).toBeCloseTo((3 * 2 * 50) / 0.003);
     expect(recommendation).toEqual({ processes: 3, permits: 9, claimLoops: 1, connections: 17 });
     expect(value["connections"]).toBe(2 + 1 + 1 + 6 + 7);
     expect(value["transactions"]).toBeCloseTo((3 * 6) / 0.08);
@@ -50,7 +50,7 @@ describe("the arithmetic of a plan", () => {
     const formulas = planFor(web).arithmetic.map(({ formula }) => formula);
     expect(formulas).toContain("200/s x 80 ms");
     expect(formulas).toContain("200/s x (80 ms x 10 % JavaScript + 0.1 ms engine)");
-    expect(formulas).toContain("2 claim and settle + 1 beat + 1 keep + 6 handlers + 7 API buffer");
+    expect(formulas).toContain("2 claim and settle + 1 heartbeat + 1 keeper + 6 handlers + 7 API buffer");
   });
 
   test("uses one claim loop per three permits for claims of one task, and more if claims are slow", () => {
@@ -66,7 +66,7 @@ describe("the arithmetic of a plan", () => {
     const { arithmetic, recommendation } = planFor({ ...web, handlerConnections: 2 });
     expect(recommendation.connections).toBe(13);
     expect(arithmetic.find(({ name }) => name === "transactions")).toMatchObject({
-      formula: expect.stringContaining("3 x 2 handlers' connections / 80 ms") as string,
+      formula: expect.stringContaining("3 x 2 handler connections / 80 ms") as string,
       value: 75,
     });
   });
@@ -112,7 +112,7 @@ describe("permits beyond the maximum of one process", () => {
     expect(warnings).toEqual([]);
     expect(capacity.perSecond).toBeGreaterThan(10);
     const formulas = Object.fromEntries(arithmetic.map(({ name, formula }) => [name, formula]));
-    expect(formulas["processes"]).toContain("154,286 permits / 100,000 that one can have");
+    expect(formulas["processes"]).toContain("154,286 permits / 100,000 per process");
     expect(formulas["each process"]).toContain("154,286 / 2, rounded up, at least 2, at most 100,000");
   });
 
@@ -120,14 +120,14 @@ describe("permits beyond the maximum of one process", () => {
     const { recommendation, warnings } = planFor({ ...long, given: { processes: 1 } });
     expect(recommendation.permits).toBe(100_000);
     expect(warnings.map(({ message }) => message)).toEqual([
-      expect.stringContaining("a process has 100,000 permits at most, so it takes 2 processes"),
+      expect.stringContaining("a process has at most 100,000 permits, so 2 processes are needed"),
     ]);
   });
 
   test("are spread over a bounded number of processes", () => {
     const endless = { ...long, ratePerSecond: 1_000_000 };
     expect(planFor(endless).recommendation.processes).toBe(1000);
-    expect(planFor(endless).warnings[0]?.message).toContain("so it takes 154,286 processes");
+    expect(planFor(endless).warnings[0]?.message).toContain("so 154,286 processes are needed");
   });
 });
 
@@ -139,8 +139,8 @@ describe("the plan of a given setting", () => {
     const { warnings, setting, recommendation } = planFor(input);
     expect(setting).toEqual({ ...recommendation, permits: 9 });
     expect(warnings.map(({ message }) => message)).toEqual([
-      "cannot keep up: 9 permits in all carry 108 of 200 tasks/s, 46 % too few; " +
-        "the backlog grows by 91.7 tasks/s; 25 permits each would do",
+      "cannot keep up: 9 permits in total handle 108 of 200 tasks/s, 46 % too few, " +
+        "so the backlog grows by 91.7 tasks/s; 25 permits per process are enough",
     ]);
     const said = tried(input);
     expect(said.stable).toBe(false);
@@ -167,10 +167,10 @@ describe("the plan of a given setting", () => {
     const flood = { ...web, ratePerSecond: 20_000, ioShare: 1, batch: 1 };
     const told = (claimLoops: number): string | undefined =>
       planFor({ ...flood, given: { permits: 500, processes: 2, claimLoops } }).warnings[0]?.message;
-    expect(told(1)).toContain("4 claim lines in all carry");
-    expect(told(1)).toContain("the claim loops above 2");
+    expect(told(1)).toContain("4 concurrent claims in total handle");
+    expect(told(1)).toContain("set more than 2 claim loops");
     expect(told(2)).toBe(told(1));
-    expect(told(3)).toContain("6 claim lines in all carry");
+    expect(told(3)).toContain("6 concurrent claims in total handle");
   });
 
   test("checks the connections of each process and of the server", () => {
@@ -186,8 +186,8 @@ describe("the plan of a given setting", () => {
       {
         code: "transactions",
         message:
-          "transactions of handlers (ctx.transaction) share 1 connection in each process: at most 37.5 of " +
-          "200 tasks/s if every task holds one for all its time; 17 connections each would give them 6",
+          "handler transactions (ctx.transaction) share 1 connection per process: at most 37.5 of " +
+          "200 tasks/s if every task is in one all the time; 17 connections per process would leave 6 for them",
       },
     ]);
     // There is no warning if the number is given explicitly or suffices.
@@ -223,7 +223,7 @@ test("a plan names the nearest preset and its differences", () => {
   const setting = { processes: 1, permits: 25, claimLoops: 1, connections: 12 };
   expect(nearestPreset(setting, 4)).toMatchObject({
     name: "io",
-    purpose: "20 tasks at once, however many wait: slow calls to others, not many short tasks",
+    purpose: "20 tasks at once, whatever the backlog: slow calls to other services, not many short tasks",
     differences: ["permits 20 instead of 25", "claim loops 5 instead of 1", "connections 35 instead of 12"],
   });
 });
