@@ -26,154 +26,160 @@ const CLAIM_TASKS = [0, 1, 2, 5, 10, 20, 50, 100, 200, 500, 1000];
 export const catalogue = {
   build_info: {
     kind: "gauge",
-    help: "Always 1. The version of Sluice and of Node.js.",
+    help: "Always 1. Labels: the versions of Sluice and Node.js.",
     labels: ["version", "node"],
   },
   worker_ready: {
     kind: "gauge",
-    help: "1 if the worker claims and its heartbeat is fresh, else 0: what /ready answers.",
+    help: "1 if the worker claims tasks and its heartbeat is fresh, else 0, as /ready reports.",
   },
   worker_heartbeat_age_seconds: {
     kind: "gauge",
-    help: "Since the last heartbeat that the database answered was sent. +Inf without a session.",
+    help: "Time since the last answered heartbeat was sent. +Inf without a session.",
   },
   worker_in_flight_tasks: {
     kind: "gauge",
-    help: "Tasks whose handler runs.",
+    help: "Running handlers.",
   },
   worker_tasks_acquired_total: {
     kind: "counter",
-    help: "Tasks that claims brought.",
+    help: "Claimed tasks.",
   },
   worker_tasks_completed_total: {
     kind: "counter",
-    help: "Completions that the database took.",
+    help: "Completions that the database recorded.",
   },
   worker_tasks_unconfirmed_total: {
     kind: "counter",
-    help: "Completions of which nobody knows whether the database took them: the reply was lost.",
+    help: "Completions that the database may or may not have recorded: the reply was lost.",
   },
   worker_tasks_refused_total: {
     kind: "counter",
-    help: "Outcomes that the database refused, because their claim was lost or they were recorded before.",
+    help: "Outcomes that the database refused, because the claim was lost or the outcome was already recorded.",
   },
   worker_tasks_ended_total: {
     kind: "counter",
-    help: "Executions that ended, by what the worker made of it; refused ones included. Retried or failed: by the attempts of its own contract.",
+    help:
+      "Finished executions by outcome as the worker saw it, including refused ones. Whether a failure counts as " +
+      "retried or failed depends on the attempts in the worker's own contract.",
     labels: ["type", "outcome"],
   },
   worker_task_duration_seconds: {
     kind: "histogram",
-    help: "From the call of a handler to its end.",
+    help: "Time from the call of a handler to its end.",
     labels: ["type"],
     buckets: RUN_SECONDS,
   },
   worker_claims_total: {
     kind: "counter",
-    help: "Claims that the database answered, with tasks or without.",
+    help: "Claims that the database answered, including empty ones.",
   },
   worker_claim_size: {
     kind: "histogram",
-    help: "Tasks that a claim brought.",
+    help: "Tasks per claim.",
     buckets: CLAIM_TASKS,
   },
   worker_statements_failed_total: {
     kind: "counter",
-    help: "Claims and recordings of outcomes that failed or got no reply, and were sent again.",
+    help: "Claims and settles that failed or got no reply, and were sent again.",
   },
   worker_busy_seconds_total: {
     kind: "counter",
-    help: "Time of all tasks in flight, added up: its rate is how many were in flight on average.",
+    help: "Total time of all tasks in flight. Its rate is the average number of tasks in flight.",
   },
   worker_idle_ratio: {
     kind: "gauge",
-    help: "Share of the permits that no running task used, on average over the last minute.",
+    help: "Average share of unused permits over the last minute.",
   },
   worker_handlers_abandoned: {
     kind: "gauge",
-    help: "Handlers that ignored their signal and still run, although their task goes on without them.",
+    help: "Handlers that ignored their abort signal and still run, although their execution has ended.",
   },
   worker_payload_bytes: {
     kind: "gauge",
-    help: "Inputs and results in this process, as JSON text.",
+    help: "Size of all inputs and results in this process, as JSON text.",
   },
   worker_pressure: {
     kind: "gauge",
-    help: "1 for the state the worker is in: normal, reduced (claims less) or stopped (claims nothing, or for want of permits only in place of what ends).",
+    help:
+      "1 for the current state of the worker: normal, reduced (smaller claims) or stopped (no claims; if permits are " +
+      "short, only as many as tasks end).",
     labels: ["state"],
   },
   worker_pressure_reason: {
     kind: "gauge",
-    help: "1 for each signal that makes the worker claim less, or not at all.",
+    help: "1 for each signal that reduces or stops the claims of the worker.",
     labels: ["reason"],
   },
   semaphore_permits_available: {
     kind: "gauge",
-    help: "Permits that nothing uses. With a maximum of 10 or more claims on them stop at a tenth.",
+    help: "Free permits. With a maximum of 10 or more, a tenth of the permits is kept free.",
   },
   semaphore_permits_in_use: {
     kind: "gauge",
-    help: "Permits of tasks that run, are being claimed or wait to be recorded.",
+    help: "Permits of tasks that run, are being claimed or wait to be settled.",
   },
   db_connections_active: {
     kind: "gauge",
-    help: "Connections in use. Pools: claim, handlers, api.",
+    help: "Connections in use, by pool: claim, handlers, api.",
     labels: ["pool"],
   },
   db_connections_idle: {
     kind: "gauge",
-    help: "Connections that are free.",
+    help: "Free connections, by pool.",
     labels: ["pool"],
   },
   db_connections_wait_seconds: {
     kind: "histogram",
-    help: "How long somebody waited for a connection of the pool.",
+    help: "Time that callers waited for a connection of the pool.",
     labels: ["pool"],
     buckets: STATEMENT_SECONDS,
   },
   task_acquisition_latency_seconds: {
     kind: "histogram",
-    help: "From sending a claim to its reply.",
+    help: "Time from sending a claim to its reply.",
     buckets: STATEMENT_SECONDS,
   },
   task_processing_latency_seconds: {
     kind: "histogram",
-    help: "From the call of a handler to the reply that its completion is recorded.",
+    help: "Time from the call of a handler to the reply that confirms its completion.",
     buckets: RUN_SECONDS,
   },
   task_queue_wait_seconds: {
     kind: "histogram",
-    help: "From when a task was due to its claim: of one task per claim.",
+    help: "Time from when a task was due to its claim, sampled: one task per claim.",
     buckets: WAIT_SECONDS,
   },
   concurrency_slots_active: {
     kind: "gauge",
-    help: "Slots of the limit that are out, everywhere; for GROUP/* of the key with the most.",
+    help: "Slots of the limit in use by all workers; for GROUP/*, those of the key with the most.",
     labels: ["group"],
   },
   concurrency_slots_limit: {
     kind: "gauge",
-    help: "The number in force; for GROUP/* that of each key. +Inf while it is lifted.",
+    help: "Slots of the limit; for GROUP/*, slots per key. +Inf while the limit is lifted.",
     labels: ["group"],
   },
   concurrency_waiting: {
     kind: "gauge",
-    help: "Tasks that stand before the limit, everywhere; counted up to 1000.",
+    help: "Tasks of all workers that wait for a slot of the limit; counted up to 1000.",
     labels: ["group"],
   },
   concurrency_limits_omitted: {
     kind: "gauge",
-    help: "Limits whose slots are not told, because there are too many; counted up to 10000.",
+    help: "Limits without slot metrics, because there are too many limits; counted up to 10000.",
     labels: [],
   },
   concurrency_acquisition_total: {
     kind: "counter",
-    help: "acquired: tasks that passed the limit. rejected: those of them that had to wait for a slot, because all were out at some moment since they were due.",
+    help:
+      "acquired: tasks that passed the limit. rejected: those among them that waited for a slot, because all slots " +
+      "were in use at some time after they were due.",
     labels: ["group", "result"],
   },
   concurrency_wait_seconds: {
     kind: "histogram",
-    help: "From when a task that passed the limit was due to its claim, if it was not tried before.",
+    help: "Time from when a task was due to its claim, for every first attempt that passed the limit.",
     labels: ["group"],
     buckets: WAIT_SECONDS,
   },

@@ -35,7 +35,7 @@ export class Exposition {
     if (NAMES.some((name) => theirs.getSingleMetric(PREFIX + name) !== undefined))
       throw new SluiceError(
         "invalid_option",
-        "this registry has the metrics of another worker already: give each its own",
+        "this registry already has the metrics of another worker: use one registry per worker",
         { details: { option: "metrics.registry" } },
       );
     this.#theirs = theirs;

@@ -16,9 +16,9 @@ const FRESH_MS_MAX = 11_000;
 /** The reasons why a worker does not claim, in words; empty if it does. */
 export function unready(c: Condition): string[] {
   if (c.state !== "running") return [c.state === "new" ? "starting" : c.state];
-  const reasons = c.suspecting ? ["it runs a suspect task alone"] : [];
+  const reasons = c.suspecting ? ["the worker runs a suspect task alone"] : [];
   const freshMs = Math.min(FRESH_MS_MAX, c.leaseMs * FRESH_SHARE);
-  if (c.heartbeatAgeMs === null) reasons.push("it has no lease");
-  else if (c.heartbeatAgeMs > freshMs) reasons.push(`its last heartbeat is ${Math.round(c.heartbeatAgeMs)} ms old`);
+  if (c.heartbeatAgeMs === null) reasons.push("the worker has no lease");
+  else if (c.heartbeatAgeMs > freshMs) reasons.push(`the last heartbeat is ${Math.round(c.heartbeatAgeMs)} ms old`);
   return reasons;
 }

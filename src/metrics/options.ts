@@ -41,7 +41,7 @@ export function checkMetrics(options: MetricsOptions = {}, layers: Layers = { en
   const serve = port === undefined ? null : { port, host, token: token ?? null };
   // guard: nothing listens beyond loopback without a token -> test/metrics/serve.test.ts: "the metrics server requires a token beyond loopback"
   if (serve !== null && serve.token === null && /* guard:loopback */ !isLoopback(host) /* end */)
-    throw refusal("token", `is needed to listen on ${host}: only loopback goes without`);
+    throw refusal("token", `is required to listen on ${host}: only loopback needs none`);
   return { enabled, serve, registry: registry ?? null };
 }
 

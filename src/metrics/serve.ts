@@ -116,12 +116,12 @@ async function answer(
   const refusal = refused(req);
   if (refusal === 401) {
     res.setHeader("www-authenticate", "Bearer");
-    page = json(401, { error: "a token is needed" });
+    page = json(401, { error: "a token is required: send authorization: Bearer <token>" });
   } else if (refusal === 403) {
-    page = json(403, { error: "without a token only requests to localhost are answered" });
+    page = json(403, { error: "without a token only requests to localhost are allowed" });
   } else if (req.method !== "GET" && req.method !== "HEAD") {
     res.setHeader("allow", "GET, HEAD");
-    page = json(405, { error: "only GET and HEAD" });
+    page = json(405, { error: "only GET and HEAD are allowed" });
   } else page = await pageOf(req.url ?? "", pages).catch(broken);
   const { status, type, body } = page;
   const headers = { "content-type": type, "content-length": Buffer.byteLength(body) };
@@ -138,12 +138,12 @@ async function pageOf(url: string, pages: Pages): Promise<Page> {
     const reasons = pages.unready();
     return json(reasons.length === 0 ? 200 : 503, { ready: reasons.length === 0, reasons });
   }
-  return json(404, { error: "there are /metrics, /health, /live and /ready" });
+  return json(404, { error: "not found: the paths are /metrics, /health, /live and /ready" });
 }
 
 /** An empty page would look like a healthy worker without numbers. */
 function metricsPage(body: string): Page {
-  if (body === "") return json(404, { error: "nothing is counted: metrics.enabled is false" });
+  if (body === "") return json(404, { error: "no metrics are collected: metrics.enabled is false" });
   return { status: 200, type: CONTENT_TYPE, body };
 }
 

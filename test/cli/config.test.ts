@@ -111,7 +111,7 @@ describe("sluice config", () => {
     ]);
     expect(open.code).toBe(2);
     expect(open.out).toMatch(/host +0\.0\.0\.0 /);
-    expect(open.err).toContain("error invalid_option: metrics.token is needed to listen on 0.0.0.0");
+    expect(open.err).toContain("error invalid_option: metrics.token is required to listen on 0.0.0.0");
     expect(closed).toMatchObject({ code: 0, err: "" });
   });
 

@@ -65,7 +65,7 @@ describe("settings reach the client and the worker", () => {
     expect(worker.metricsUrl).toMatch(/^http:\/\/127\.0\.0\.1:\d+/);
     setEnv("SLUICE_METRICS_HOST", "0.0.0.0");
     const sluice = await connect(h);
-    expect(() => sluice.worker({ handlers })).toThrow("metrics.token is needed");
+    expect(() => sluice.worker({ handlers })).toThrow("metrics.token is required");
     setEnv("SLUICE_METRICS_PORT", "five");
     expect(() => sluice.worker({ handlers })).toThrow("SLUICE_METRICS_PORT must be an integer");
     expect(() => sluice.worker({ handlers, metrics: { prot: 5 } as never })).toThrow(

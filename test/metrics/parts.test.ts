@@ -15,9 +15,9 @@ test.each([
   ["new", 0, false, ["starting"]],
   ["running", 0, false, []],
   ["running", 10_000, false, []],
-  ["running", 10_501, false, ["its last heartbeat is 10501 ms old"]],
-  ["running", null, false, ["it has no lease"]],
-  ["running", 0, true, ["it runs a suspect task alone"]],
+  ["running", 10_501, false, ["the last heartbeat is 10501 ms old"]],
+  ["running", null, false, ["the worker has no lease"]],
+  ["running", 0, true, ["the worker runs a suspect task alone"]],
   ["stopping", 0, false, ["stopping"]],
   ["stopped", null, false, ["stopped"]],
 ] as const)(

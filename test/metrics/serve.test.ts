@@ -50,13 +50,13 @@ test("the metrics server answers 503 with reasons if unready, and 500 on an erro
   const url = await serve(
     {},
     {
-      unready: () => ["it has no lease"],
+      unready: () => ["the worker has no lease"],
       metrics: () => Promise.reject(new Error("no numbers")),
     },
   );
   const ready = await fetch(`${url}/ready`);
   expect(ready.status).toBe(503);
-  expect(await ready.json()).toEqual({ ready: false, reasons: ["it has no lease"] });
+  expect(await ready.json()).toEqual({ ready: false, reasons: ["the worker has no lease"] });
   const metrics = await fetch(`${url}/metrics`);
   expect([metrics.status, await metrics.json()]).toEqual([500, { error: "no numbers" }]);
 });
@@ -201,7 +201,7 @@ test("a worker with an old heartbeat or without a lease is not ready", async () 
     const response = await fetch(`${worker.metricsUrl}/ready`);
     return response.status === 503 && ((await response.json()) as { reasons: string[] }).reasons;
   });
-  expect(reasons.join()).toMatch(/^(its last heartbeat is \d+ ms old|it has no lease)$/);
+  expect(reasons.join()).toMatch(/^(the last heartbeat is \d+ ms old|the worker has no lease)$/);
   await locker.query("rollback");
   locker.release();
   await until("ready again", async () => (await fetch(`${worker.metricsUrl}/ready`)).status === 200);
