@@ -70,7 +70,7 @@ function queueView(explained: QueueExplanation): string[] {
   const { live, leaving, silent, stopped, capacity, available } = workers;
   const said = [
     `${live === 0 ? "no" : live} live ${live === 1 ? "worker" : "workers"}`,
-    ...(leaving > 0 ? [`${leaving} leaving`] : []),
+    ...(leaving > 0 ? [`${leaving} shutting down`] : []),
     ...(silent > 0 ? [`${silent} with a missed heartbeat`] : []),
     ...(stopped > 0 ? [`${stopped} not claiming because of memory or load`] : []),
     ...(live > silent + stopped ? [`${available} of ${capacity} places free`] : []),

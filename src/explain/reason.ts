@@ -8,36 +8,43 @@ export type About = Pick<Explanation, "type" | "queue" | "at" | "attempt" | "att
 /** The text of each reason; "it" stands for the task. */
 const WORDS: { readonly [Kind in ReasonKind]: (reason: Of<Kind>, about: About) => string } = {
   scheduled: ({ until }, { at, attempt, attemptsMax }) =>
-    `it is to run at ${moment(until, at)}${attempt === 0 ? "" : `, after ${attempt} of ${times(attemptsMax, "attempt")}`}`,
+    `it is scheduled for ${moment(until, at)}${attempt === 0 ? "" : `, after ${attempts(attempt, attemptsMax)}`}`,
   order: ({ holder, ...key }, { at }) =>
-    `${keyText(key)} ${holder === null ? "is free, for whoever is first" : `is held by ${holderText(holder, at)}`}${beforeText(key.before)}`,
+    (holder === null
+      ? `${keyText(key)} is free and goes to the first task in line`
+      : `${keyText(key)} is held by ${holderText(holder, at)}`) + beforeText(key.before),
   blocked: ({ holder, ...key }, { at }) =>
-    `${keyText(key)} is blocked by task ${holder.task} (${holder.type}), which failed at ${moment(holder.since ?? at, at)}: ` +
-    `sluice.retry("${holder.task}") runs it again, sluice.unblock("${holder.task}") goes on without it${beforeText(key.before)}`,
+    `${keyText(key)} is blocked by task ${holder.task} (${holder.type}), ` +
+    `which failed at ${moment(holder.since ?? at, at)}: sluice.retry("${holder.task}") runs it again, ` +
+    `sluice.unblock("${holder.task}") continues without it${beforeText(key.before)}`,
   limit: (reason, { at }) => {
     const key = reason.key === null ? "" : ` for key ${quote(reason.key)}`;
     return `limit ${quote(reason.limit)}${key} is ${slotsText(reason, at)}`;
   },
   window: (reason, { at }) =>
     `the window of node ${quote(reason.node)} in run ${reason.run} is ${slotsText(reason, at)}`,
-  children: ({ runs }) => `it waits for the end of what it fanned out: run ${runs.join(", ")}`,
+  children: ({ runs }) => `it waits for its fan-out to end: run ${runs.join(", ")}`,
   suspect: ({ crashes, worker }) =>
-    `its worker died ${times(crashes, "time")} with it in hand, so it is to run alone: ` +
-    (worker === null ? "a worker will empty itself for it" : `worker ${quote(worker)} empties itself for it`),
-  stopping: ({ run }) => `run ${run} gives up the rest of its tasks, and this is one of them`,
+    `its worker crashed ${times(crashes, "time")} while it ran, so it has to run alone: ` +
+    (worker === null
+      ? "a worker will finish its other tasks first"
+      : `worker ${quote(worker)} finishes its other tasks first`),
+  stopping: ({ run }) => `run ${run} is cancelling its remaining tasks, including this one`,
   paused: ({ what, name }) => `${what} ${what === "queue" ? quote(name) : name} is paused`,
   noWorker: ({ leaving, elsewhere }, { type, queue }) =>
     `no live worker serves ${quote(type)} in queue ${quote(queue)}` +
-    (leaving === 0 ? "" : ` (${leaving} about to leave)`) +
-    (elsewhere.length === 0 ? "" : `; some serve it in queue ${elsewhere.map(quote).join(", ")}`),
+    (leaving === 0 ? "" : ` (${leaving} ${leaving === 1 ? "is" : "are"} shutting down)`) +
+    (elsewhere.length === 0 ? "" : `; it is served in queue ${elsewhere.map(quote).join(", ")}`),
   silent: ({ workers, heardAt }, { at }) =>
-    `${of(workers)} that could run it ${workers === 1 ? "was" : "were"} last heard of at ${moment(heardAt, at)}: dead, cut off, or with a blocked event loop`,
+    `${of(workers)} that could run it ${workers === 1 ? "has" : "have"} been silent since ${moment(heardAt, at)}: ` +
+    "dead, disconnected, or with a blocked event loop",
   pressure: ({ workers, reasons }) =>
-    `${of(workers)} that could run it ${workers === 1 ? "claims" : "claim"} nothing just now: ${reasons.join(", ")}`,
+    `${of(workers)} that could run it ${workers === 1 ? "does" : "do"} not claim now: ${reasons.join(", ")}`,
   busy: ({ workers, capacity, before }) =>
-    `${of(workers)} that could run it ${workers === 1 ? "has" : "have"} no room for more than ${capacity} at once${beforeText(before)}`,
+    `${of(workers)} that could run it ${workers === 1 ? "is" : "are"} full: at most ${times(capacity, "task")} at once` +
+    beforeText(before),
   next: ({ before }) =>
-    before === 0 ? "nothing holds it: it is the next to be claimed" : `nothing holds it${beforeText(before)}`,
+    before === 0 ? "nothing holds it: it is claimed next" : `nothing holds it${beforeText(before)}`,
 };
 
 export function reasonText(reason: BareReason, about: About): string {
@@ -53,33 +60,34 @@ export function stateText(explained: Omit<Explanation, "message">): string {
     if (state === "cancelled") return `it was cancelled${when}`;
     if (state !== "failed") return `it has ${state}${when}`;
     return (
-      `it failed${when}, after ${attempt} of ${times(attemptsMax, "attempt")}${error === null ? "" : `: ${error}`}` +
-      (blocks === null ? "" : `; it blocks ${keyText(blocks)}, with ${blocks.behind} behind it`)
+      `it failed${when}, after ${attempts(attempt, attemptsMax)}${error === null ? "" : `: ${error}`}` +
+      (blocks === null ? "" : `; it blocks ${keyText(blocks)}, with ${times(blocks.behind, "task")} behind it`)
     );
   }
   const { worker, since, silent, heardAt, lost, stopping } = execution;
   return (
-    `it runs since ${moment(since, at)}, ${worker === null ? "on a worker that is gone" : `on worker ${quote(worker)}`}` +
-    (silent && heardAt !== null ? `, which was last heard of at ${moment(heardAt, at)}` : "") +
-    (lost ? "; the lease is over, and it comes back to the line" : "") +
+    `it has been running since ${moment(since, at)} ` +
+    (worker === null ? "on a worker that is gone" : `on worker ${quote(worker)}`) +
+    (silent && heardAt !== null ? `, which has been silent since ${moment(heardAt, at)}` : "") +
+    (lost ? "; the lease has expired, and the task will be claimed again" : "") +
     (stopping ? "; it was asked to stop" : "")
   );
 }
 
 const QUEUE_WORDS: Record<ReasonKind, string> = {
   scheduled: "scheduled for later",
-  order: "behind another of their order key",
+  order: "behind another task of their order key",
   blocked: "behind a failed task that blocks their order key",
-  limit: "at a limit",
-  window: "at the window of a fan-out",
-  children: "waiting for the end of what they fanned out",
-  suspect: "to run alone, after crashes",
-  stopping: "given up by their run",
-  paused: "in a queue or run that is paused",
+  limit: "waiting at a limit",
+  window: "waiting at the window of a fan-out",
+  children: "waiting for their fan-outs to end",
+  suspect: "waiting to run alone, after crashes",
+  stopping: "being cancelled by their run",
+  paused: "in a paused queue or run",
   noWorker: "without a live worker",
-  silent: "for workers that have missed a heartbeat",
-  pressure: "for workers that claim nothing just now",
-  busy: "for workers that have no room",
+  silent: "waiting for workers that missed a heartbeat",
+  pressure: "waiting for workers that do not claim now",
+  busy: "waiting for workers that are full",
   next: "next in line",
 };
 
@@ -89,7 +97,7 @@ export function queueReasonText(reason: Omit<QueueReason, "message">, at: Date):
   const held = limit === null ? QUEUE_WORDS[kind] : `at limit ${quote(limit)}${numbers}`;
   const at_ = keys === null ? "" : ` (${times(keys, kind === "window" ? "window" : "key")})`;
   const due = until === null ? "" : `, the first at ${moment(until, at)}`;
-  return `${count}${more ? " or more" : ""} ${quote(type)} ${held}${at_}${due}; one is task ${task}`;
+  return `${count}${more ? " or more" : ""} ${quote(type)} ${held}${at_}${due}; for example task ${task}`;
 }
 
 function keyText({ key, scope }: { readonly key: string; readonly scope: string | null }): string {
@@ -111,8 +119,8 @@ function slotsText({ slots, used, holders, before }: Of<"limit"> | Of<"window">,
 
 function fullText(slots: number, used: number): string {
   if (slots === 0) return `set to 0${used === 0 ? "" : `, with ${used} still in use`}`;
-  if (used < slots) return `free for whoever is first: ${used} of ${slots} in use`;
-  if (used > slots) return `full: ${used} in use, since it was lowered to ${slots}`;
+  if (used < slots) return `free for the first task in line: ${used} of ${slots} in use`;
+  if (used > slots) return `full: ${used} in use after it was lowered to ${slots}`;
   return `full: ${used} of ${slots} in use`;
 }
 
@@ -122,7 +130,11 @@ const COUNTED_MAX = 10_000;
 function beforeText(before: number | null): string {
   if (before === null || before === 0) return "";
   const more = before >= COUNTED_MAX ? " or more" : "";
-  return `; ${before}${more} ${before === 1 ? "waits" : "wait"} in line before it`;
+  return `; ${before}${more} ${before === 1 ? "task is" : "tasks are"} ahead of it`;
+}
+
+function attempts(used: number, max: number): string {
+  return `${used} of ${times(max, "attempt")}`;
 }
 
 function times(n: number, what: string): string {

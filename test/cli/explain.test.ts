@@ -26,7 +26,7 @@ test("sluice explain explains a task and a queue as text and as JSON", async () 
   const { at: _at, ...same } = JSON.parse(JSON.stringify(await handle.explain())) as { at: string };
   expect(JSON.parse(programs.out)).toMatchObject(same);
   expect(queue.out).toBe(
-    `queue post: no live workers\n  2 "mail" at limit "mail", which is set to 0; one is task ${handle.id}\n`,
+    `queue post: no live workers\n  2 "mail" at limit "mail", which is set to 0; for example task ${handle.id}\n`,
   );
   const { at: _then, ...whole } = await s.sluice.explainQueue("post");
   expect(JSON.parse(queueJson.out)).toMatchObject(whole);

@@ -66,8 +66,8 @@ test("explainQueue groups tasks by type and reason, largest groups first", async
   ]);
   expect(reasons.filter(({ kind }) => kind === "scheduled")).toHaveLength(4);
   const [plainest, , atKeys] = reasons;
-  expect(plainest!.message).toBe(`5 "plain" next in line; one is task ${await first("plain")}`);
-  expect(atKeys!.message).toBe(`3 "keyed" at limit "keys" (1 key); one is task ${await first("keyed")}`);
+  expect(plainest!.message).toBe(`5 "plain" next in line; for example task ${await first("plain")}`);
+  expect(atKeys!.message).toBe(`3 "keyed" at limit "keys" (1 key); for example task ${await first("keyed")}`);
 
   // explain of a single task gives the same reason.
   for (const { kind, task: id } of reasons) expect((await sluice.explain(id))!.reasons[0]!.kind).toBe(kind);

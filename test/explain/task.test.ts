@@ -108,7 +108,7 @@ describe("why a task does not run:", () => {
       blocks: null,
       workflow: null,
       at: expect.any(Date) as Date,
-      message: `it runs since ${explained.execution!.since.toISOString()} (${seconds} s ago), on worker "w1"`,
+      message: `it has been running since ${explained.execution!.since.toISOString()} (${seconds} s ago) on worker "w1"`,
       execution: {
         worker: "w1",
         since: expect.any(Date) as Date,
@@ -154,7 +154,7 @@ describe("why a task does not run:", () => {
     const runAt = new Date(Date.now() + 5_000_000);
     const later = await house.sluice.enqueue(t, a, { runAt });
     expect(await reasons(later)).toEqual([{ kind: "scheduled", until: runAt }, NOBODY]);
-    expect((await later.explain())!.message).toBe(`it is to run at ${runAt.toISOString()} (in 1 h)`);
+    expect((await later.explain())!.message).toBe(`it is scheduled for ${runAt.toISOString()} (in 1 h)`);
 
     workers.push(await house.work([t.handle(() => Promise.reject(new Error("no")))]));
     const [retried] = await enqueue(t, "a");
@@ -174,7 +174,7 @@ describe("why a task does not run:", () => {
     expect(await reasons(third)).toEqual([{ ...held, before: 1 }]);
     expect((await third!.explain())!.message).toMatch(
       new RegExp(
-        `^order key "a" is held by task ${first!.id} \\(ordered, running since .* ago\\) on w1\\); 1 waits in line before it$`,
+        `^order key "a" is held by task ${first!.id} \\(ordered, running since .* ago\\) on w1\\); 1 task is ahead of it$`,
       ),
     );
   });
@@ -192,7 +192,7 @@ describe("why a task does not run:", () => {
       error: "no",
       blocks: { key: "a", scope: "s", behind: 1 },
       message: expect.stringMatching(
-        /^it failed at .*, after 1 of 1 attempt: no; it blocks order key "a" of scope "s", with 1 behind it$/,
+        /^it failed at .*, after 1 of 1 attempt: no; it blocks order key "a" of scope "s", with 1 task behind it$/,
       ) as string,
     });
     const explained = (await second!.explain())!;
@@ -258,7 +258,7 @@ describe("why a task does not run:", () => {
     expect(await reasons(three)).toEqual([{ ...full, before: 0, holders }]);
     expect(await reasons(four)).toEqual([{ ...full, before: 1, holders }]);
     expect((await four!.explain())!.message).toMatch(
-      /^limit "tenant" for key "a" is full: 2 of 2 in use, held by task .* and 1 more; 1 waits in line before it$/,
+      /^limit "tenant" for key "a" is full: 2 of 2 in use, held by task .* and 1 more; 1 task is ahead of it$/,
     );
   });
 
@@ -345,11 +345,11 @@ describe("why a task does not run:", () => {
     await house.sluice.enqueue(task("nobody", { input, queue: "there" }), a);
     await idleWorker("streams", "(select array_agg(id) from sluice.stream where queue = 'there')");
     expect(await reasons(handle)).toEqual([{ ...NOBODY, elsewhere: ["there"] }]);
-    expect((await handle!.explain())!.message).toMatch(/; some serve it in queue "there"$/);
+    expect((await handle!.explain())!.message).toMatch(/; it is served in queue "there"$/);
     await house.sql("delete from sluice.worker where id = 7");
     await idleWorker("draining", "true");
     expect(await reasons(handle)).toEqual([{ ...NOBODY, leaving: 1 }]);
-    expect((await handle!.explain())!.message).toMatch(/ \(1 about to leave\)$/);
+    expect((await handle!.explain())!.message).toMatch(/ \(1 is shutting down\)$/);
   });
 
   test("explain reports a paused queue", async () => {
@@ -373,19 +373,19 @@ describe("why a task does not run:", () => {
     await until("a heartbeat", async () => (await two!.explain())!.reasons[0]!.kind === "busy");
     expect(await reasons(two)).toEqual([busy]);
     expect((await three!.explain())!.message).toBe(
-      "the worker that could run it has no room for more than 1 at once; 1 waits in line before it",
+      "the worker that could run it is full: at most 1 task at once; 1 task is ahead of it",
     );
     // As if it had room and had not looked yet.
     await worker.stop({ graceMs: 0 });
     await idleWorker();
     expect(await reasons(one)).toEqual([{ kind: "next", before: 0 }]);
     expect(await reasons(three)).toEqual([{ kind: "next", before: 2 }]);
-    expect((await three!.explain())!.message).toBe("nothing holds it; 2 wait in line before it");
+    expect((await three!.explain())!.message).toBe("nothing holds it; 2 tasks are ahead of it");
     const pressure = async (of: string) =>
       house.sql(`update sluice.worker set pressure = 'stopped', pressure_reasons = '{${of}}'`);
     await pressure("memory");
     expect(await reasons(one)).toEqual([{ kind: "pressure", workers: 1, reasons: ["memory"] }]);
-    expect((await one!.explain())!.message).toBe("the worker that could run it claims nothing just now: memory");
+    expect((await one!.explain())!.message).toBe("the worker that could run it does not claim now: memory");
     // Some of its places are free, but too few for it to claim.
     await pressure("permits");
     expect(await reasons(one)).toEqual([{ kind: "busy", workers: 1, capacity: 5, before: 0 }]);
@@ -403,7 +403,7 @@ describe("why a task does not run:", () => {
     expect(all).toEqual([{ kind: "silent", workers: 1, heardAt: expect.any(Date) as Date, message }]);
     const seconds = Math.round((at.getTime() - heardAt.getTime()) / 1_000);
     expect(seconds).toBeGreaterThanOrEqual(8);
-    expect(message).toMatch(/^the worker that could run it was last heard of at .*: dead, cut off, or/);
+    expect(message).toMatch(/^the worker that could run it has been silent since .*: dead, disconnected, or/);
     expect(message).toContain(`${heardAt.toISOString()} (${seconds} s ago)`);
   });
 
@@ -429,7 +429,7 @@ describe("why a task does not run:", () => {
     await house.sql("update sluice.stream set paused = false where type = 'crashes'");
     await idleWorker();
     expect(await reasons(handle)).toEqual([suspect]);
-    expect((await handle!.explain())!.message).toMatch(/^its worker died 3 times with it in hand/);
+    expect((await handle!.explain())!.message).toMatch(/^its worker crashed 3 times while it ran/);
     await house.sql("update sluice.suspect set reserved_by = 7");
     expect(await reasons(handle)).toEqual([{ ...suspect, worker: "idle" }]);
   });
