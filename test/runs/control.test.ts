@@ -262,6 +262,6 @@ describe("events of a run", () => {
     await caught.result(PATIENCE);
     expect(await statesOf(caught)).toEqual({ said: "failed", sorry: "succeeded" });
     expect(heard).toHaveLength(2);
-    expect(heard[0]).toEqual({ why: "the event did not come in time" });
+    expect(heard[0]).toEqual({ why: "the event did not arrive in time" });
   });
 });

@@ -610,7 +610,7 @@ test("items with the order key of their waiting parent are refused with an expla
     details: {
       error: {
         code: "invalid_key",
-        message: `task ${handle.id} waits for these items and holds the order key "a" of one of them: they would wait for each other for ever (item 1)`,
+        message: `task ${handle.id} waits for these items and holds order key "a", which item 1 needs: they would wait for each other forever`,
       },
     },
   });

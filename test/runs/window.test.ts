@@ -74,7 +74,7 @@ test("items that are not a list fail the node with an error", async () => {
   const run = await s.sluice.start(fanOut(3), { items: 7 as never });
   await expect(run.result(PATIENCE)).rejects.toMatchObject({
     code: "workflow_failed",
-    message: expect.stringContaining('node "each": the items are no list') as string,
+    message: expect.stringContaining('node "each": the items must be a list, not') as string,
     details: { nodes: [{ node: "each", error: { code: "items_not_a_list" } }] },
   });
 });

@@ -101,11 +101,11 @@ test("an empty list ends immediately", async () => {
 });
 
 test.each([
-  ["text", "no list"],
-  [{ a: 1 }, "no list"],
-  [7, "no list"],
-  [null, "leads nowhere"],
-  [undefined, "leads nowhere"],
+  ["text", "must be a list, not a JSON"],
+  [{ a: 1 }, "must be a list, not a JSON"],
+  [7, "must be a list, not a JSON"],
+  [null, "the reference finds nothing"],
+  [undefined, "the reference finds nothing"],
 ])("items that are %j fail the node with a reason, and a node after its end runs", async (items, why) => {
   await open();
   const run = await play.run(fan(3), { items });

@@ -361,9 +361,9 @@ test("nodes in a cycle are named, and no others", async () => {
     z: ["task", { type: "a", after: ["y"] }],
     behind: ["task", { type: "a", after: ["z", "first"] }],
   };
-  await expect(play.declare(circle)).rejects.toThrow(/in a circle: '[xyz]', '[xyz]', '[xyz]'$/);
+  await expect(play.declare(circle)).rejects.toThrow(/in a cycle: '[xyz]', '[xyz]', '[xyz]'$/);
   const itself: Nodes = { one: ["task", { type: "a", after: ["one"] }] };
-  await expect(play.declare(itself)).rejects.toThrow("in a circle: 'one'");
+  await expect(play.declare(itself)).rejects.toThrow("in a cycle: 'one'");
   await expect(play.declare(chained(501, () => []))).rejects.toThrow("1 to 500 nodes");
 });
 

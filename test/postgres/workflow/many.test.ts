@@ -146,7 +146,7 @@ test("a list of items may have at most 64 MiB, and is refused before it is joine
   await play.settle(root!, { result: "x".repeat(900_000) });
   expect(await play.errorOf(run, "each")).toMatchObject({
     code: "input_too_large",
-    message: "what is to be rendered is at least 67500226 bytes, and 67108864 are allowed",
+    message: "the rendered JSON has at least 67500226 bytes, but only 67108864 are allowed",
   });
   expect(await play.state(run)).toBe("failed");
 });

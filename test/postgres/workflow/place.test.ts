@@ -384,7 +384,7 @@ describe("nodes that could not be placed", () => {
         expect([await more(), await more()]).toEqual([true, false]);
         expect(await play.errorOf(bad, "long")).toMatchObject({
           code: "database_busy",
-          message: "its tasks could not be created in 10 tries, the last time because: no luck",
+          message: "its tasks could not be created in 10 tries; the last error: no luck",
         });
         await play.db.value("select sluice.workflow_cancel($1)", [good]);
         await play.drain();

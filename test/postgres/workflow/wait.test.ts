@@ -214,7 +214,7 @@ describe("waitFor", () => {
     });
     await expect(send(run, "okay", 1)).rejects.toMatchObject({
       constraint: "unknown_event",
-      message: `no node of run ${run} waits for an event "okay": its events are "ok", "late"`,
+      message: `run ${run} has no node that waits for event "okay": its events are "ok", "late"`,
     });
     expect(await send(run, "late", 1)).toBe(true);
     const none = await play.run({ first: ["task", { type: "a" }] });

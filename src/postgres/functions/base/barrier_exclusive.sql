@@ -3,7 +3,7 @@
 create or replace function sluice.barrier_exclusive() returns void language plpgsql set lock_timeout = '250ms' as $$
 begin
   if current_setting('transaction_isolation') <> 'read committed' then
-    perform sluice.refuse('isolation_level', 'changing a limit needs READ COMMITTED');
+    perform sluice.refuse('isolation_level', 'a limit can be changed only in a READ COMMITTED transaction');
   end if;
   for v_try in 1..20 loop
     begin

@@ -9,7 +9,7 @@ begin
   if current_setting('transaction_isolation') /* guard:isolation */ <> 'read committed' /* end */ then
     perform sluice.refuse('isolation_level',
       'Sluice needs READ COMMITTED: under ' || current_setting('transaction_isolation')
-      || ' a freed slot could miss its next waiter');
+      || ' a freed slot could be lost');
   end if;
   perform /* guard:barrier */ pg_advisory_xact_lock_shared /* end */('sluice.limits'::regclass::oid::int, 0);
 end $$;

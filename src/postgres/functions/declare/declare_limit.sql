@@ -23,7 +23,7 @@ begin
   end if;
   if (p_total is not null and v.total_declared is null) or (p_per_key is not null and v.per_key_declared is null) then
     perform sluice.refuse('limit_shape', format(
-      'limit %L exists without a %s part: tasks already enqueued carry no slot of it. Give the new limit another name.',
+      'limit %L already exists without %s, and enqueued tasks have no slots for it: use another name',
       p_name, case when v.total_declared is null then 'total' else 'perKey' end));
   end if;
   if v.total_declared is not null and not exists (select from sluice.gate where id = v.id) then

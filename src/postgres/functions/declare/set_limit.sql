@@ -9,7 +9,7 @@ begin
   select * into v from sluice.limits where name = p_name;
   if not found then perform sluice.refuse('unknown_limit', format('there is no limit named %L', p_name)); end if;
   if (p_total is not null and v.total_declared is null) or (p_per_key is not null and v.per_key_declared is null) then
-    perform sluice.refuse('limit_shape', format('limit %L has no %s part: its tasks carry no slot of it',
+    perform sluice.refuse('limit_shape', format('limit %L was declared without %s, so it cannot be set',
       p_name, case when v.total_declared is null then 'total' else 'perKey' end));
   end if;
   update sluice.limits set

@@ -13,12 +13,12 @@ begin
     perform sluice.refuse('key_missing', format('task type %L needs an order_key', v_type));
   end if;
   if not p_contract.ordered and p_order_key is not null then
-    perform sluice.refuse('invalid_option', format('task type %L has no order', v_type));
+    perform sluice.refuse('invalid_option', format('task type %L has no order, so it takes no order_key', v_type));
   end if;
   foreach v_name in array array_remove(
       array[p_order_key, p_idempotency_key] || array(select value from jsonb_each_text(p_keys)), null) loop
     if v_name ~ '[\u0001-\u001f\u007f-\u009f]' or length(v_name) not between 1 and 512 then
-      perform sluice.refuse('invalid_key', 'a key has 1 to 512 characters and no control characters');
+      perform sluice.refuse('invalid_key', 'a key must have 1 to 512 characters and no control characters');
     end if;
   end loop;
   select string_agg(l.name, ', ') into v_missing

@@ -13,7 +13,7 @@ declare
   v_id bigint;
 begin
   if cardinality(p_keys) <> cardinality(p_ids) then
-    perform sluice.refuse('invalid_key', 'every task needs its idempotency key');
+    perform sluice.refuse('invalid_key', 'every task needs its own idempotency key');
   end if;
   -- Most keys are new, and nothing is read for them: otherwise two SERIALIZABLE transactions, each with keys of its
   -- own, would have read what the other wrote, and one of them would fail.

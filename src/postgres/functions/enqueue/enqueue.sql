@@ -15,7 +15,7 @@ declare
 begin
   if input is null then input := 'null'; end if;
   if jsonb_typeof(keys) <> 'object' then
-    perform sluice.refuse('invalid_option', 'keys must be an object of limit names and keys');
+    perform sluice.refuse('invalid_option', 'keys must be a JSON object that maps names of limits to keys');
   end if;
   select * into v from sluice.contract c where c.type = type;
   if not found then
@@ -23,13 +23,13 @@ begin
   end if;
   if v.limit_ids is null then
     perform sluice.refuse('limits_in_code', format(
-      'task type %L decides its limits in code: enqueue it through the client, or declare them as a list', type));
+      'task type %L computes its limits in code: enqueue it with the client, or declare its limits as a list', type));
   end if;
   perform sluice.check_keys(v, order_key, keys, idempotency_key);
   perform sluice.check_input(input);
   -- A task due at infinity would never run, and nothing can compute how long to wait for it.
   if run_at not between sluice.clock() - interval '100 years' and sluice.clock() + interval '100 years' then
-    perform sluice.refuse('invalid_option', 'run_at must be within a hundred years');
+    perform sluice.refuse('invalid_option', 'run_at must be within 100 years from now');
   end if;
   select id into v_stream from sluice.stream s where s.queue = coalesce(queue, v.queue) and s.type = type;
   if not found then

@@ -35,7 +35,7 @@ begin
   if cardinality(v_traces) = 1 then v_traces := array_fill(v_traces[1], array[v_count]); end if;
   select array(select nextval('sluice.task_id') from generate_series(1, v_count)) into ids
   from sluice.stream where id = p_stream;
-  if not found then perform sluice.refuse('unknown_queue', 'no such queue and type'); end if;
+  if not found then perform sluice.refuse('unknown_queue', 'this type was never declared on this queue'); end if;
   if p_idempotency is not null then
     select f.ids, f.fresh into ids, v_fresh
     from sluice.claim_keys(p_stream, ids, string_to_array(p_idempotency, E'\x1e'), v_inputs, p_idempotency_ms) f;

@@ -15,7 +15,7 @@ declare
   v_keyed int[];
   v_gate int;
 begin
-  if cardinality(p_limits) > 8 then perform sluice.refuse('invalid_option', 'a task has at most 8 limits'); end if;
+  if cardinality(p_limits) > 8 then perform sluice.refuse('invalid_option', 'a task can have at most 8 limits'); end if;
   perform sluice.hold_limits(p_limits);
   select count(*) = count(l.id),
     array_agg(distinct l.id order by l.id) filter (where l.total_declared is not null),
@@ -23,18 +23,18 @@ begin
   into v_known, v_totals, v_keyed
   from unnest(p_limits) with ordinality u(id, n)
   left join sluice.limits l on l.id = u.id;
-  if /* guard:limits */ not /* end */ v_known then perform sluice.refuse('unknown_limit', 'no such limit'); end if;
+  if /* guard:limits */ not /* end */ v_known then perform sluice.refuse('unknown_limit', 'one of the limits does not exist'); end if;
   v_gate := sluice.gate_of(v_totals);
   if /* guard:orders */ v_orders /* end */ is not null and cardinality(v_orders) <> v_count
       or v_keys is not null and cardinality(v_keys) <> v_count then
-    perform sluice.refuse('key_missing', 'every task needs its keys');
+    perform sluice.refuse('key_missing', 'every task needs its own order key and limit keys');
   end if;
   if v_keyed is not null and v_keys is null then
     perform sluice.refuse('key_missing', 'a limit per key needs a key');
   end if;
   -- A key that is ignored would let the task past a limit that its sender relies on.
   if v_keyed is null and v_keys is not null then
-    perform sluice.refuse('limit_shape', 'a key was given, but none of the limits is per key');
+    perform sluice.refuse('limit_shape', 'a key was given, but none of the limits is per key: remove the key');
   end if;
   if v_keyed is null and v_orders is null and p_window is null then
     perform sluice.insert_plain(

@@ -13,7 +13,7 @@ declare
   w record;
 begin
   if not exists (select from sluice.queue q where q.name = p_queue) then
-    perform sluice.refuse('unknown_queue', format('there is no queue named %L; there are %s', p_queue, coalesce((
+    perform sluice.refuse('unknown_queue', format('there is no queue named %L; the queues are %s', p_queue, coalesce((
       select string_agg(quote_literal(q.name), ', ' order by q.name)
       from (select name from sluice.queue order by name limit 20) q), 'none yet')));
   end if;

@@ -24,7 +24,7 @@ begin
   end if;
   if exists (
       select from sluice.workflow_run r where r.id = any (v_made) and r.stopping and r.finished_at is null) then
-    perform sluice.refuse('workflow_stopping', 'what this task fanned out is being cancelled: wait for its end');
+    perform sluice.refuse('workflow_stopping', 'the fan-out of this task is being cancelled: retry after it has ended');
   end if;
   if sluice.retry_many(array[p_id]) = 0 then
     -- The first call may have been under way until now.

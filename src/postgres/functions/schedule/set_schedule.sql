@@ -9,7 +9,7 @@ returns boolean language plpgsql as $$
 begin
   perform sluice.hold_limits(array(select l.id from sluice.limits l where l.name = any (p_limit_names)));
   if exists (select from unnest(p_limit_names) n where not exists (select from sluice.limits l where l.name = n)) then
-    perform sluice.refuse('unknown_limit', 'no such limit');
+    perform sluice.refuse('unknown_limit', 'one of the limits does not exist');
   end if;
   if p_seen is null then
     insert into sluice.schedule (

@@ -10,7 +10,7 @@ begin
     v := sluice.settle_succeeded(array[p_id], array[p_claim], p_result, p_keep);
   end if;
   if /* guard:settled */ v.settled is null /* end */ then
-    perform sluice.refuse('lease_lost', 'this task is no longer ours to complete');
+    perform sluice.refuse('lease_lost', 'the claim of this task was lost: another worker may run it');
   end if;
   if v.gates is not null then perform sluice.give_back(v.gates, v.gates_n); end if;
   /* guard:notes */ insert into sluice.dirty (lane, limit_id, freed) select l, 0, 1 from unnest(v.lanes) l /* end */;

@@ -13,7 +13,7 @@ begin
   perform sluice.barrier_shared();
   perform sluice.require_lease(p_worker);
   if exists (select from sluice.running r where r.worker = p_worker) then
-    perform sluice.refuse('not_claimed', 'a suspect is claimed alone: this worker holds other tasks');
+    perform sluice.refuse('not_claimed', 'a suspect task runs alone, but this worker holds other tasks');
   end if;
   -- Before any other lock, and skipped: a cancel in a user's open transaction may hold it.
   perform 1 from sluice.suspect x where x.id = p_id and x.reserved_by = p_worker for update skip locked;

@@ -3,6 +3,6 @@ create or replace function sluice.poisoned_error(p_times int) returns json langu
   select json_build_object(
     'name', 'SluiceError',
     'code', 'poisoned',
-    'message', 'its worker died or lost its lease ' || p_times || ' times with this task in hand, '
-      || 'the last time with nothing else; a handler that blocks the event loop loses the lease too')
+    'message', 'its worker crashed or lost its lease ' || p_times || ' times while it ran, '
+      || 'the last time while it ran alone; a handler that blocks the event loop also loses the lease')
 $$;

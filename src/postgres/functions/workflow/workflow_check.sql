@@ -7,11 +7,12 @@ declare
   v_behind text[]; v_left int[]; v_free int[]; v_next int; v_head int := 0;
 begin
   if v_n not between 1 and 500 then
-    perform sluice.refuse('invalid_workflow', 'a workflow has 1 to 500 nodes');
+    perform sluice.refuse('invalid_workflow', 'a workflow must have 1 to 500 nodes');
   end if;
   perform sluice.workflow_check_nodes(p_steps, v_n);
   if p_result is not null and not sluice.workflow_template(p_result, v_n) then
-    perform sluice.refuse('invalid_workflow', 'the result is no template of nodes that exist');
+    perform sluice.refuse('invalid_workflow',
+      'the result is not a valid template, or refers to a node that does not exist');
   end if;
   select e.behind, e.blocked into v_behind, v_left from sluice.workflow_check_edges(p_steps, v_n) e;
   -- Nodes that wait for nothing are free, and each frees those that wait for nothing else: all, unless there is a
@@ -28,9 +29,9 @@ begin
   end loop;
   if v_head < v_n then
     perform sluice.refuse('invalid_workflow',
-      'nodes wait for each other in a circle: ' || sluice.workflow_circle(p_steps, v_behind, v_left));
+      'nodes wait for each other in a cycle: ' || sluice.workflow_circle(p_steps, v_behind, v_left));
   end if;
   return v_behind;
 exception when data_exception then
-  perform sluice.refuse('invalid_workflow', 'this is no compiled workflow: ' || sqlerrm);
+  perform sluice.refuse('invalid_workflow', 'not a compiled workflow: ' || sqlerrm);
 end $$;

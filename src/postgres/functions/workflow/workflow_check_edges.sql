@@ -30,6 +30,6 @@ begin
   ) d on d.node = g.n;
   if v_bad is not null then
     perform sluice.refuse('invalid_workflow', format(
-      'node %L comes after what is no node, or on what that node does not tell', v_bad));
+      'node %L comes after a node that does not exist, or on an outcome that the node does not have', v_bad));
   end if;
 end $$;

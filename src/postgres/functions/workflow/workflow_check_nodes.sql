@@ -6,7 +6,7 @@ begin
   from json_array_elements(p_steps) s
   group by 1 having count(*) > 1 or s.value ->> 'name' is null limit 1;
   if found then
-    perform sluice.refuse('invalid_workflow', format('every node needs a name of its own: %L', v_bad));
+    perform sluice.refuse('invalid_workflow', format('every node needs a unique name: %L', v_bad));
   end if;
   select s.value ->> 'name' into v_bad
   from json_array_elements(p_steps) s
@@ -26,8 +26,8 @@ begin
   limit 1;
   if found then
     perform sluice.refuse('invalid_workflow', format(
-      'node %L is not what its kind asks for; '
-      'a template has one part more than references, each to a node that exists', v_bad));
+      'node %L does not have the fields of its kind; '
+      'a template has one part more than references, and each reference names a node that exists', v_bad));
   end if;
   if exists (
     select from json_array_elements(p_steps) s
@@ -36,6 +36,6 @@ begin
       or (s.value ->> 'priority')::int not between -32000 and 32000
   ) then
     perform sluice.refuse('invalid_workflow',
-      'a window is at least 1, attempts are 1 to 32000, a priority is -32000 to 32000');
+      'a window must be at least 1, attempts from 1 to 32000, a priority from -32000 to 32000');
   end if;
 end $$;

@@ -18,5 +18,5 @@ begin
     -- Random, so that it never keeps step with a transaction that queues for the barrier a moment at a time.
     perform pg_sleep(0.05 + random() * 0.1);
   end loop;
-  perform sluice.refuse('database_busy', 'another transaction has held this run for seconds: ask again');
+  perform sluice.refuse('database_busy', 'another transaction has locked this run for seconds: try again');
 end $$;

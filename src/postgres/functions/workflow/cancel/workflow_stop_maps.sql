@@ -3,7 +3,7 @@
 -- holds the locks of the fan-outs.
 create or replace function sluice.workflow_stop_maps(p_maps bigint[]) returns void
 language plpgsql /* settings: index plans */ as $$
-declare v_reason text := 'the task that made it has ended'; v_runs bigint[]; v_run bigint; t record;
+declare v_reason text := 'the task that started it has ended'; v_runs bigint[]; v_run bigint; t record;
 begin
   loop
     -- guard: a map goes only with its task -> test/postgres/workflow/races.test.ts: "a task that is retried before its map is cancelled keeps the map"

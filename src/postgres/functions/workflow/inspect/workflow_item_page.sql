@@ -20,7 +20,7 @@ begin
     perform sluice.refuse('unknown_node', format('run %s has no node %s', p_run, to_json(p_node)));
   end if;
   if v_kind <> 'each' then
-    perform sluice.refuse('invalid_option', format('node %s is no each: it has no items', to_json(p_node)));
+    perform sluice.refuse('invalid_option', format('node %s is not an each, so it has no items', to_json(p_node)));
   end if;
   select count(*), max(x.item),
     coalesce(json_agg(json_build_object(

@@ -24,7 +24,7 @@ begin
     set state = case when n.kind = 'sleep' then 'succeeded' else 'failed' end::sluice.state,
       finished_at = p_now,
       outcome = case
-        when n.kind = 'waitFor' then sluice.workflow_error('timeout', 'the event did not come in time') end
+        when n.kind = 'waitFor' then sluice.workflow_error('timeout', 'the event did not arrive in time') end
     from rung where n.run = rung.run and n.node = rung.node and n.state = 'running'
     returning n.run, n.node
   )

@@ -30,7 +30,7 @@ begin
     continue when exists (select from sluice.task t where t.id = v_run.parent)
       and not exists (
         select from sluice.done d where d.id = v_run.parent and sluice.workflow_is_unsuccessful(d.state));
-    perform sluice.workflow_cancel(v_run.id, 'the task that made it has ended');
+    perform sluice.workflow_cancel(v_run.id, 'the task that started it has ended');
     cancelled := 1;
     exit;
   end loop;

@@ -4,8 +4,8 @@ language plpgsql immutable as $$
 declare v_type text := json_typeof(p_items); v_total int;
 begin
   if v_type <> 'array' then
-    return sluice.workflow_error('items_not_a_list', 'the items are no list but '
-      || case v_type when 'null' then 'null: the reference leads nowhere' else 'a JSON ' || v_type end);
+    return sluice.workflow_error('items_not_a_list', 'the items must be a list, not '
+      || case v_type when 'null' then 'null: the reference finds nothing' else 'a JSON ' || v_type end);
   end if;
   v_total := json_array_length(p_items);
   if v_total > 1000000

@@ -6,9 +6,9 @@ declare v_text text := p_json::json #>> '{}'; v_at timestamptz := sluice.workflo
 begin
   if v_at is null or v_at not between p_now - interval '100 years' and p_now + interval '100 years' then
     perform sluice.refuse('invalid_option', format(
-      'node %s cannot sleep until %s: a time is ISO text or milliseconds since 1970, within a hundred years',
+      'node %s cannot sleep until %s: use ISO 8601 text or milliseconds since 1970, within 100 years',
       to_json(p_name),
-      case when v_text is null then 'null (the reference leads nowhere, or to null)'
+      case when v_text is null then 'null (the reference finds nothing, or null)'
         else to_json(left(v_text, 100))::text end));
   end if;
   return v_at;

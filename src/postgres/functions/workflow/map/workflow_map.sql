@@ -14,7 +14,7 @@ begin
   perform sluice.require_lease(p_worker);
   perform from sluice.running r where r.id = p_id and r.claim = p_claim and r.worker = p_worker;
   if not found then
-    perform sluice.refuse('lease_lost', 'this task is no longer ours');
+    perform sluice.refuse('lease_lost', 'the claim of this task was lost: another worker may run it');
   end if;
   select r.id into run from sluice.workflow_run r where r.parent = p_id and r.name = p_name;
   fresh := not found;

@@ -20,5 +20,5 @@ begin
     end;
     perform pg_sleep(0.25);
   end loop;
-  perform sluice.refuse('database_busy', 'another transaction has held this run for seconds: ask again');
+  perform sluice.refuse('database_busy', 'another transaction has locked this run for seconds: try again');
 end $$;

@@ -9,7 +9,7 @@ returns boolean language plpgsql /* settings: index plans */ as $$
 declare v_graph int; v_workflow text; v_events text;
 begin
   if coalesce(length(p_name), 0) not between 1 and 128 then
-    perform sluice.refuse('invalid_name', 'the name of an event has 1 to 128 characters');
+    perform sluice.refuse('invalid_name', 'the name of an event must have 1 to 128 characters');
   end if;
   perform sluice.check_input(p_payload);
   select r.graph into v_graph from sluice.workflow_run r where r.id = p_run and r.finished_at is null;
@@ -32,11 +32,12 @@ begin
         where s.graph = v_graph and s.event is not null group by s.event order by 2 limit 10
       ) x);
     perform sluice.refuse('unknown_event', format(
-      'no node of run %s waits for an event %s: %s',
+      'run %s has no node that waits for event %s: %s',
       p_run, to_json(p_name), coalesce('its events are ' || v_events, 'it has none')));
   end if;
   if exists (select from sluice.workflow_event where run = p_run offset 999) then
-    perform sluice.refuse('too_many_events', format('run %s has 1,000 events that no node has taken', p_run));
+    perform sluice.refuse('too_many_events',
+      format('run %s already has 1,000 events that no node has received', p_run));
   end if;
   insert into sluice.workflow_event (run, name, payload) values (p_run, p_name, coalesce(p_payload, 'null'));
   insert into sluice.workflow_note (run) values (p_run);

@@ -5,7 +5,7 @@ language plpgsql set lock_timeout = '2s' as $$
 declare v_node smallint;
 begin
   if p_window is null or p_window < 1 then
-    perform sluice.refuse('invalid_option', 'a window is at least 1');
+    perform sluice.refuse('invalid_option', 'a window must be at least 1');
   end if;
   if not sluice.workflow_lock_exclusive(array[p_run]) then
     return false;

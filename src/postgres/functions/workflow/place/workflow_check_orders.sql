@@ -11,8 +11,8 @@ begin
     -- guard: no item waits for its own parent -> test/postgres/workflow/place.test.ts: "items with an order key that an ancestor holds are refused"
     if /* guard:own-order */ v_key = any (p_orders) /* end */ then
       perform sluice.refuse('invalid_key', format(
-        'task %s waits for these items and holds the order key "%s" of one of them: '
-        'they would wait for each other for ever (item %s)',
+        'task %s waits for these items and holds order key "%s", which item %s needs: '
+        'they would wait for each other forever',
         v_above, split_part(v_key, E'\x1f', -1), p_from + array_position(p_orders, v_key) - 1));
     end if;
     v_above := (

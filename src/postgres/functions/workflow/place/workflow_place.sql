@@ -11,10 +11,10 @@ begin
   select * into v from sluice.workflow_node where run = p_run and node = p_node;
   -- guard: only what is to be placed -> test/postgres/workflow/place.test.ts: "a node that is already placed or has another type gets no tasks"
   if /* guard:wanted */ v.state is distinct from 'placing' /* end */ then
-    perform sluice.refuse('workflow_over', 'the tasks of this node are not to be placed, or not any more');
+    perform sluice.refuse('workflow_over', 'the tasks of this node cannot be placed now');
   end if;
   if /* guard:type */ p_stream is distinct from v.stream /* end */ then
-    perform sluice.refuse('invalid_option', 'the tasks of this node are of another type');
+    perform sluice.refuse('invalid_option', 'the tasks of this node have another type');
   end if;
   if p_orders is not null then
     perform sluice.workflow_check_orders(p_run, p_from, string_to_array(p_orders, E'\x1e'));

@@ -22,7 +22,7 @@ begin
     order by u.i);
   -- guard: small ones only while they are wanted -> test/postgres/workflow/place.test.ts: "no node of a batch is placed if one of them was cancelled"
   if cardinality(v_tids) <> cardinality(v_inputs) then
-    perform sluice.refuse('workflow_over', 'one of these nodes is not to be placed any more');
+    perform sluice.refuse('workflow_over', 'one of these nodes can no longer be placed');
   end if;
   v_ids := array(select nextval('sluice.task_id') from generate_series(1, cardinality(v_inputs)));
   perform sluice.insert_limited(

@@ -22,7 +22,7 @@ begin
   end if;
   v_placed := (select count(*) from sluice.workflow_task where run = p_run and node = p_node);
   if v_placed <> v.total then
-    perform sluice.refuse('invalid_option', format('%s of %s tasks were placed', v_placed, v.total));
+    perform sluice.refuse('invalid_option', format('only %s of %s tasks were placed', v_placed, v.total));
   end if;
   update sluice.workflow_node
   set state = 'running',

@@ -14,7 +14,7 @@ begin
   -- guard: ten tries -> test/postgres/workflow/place.test.ts: "a node that cannot be placed for a transient reason is postponed, then fails"
   if /* guard:tries */ v_tries >= 10 /* end */ then
     return sluice.workflow_misplaced(p_run, p_node, sluice.workflow_error(p_code, format(
-      'its tasks could not be created in %s tries, the last time because: %s', v_tries, p_message)));
+      'its tasks could not be created in %s tries; the last error: %s', v_tries, p_message)));
   end if;
   update sluice.workflow_unplaced u
   set tries = v_tries, due_at = sluice.clock() + sluice.workflow_backoff(u.tries)

@@ -22,7 +22,7 @@ begin
   end if;
   select name into v_name from sluice.workflow_graph where id = p_graph;
   if not found then
-    perform sluice.refuse('unknown_workflow', 'no such workflow');
+    perform sluice.refuse('unknown_workflow', 'there is no such workflow');
   end if;
   ids := array(select nextval('sluice.workflow_id') from generate_series(1, cardinality(v_inputs)));
   v_fresh := ids;

@@ -44,7 +44,7 @@ begin
   elsif v_tries >= 10 then
     perform sluice.workflow_misplaced(run, node, sluice.workflow_error('poisoned', format(
       'its tasks could not be created in %s tries: '
-      'in the last one the process died while it checked an input or decided a key of this node', v_tries)));
+      'in the last try the process died while it validated an input or computed a key of this node', v_tries)));
   else
     return;
   end if;

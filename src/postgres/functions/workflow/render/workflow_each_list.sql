@@ -18,7 +18,7 @@ begin
   end if;
   if v_bytes > p_max then
     perform sluice.refuse('input_too_large', format(
-      'the %s of all items are %s bytes together, and %s are allowed', p_what, v_bytes, p_max));
+      'the %s of all items have %s bytes together, but only %s are allowed', p_what, v_bytes, p_max));
   end if;
   if p_what = 'results' then
     select string_agg(coalesce(d.outcome::text, 'null'), ',' order by w.item) into v_text

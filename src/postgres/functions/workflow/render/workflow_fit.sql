@@ -3,7 +3,7 @@ create or replace function sluice.workflow_fit(p_text text, p_max int) returns t
 begin
   if octet_length(p_text) > p_max then
     perform sluice.refuse('input_too_large', format(
-      'what was rendered is %s bytes, and %s are allowed', octet_length(p_text), p_max));
+      'the rendered JSON has %s bytes, but only %s are allowed', octet_length(p_text), p_max));
   end if;
   return p_text;
 end $$;

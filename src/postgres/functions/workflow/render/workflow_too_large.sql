@@ -3,5 +3,5 @@
 create or replace function sluice.workflow_too_large(p_bytes bigint, p_max int) returns void language plpgsql as $$
 begin
   perform sluice.refuse('input_too_large', format(
-    'what is to be rendered is at least %s bytes, and %s are allowed', p_bytes, p_max));
+    'the rendered JSON has at least %s bytes, but only %s are allowed', p_bytes, p_max));
 end $$;

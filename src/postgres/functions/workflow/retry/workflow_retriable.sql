@@ -8,14 +8,14 @@ begin
     perform sluice.refuse('run_not_found', 'there is no such run');
   end if;
   if r.finished_at is null and r.stopping then
-    perform sluice.refuse('workflow_stopping', 'the run is being cancelled: wait for its end');
+    perform sluice.refuse('workflow_stopping', 'the run is being cancelled: retry it after it has ended');
   end if;
   -- guard: a paused run starts nothing -> test/postgres/workflow/operate.test.ts: "retry of a paused run is refused until it is resumed, and a run that ended while paused continues"
   if /* guard:paused */ r.finished_at is null and r.paused /* end */ then
     perform sluice.refuse('workflow_paused', 'the run is paused: resume it first');
   end if;
   if r.parent is not null then
-    perform sluice.refuse('invalid_option', 'a fan-out of a handler is retried with its task');
+    perform sluice.refuse('invalid_option', 'this run is the fan-out of a handler: retry its task instead');
   end if;
   return r;
 end $$;

@@ -29,7 +29,7 @@ begin
     where n.run = p_run and n.node = any (v_after) and /* guard:running */ sluice.workflow_is_live(n.state) /* end */
   ) then
     perform sluice.refuse(
-      'workflow_running', 'what followed the failure is not over yet: wait for its end, or cancel the run');
+      'workflow_running', 'a branch after the failure is still running: wait until it ends, or cancel the run');
   end if;
   -- Seeds that have tasks run these again, unless they come after another seed: then they run anew, from new inputs.
   v_again := array(

@@ -11,7 +11,7 @@ begin
   where ctid = any (array(
     select ctid from sluice.workflow_unplaced where run = p_run and node = any (p_anew) for update skip locked));
   if exists (select from sluice.workflow_unplaced where run = p_run and node = any (p_anew)) then
-    perform sluice.refuse('workflow_stopping', 'tasks of the run are being placed just now: ask again');
+    perform sluice.refuse('workflow_stopping', 'tasks of the run are being placed: try again');
   end if;
   delete from sluice.workflow_task where run = p_run and node = any (p_anew);
   insert into sluice.workflow_again (run, node, failed, cancelled, outcome)

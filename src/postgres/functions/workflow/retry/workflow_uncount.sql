@@ -19,7 +19,7 @@ begin
     /* guard:once */ return /* end */ null;
   end if;
   if v_paused then
-    perform sluice.refuse('workflow_paused', 'its run is paused: resume it first');
+    perform sluice.refuse('workflow_paused', 'the run of this task is paused: resume it first');
   end if;
   -- In this order: a transaction that sees the outcome sees its note too, and none is taken while we hold the run.
   if exists (select from sluice.workflow_note where id = p_id) then
@@ -30,7 +30,8 @@ begin
     cancelled = cancelled - case when v_state = 'cancelled' then 1 else 0 end
   where run = w.run and node = w.node and state = 'running' and not failing;
   if not found then
-    perform sluice.refuse('workflow_over', 'its node is over or being given up: retry the run');
+    perform sluice.refuse('workflow_over',
+      'the node of this task has ended or is being cancelled: retry the run instead');
   end if;
   return true;
 end $$;
