@@ -110,7 +110,7 @@ export const mutants: readonly Mutant[] = [
     guard: "a transaction of an execution that was given up is cut off",
     at: "give-up",
     to: "",
-    dies: /still running after|was not seen to end/,
+    dies: /still running after|it is unknown whether/,
   },
   {
     guard: "nothing is recorded after a lost lease",
@@ -416,7 +416,7 @@ export const mutants: readonly Mutant[] = [
     guard: "one by one when many fail",
     at: "singly",
     to: "",
-    dies: /is still running|was not seen to end/,
+    dies: /is still running|it is unknown whether/,
   },
   {
     guard: "what fails lets others go first",

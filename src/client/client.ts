@@ -240,7 +240,7 @@ export class Client {
 
 function closed(cause?: unknown): SluiceError {
   const options = cause === undefined ? {} : { cause };
-  return new SluiceError("closed", "this client was closed: connect again", options);
+  return new SluiceError("closed", "this client is closed: connect again", options);
 }
 
 /** Checks that `connect` opened this connection. `new Sluice({ url })` passes its options here instead. */
@@ -259,16 +259,16 @@ function checkWorkflow<T>(given: T): T {
   if (typeof graph === "object" && typeof digest === "string" && Array.isArray(contracts)) return given;
   throw new SluiceError(
     "unknown_workflow",
-    "a workflow must be made by workflow(name, options, definition), or be the name of one",
+    "a workflow must be made by workflow(name, options, definition), or be the name of a workflow",
   );
 }
 
 function checkRunId(id: unknown): string {
   if (typeof id === "string" && /^\d{1,18}$/.test(id)) return id;
-  throw new SluiceError("run_not_found", "the id of a run is a string of digits");
+  throw new SluiceError("run_not_found", "the id of a run must be a string of digits");
 }
 
 function checkId(id: unknown): string {
   if (typeof id === "string" && /^\d{1,18}$/.test(id)) return id;
-  throw new SluiceError("task_not_found", "a task id is a string of digits");
+  throw new SluiceError("task_not_found", "the id of a task must be a string of digits");
 }

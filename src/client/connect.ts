@@ -61,8 +61,8 @@ export async function open(options: ConnectOptions, startServer: StartServer = r
 function refuseEmbedded(): never {
   throw new SluiceError(
     "embedded_unsupported",
-    'sluice/client brings no PostgreSQL: connect with Sluice from "sluice", or pass the url that ' +
-      'startEmbedded() from "sluice/embedded" gives you',
+    'sluice/client has no embedded PostgreSQL: connect with Sluice from "sluice", or pass the url from ' +
+      'startEmbedded() of "sluice/embedded"',
     { details: { option: "embedded" } },
   );
 }

@@ -45,6 +45,6 @@ function flowOf(one: unknown): Flow {
   if (nodes !== undefined) return { graph: readGraph(one), contracts: [] };
   throw new SluiceError(
     "unknown_task",
-    `sync takes what limit(), task() and workflow() made, and graphs as plain data, not ${quote(one)}`,
+    `sync takes results of limit(), task() and workflow(), and graphs as plain data, not ${quote(one)}`,
   );
 }

@@ -97,14 +97,14 @@ function foreign({ pool, embedded }: ConnectOptions, layers: Layers): Layers {
 function urlOf({ url, pool, embedded }: ConnectOptions, found: string | undefined): string | undefined {
   if (embedded === true) {
     if (url === undefined && pool === undefined) return undefined;
-    throw new SluiceError("invalid_option", "embedded is a database of its own: no url or pool");
+    throw new SluiceError("invalid_option", "embedded starts its own database: pass no url and no pool");
   }
   // The driver would interpret an empty text as localhost.
   if (found !== undefined && found !== "") return found;
   if (pool !== undefined) return undefined;
   throw new SluiceError(
     "missing_url",
-    "Sluice needs a database: pass url or pool, set DATABASE_URL, or ask for embedded: true",
+    "no database is set: pass url or pool, set DATABASE_URL, or pass embedded: true",
   );
 }
 
@@ -115,7 +115,7 @@ function checkPool(pool: unknown): void {
   if (typeof query === "function" && typeof options === "object" && options !== null) return;
   throw new SluiceError(
     "invalid_option",
-    `pool must be a Pool of the pg package, with query() and options, not ${quote(pool)}`,
+    `pool must be a Pool of the package pg, with query() and options, not ${quote(pool)}`,
     { details: { option: "pool" } },
   );
 }
@@ -129,7 +129,7 @@ function checkLogger(logger: unknown): void {
   if (missing.length === 0) return;
   throw new SluiceError(
     "invalid_option",
-    `logger must have the functions debug, info, warn and error; it lacks ${missing.join(", ")}`,
+    `logger must have the functions debug, info, warn and error; missing: ${missing.join(", ")}`,
     { details: { option: "logger" } },
   );
 }

@@ -14,7 +14,8 @@ export function encodeInput(value: unknown, bytesMax: number): string {
   if (at !== -1) {
     throw new SluiceError(
       "input_not_storable",
-      `the input contains ${text.startsWith("\\u0000", at) ? "a NUL character" : "a lone surrogate"}, which PostgreSQL cannot store`,
+      `the input contains ${text.startsWith("\\u0000", at) ? "a NUL character" : "a lone surrogate"}, ` +
+        "which PostgreSQL cannot store",
     );
   }
   if (tooDeep(text)) {
@@ -34,7 +35,8 @@ function stringify(value: unknown, bytesMax: number): string {
   if (text !== undefined) return text;
   throw new SluiceError(
     "input_not_serialisable",
-    `the input is not JSON: it is ${typeof value === "object" ? "an object whose toJSON returns nothing" : `a ${typeof value}`}`,
+    "the input is not JSON: it is " +
+      (typeof value === "object" ? "an object whose toJSON returns undefined" : `a ${typeof value}`),
   );
 }
 
@@ -66,7 +68,7 @@ function checkBytes(text: string, bytesMax: number): void {
 function tooLarge(bytesMax: number, bytes?: number): SluiceError {
   return new SluiceError(
     "input_too_large",
-    `the input is ${bytes === undefined ? "far" : `with ${bytes} bytes`} over the ${bytesMax} bytes allowed`,
+    `the input has ${bytes === undefined ? "far more bytes" : `${bytes} bytes, more`} than the ${bytesMax} allowed`,
     { details: { bytesMax, ...(bytes === undefined ? {} : { bytes }) } },
   );
 }
@@ -74,7 +76,7 @@ function tooLarge(bytesMax: number, bytes?: number): SluiceError {
 function refusal(value: unknown, bytesMax: number, cause: unknown): SluiceError {
   if (isRangeError(cause, /string length/i)) return tooLarge(bytesMax);
   if (isRangeError(cause, /call stack/i)) {
-    return new SluiceError("input_not_serialisable", "the input is nested too deep to be JSON", {
+    return new SluiceError("input_not_serialisable", "the input is nested too deeply for JSON", {
       cause,
     });
   }

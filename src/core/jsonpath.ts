@@ -34,7 +34,7 @@ function troubleWith({ value, path }: Step, trail: readonly Step[]): JsonTrouble
   if (typeof value === "bigint") return { what: "a BigInt", path };
   if (typeof value !== "object" || value === null) return null;
   const seen = trail.find((step) => step.value === value);
-  return seen === undefined ? null : { what: `a circle back to ${seen.path}`, path };
+  return seen === undefined ? null : { what: `a circular reference to ${seen.path}`, path };
 }
 
 function join(parent: Step, key: string): string {

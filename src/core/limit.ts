@@ -55,7 +55,7 @@ export function limit(name: string, shape: { readonly total?: Slots; readonly pe
   const total = checkSlots("total", shape.total);
   const perKey = checkSlots("perKey", shape.perKey);
   if (total === undefined && perKey === undefined) {
-    throw new SluiceError("invalid_option", "a limit needs a total, a perKey, or both", {
+    throw new SluiceError("invalid_option", "a limit needs total, perKey, or both", {
       details: { option: "total" },
     });
   }
@@ -73,7 +73,7 @@ export function toUse(entry: unknown): LimitUse {
   const written = writtenUse(entry);
   if (written !== null) return written;
   if (!(entry instanceof DeclaredLimit)) {
-    throw new SluiceError("invalid_option", "limits may hold only limits and limit.for(key)", {
+    throw new SluiceError("invalid_option", "limits must contain only limits and limit.for(key)", {
       details: { option: "limits" },
     });
   }
@@ -107,7 +107,7 @@ class DeclaredLimit implements LimitWords {
 
   for(key: unknown): LimitUse {
     if (this.perKey === undefined) {
-      throw new SluiceError("limit_shape", `limit ${this.name} has no perKey, so it cannot be used for a key`, {
+      throw new SluiceError("limit_shape", `limit ${this.name} has no perKey: use it without .for(key)`, {
         details: { limit: this.name },
       });
     }
@@ -130,7 +130,7 @@ function checkSlots(option: string, value: Slots | undefined): Slots | undefined
 }
 
 function keyMissing(name: string): SluiceError {
-  return new SluiceError("key_missing", `limit ${name} is per key and needs one: use .for(key)`, {
+  return new SluiceError("key_missing", `limit ${name} needs a key: use .for(key)`, {
     details: { limit: name },
   });
 }

@@ -36,7 +36,7 @@ export function checkSchemaName(value: unknown): string {
   if (typeof value === "string" && SCHEMA_NAME.test(value)) return value;
   throw new SluiceError(
     "invalid_option",
-    `schema name ${quote(value)} is not allowed: 1 to 48 of a-z, 0-9 and _, not starting with a digit or pg_`,
+    `schema name ${quote(value)} is not allowed: use 1 to 48 of a-z, 0-9 and _, not starting with a digit or pg_`,
     { details: { option: "schema" } },
   );
 }
@@ -54,6 +54,7 @@ function fits(text: string, lengthMax: number): boolean {
 function refusal(code: ErrorCode, what: string, value: unknown, lengthMax: number): SluiceError {
   return new SluiceError(
     code,
-    `${what} ${quote(value)} is not allowed: 1 to ${lengthMax} characters, no control characters, no lone surrogates`,
+    `${what} ${quote(value)} is not allowed: use 1 to ${lengthMax} characters, ` +
+      "no control characters, no lone surrogates",
   );
 }

@@ -11,7 +11,7 @@ export function checkOptions(what: string, options: unknown, known: readonly str
     throw refusal(what, `${what} options must be an object, not ${quote(options)}`);
   const stray = Object.keys(options).find((key) => !known.includes(key));
   if (stray === undefined) return;
-  const all = `; it knows ${known.join(", ")}${didYouMean(stray, known)}`;
+  const all = `; the known options are ${known.join(", ")}${didYouMean(stray, known)}`;
   throw refusal(clip(stray, STRAY_BYTES_MAX), `${what} has no option ${quote(stray)}${all}`);
 }
 

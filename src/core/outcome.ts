@@ -35,7 +35,7 @@ class WaitOutcome extends Error {
   override readonly name = "WaitOutcome";
 
   constructor(map: string) {
-    super(`the items of map "${map}" are not over: let this pass, the handler runs again when they are`);
+    super(`map "${map}" is still running: let this error propagate; the handler runs again when all items have ended`);
   }
 }
 

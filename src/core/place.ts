@@ -74,7 +74,7 @@ function refuseTwice(placed: readonly PlacedLimit[], next: PlacedLimit): void {
   if (same === undefined) return;
   const { name } = next.limit;
   if (!sameShape(same.limit, next.limit)) {
-    throw new SluiceError("limit_shape", `limit ${name} is declared twice in different shapes`, {
+    throw new SluiceError("limit_shape", `limit ${name} is declared twice with different parts (total, perKey)`, {
       details: { limit: name },
     });
   }
@@ -93,7 +93,8 @@ function usedTwice({ limit: { name }, key }: PlacedLimit): SluiceError {
 function ownLimitTwice({ limit: { name }, key }: PlacedLimit): SluiceError {
   return new SluiceError(
     "duplicate_limit",
-    `task ${quote(name)} has a concurrency, which is a limit under its own name, and its limits hold a limit ${quote(name)} too: give that limit another name, or leave one of them out`,
+    `task ${quote(name)} has a concurrency, which is a limit named ${quote(name)}, and its limits contain another ` +
+      "limit of that name: rename that limit, or remove one of the two",
     { details: { limit: name, key } },
   );
 }
@@ -115,7 +116,7 @@ export function ask(what: string, fn: (input: never) => unknown, input: unknown)
   } catch (cause) {
     if (isSluiceError(cause)) throw cause;
     const { message } = describeError(cause, REASON_BYTES_MAX);
-    throw new SluiceError("input_invalid", `${what} could not be decided for this input: ${message}`, { cause });
+    throw new SluiceError("input_invalid", `${what} could not be computed for this input: ${message}`, { cause });
   }
 }
 

@@ -93,7 +93,7 @@ function settle<S extends Schema>(result: StandardSchemaV1.Result<unknown>): Out
   const issues = result.issues.slice(0, ISSUES_MAX).map(plainIssue);
   const first = issues.map((i) => (i.path === "" ? i.message : `${i.path}: ${i.message}`))[0];
   const more = result.issues.length > 1 ? ` (and ${result.issues.length - 1} more)` : "";
-  throw new SluiceError("input_invalid", `the input is not valid: ${first ?? "no reason"}${more}`, {
+  throw new SluiceError("input_invalid", `the input is not valid: ${first ?? "no reason given"}${more}`, {
     details: { issues },
   });
 }
@@ -111,5 +111,5 @@ function rethrow(cause: unknown): never {
 }
 
 function validatorThrew(cause: unknown): SluiceError {
-  return new SluiceError("input_invalid", "the schema threw while it checked the input", { cause });
+  return new SluiceError("input_invalid", "the schema threw while it validated the input", { cause });
 }

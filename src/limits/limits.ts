@@ -48,7 +48,7 @@ export class Limits {
   async set(limit: string | Limit, change: LimitChange): Promise<void> {
     checkOptions("limits.set", change, ["total", "perKey"]);
     if (change.total === undefined && change.perKey === undefined) {
-      throw new SluiceError("invalid_option", "limits.set needs a total, a perKey, or both");
+      throw new SluiceError("invalid_option", "limits.set needs total, perKey, or both");
     }
     checkChange("total", change.total);
     checkChange("perKey", change.perKey);

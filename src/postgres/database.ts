@@ -81,7 +81,7 @@ export class Database {
     if (this.#ownsPool) return lent;
     return new Promise((resolve, reject) => {
       const giveUp = (): void => {
-        reject(new Error("closed while a connection was waited for"));
+        reject(new Error("closed while waiting for a connection"));
         void lent.then((client) => client.release()).catch(() => {});
       };
       this.#waiting.add(giveUp);
@@ -112,7 +112,7 @@ export class Database {
   /** Returns the only row of a statement that always returns one. */
   async one<Row>(s: Statement<Row>, values: unknown[], on?: Queryable): Promise<Row> {
     const [row] = await this.run(s, values, on);
-    if (row === undefined) throw new SluiceError("task_not_found", `${s.name} found nothing`);
+    if (row === undefined) throw new SluiceError("task_not_found", `${s.name} returned no row`);
     return row;
   }
 
@@ -186,6 +186,6 @@ function clientConfig(options: DatabaseOptions): pg.ClientConfig {
     return { ...options.pool.options, password: options.pool.options.password, ...common };
   throw new SluiceError(
     "missing_url",
-    "Sluice needs a database: pass url or pool, set DATABASE_URL, or ask for embedded: true",
+    "no database is set: pass url or pool, set DATABASE_URL, or pass embedded: true",
   );
 }

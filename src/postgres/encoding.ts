@@ -16,8 +16,8 @@ export async function checkEncoding(db: Database, on: Queryable): Promise<void> 
   if (encoding === "UTF8") return;
   throw new SluiceError(
     "encoding_unsupported",
-    `Sluice needs a database in UTF8, and this one is in ${encoding}: ` +
-      "create one with encoding 'UTF8' (and template template0)",
+    `Sluice needs a database with encoding UTF8, not ${encoding}: ` +
+      "create one with encoding 'UTF8' and template template0",
     { details: { encoding } },
   );
 }

@@ -89,12 +89,13 @@ function refusal(code: ErrorCode, text: string, cause: unknown): SluiceError {
 function inOurWords(code: unknown): readonly [ErrorCode, string] | null {
   if (typeof code !== "string") return null;
   if (MISSING.has(code)) return ["schema_missing", "the schema is missing or incomplete"];
-  if (BUSY.has(code)) return ["database_busy", "the database was busy, try again"];
-  if (code === NOT_PERMITTED) return ["not_permitted", "the database role may not do this"];
+  if (BUSY.has(code)) return ["database_busy", "the database was busy: try again"];
+  if (code === NOT_PERMITTED) return ["not_permitted", "the database role has no permission for this"];
   if (NOT_PREPARED.has(code))
     return [
       "prepare_unsupported",
-      "named statements do not work here, as behind a pooler in transaction mode: connect with prepare: false",
+      "named statements do not work on this connection, probably because of a pooler in transaction mode: " +
+        "connect with prepare: false",
     ];
   return null;
 }

@@ -47,7 +47,8 @@ async function refuseOverloads(client: pg.ClientBase, schema: string, names: rea
   const twice = rows.map(({ name }) => name);
   throw new SluiceError(
     "schema_edited",
-    `schema ${schema} has two functions of one name: ${twice.join(", ")}. A function whose parameters change needs a new name`,
+    `schema ${schema} has two functions with the same name: ${twice.join(", ")}. ` +
+      "A function needs a new name when its parameters change",
     { details: { functions: twice } },
   );
 }
@@ -65,7 +66,7 @@ export async function refuseForeign(
   throw new SluiceError(
     "invalid_option",
     `schema ${schema} already has ${found.length} functions that Sluice would replace, such as ` +
-      `${found.slice(0, 3).join(", ")}. Choose another schema`,
+      `${found.slice(0, 3).join(", ")}. Use another schema`,
     { details: { option: "schema", functions: found } },
   );
 }

@@ -16,6 +16,7 @@ export async function checkIsolation(db: Database, on: Queryable): Promise<void>
   if (level === "read committed") return;
   throw new SluiceError(
     "isolation_level",
-    `Sluice works at isolation level read committed, not ${level}: use a role of its own and run alter role "${role}" set default_transaction_isolation = 'read committed'`,
+    `Sluice needs the isolation level read committed, not ${level}: use a separate role and run ` +
+      `alter role "${role}" set default_transaction_isolation = 'read committed'`,
   );
 }

@@ -200,7 +200,7 @@ export class Listener {
     if (this.#ping !== null) clearTimeout(this.#ping);
     destroy(client);
     if (listened) this.#publish(DISCONNECTED);
-    tellTrouble(this.#log, "the connection that listens was lost; polling goes on", e);
+    tellTrouble(this.#log, "the listening connection was lost; polling continues", e);
     const waitMs = this.#retryMs * (0.5 + Math.random() / 2);
     this.#retryMs = Math.min(this.#retryMs * 2, RETRY_MS_MAX);
     this.#timer = setTimeout(() => void this.start(), waitMs).unref();

@@ -107,7 +107,7 @@ export async function planMigrate(
 }
 
 function noteOf(name: string): string {
-  return `-- ${name}: what stands before it is committed; then each of these statements is sent by itself.\n`;
+  return `-- ${name}: everything above is committed first; then each of these statements is sent on its own.\n`;
 }
 
 async function inLockedTransaction<T>(client: pg.ClientBase, schema: string, work: () => Promise<T>): Promise<T> {
@@ -231,8 +231,8 @@ async function missingMigrations(
 function edited(schema: string, name: string): SluiceError {
   return new SluiceError(
     "schema_edited",
-    `migration ${name} was applied to schema ${schema} with another text than this library has: ` +
-      "the schema was made by an unreleased version, or the file was edited. Restore the file, or make the schema anew",
+    `migration ${name} was applied to schema ${schema} with a text that differs from this library's: ` +
+      "an unreleased version created the schema, or the file was edited. Restore the file, or recreate the schema",
     { details: { migration: name } },
   );
 }
@@ -243,12 +243,12 @@ export async function checkVersion(client: Pick<pg.ClientBase, "query">, schema:
     throw toSluiceError(e);
   });
   if (found === null) {
-    throw new SluiceError("schema_missing", `schema ${schema} is missing: run the migrations first`);
+    throw new SluiceError("schema_missing", `schema ${schema} is missing: run sluice migrate first`);
   }
   if (found.version < SCHEMA_VERSION) {
     throw new SluiceError(
       "schema_older",
-      `schema ${schema} is at version ${found.version}, this library needs ${SCHEMA_VERSION}: run the migrations`,
+      `schema ${schema} is at version ${found.version}, but this library needs ${SCHEMA_VERSION}: run sluice migrate`,
     );
   }
   refuseNewer(schema, found);
@@ -266,7 +266,8 @@ function refuseNewer(schema: string, { version, compatibleFrom }: Version): void
   if (compatibleFrom <= SCHEMA_VERSION) return;
   throw new SluiceError(
     "schema_newer",
-    `schema ${schema} is at version ${version} and needs a library of at least ${compatibleFrom}; this one has ${SCHEMA_VERSION}`,
+    `schema ${schema} is at version ${version} and needs a library with schema version ${compatibleFrom} or later; ` +
+      `this one has ${SCHEMA_VERSION}: upgrade the library`,
   );
 }
 

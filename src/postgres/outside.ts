@@ -124,8 +124,8 @@ async function refuseTimeout({ client, migration }: Job, tookMs: number): Promis
   if (ms === 0 || tookMs < ms) return;
   throw new SluiceError(
     "database_busy",
-    `migration ${migration.name} builds an index and was cut off by the statement_timeout of ${ms} ms: ` +
-      "migrate as a role without one (alter role ... set statement_timeout = 0)",
+    `migration ${migration.name} builds an index, and the statement_timeout of ${ms} ms cancelled it: ` +
+      "migrate as a role without a statement_timeout (alter role ... set statement_timeout = 0)",
     { details: { migration: migration.name, statementTimeoutMs: ms } },
   );
 }

@@ -40,7 +40,7 @@ class Pool extends pg.Pool {
 }
 
 function ended(): Error {
-  return new Error("the pool was closed while a connection was waited for");
+  return new Error("the pool was closed while waiting for a connection");
 }
 
 /**

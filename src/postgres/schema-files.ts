@@ -134,7 +134,7 @@ async function sqlFiles(room: string): Promise<{ name: string; sql: string }[]> 
 function notFound(cause?: unknown): SluiceError {
   return new SluiceError(
     "invalid_option",
-    "the migrations are not beside the code, as in a bundle: run `npx sluice migrate` at your " +
+    "the migration files are missing, probably because the code is bundled: run `npx sluice migrate` at your " +
       "deploy, and connect with migrate: false",
     { ...(cause === undefined ? {} : { cause }), details: { option: "migrate" } },
   );

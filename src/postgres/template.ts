@@ -122,7 +122,7 @@ async function admin<T>(url: string, use: (client: pg.Client) => Promise<T>): Pr
     if ((e as { code?: unknown }).code !== INSUFFICIENT_PRIVILEGE) throw toSluiceError(e);
     throw new SluiceError(
       "invalid_option",
-      `a database per test needs a role that may create databases: ${(e as Error).message}`,
+      `the role must be allowed to create databases, because every test gets its own: ${(e as Error).message}`,
       { cause: e },
     );
   }

@@ -54,7 +54,7 @@ function ofTheWall(calendar: Cron, zone: Zone): Timetable {
 function next(cron: Cron, afterMs: number): number {
   const date = cron.nextRun(new Date(afterMs));
   if (date !== null) return date.getTime();
-  throw new SluiceError("invalid_cron", `cron ${quote(cron.getPattern())} never comes`, {
+  throw new SluiceError("invalid_cron", `cron ${quote(cron.getPattern())} never matches a time`, {
     details: { option: "cron" },
   });
 }
@@ -88,7 +88,8 @@ function refusal(expression: unknown, cause?: unknown): SluiceError {
   const why = cause instanceof Error ? `: ${cause.message.slice(0, 200)}` : "";
   return new SluiceError(
     "invalid_cron",
-    `cron ${quote(expression)} is not understood${why}. It has 5 fields (minute, hour, day of the month, month, day of the week) or 6 (a second before them)`,
+    `cron ${quote(expression)} is not valid${why}. Use 5 fields (minute, hour, day of the month, month, ` +
+      "day of the week) or 6 (with the second first)",
     { cause, details: { option: "cron" } },
   );
 }

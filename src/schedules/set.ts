@@ -53,7 +53,7 @@ async function until(name: string, look: () => Promise<ScheduleStatus | null>): 
     const found = await look();
     if (found !== null) return found;
   }
-  throw new SluiceError("database_busy", `schedule ${name} kept changing, try again`);
+  throw new SluiceError("database_busy", `schedule ${name} was changed by others at the same time: try again`);
 }
 
 /** Returns the tick with which a changed schedule continues; null if the schedule must be read again. */

@@ -63,7 +63,7 @@ async function placed(services: EnqueueServices, task: TaskTerms<never>, text: s
   if (digestOf([one.order, one.limits]) === digestOf([other.order, other.limits])) return one;
   throw new SluiceError(
     "invalid_option",
-    "the order key and the limits of a schedule are decided once, when it is set: they cannot depend on tickTime",
+    "the order key and the limits of a schedule are computed once, when it is set: they cannot depend on tickTime",
     { details: { option: "input" } },
   );
 }

@@ -44,7 +44,7 @@ async function attempt(runner: Runner, log: Logger, seen: DueSchedule, nowMs: nu
     const { answer, trouble, ticks, dropped } = await fire(runner, seen, planOf(seen, nowMs));
     if (answer === "refused") return refused(trouble);
     if (answer === "taken") return null;
-    if (dropped) log.warn("a schedule missed more ticks than are made up for", { schedule });
+    if (dropped) log.warn("a schedule missed more ticks than it catches up on", { schedule });
     return ticks;
   } catch (e) {
     if (isSluiceError(e, "database_unavailable") || isSluiceError(e, "stopped")) throw e;

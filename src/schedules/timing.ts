@@ -23,9 +23,9 @@ export function checkTiming(said: {
   readonly timeZone?: unknown;
   readonly everyMs?: unknown;
 }): Timing {
-  if ((said.cron === undefined) === (said.everyMs === undefined)) throw refusal("give cron or everyMs, one of them");
+  if ((said.cron === undefined) === (said.everyMs === undefined)) throw refusal("pass exactly one of cron and everyMs");
   if (said.everyMs === undefined) return checkCron(said.cron, said.timeZone ?? "UTC");
-  if (said.timeZone !== undefined) throw refusal("an interval has no timeZone");
+  if (said.timeZone !== undefined) throw refusal("timeZone needs cron: everyMs has no time zone");
   return {
     cron: null,
     timeZone: null,

@@ -41,7 +41,7 @@ export class Zone {
     } catch (cause) {
       throw new SluiceError(
         "invalid_time_zone",
-        `timeZone ${quote(name)} is not known here: it must be a name like "Europe/Berlin" or "UTC"`,
+        `timeZone ${quote(name)} is not known: use a name like "Europe/Berlin" or "UTC"`,
         { cause, details: { option: "timeZone" } },
       );
     }

@@ -133,7 +133,7 @@ function shapeOf({ name, total, perKey }: Pick<Limit, "name" | "total" | "perKey
 function explained(name: string): (e: unknown) => never {
   return (e) => {
     if (!isSluiceError(e, "limit_shape")) throw e;
-    const both = `limit(${quote(name)}) and the concurrency of a task ${quote(name)} are one limit`;
+    const both = `limit(${quote(name)}) and the concurrency of task ${quote(name)} are the same limit`;
     throw new SluiceError(e.code, `${e.message} (${both})`, {
       cause: e,
       details: { ...e.details, limit: name },

@@ -52,7 +52,7 @@ export class TaskHandle<Output = unknown> {
     if (task === null) {
       throw new SluiceError(
         "result_not_kept",
-        `task ${this.id} is not there: it has ended and left no history, or was never committed`,
+        `task ${this.id} does not exist: it ended and its history was not kept, or it was never committed`,
       );
     }
     if (task.state === "succeeded") return task.outcome as Output;

@@ -116,7 +116,7 @@ async function sendAll(
       await sending;
     }
   } catch (e) {
-    throw told(e, `; ${many.count} were enqueued before`, { enqueued: many.count });
+    throw told(e, `; ${many.count} tasks were already enqueued`, { enqueued: many.count });
   }
   return many;
 }
@@ -139,7 +139,7 @@ function checked<Input>(options: EnqueueManyOptions<Input>): EnqueueManyOptions<
 function checkInputs(inputs: unknown): void {
   const iterable = typeof inputs === "object" && inputs !== null;
   if (iterable && (Symbol.iterator in inputs || Symbol.asyncIterator in inputs)) return;
-  throw new SluiceError("invalid_option", `inputs must be a list or a stream, not ${quote(inputs)}`, {
+  throw new SluiceError("invalid_option", `inputs must be an iterable or async iterable, not ${quote(inputs)}`, {
     details: { option: "inputs" },
   });
 }

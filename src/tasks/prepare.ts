@@ -71,7 +71,7 @@ export function idempotencyKeyOf(key: unknown): string {
 
 function timeOf({ runAt, delayMs }: EnqueueOptions): Pick<Shared, "runAt" | "delayMs"> {
   if (runAt !== undefined && delayMs !== undefined) {
-    throw new SluiceError("invalid_option", "give runAt or delayMs, not both");
+    throw new SluiceError("invalid_option", "pass runAt or delayMs, not both");
   }
   if (delayMs !== undefined) {
     const range = { min: 0, max: DELAY_MS_MAX * 12 };
@@ -80,7 +80,7 @@ function timeOf({ runAt, delayMs }: EnqueueOptions): Pick<Shared, "runAt" | "del
   if (runAt === undefined) return { runAt: null, delayMs: null };
   const ms = runAt instanceof Date ? runAt.getTime() : Number.NaN;
   if (!(Math.abs(ms - Date.now()) < 100 * YEAR_MS)) {
-    throw new SluiceError("invalid_option", "runAt must be a Date within a hundred years");
+    throw new SluiceError("invalid_option", "runAt must be a Date within 100 years from now");
   }
   return { runAt, delayMs: null };
 }

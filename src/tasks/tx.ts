@@ -9,11 +9,11 @@ import { quote } from "../core/quote.js";
 export function checkTx(tx: Queryable | undefined): Queryable | undefined {
   if (tx === undefined) return undefined;
   if (typeof (tx as Partial<Queryable> | null)?.query !== "function") {
-    throw refusal(`tx must have a query(text, params) function, and ${quote(tx)} has none`);
+    throw refusal(`tx must have a function query(text, params), which ${quote(tx)} does not have`);
   }
   // pg's Pool has the same query(), but runs it on any free connection, outside of a transaction.
   if (typeof (tx as { totalCount?: unknown }).totalCount === "number") {
-    throw refusal("tx must be a client in a transaction, and this is a pool");
+    throw refusal("tx must be a client in a transaction, not a pool");
   }
   return { query: async (text, params) => checkReply(await ask(tx, text, params)) };
 }
@@ -32,11 +32,11 @@ async function ask(tx: Queryable, text: string, params?: unknown[]): Promise<unk
 function checkReply(reply: unknown): { rows: unknown[] } {
   const rows: unknown = (reply as { rows?: unknown } | null | undefined)?.rows;
   if (Array.isArray(rows)) return { rows };
-  throw refusal("tx.query(text, params) must give a promise of { rows: [...] }");
+  throw refusal("tx.query(text, params) must return a promise of { rows: [...] }");
 }
 
 function refusal(message: string, cause?: unknown): SluiceError {
-  return new SluiceError("invalid_option", `${message}; "sluice/tx" fits other libraries to it`, {
+  return new SluiceError("invalid_option", `${message}; "sluice/tx" has adapters for other libraries`, {
     details: { option: "tx" },
     ...(cause === undefined ? {} : { cause }),
   });

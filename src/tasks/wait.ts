@@ -112,7 +112,7 @@ export class Wait {
 
   #late(cause?: unknown): SluiceError {
     const { timeoutMs } = this.#bounds;
-    const message = `${this.#what} was not seen to end within ${timeoutMs} ms: the database does not answer`;
+    const message = `no reply from the database within ${timeoutMs} ms: it is unknown whether ${this.#what} has ended`;
     return new SluiceError("wait_timeout", message, cause === undefined ? {} : { cause });
   }
 }

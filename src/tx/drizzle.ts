@@ -11,7 +11,7 @@ export interface DrizzleTransaction {
 /** Adapts a Drizzle transaction for use as `tx`. Supports the drivers node-postgres and postgres-js. */
 export function fromDrizzle(tx: DrizzleTransaction): Queryable {
   if (typeof tx?.execute !== "function" || typeof tx.rollback !== "function") {
-    refuseTx("fromDrizzle needs the transaction that db.transaction() gives you, not db itself");
+    refuseTx("fromDrizzle needs the transaction from db.transaction(), not db itself");
   }
   return {
     async query(text, params = []) {
@@ -43,5 +43,5 @@ interface OnPg {
 /** With pg, the connection shows whether it is in a transaction. With postgres.js, this cannot be detected. */
 function refuseEnded(tx: DrizzleTransaction): void {
   const status = (tx as OnPg).session?.client?.getTransactionStatus?.();
-  if (status === "I") refuseTx("the transaction of Drizzle has ended: await the enqueue inside it");
+  if (status === "I") refuseTx("the Drizzle transaction has ended: await the enqueue inside it");
 }

@@ -11,11 +11,11 @@ export interface KnexTransaction {
 /** Adapts a Knex transaction for use as `tx`. */
 export function fromKnex(trx: KnexTransaction): Queryable {
   if (typeof trx?.raw !== "function" || typeof trx.isCompleted !== "function") {
-    refuseTx("fromKnex needs the transaction that knex.transaction() gives you, not knex itself");
+    refuseTx("fromKnex needs the transaction from knex.transaction(), not knex itself");
   }
   return {
     async query(text, params = []) {
-      if (trx.isCompleted()) refuseTx("the transaction of Knex has ended: await the enqueue inside it");
+      if (trx.isCompleted()) refuseTx("the Knex transaction has ended: await the enqueue inside it");
       const { sql, bindings } = positional(text, params);
       try {
         return { rows: (await trx.raw(sql, bindings as never[])).rows };

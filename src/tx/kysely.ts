@@ -24,7 +24,7 @@ export interface KyselyTransaction {
 /** Adapts a Kysely transaction for use as `tx`. */
 export function fromKysely(trx: KyselyTransaction): Queryable {
   if (typeof trx?.executeQuery !== "function" || !trx.isTransaction) {
-    refuseTx("fromKysely needs the transaction that db.transaction() gives you, not db itself");
+    refuseTx("fromKysely needs the transaction from db.transaction(), not db itself");
   }
   return {
     async query(text, params = []) {
@@ -42,7 +42,7 @@ export function fromKysely(trx: KyselyTransaction): Queryable {
 function refuseEnded(e: unknown): void {
   const message = e instanceof Error ? e.message : "";
   if (!/^Transaction is already (committed|rolled back)/.test(message)) return;
-  refuseTx("the transaction of Kysely has ended: await the enqueue inside it", e);
+  refuseTx("the Kysely transaction has ended: await the enqueue inside it", e);
 }
 
 /** Same as Kysely's CompiledQuery.raw, written out so that Kysely need not be imported. */

@@ -14,7 +14,7 @@ export interface PostgresJsTransaction {
  */
 export function fromPostgresJs(tx: PostgresJsTransaction): Queryable {
   if (typeof tx?.unsafe !== "function" || typeof tx.savepoint !== "function") {
-    refuseTx("fromPostgresJs needs the transaction that sql.begin() gives you, not sql itself");
+    refuseTx("fromPostgresJs needs the transaction from sql.begin(), not sql itself");
   }
   return {
     async query(text, params = []) {

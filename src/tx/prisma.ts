@@ -11,7 +11,7 @@ export interface PrismaTransaction {
 /** Adapts an interactive Prisma transaction for use as `tx`. */
 export function fromPrisma(tx: PrismaTransaction): Queryable {
   if (typeof tx?.$queryRawUnsafe !== "function" || tx.$connect !== undefined) {
-    refuseTx("fromPrisma needs the transaction that prisma.$transaction() gives you, not prisma");
+    refuseTx("fromPrisma needs the transaction from prisma.$transaction(), not prisma itself");
   }
   return {
     async query(text, params = []) {
@@ -42,7 +42,7 @@ const ENDED = "P2028";
 /** Extracts PostgreSQL's error from Prisma's. A lost connection has no code there either. */
 function unwrapped(e: unknown): unknown {
   const { code, message, meta } = (e ?? {}) as PrismaError;
-  if (code === ENDED) refuseTx(`the transaction of Prisma has ended: ${lastLine(message)}`, e);
+  if (code === ENDED) refuseTx(`the Prisma transaction has ended: ${lastLine(message)}`, e);
   const driver = meta?.driverAdapterError?.cause;
   if (driver === undefined) return e;
   const text = driver.originalMessage ?? lastLine(message);

@@ -31,7 +31,7 @@ describe("refusals of connect()", () => {
     async (pool) => {
       const error = await refusal(() => Sluice.connect({ pool: pool as never }));
       expect(error).toMatchObject({ code: "invalid_option", details: { option: "pool" } });
-      expect(error.message).toMatch(/^pool must be a Pool of the pg package/);
+      expect(error.message).toMatch(/^pool must be a Pool of the package pg/);
     },
   );
 
@@ -40,7 +40,7 @@ describe("refusals of connect()", () => {
     async (logger) => {
       const error = await refusal(() => Sluice.connect({ url: house.url, logger } as never));
       expect(error).toMatchObject({ code: "invalid_option", details: { option: "logger" } });
-      expect(error.message).toMatch(/^logger must have the functions .* lacks .*warn/);
+      expect(error.message).toMatch(/^logger must have the functions .* missing: .*warn/);
     },
   );
 
@@ -56,7 +56,7 @@ describe("refusals of connect()", () => {
   test("Client.connect() refuses an embedded server", async () => {
     const error = await refusal(() => Client.connect({ embedded: true } as never));
     expect(error).toMatchObject({ code: "embedded_unsupported", details: { option: "embedded" } });
-    expect(error.message).toContain('startEmbedded() from "sluice/embedded"');
+    expect(error.message).toContain('startEmbedded() of "sluice/embedded"');
   });
 
   test("Client.connect() needs no more than a database", async () => {
@@ -69,9 +69,9 @@ describe("refusals of connect()", () => {
 
 describe("an invalid tx", () => {
   const odd: [string, unknown, RegExp][] = [
-    ["an empty object", {}, /must have a query\(text, params\) function/],
-    ["a query that is not a function", { query: { users: {} } }, /must have a query/],
-    ["a pool", { query: async () => ({ rows: [] }), totalCount: 1 }, /this is a pool/],
+    ["an empty object", {}, /must have a function query\(text, params\)/],
+    ["a query that is not a function", { query: { users: {} } }, /must have a function query/],
+    ["a pool", { query: async () => ({ rows: [] }), totalCount: 1 }, /not a pool/],
     ["a query that gives nothing", { query: () => undefined }, /promise of \{ rows: \[\.\.\.\] \}/],
     ["a query that gives rows alone", { query: async () => [{ ids: "{1}" }] }, /\{ rows/],
     ["a query that wants a callback", { query: (_: string, done: () => void) => done() }, /threw/],
@@ -174,7 +174,7 @@ test("a conflict between a type's concurrency and a limit per key of the same na
   ] as const) {
     const error = await refusal(attempt);
     expect(error).toMatchObject({ code: "limit_shape", details: { limit: name } });
-    expect(error.message).toContain(`limit("${name}") and the concurrency of a task "${name}" are one limit`);
+    expect(error.message).toContain(`limit("${name}") and the concurrency of task "${name}" are the same limit`);
   }
 });
 
@@ -209,7 +209,7 @@ describe("one bad input among many", () => {
         code: "input_not_serialisable",
         details: { index, enqueued, path: "$" },
       });
-      expect(error.message).toContain(`a BigInt at $ (input ${index}); ${enqueued} were enqueued`);
+      expect(error.message).toContain(`a BigInt at $ (input ${index}); ${enqueued} tasks were already enqueued`);
       expect((await house.tasks()) - before).toBe(enqueued);
     },
   );

@@ -69,7 +69,7 @@ describe("settings reach the client and the worker", () => {
     setEnv("SLUICE_METRICS_PORT", "five");
     expect(() => sluice.worker({ handlers })).toThrow("SLUICE_METRICS_PORT must be an integer");
     expect(() => sluice.worker({ handlers, metrics: { prot: 5 } as never })).toThrow(
-      'metrics has no option "prot"; it knows enabled, port, host, token, registry; did you mean port?',
+      'metrics has no option "prot"; the known options are enabled, port, host, token, registry; did you mean port?',
     );
     expect(() => sluice.worker({ handlers, payloadbytesinflightmax: 5 } as never)).toThrow(
       "did you mean payloadBytesInFlightMax?",

@@ -22,7 +22,7 @@ describe("names of tasks, queues and limits", () => {
   test.each(rows([...bad, 1, 1n, "x".repeat(129)]))("a name is refused if it is %s", (_, name) => {
     const error = caught(() => checkName("queue", name));
     expect(error.code).toBe("invalid_name");
-    expect(error.message).toMatch(/^queue name .* is not allowed: 1 to 128 characters/);
+    expect(error.message).toMatch(/^queue name .* is not allowed: use 1 to 128 characters/);
   });
 
   test("a refused name is quoted short and on one line", () => {
@@ -48,7 +48,7 @@ describe("order keys and keys of limits", () => {
   test.each(rows([...bad, "x".repeat(513), 10n ** 600n]))("a key is refused if it is %s", (_, key) => {
     const error = caught(() => checkKey("limit", key));
     expect(error.code).toBe("invalid_key");
-    expect(error.message).toMatch(/^limit key .* is not allowed: 1 to 512 characters/);
+    expect(error.message).toMatch(/^limit key .* is not allowed: use 1 to 512 characters/);
   });
 });
 

@@ -98,6 +98,6 @@ describe("the limits of an input", () => {
     const contract = task("mail", { concurrency: 5, limits: () => [mail] });
     const error = caught(() => contract.place(undefined));
     expect(error.code).toBe("duplicate_limit");
-    expect(error.message).toMatch(/task "mail" has a concurrency.*a limit "mail" too/);
+    expect(error.message).toMatch(/task "mail" has a concurrency.*another limit of that name/);
   });
 });

@@ -119,7 +119,7 @@ describe("invalid options of a task", () => {
 
   test("a task with a misspelt option is refused, and the error names it", () => {
     const error = caught(() => task("send", { concurency: 5 } as never));
-    expect(error.message).toContain('task has no option "concurency"; it knows input, output,');
+    expect(error.message).toContain('task has no option "concurency"; the known options are input, output,');
   });
 
   test("a task that lists one limit twice is refused", () => {

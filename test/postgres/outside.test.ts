@@ -100,7 +100,7 @@ test("functions are installed after the last migration, also if it runs outside 
 test("the plan names a migration outside a transaction", async () => {
   const { sql, applied } = await planMigrate(client, { files: indexed });
   expect(applied).toEqual(names);
-  expect(sql).toContain("-- 9002_index: what stands before it is committed; then each of these statements is sent");
+  expect(sql).toContain("-- 9002_index: everything above is committed first; then each of these statements is sent");
   expect(sql).toContain('create index concurrently if not exists extra_n on "sluice".extra (n);');
 });
 

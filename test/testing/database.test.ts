@@ -102,7 +102,7 @@ test("the test kit refuses a role that may not create databases", () =>
   withRole("nocreatedb", async (own) => {
     await expect(testSluice({ url: own })).rejects.toMatchObject({
       code: "invalid_option",
-      message: expect.stringContaining("may create databases"),
+      message: expect.stringContaining("must be allowed to create databases"),
     });
   }));
 

@@ -95,7 +95,7 @@ describe("a workflow refuses a value that is not JSON and names its node:", () =
     ["a Map", { a: [new Map()] }, "a Map at $.a[0]"],
     ["a function", { a: () => 1 }, "a function at $.a"],
     ["a BigInt", { a: 1n }, "a BigInt at $.a"],
-    ["a circular object", circle, "a circle back to"],
+    ["a circular object", circle, "a circular reference to"],
     ["a lone surrogate", { a: loneHigh }, "a lone surrogate"],
     ["deep nesting", { a: nested(1_001) }, "nested more than"],
     ["extremely deep nesting", { a: nested(100_000) }, "nested too deep"],

@@ -138,7 +138,7 @@ describe("readGraph refuses as invalid_workflow", () => {
     ["a result of an item", { ...graph(a), result: ref("item") }, "its result: item exists only"],
     ["a part that is not a list", graph({ ...a, part: "x" }), "part must be a list"],
     ["text that PostgreSQL cannot store", graph({ ...a, input: "\0" }), "a NUL character"],
-    ["more than a megabyte", graph({ ...a, input: "x".repeat(1_048_577) }), "bytes allowed"],
+    ["more than a megabyte", graph({ ...a, input: "x".repeat(1_048_577) }), "1048576 allowed"],
   ])("%s", (_, data, message) => {
     const error = caught(() => readGraph(data));
     expect(error.code).toBe("invalid_workflow");

@@ -24,8 +24,8 @@ export async function followRun(db: Database, run: string): Promise<void> {
     rests++;
     await delay(REST_MS);
   }
-  const message = "another transaction has held what this run's tasks fanned out for seconds";
-  throw new SluiceError("database_busy", `${message}: it follows as soon as it can`);
+  const message = "another transaction has locked the fan-outs of this run for seconds";
+  throw new SluiceError("database_busy", `${message}: they are updated later`);
 }
 
 /** Completes a pause or a resume that was begun and not finished. True if there is more. */
