@@ -82,7 +82,7 @@ export class Draft {
       const out = write();
       if (out instanceof Promise) {
         out.catch(() => {});
-        throw this.fault("a callback must not be async: it only writes down what is to be done", node);
+        throw this.fault("a callback must not be async: it only defines nodes", node);
       }
       return out;
     } finally {
@@ -150,7 +150,7 @@ export class Draft {
     if (handle?.home === this.home) return handle;
     throw this.fault(
       handle === undefined
-        ? "it can only come after nodes: what task, each, sequence, when, onFailure, sleep and waitFor return"
+        ? "it can only come after nodes, which task, each, sequence, when, onFailure, sleep and waitFor return"
         : `it cannot come after a node of another workflow, ${JSON.stringify(handle.home.workflow)}`,
       node,
     );
@@ -160,19 +160,22 @@ export class Draft {
     if (schema === undefined) return;
     if (!isSchema(schema)) throw this.fault("schema must be a Standard Schema or type<T>()", node);
     if ((this.events.get(name) ?? schema) !== schema) {
-      throw this.fault(`event ${JSON.stringify(name)} has another schema in another node`, node);
+      throw this.fault(`event ${JSON.stringify(name)} has a different schema in another node`, node);
     }
     this.events.set(name, schema);
   }
 }
 
 function leaked(data: RefData): string {
-  return `${pathText(data)} was made in a branch, which may not be taken: return it from that callback, and read it from yes, no or out`;
+  return (
+    `${pathText(data)} belongs to a branch that may not run: ` +
+    "return it from the callback of the branch, and read it from yes, no or out"
+  );
 }
 
 function foreign(data: RefData): string {
   const { each, workflow } = data.home;
   return each === undefined
-    ? `${pathText(data)} is a reference of another definition, of ${JSON.stringify(workflow)}`
+    ? `${pathText(data)} is a reference of another workflow, ${JSON.stringify(workflow)}`
     : `${pathText(data)} exists only in the input of the each ${JSON.stringify(each)}`;
 }

@@ -26,7 +26,7 @@ export function checkLinks(graph: Graph): void {
   const byName = new Map<string, GraphNode>();
   for (const node of nodes) {
     if (byName.has(node.name)) {
-      throw invalidWorkflow("there is another node of this name", { workflow, node: node.name });
+      throw invalidWorkflow("another node has the same name", { workflow, node: node.name });
     }
     byName.set(node.name, node);
   }
@@ -66,11 +66,11 @@ function checkEdges(workflow: string, node: GraphNode, byName: ByName): void {
   const seen = new Set<string>();
   for (const edge of node.after.map((one: Edge) => edgeOf(one))) {
     const before = byName.get(edge.node);
-    if (before === undefined) return refuse(`there is no node ${quote(edge.node)} to come after`);
+    if (before === undefined) return refuse(`it comes after ${quote(edge.node)}, which does not exist`);
     if (seen.has(edge.node)) refuse(`it comes after ${quote(edge.node)} twice`);
     seen.add(edge.node);
     if ((edge.on === "then" || edge.on === "else") && before.kind !== "when") {
-      refuse(`${quote(edge.node)} is no when: ${edge.on} has no meaning there`);
+      refuse(`${quote(edge.node)} is not a when, so it has no ${edge.on}`);
     }
   }
 }
@@ -101,10 +101,10 @@ function troubleWith({ root, path }: Refer, byName: ByName, inEach: boolean): st
     return inEach ? null : `${root} exists only in the input of an each`;
   }
   const node = byName.get(root);
-  if (node === undefined) return `it refers to ${quote(root)}, and there is no such node`;
+  if (node === undefined) return `it refers to node ${quote(root)}, which does not exist`;
   const [output] = path;
   if ((node.kind === "when" || node.kind === "sleep") && output !== "error") {
-    return `it refers to ${quote(root)}, and a ${node.kind} has no output`;
+    return `it refers to ${quote(root)}, but a ${node.kind} has no output`;
   }
   if (node.kind !== "each" || output === undefined || EACH_OUTPUTS.includes(output)) return null;
   return `it refers to ${quote(output)} of ${quote(root)}; an each has ${EACH_OUTPUTS.join(", ")}`;

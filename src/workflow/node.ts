@@ -52,7 +52,7 @@ export function readNode(workflow: string, data: Json): GraphNode {
 
 function nodeName(value: unknown): string {
   const name = checkName("node", value);
-  need(!ROOTS.some((root) => root === name), `a node cannot be called ${ROOTS.join(", ")}`);
+  need(!ROOTS.some((root) => root === name), `a node cannot be named ${ROOTS.join(", ")}`);
   return name;
 }
 
@@ -84,7 +84,7 @@ function workOf(data: Data): object {
 
 function eachOf(data: Data): object {
   // Tools may set it. An `each` is not a task, so it has no slots to hold.
-  need((data["hold"] ?? false) === false, "an each holds no slots: hold can only be false");
+  need((data["hold"] ?? false) === false, "hold must be false: an each never holds slots");
   return {
     items: listIn(oneOfTwo(data, "items", "with_items")),
     window: checkInteger("window", oneOfTwo(data, "window", "concurrency"), WINDOW_RANGE),
@@ -105,13 +105,16 @@ function conditionOf(data: Data): Pick<WhenData, "ref" | "is" | "value"> {
   need(ref !== undefined, "ref is missing");
   const is = checkOneOf("is", word, ["truthy", "equals", "differs", "above", "below", "exists"]);
   const compares = is !== "truthy" && is !== "exists";
-  need((value !== undefined) === compares, "value belongs to equals, differs, above and below, and only to them");
+  need(
+    (value !== undefined) === compares,
+    "value must be given for equals, differs, above and below, and only for them",
+  );
   if (is === "above" || is === "below") checkNumber("value", value, FINITE);
   return { ref: ref!, is, ...(value === undefined ? {} : { value }) };
 }
 
 function sleepOf({ ms, until }: Data): object {
-  need((ms === undefined) !== (until === undefined), "a sleep has either ms or until");
+  need((ms === undefined) !== (until === undefined), "a sleep needs either ms or until");
   return until === undefined ? { ms: checkInteger("ms", ms, SLEEP_RANGE) } : { until: timeIn(until) };
 }
 
@@ -121,7 +124,7 @@ function timeIn(until: Json): Json {
   const time = isData(until) ? until["$literal"] : until;
   need(
     Number.isInteger(time) || (typeof time === "string" && isTime(time)),
-    "until must be ISO text, ms since 1970, or a reference to one of them",
+    "until must be ISO 8601 text, ms since 1970, or a reference to one of them",
   );
   return until;
 }
@@ -145,14 +148,14 @@ function afterOf(data: Data): Edge[] {
 
 function edgeIn(edge: Json): Edge {
   if (typeof edge === "string") return edge;
-  need(isData(edge), "after has names of nodes, or objects with node and on");
+  need(isData(edge), "after must contain names of nodes, or objects with node and on");
   const { node, on: word = "success", recover, ...rest } = edge as Data;
   const stray = Object.keys(rest)[0];
   need(stray === undefined, `unknown key ${quote(stray)} in after; it has node, on, recover`);
-  need(typeof node === "string", "node in after must be a name");
+  need(typeof node === "string", "node in after must be the name of a node");
   const on = checkOneOf("on", word, ON);
   if (recover !== undefined) {
-    need(typeof recover === "boolean" && on === "failure", "recover belongs to a failure: true or false");
+    need(typeof recover === "boolean" && on === "failure", "recover must be true or false, and needs on: failure");
   }
   if (on === "success") return node as string;
   return { node: node as string, on, ...(recover === true ? { recover } : {}) };
@@ -167,7 +170,7 @@ function partOf({ part }: Data): { part?: string[] } {
 /** Reads a field by its own name or its alternative spelling, but not both. */
 function oneOfTwo(data: Data, ours: string, other: string): Json {
   const found = data[ours] ?? data[other];
-  need(data[ours] === undefined || data[other] === undefined, `${ours} and ${other} are the same`);
+  need(data[ours] === undefined || data[other] === undefined, `${ours} and ${other} mean the same: use one of them`);
   need(found !== undefined, `${ours} is missing`);
   return found!;
 }

@@ -13,7 +13,7 @@ export function seenOutside(draft: Draft, out: unknown, node: string): unknown {
     return look(draft, out, []);
   } catch (cause) {
     if (isSluiceError(cause)) throw cause;
-    throw draft.fault("what the callback returned cannot be looked through", node);
+    throw draft.fault("the return value of the callback cannot be inspected", node);
   }
 }
 

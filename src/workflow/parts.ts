@@ -74,7 +74,7 @@ function referOf(value: Marked, refuse: (why: string) => never): Refer {
   onlyKey(value, "$ref", refuse);
   const steps: unknown = value["$ref"];
   if (!Array.isArray(steps) || !steps.every(isStep) || typeof steps[0] !== "string") {
-    return refuse('"$ref" must be a list: a root, then names or indexes on the way down');
+    return refuse('"$ref" must be a list: a root, then the names and indexes of the path');
   }
   if (steps.length > PATH_STEPS_MAX) {
     return refuse(`a reference has more than ${PATH_STEPS_MAX} steps`);
@@ -87,5 +87,5 @@ function isStep(step: unknown): step is string | number {
 }
 
 function onlyKey(value: Marked, key: string, refuse: (why: string) => never): void {
-  if (Object.keys(value).length > 1) refuse(`an object with "${key}" has no other keys`);
+  if (Object.keys(value).length > 1) refuse(`an object with "${key}" must have no other keys`);
 }

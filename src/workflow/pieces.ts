@@ -20,7 +20,7 @@ export function endedOf(draft: Draft, thing: unknown): object {
   const { names, single } = draft.handleOf(thing);
   const [name] = names;
   if (name === undefined || !single) {
-    throw draft.fault("ended looks at one node: a task, an each, a sleep or a waitFor");
+    throw draft.fault("ended takes one node: a task, an each, a sleep or a waitFor");
   }
   const kind = draft.kindOf(name);
   if (kind === "task" || kind === "waitFor") return draft.endedRef(name);
@@ -39,7 +39,10 @@ export function afterEdges(draft: Draft, after: unknown, node: string): DraftEdg
   const ons = new Map<string, string>();
   for (const { node: before, on } of edges) {
     if ((ons.get(before) ?? on) !== on) {
-      throw draft.fault(`it comes after ${quote(before)} on ${ons.get(before)} and on ${on}`, node);
+      throw draft.fault(
+        `it comes after ${quote(before)} both on ${ons.get(before)} and on ${on}: use one of them`,
+        node,
+      );
     }
     ons.set(before, on);
   }
@@ -65,5 +68,5 @@ export function conditionData(condition: unknown): { is: unknown; value?: unknow
   const entries = Object.entries(condition as object);
   const [entry] = entries;
   if (entry !== undefined && entries.length === 1) return { is: entry[0], value: entry[1] };
-  throw new SluiceError("invalid_option", `a condition is one of ${COMPARES.join(", ")}`);
+  throw new SluiceError("invalid_option", `a condition must be one of ${COMPARES.join(", ")}`);
 }

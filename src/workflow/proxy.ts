@@ -82,7 +82,8 @@ function misused(data: RefData, used: string): SluiceError {
   return new SluiceError(
     "invalid_workflow",
     `workflow ${quote(workflow)}: ${quote(pathText(data)).slice(1, -1)} is a reference and cannot be ${used}: ` +
-      "the definition runs once, before there are values. Hand the reference to a node, decide with when, and go through a list with each",
+      "the definition runs once, before there are values. Pass the reference to a node, " +
+      "use when to decide, and use each for the items of a list",
     { details: { workflow, reference: pathText(data) } },
   );
 }

@@ -54,7 +54,7 @@ function nodesOf(workflow: string, list: unknown): GraphNode[] {
   if (!Array.isArray(list)) throw invalidWorkflow("nodes must be a list", { workflow });
   if (list.length === 0) throw invalidWorkflow("it has no nodes", { workflow });
   if (list.length > NODES_MAX) {
-    throw invalidWorkflow(`it has ${list.length} nodes; at most ${NODES_MAX} are allowed`, {
+    throw invalidWorkflow(`it has ${list.length} nodes, but at most ${NODES_MAX} are allowed`, {
       workflow,
     });
   }

@@ -10,7 +10,8 @@ export function resultData(draft: Draft, out: unknown): TemplateData {
   for (const [name, asked] of uses) {
     if (asked === "value" ? missing.has(name) : asked === "outside" && caught.has(name)) {
       throw draft.fault(
-        `its result reads ${quote(name)} as if it had succeeded, but a failure is caught and a run may succeed without it: return ended(...) of that node`,
+        `its result reads the output of ${quote(name)}, but a branch handles the failure of that node, so a run may ` +
+          "succeed without it: return ended(...) of that node",
       );
     }
   }

@@ -86,7 +86,7 @@ export class Writer {
 
   when(name: string, ref: unknown, ...args: readonly unknown[]): object {
     this.#check(name, "when");
-    if (refData(ref) === undefined) throw this.#fault("a when looks at a reference", name);
+    if (refData(ref) === undefined) throw this.#fault("a when needs a reference", name);
     const [condition, yes, no] = typeof args[0] === "function" ? ["truthy", ...args] : args;
     const said = this.#condition(name, condition);
     const { data, uses } = this.#template(name, ref);
@@ -103,7 +103,7 @@ export class Writer {
     const { names, single } = this.#draft.handleOf(failed);
     const [node] = names;
     if (node === undefined || !single) {
-      throw this.#fault("onFailure watches one node: a task, an each, a sleep or a waitFor");
+      throw this.#fault("onFailure takes one node: a task, an each, a sleep or a waitFor");
     }
     this.#check(node, "onFailure", options, ["recover"]);
     const guard: DraftEdge = {
@@ -122,7 +122,7 @@ export class Writer {
     });
     const made = this.#run(node, child, write, this.#draft.endedRef(node, ["error"]));
     if (guard.recover === true && child.#made.length === 0) {
-      throw this.#fault("a branch without nodes recovers nothing: write at least one", node);
+      throw this.#fault("a branch that recovers needs at least one node", node);
     }
     const out = seenOutside(this.#draft, made, node);
     return this.#draft.handle(Object.freeze({ out }), endsOf(this.#draft, child.#made));
@@ -165,7 +165,7 @@ export class Writer {
   #check(name: string, what: string, options: Said = {}, known: readonly string[] = []): void {
     if (this.#draft.writer !== this) {
       throw this.#fault(
-        `${what} was called on a part whose callback does not run now: write with what the innermost callback was given`,
+        `${what} was called on a builder whose callback is not running: use the builder of the innermost callback`,
         name,
       );
     }
@@ -260,5 +260,8 @@ interface Added {
 }
 
 function onlyOver(name: string): string {
-  return `it reads ${quote(name)} as if it had succeeded, but comes after it whatever it came to: read ended(...) of that node, or its failure`;
+  return (
+    `it reads the output of ${quote(name)}, but may run although that node failed: ` +
+    "read ended(...) of that node, or its failure"
+  );
 }

@@ -256,7 +256,7 @@ describe("a node that may fail", () => {
         w.onFailure(a, (f) => f.task("c", tick), { recover: true });
         return result(b, w.ended(b));
       });
-    expect(make((b) => b)).toThrow('its result reads "b" as if it had succeeded');
+    expect(make((b) => b)).toThrow('its result reads the output of "b"');
     expect(make((_b, over) => ({ over }))().graph.result).toEqual({ over: { $ref: ["b"] } });
   });
 });

@@ -59,7 +59,7 @@ describe("a workflow reference cannot be", () => {
     let other: Node & Ref<{ at: string }>;
     workflow("other", {}, (w) => void (other = w.task("a", tick)));
     expect(wrong((w) => w.task("b", report, { at: other.at })).message).toBe(
-      'workflow "test", node "b": a.at is a reference of another definition, of "other"',
+      'workflow "test", node "b": a.at is a reference of another workflow, "other"',
     );
     expect(wrong((w) => w.task("b", tick, undefined, { after: [other] })).message).toContain(
       'a node of another workflow, "other"',
@@ -137,9 +137,9 @@ describe("a workflow definition refuses", () => {
         w.task("a", tick);
         w.sleep("a", 1);
       },
-      'node "a": there is another node of this name',
+      'node "a": another node has the same name',
     ],
-    ["a reserved name", (w) => w.task("input", tick), "a node cannot be called input"],
+    ["a reserved name", (w) => w.task("input", tick), "a node cannot be named input"],
     ["a bad name", (w) => w.task("", tick), 'node name "" is not allowed'],
     ["a name that is not text", (w) => w.task(5 as never, tick), "node name 5 is not allowed"],
     [
@@ -187,13 +187,17 @@ describe("a workflow definition refuses", () => {
     ["an event with a control character in its name", (w) => w.waitFor("a", "b\0"), 'node "a": event name "b\\u0000"'],
     ["an event without a name", (w) => w.waitFor("a", ""), 'event name "" is not allowed'],
     ["an invalid schema", (w) => w.waitFor("a", "b", { schema: {} as never }), "schema must be a Standard Schema"],
-    ["a when of a value", (w) => w.when("a", 5 as never, () => 1), "looks at a reference"],
+    ["a when of a value", (w) => w.when("a", 5 as never, () => 1), "a when needs a reference"],
     [
       "an unknown condition",
       (w, { n }) => w.when("a", n, { like: 1 } as never, () => 1),
       'condition has no option "like"',
     ],
-    ["two conditions", (w, { n }) => w.when("a", n, { above: 1, below: 5 } as never, () => 1), "a condition is one of"],
+    [
+      "two conditions",
+      (w, { n }) => w.when("a", n, { above: 1, below: 5 } as never, () => 1),
+      "a condition must be one of",
+    ],
     [
       "a condition on a reference",
       (w, { n }) => w.when("a", n, { equals: n } as never, () => 1),
@@ -211,17 +215,17 @@ describe("a workflow definition refuses", () => {
         const a = w.task("a", tick);
         w.task("b", tick, undefined, { after: [a, { node: a, on: "failure" }] });
       },
-      'node "b": it comes after "a" on success and on failure',
+      'node "b": it comes after "a" both on success and on failure',
     ],
     [
       "a recovering branch without nodes",
       (w) => w.onFailure(w.task("a", tick), () => undefined, { recover: true }),
-      "a branch without nodes recovers nothing",
+      "a branch that recovers needs at least one node",
     ],
     [
       "onFailure on several nodes",
       (w) => w.onFailure(w.sequence("s", (s) => s.task("a", tick)) as never, () => 1),
-      "onFailure watches one node",
+      "onFailure takes one node",
     ],
     [
       "a direct read of a node in its failure branch",
@@ -229,7 +233,7 @@ describe("a workflow definition refuses", () => {
         const a = w.task("a", tick);
         w.onFailure(a, (f) => void f.task("b", report, { at: a.at }));
       },
-      'node "b": it reads "a" as if it had succeeded',
+      'node "b": it reads the output of "a", but may run although that node failed',
     ],
     [
       "a direct read of a node after its end",
@@ -237,12 +241,12 @@ describe("a workflow definition refuses", () => {
         const a = w.task("a", tick);
         w.task("b", report, { at: a.at }, { after: [{ node: a, on: "end" }] });
       },
-      'node "b": it reads "a" as if it had succeeded',
+      'node "b": it reads the output of "a", but may run although that node failed',
     ],
     [
       "ended on several nodes",
       (w) => w.ended(w.sequence("s", (s) => s.task("a", tick)) as never),
-      "ended looks at one node",
+      "ended takes one node",
     ],
     ["ended on a value that is not a node", (w, { list }) => w.ended(list as never), "only come after nodes"],
     [
@@ -252,7 +256,7 @@ describe("a workflow definition refuses", () => {
         w.when("c", n, (b) => void (inner = b.task("a", tick)));
         w.task("b", report, { at: inner!.at });
       },
-      'node "b": a.at was made in a branch',
+      'node "b": a.at belongs to a branch that may not run',
     ],
     [
       "a reference from one branch into the other",
@@ -265,7 +269,7 @@ describe("a workflow definition refuses", () => {
           (b) => void b.task("b", report, { at: inner.at }),
         );
       },
-      'node "b": a.at was made in a branch',
+      'node "b": a.at belongs to a branch that may not run',
     ],
     [
       "a result in a branch",
@@ -274,18 +278,18 @@ describe("a workflow definition refuses", () => {
         w.when("c", n, (b) => void (inner = b.task("a", tick)));
         return inner!;
       },
-      "a was made in a branch",
+      "a belongs to a branch that may not run",
     ],
     ["an async callback", async (w) => void w.task("a", tick), "must not be async"],
     [
       "a node in the callback of an each",
       (w, { list }) => w.each("e", tick, list, () => void w.task("a", tick), { window: 1 }),
-      "whose callback does not run now",
+      "whose callback is not running",
     ],
     [
       "the outer scope used in an inner callback",
       (w) => w.sequence("s", () => void w.task("a", tick)),
-      "whose callback does not run now",
+      "whose callback is not running",
     ],
   ])("%s", (_, write, message) => {
     const error = wrong(write);
@@ -300,7 +304,7 @@ describe("a workflow definition refuses", () => {
   test("a node added after the definition", () => {
     let late: Scope;
     workflow("test", {}, (w) => void (late = w).task("a", tick));
-    expect(caught(() => late.task("b", tick)).message).toContain("whose callback does not run now");
+    expect(caught(() => late.task("b", tick)).message).toContain("whose callback is not running");
   });
 
   test("an event with two schemas", () => {
@@ -308,7 +312,7 @@ describe("a workflow definition refuses", () => {
       w.waitFor("a", "go", { schema: z.string() });
       w.waitFor("b", "go", { schema: z.number() });
     });
-    expect(message).toBe('workflow "test", node "b": event "go" has another schema in another node');
+    expect(message).toBe('workflow "test", node "b": event "go" has a different schema in another node');
   });
 
   test("an invalid name, option or callback", () => {
@@ -325,7 +329,7 @@ describe("a workflow definition refuses", () => {
     const write = (count: number) => (w: Scope) => {
       for (let i = 0; i < count; i++) w.task(`n${i}`, tick);
     };
-    expect(wrong(write(501)).message).toContain("it has 501 nodes; at most 500 are allowed");
+    expect(wrong(write(501)).message).toContain("it has 501 nodes, but at most 500 are allowed");
     expect(workflow("test", {}, (w) => write(500)(w)).graph.nodes).toHaveLength(500);
   });
 
