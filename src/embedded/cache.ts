@@ -36,7 +36,7 @@ function refuseForeign(path: string): void {
   if (stat.isDirectory() && stat.uid === process.getuid() && (stat.mode & 0o022) === 0) return;
   throw new SluiceError(
     "embedded_failed",
-    `${path} belongs to somebody else or is writable by others; remove it or set TMPDIR`,
+    `${path} belongs to another user or is writable by others: remove it, or set TMPDIR`,
   );
 }
 

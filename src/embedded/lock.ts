@@ -41,7 +41,7 @@ export async function withLock<T>(directory: string, body: () => Promise<T>): Pr
   const release = await until(waitMs, () => tryLock(directory));
   if (release === undefined) {
     const holder = readText(join(directory, `lock.${highest(directory)}`)) ?? "";
-    throw new SluiceError("embedded_failed", `${directory} stayed locked by ${holder.trim()}`);
+    throw new SluiceError("embedded_failed", `${directory} is still locked by ${holder.trim()}`);
   }
   try {
     return await body();

@@ -59,7 +59,7 @@ async function start(options: EmbeddedOptions, logger: Logger): Promise<Embedded
 
 function refuse({ dataDir, persistent }: EmbeddedOptions): void {
   if (dataDir !== undefined || persistent !== true) return;
-  throw new SluiceError("invalid_option", "A persistent server needs a dataDir to be found again");
+  throw new SluiceError("invalid_option", "A persistent server needs a dataDir");
 }
 
 function openRoot(site: Site, dataDir: string | undefined): string {
@@ -92,13 +92,13 @@ async function joined(site: Site, root: string, { port }: ServerOptions): Promis
   // We hold the lock, so no other process is stopping it: the one that began is dead.
   if (running.stopping) await halt({ ...site, pgdata });
   else if (port !== undefined && running.port !== port) {
-    throw new SluiceError("embedded_failed", `${root} is already served on port ${running.port}`);
+    throw new SluiceError("embedded_failed", `A server already uses ${root}, on port ${running.port}`);
   }
   const settled = await until(recoverWithinMs, () => {
     const found = findPostmaster(pgdata);
     return found === undefined || found.ready ? { found } : undefined;
   });
-  if (settled === undefined) throw new SluiceError("embedded_failed", `${root} does not get ready`);
+  if (settled === undefined) throw new SluiceError("embedded_failed", `The server in ${root} did not become ready`);
   return settled.found;
 }
 

@@ -172,7 +172,7 @@ export class Keeper {
       this.#wakeIn(this.#again ? 0 : this.#nextMs(seen));
     } catch (e) {
       if (this.#stopped) return;
-      tellTrouble(this.#o.log, "keeper: look failed", e);
+      tellTrouble(this.#o.log, "keeper: polling for due work failed", e);
       // guard: what failed once is tried again -> test/worker/properties.test.ts: "every claimed task is settled, released or lost with its lease, and none is settled twice under one claim"
       /* guard:retry */ this.#wakeIn(RETRY_MS); /* end */
     }
@@ -299,7 +299,7 @@ export class Keeper {
   async #reap(): Promise<void> {
     const { workers, tasks, poisoned } = await reap(this.#o.connection);
     if (workers + tasks === 0) return;
-    this.#o.log.warn("took back what dead workers held", { workers, tasks, poisoned });
+    this.#o.log.warn("recovered the tasks of dead workers", { workers, tasks, poisoned });
     this.#o.onMoved();
   }
 

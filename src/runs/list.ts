@@ -53,9 +53,9 @@ export async function searchRuns(db: Database, search: RunSearch): Promise<RunPa
 function checkTask({ task, workflow, since }: RunSearch): string | undefined {
   if (task === undefined) return undefined;
   if (workflow !== undefined || since !== undefined)
-    throw refusal("task", "with task, runs takes no workflow and no since");
+    throw refusal("task", "task cannot be combined with workflow or since");
   if (typeof task === "string" && /^\d{1,18}$/.test(task)) return task;
-  throw refusal("task", `task must be the id of a task, not ${quote(task)}`);
+  throw refusal("task", `task must be the id of a task, a string of digits, not ${quote(task)}`);
 }
 
 function checkDate(since: unknown): Date {
@@ -65,7 +65,7 @@ function checkDate(since: unknown): Date {
 
 function checkCursor(cursor: unknown): string {
   if (typeof cursor === "string" && /^\d{1,18}$/.test(cursor)) return cursor;
-  throw refusal("cursor", "cursor must be the one that came with the page before");
+  throw refusal("cursor", "cursor must be the cursor of the previous page");
 }
 
 function refusal(option: string, message: string): SluiceError {

@@ -42,7 +42,7 @@ export function mapCallOf(name: unknown, items: unknown, terms: unknown, options
 export function noList(items: unknown): SluiceError {
   return new SluiceError(
     "invalid_option",
-    `the items of a map are a list, or a function that returns one, not ${quote(items)}`,
+    `the items of a map must be a list, or a function that returns one, not ${quote(items)}`,
     { details: { option: "items" } },
   );
 }

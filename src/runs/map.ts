@@ -80,7 +80,7 @@ async function open(o: MapServices, caller: MapCaller, call: MapCall): Promise<F
     let found = (await known(o, caller, call)) ?? (await make(o, caller, call));
     // guard: a map that another has just made is found -> test/runs/map.test.ts: "a map that a zombie creates at the same moment is reused, not created twice"
     /* guard:found */ found ??= await known(o, caller, call); /* end */
-    if (found === null) throw new SluiceError("database_busy", `map ${quote(name)} is gone`);
+    if (found === null) throw new SluiceError("database_busy", `map ${quote(name)} no longer exists: try again`);
     return found;
   } catch (e) {
     names.delete(name);
@@ -96,13 +96,13 @@ async function known(o: MapServices, caller: MapCaller, call: MapCall): Promise<
   const found = await o.excusing(findMap(services.db, caller.claim.id, call.name));
   if (found === null) return null;
   if (found.stream !== (await o.excusing(services.declarations.stream(call.terms))))
-    throw changed(call.name, `of another task than ${call.terms.type}`);
+    throw changed(call.name, `with another task than ${call.terms.type}`);
   const { items } = call;
   // guard: a list that changed is refused -> test/runs/map.test.ts: "a map whose list differs in the next execution is refused, and a function for the list is called once"
   if (typeof items === "function") return found;
   const hash = createHash("sha256");
   for (const item of items) add(hash, encodeInput(item, services.payloadBytesMax));
-  if (/* guard:changed */ hash.digest("hex") !== found.digest /* end */) throw changed(call.name, "of other items");
+  if (/* guard:changed */ hash.digest("hex") !== found.digest /* end */) throw changed(call.name, "with other items");
   return found;
 }
 
@@ -193,7 +193,7 @@ async function itemsOf({ items }: MapCall): Promise<readonly unknown[]> {
   const list: unknown = typeof items === "function" ? await items() : items;
   if (!Array.isArray(list)) throw noList(list);
   if (list.length <= ITEMS_MAX) return list;
-  throw new SluiceError("invalid_option", `a map has at most ${ITEMS_MAX} items`);
+  throw new SluiceError("invalid_option", `a map can have at most ${ITEMS_MAX} items`);
 }
 
 /** JSON texts contain no control characters, so a control character separates them unambiguously. */
@@ -244,7 +244,7 @@ function causeRank({ state, error }: MapError): number {
 function usedTwice(name: string): SluiceError {
   return new SluiceError(
     "invalid_option",
-    `map ${quote(name)} was asked for already in this execution of the handler: every map needs a name of its own`,
+    `map ${quote(name)} was already started in this execution: every map of a handler needs a unique name`,
     { details: { option: "name", map: name } },
   );
 }
@@ -252,7 +252,8 @@ function usedTwice(name: string): SluiceError {
 function changed(name: string, what: string): SluiceError {
   return new SluiceError(
     "map_changed",
-    `map ${quote(name)} of this task was made ${what} when its handler ran before; pass a function to find the items once`,
+    `an earlier execution started map ${quote(name)} ${what}: pass a function that returns the items, ` +
+      "which is called only once",
     { details: { map: name } },
   );
 }

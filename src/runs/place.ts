@@ -103,7 +103,7 @@ export async function preparePiece(
   texts: readonly string[],
   from: number,
 ): Promise<PlacedBatch[]> {
-  if (texts.length === 0) throw new SluiceError("invalid_workflow", "the items are not there any more");
+  if (texts.length === 0) throw new SluiceError("invalid_workflow", "the items no longer exist");
   const items: Prepared[] = [];
   for (const [i, text] of texts.entries()) items.push(await prepareText(terms, text, node, from + i));
   return batchesOf(services, node, terms, items, from);
@@ -176,7 +176,7 @@ async function inTime<T>(answer: T | Promise<T>): Promise<T> {
 function noAnswer(): SluiceError {
   return new SluiceError(
     "timeout",
-    `the schema gave no answer within ${CHECK_MS_MAX} ms: an input is checked while its node is held, so keep it short`,
+    `the schema did not finish within ${CHECK_MS_MAX} ms: its node is locked meanwhile, so keep validation short`,
   );
 }
 

@@ -79,7 +79,7 @@ export class Placer {
 const tellPutOff =
   (log: Logger) =>
   (e: unknown): void =>
-    tellTrouble(log, "tasks of a run could not be placed", e);
+    tellTrouble(log, "the tasks of a run could not be created", e);
 
 /** Places the tasks of one node, or of many small ones. Returns false if there is no unlocked node. */
 export async function placeNext(o: PlaceCrew): Promise<boolean> {

@@ -163,7 +163,7 @@ export class Run<Output = unknown> {
   #checkDefinition({ name, parent }: RunRow): void {
     if (this.#workflow === undefined || (parent === null && name === this.#workflow.name)) return;
     const whose = parent === null ? `workflow ${quote(name)}` : "a handler's map";
-    const message = `run ${this.id} is of ${whose}, not of workflow ${quote(this.#workflow.name)}`;
+    const message = `run ${this.id} belongs to ${whose}, not to workflow ${quote(this.#workflow.name)}`;
     throw new SluiceError("invalid_option", message, { details: { option: "workflow" } });
   }
 }

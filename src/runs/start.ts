@@ -66,7 +66,7 @@ export async function startNamed(
   const { key, tx } = checked(options);
   const stored = await newestGraph(services.db, checkName("workflow", name));
   if (stored === null) {
-    throw new SluiceError("unknown_workflow", `no workflow ${quote(name)} was ever declared`, {
+    throw new SluiceError("unknown_workflow", `no workflow named ${quote(name)} was ever declared`, {
       details: { workflow: name },
     });
   }

@@ -58,9 +58,13 @@ function isOver(state: RunState): boolean {
 
 function found<T>(id: string, run: T | null): T {
   if (run !== null) return run;
-  throw new SluiceError("run_not_found", `run ${id} is not there: it was never committed, or its history is not kept`, {
-    details: { id },
-  });
+  throw new SluiceError(
+    "run_not_found",
+    `run ${id} does not exist: it ended and its history was not kept, or it was never committed`,
+    {
+      details: { id },
+    },
+  );
 }
 
 function stillAt({ id, name, state }: RunRow, timeoutMs: number | null): SluiceError {

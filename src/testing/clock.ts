@@ -39,7 +39,7 @@ export class StandingClock implements TestClock {
     if (ms < this.#ms) {
       throw new SluiceError(
         "invalid_option",
-        `time only moves on: it is ${this.now().toISOString()} already. To begin in the past, pass now to testSluice`,
+        `time cannot go back: it is already ${this.now().toISOString()}. To start in the past, pass now to testSluice`,
       );
     }
     await this.#to(ms);
@@ -54,5 +54,5 @@ export class StandingClock implements TestClock {
 function checkDate(option: string, date: unknown): number {
   const ms = date instanceof Date ? date.getTime() : Number.NaN;
   if (!Number.isNaN(ms)) return ms;
-  throw new SluiceError("invalid_option", `${option} takes a Date`, { details: { option } });
+  throw new SluiceError("invalid_option", `${option} must be a Date`, { details: { option } });
 }

@@ -4,6 +4,6 @@ import { SluiceError } from "../core/error.js";
 export function cut(): SluiceError {
   return new SluiceError(
     "database_unavailable",
-    "the database is not available: the connection broke before the reply came (cutReply)",
+    "the database is not available: the connection broke before the reply arrived (cutReply)",
   );
 }

@@ -192,7 +192,8 @@ function told({ kind, outcome }: Sent): unknown {
 function stuck(ms: number, { id, type }: { readonly id: string; readonly type: string }) {
   return new SluiceError(
     "not_drained",
-    `the handler of ${type} (task ${id}) did not end within ${ms} ms of real time; its own timeout goes by the test's clock, which stands still until it is moved`,
+    `the handler of ${type} (task ${id}) did not end within ${ms} ms of real time; its own timeout uses the ` +
+      "test's clock, which moves only when the test moves it",
     { details: { id, type } },
   );
 }
@@ -201,8 +202,8 @@ function endless(ran: readonly DrainedExecution[]): SluiceError {
   const last = ran.slice(-5).map(({ type, id }) => `${type} ${id}`);
   return new SluiceError(
     "not_drained",
-    `${ran.length} tasks have run and there are more: do they enqueue each other for ever, or retry without a delay? ` +
-      `The last were ${last.join(", ")}. executionsMax allows more`,
+    `${ran.length} tasks have run and there are more: do they enqueue each other forever, or retry without delay? ` +
+      `The last were ${last.join(", ")}. Raise executionsMax to allow more`,
     { details: { ran } },
   );
 }

@@ -46,7 +46,7 @@ export async function enqueued<Input>(
   if (rows.length > TASKS_MAX) {
     throw new SluiceError(
       "invalid_option",
-      `more than ${TASKS_MAX} tasks of type ${task.type}: too many to look at one by one`,
+      `there are more than ${TASKS_MAX} tasks of type ${task.type}: too many to list`,
     );
   }
   return rows.map((row) => taskOf<Input>(row));

@@ -44,12 +44,12 @@ function failure(type: string, findings: Findings): AssertionError {
   const { tasks, alike, exactly, wanted } = findings;
   const times = exactly === null ? "" : ` ${exactly} times`;
   const lines = [
-    `wanted ${type} to be enqueued${times} like ${show(wanted)}`,
-    `found ${tasks.length} of the type, ${alike.length} of them like it`,
+    `expected ${type} to be enqueued${times} with ${show(wanted)}`,
+    `found ${tasks.length} of this type, ${alike.length} of them match`,
   ];
   const near = alike.length === 0 ? nearest(wanted, tasks) : null;
   if (near !== null) {
-    lines.push(`the nearest, task ${near.task.id}, differs:`);
+    lines.push(`the closest, task ${near.task.id}, differs:`);
     lines.push(...near.lines.slice(0, NEAREST_LINES).map((line) => `  ${line}`));
   } else if (alike.length > 0) {
     lines.push(...alike.slice(0, NEAREST_LINES).map((task) => `  task ${task.id}: ${show(task.input)}`));

@@ -82,7 +82,7 @@ export class FaultPlan {
     if (!Array.isArray(faults) || !faults.every((f) => made.has(f as Fault))) {
       throw new SluiceError(
         "invalid_option",
-        "faults is a list of crash(task), stall(task), loseLease(task) and cutReply(task)",
+        "faults must be a list of crash(task), stall(task), loseLease(task) and cutReply(task)",
         { details: { option: "faults" } },
       );
     }
@@ -106,7 +106,8 @@ export class FaultPlan {
     const { fault, left } = idle;
     throw new SluiceError(
       "not_drained",
-      `${fault.kind} of ${fault.task.type} was to happen ${fault.times} times, but ${left} of them did not: no task of that type was there to run`,
+      `${fault.kind} of ${fault.task.type} was set to happen ${fault.times} times, but ${left} of them did not: ` +
+        "no task of that type was left to run",
       { details: { fault: fault.kind, type: fault.task.type, left } },
     );
   }

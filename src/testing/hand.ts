@@ -229,7 +229,7 @@ async function attempt(work: () => unknown): Promise<unknown> {
 }
 
 function lost(): SluiceError {
-  return new SluiceError("lease_lost", "the worker's lease was lost; this task runs elsewhere");
+  return new SluiceError("lease_lost", "the lease of the worker was lost; another worker runs this task");
 }
 
 /**

@@ -106,7 +106,7 @@ export class TestSluice {
   async drain(options: DrainOptions = {}): Promise<Drained> {
     if (this.#handlers.size === 0)
       throw new SluiceError("invalid_option", "drain needs handlers: pass them to testSluice");
-    if (this.#draining) throw new SluiceError("invalid_option", "a drain is under way: wait for it first");
+    if (this.#draining) throw new SluiceError("invalid_option", "a drain is already running: await it first");
     this.#draining = true;
     try {
       const { db, log, settings } = this.#parts;
@@ -191,7 +191,8 @@ function withoutHolds(services: ContextServices): ContextServices {
     if (!call.hold) return services.map(execution, call);
     throw new SluiceError(
       "not_drained",
-      `ctx.map ${quote(call.name)} with hold: true waits in place, and a drain runs one task at a time: test it with a worker, or without hold`,
+      `ctx.map ${quote(call.name)} with hold: true keeps its task running, but a drain runs one task at a time: ` +
+        "test it with a worker, or without hold",
     );
   };
   return { ...services, map };
@@ -233,9 +234,9 @@ function checkHandlers(handlers: unknown): readonly AnyHandler[] {
   const seen = new Set<string>();
   for (const h of handlers as readonly Partial<AnyHandler>[]) {
     if (typeof h?.run !== "function" || h.contract === undefined)
-      throw refusal("handlers are made by task(...).handle(fn)");
+      throw refusal("handlers must be made by task(...).handle(fn)");
     const of = `${h.contract.queue}\u001f${h.contract.type}`;
-    if (seen.has(of)) throw refusal(`two handlers for task ${h.contract.type}`);
+    if (seen.has(of)) throw refusal(`there are two handlers for task ${h.contract.type}`);
     seen.add(of);
   }
   return handlers as AnyHandler[];

@@ -23,7 +23,7 @@ export function differences(wanted: unknown, found: unknown, path: string): stri
     return wanted.flatMap((item, i) => differences(item, found[i], `${path}[${i}]`)).slice(0, DIFFERENCES_MAX);
   }
   const [a, b] = [show(wanted), show(found)];
-  return a === b ? [] : [`${path}: wanted ${a}, found ${b}`];
+  return a === b ? [] : [`${path}: expected ${a}, found ${b}`];
 }
 
 /** The part of found that wanted covers, so that a diff of the two shows only what matters. */

@@ -175,7 +175,7 @@ class Assembly implements Parts {
 
   #lose(session: Session): void {
     const { permits, outbox } = this.#o;
-    const reason = new SluiceError("lease_lost", "the worker's lease was lost; this task runs elsewhere");
+    const reason = new SluiceError("lease_lost", "the lease of the worker was lost; another worker runs this task");
     const dropped = this.executions.drop(session, reason);
     // guard: what waits to be recorded is lost with its lease -> test/worker/properties.test.ts: "an execution aborted for a lost lease records nothing, and is aborted before its lease runs out"
     permits.give(dropped /* guard:waiting */ + outbox.forget(session) /* end */);

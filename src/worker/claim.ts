@@ -77,7 +77,7 @@ export class Claimer {
       idleConnections: this.#idleConnections,
       splitter: this.#splitter,
       onRefused: (tasks) => (this.refused += tasks),
-      onTrouble: (e) => this.#troubled("the database did not take an outcome", e),
+      onTrouble: (e) => this.#troubled("an outcome could not be recorded", e),
       onOver: () => this.wake(),
     });
     this.poll = new Poll({ ...options, asleep: () => this.#policy.asleep, onPoll: () => this.wake() });
@@ -256,7 +256,7 @@ export class Claimer {
     permits.give(settling + plan.extra - claimed.length);
     if (refused > 0) {
       this.refused += refused;
-      log.warn("results came too late: their claims were lost", { tasks: refused });
+      log.warn("outcomes were refused: the claims of their tasks were lost", { tasks: refused });
     }
     if (plan.want === 0) return;
     this.claims++;
@@ -307,7 +307,7 @@ export class Claimer {
     if (isSluiceError(e, "lease_lost")) return this.#o.onLost(session);
     // guard: a lost reply puts its session in doubt -> test/worker/properties.test.ts: "tasks of a lost claim reply are released, and do not count as a crash"
     /* guard:doubt */ if (want > 0 && unanswered && !this.#stopped) this.#o.onDoubt(session); /* end */
-    this.#troubled("the database did not take a step", e);
+    this.#troubled("a claim or settle failed", e);
   }
 
   #troubled(what: string, e: unknown): void {

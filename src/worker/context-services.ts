@@ -67,7 +67,7 @@ export function contextServices(o: ContextServicesOptions): ContextServices {
     late({ claim, handler }, e) {
       const about = { task: claim.id, type: handler.contract.type };
       const error = describeError(e).message;
-      o.log.warn("what a handler asked of its ctx failed after its task was over", {
+      o.log.warn("a call on ctx failed after its task had ended", {
         ...about,
         error,
       });

@@ -205,7 +205,7 @@ export class ExecutionContext implements TaskContext {
 type Inspect = (value: unknown, options: object) => string;
 
 function ownTransaction(): SluiceError {
-  const message = "ctx.enqueue belongs to the completion of its execution and takes no tx";
+  const message = "ctx.enqueue is committed with the completion of its task: pass no tx";
   return new SluiceError("invalid_option", message, { details: { option: "tx" } });
 }
 
@@ -214,5 +214,5 @@ function mapInTransaction(): SluiceError {
 }
 
 function alreadySettled(id: string): SluiceError {
-  return new SluiceError("not_claimed", `task ${id} is settled: it can do nothing more`);
+  return new SluiceError("not_claimed", `task ${id} is settled: its ctx can no longer be used`);
 }

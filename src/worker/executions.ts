@@ -256,7 +256,11 @@ export class Executions {
    */
   #putOff(execution: Execution, e: unknown): Omit<Settlement, "claim"> {
     execution.span?.failed(e);
-    tellTrouble(this.#o.log, "a task was put off, without using up an attempt", e);
+    tellTrouble(
+      this.#o.log,
+      "a task is retried later without using an attempt, because the database was unavailable",
+      e,
+    );
     return { kind: "snooze", delayMs: this.#outages.delayMs(execution.claim.id), outcome: "" };
   }
 
@@ -318,7 +322,7 @@ export class Executions {
   }
 
   #logStray(execution: Execution): void {
-    this.#o.log.warn("a handler was told to stop and still runs; its task goes on without it", {
+    this.#o.log.warn("a handler ignored its abort signal and still runs; its task continues without it", {
       task: execution.claim.id,
       type: execution.handler.contract.type,
     });

@@ -117,7 +117,7 @@ export class Heartbeat {
     session.lost = true;
     this.#sessions.delete(session);
     if (this.#current === session) this.#current = null;
-    this.#o.log.error("the lease was lost; what it covered is aborted and will run elsewhere", {
+    this.#o.log.error("the lease was lost; its tasks are aborted and will run on other workers", {
       worker: session.id,
       tasks: session.executions.size,
     });
@@ -178,7 +178,7 @@ export class Heartbeat {
     await this.#registration?.catch(() => {});
     for (const session of this.#sessions) {
       await unregister(this.#o.connection, session.id).catch((e: unknown) =>
-        tellTrouble(this.#o.log, "could not unregister", e),
+        tellTrouble(this.#o.log, "could not unregister from the database", e),
       );
     }
     this.#sessions.clear();
@@ -192,7 +192,7 @@ export class Heartbeat {
   /** Lets another worker try the suspect. Best effort: otherwise the reservation ends with the session. */
   async releaseSuspect(session: Session): Promise<void> {
     await releaseSuspect(this.#o.connection, session.id).catch((e: unknown) =>
-      tellTrouble(this.#o.log, "could not give up a suspect", e),
+      tellTrouble(this.#o.log, "could not release a suspect task", e),
     );
   }
 
@@ -229,7 +229,7 @@ export class Heartbeat {
         await this.#register();
         this.#trouble.over();
       } catch (e) {
-        tellTrouble(this.#o.log, "cannot register with the database", e);
+        tellTrouble(this.#o.log, "could not register with the database", e);
         await new Promise((resolve) => setTimeout(resolve, this.#trouble.nextDelayMs()));
       }
     }
@@ -274,7 +274,7 @@ export class Heartbeat {
       const since = this.#cutOff.filter((id) => !cutOff.includes(id));
       this.#cutOff = [...left, ...since].slice(-CUT_OFF_MAX);
     } catch (e) {
-      tellTrouble(this.#o.log, "could not report a session that was cut off", e);
+      tellTrouble(this.#o.log, "could not report a disconnected session", e);
     }
   }
 
@@ -326,7 +326,7 @@ export class Heartbeat {
       session.id,
       this.#o.known(session),
     ); /* end */
-    if (released > 0) this.#o.log.info("tasks of a lost reply were handed back", { tasks: released });
+    if (released > 0) this.#o.log.info("tasks of a claim with a lost reply were released", { tasks: released });
     // If the session unregistered too early, a cut-off claim that commits late would count as a crash.
     const early = this.#o.clock.now() - session.doubtfulSinceMs < this.#beatMs(BUSY_BEAT_MS_MAX);
     // guard: a session with a lost reply unregisters late -> test/worker/heartbeat.test.ts: "a session with a lost reply heartbeats immediately and unregisters later"

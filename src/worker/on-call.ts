@@ -84,7 +84,7 @@ export class OnCall {
       const duty = await goOnCall(this.#o.connection, session.id);
       if (session === this.#o.current()) this.told(duty);
     } catch (e) {
-      tellTrouble(this.#o.log, "could not ask for a place on call", e);
+      tellTrouble(this.#o.log, "could not request to go on call", e);
     }
   }
 }

@@ -20,7 +20,7 @@ export class Permits {
 
   take(n: number): void {
     // guard: permit before claim -> test/worker/permits.test.ts: "there are never more tasks in flight than permits"
-    if (n /* guard:permit */ > this.free /* end */) throw new Error(`${n} permits wanted, ${this.free} free`);
+    if (n /* guard:permit */ > this.free /* end */) throw new Error(`${n} permits requested, ${this.free} free`);
     this.#inUse += n;
   }
 

@@ -15,6 +15,6 @@ export function resultText(execution: Execution, value: unknown, { resultBytesMa
   return storable(value, resultBytesMax, (bytes) => {
     const { type } = execution.handler.contract;
     const about = { task: execution.claim.id, type, bytes, bytesMax: resultBytesMax };
-    log.warn("a result is too large and is stored as a note of it", about);
+    log.warn("a result is too large; a note of its size is stored instead", about);
   });
 }

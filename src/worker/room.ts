@@ -16,8 +16,8 @@ export async function checkTimeout(connection: Connection, { logger }: WorkerSer
   const statementTimeoutMs = await readTimeoutMs(connection);
   if (statementTimeoutMs === null || statementTimeoutMs >= STATEMENT_TIMEOUT_MS_MIN) return;
   logger.warn(
-    "the statement_timeout of this role or database is short: batches get smaller when it strikes; " +
-      "give workers a role with at least 5 s",
+    "the statement_timeout of this role or database is short, so batches shrink when it cancels a statement: " +
+      "set at least 5 s for the role of workers",
     { statementTimeoutMs },
   );
 }

@@ -91,19 +91,19 @@ export class Splitter {
   #tell(tasks: number, refusal: Refusal, e: unknown): void {
     const words =
       tasks > 1
-        ? "the database refused outcomes; they are sent in smaller statements"
+        ? "the database refused outcomes; they are sent again in smaller batches"
         : isLockTimeout(e)
-          ? "another transaction holds the row of a task; its outcome is tried again"
+          ? "another transaction holds the row of a task; its outcome is sent again"
           : ONE_REFUSED[refusal];
     tellTrouble(this.#o.log, words, e);
   }
 }
 
 const ONE_REFUSED: Record<Refusal, string> = {
-  data: "the database refused an outcome; if that stays so, its result or error is replaced by a note",
-  timeout: "the database stopped an outcome; if that stays so and it is large, it is replaced by a note",
-  busy: "the database was too busy for an outcome, which is tried again",
-  unknown: "the database refused an outcome, which is tried again",
+  data: "the database refused an outcome; if this repeats, a note replaces its result or error",
+  timeout: "a timeout cancelled the recording of an outcome; if this repeats and it is large, a note replaces it",
+  busy: "the database was too busy to record an outcome; it is sent again",
+  unknown: "the database refused an outcome; it is sent again",
 };
 
 /**

@@ -82,7 +82,7 @@ export class Suspects {
     if (task === null || !heartbeat.holds(session)) return permits.give(1);
     meter.claimed(1, clock.now() - askedMs);
     if (task.passed !== undefined) meter.passed(task.passed);
-    log.warn("running a task alone: it was in hand at three crashes", { task: id });
+    log.warn("running a suspect task alone: it was running at three crashes", { task: id });
     executions.start(task, session);
     await claimer.settled();
   }

@@ -56,7 +56,7 @@ export async function inTransaction<R>(
   // The execution may have been given up while it waited for a connection.
   if (execution.finished) {
     held.giveBack();
-    throw new SluiceError("not_claimed", `task ${execution.claim.id} is settled: it can do nothing more`);
+    throw new SluiceError("not_claimed", `task ${execution.claim.id} is settled: its ctx can no longer be used`);
   }
   // The execution was aborted and still runs: its connection may be dead without an error, or fn may never end. Both
   // would occupy a place in the pool forever.
@@ -64,7 +64,7 @@ export async function inTransaction<R>(
   let committing = false;
   const forget = execution.whenGivenUp(() => {
     cut = true;
-    held.cut(execution.aborted ?? new Error("given up"));
+    held.cut(execution.aborted ?? new Error("the execution was abandoned"));
     held.giveBack();
   });
   try {

@@ -105,7 +105,7 @@ export class Worker {
 
   /** Registers and begins to claim. Throws if the database cannot be reached. */
   async start(): Promise<void> {
-    if (this.#state === "running") throw new SluiceError("invalid_option", "this worker was started already");
+    if (this.#state === "running") throw new SluiceError("invalid_option", "this worker is already running");
     if (this.#state !== "new") throw this.#over();
     this.#state = "running";
     this.#starting = this.#start();
@@ -113,8 +113,8 @@ export class Worker {
   }
 
   #over(): SluiceError {
-    if (this.#failure === null) return new SluiceError("stopped", `this worker is ${this.#state}: make a new one`);
-    const message = `this worker could not start, make a new one: ${this.#failure.message}`;
+    if (this.#failure === null) return new SluiceError("stopped", `this worker is ${this.#state}: create a new one`);
+    const message = `this worker failed to start; create a new one: ${this.#failure.message}`;
     return new SluiceError("stopped", message, { cause: this.#failure });
   }
 
@@ -203,7 +203,7 @@ export class Worker {
       /* guard:flush */ await within(parts.claimer.settled(), FLUSH_MS_MAX); /* end */
       parts.claimer.stop();
       await within(Promise.all([parts.keeper.stop(), parts.heartbeat.stop()]), FLUSH_MS_MAX);
-      this.#services.logger.info("the worker has stopped", { name: this.#name, handedBack });
+      this.#services.logger.info("the worker stopped", { name: this.#name, handedBack });
     }
     await this.#close();
   }
@@ -230,10 +230,10 @@ function checkHandlers(handlers: unknown): readonly AnyHandler[] {
   const seen = new Set<string>();
   for (const h of handlers as Partial<AnyHandler>[]) {
     if (typeof h?.run !== "function" || h.contract === undefined) {
-      throw new SluiceError("invalid_option", "handlers are made by task(...).handle(fn)");
+      throw new SluiceError("invalid_option", "handlers must be made by task(...).handle(fn)");
     }
     const of = `${h.contract.queue}\u001f${h.contract.type}`;
-    if (seen.has(of)) throw new SluiceError("invalid_option", `two handlers for task ${h.contract.type}`);
+    if (seen.has(of)) throw new SluiceError("invalid_option", `there are two handlers for task ${h.contract.type}`);
     seen.add(of);
   }
   return handlers as AnyHandler[];

@@ -275,6 +275,6 @@ test("a start with another port is refused while the server runs", async () => {
   const other = Number(new URL(server.url).port) === 5999 ? 5998 : 5999;
   await expect(startEmbedded({ dataDir, port: other })).rejects.toMatchObject({
     code: "embedded_failed",
-    message: expect.stringContaining("already served on port") as string,
+    message: expect.stringContaining("A server already uses") as string,
   });
 });

@@ -152,7 +152,7 @@ test("a worker whose metrics port is taken fails with a typed error and does not
   // The worker cannot start again and says why.
   await expect(worker.start()).rejects.toMatchObject({
     code: "stopped",
-    message: expect.stringMatching(/^this worker could not start, make a new one: .*EADDRINUSE/),
+    message: expect.stringMatching(/^this worker failed to start; create a new one: .*EADDRINUSE/),
     cause: { code: "port_unavailable" },
   });
 });

@@ -213,7 +213,7 @@ describe("events of a run", () => {
     const other = workflow("other", {}, (w) => w.waitFor("it", "approved"));
     const run = await s.sluice.start(approval, { timeoutMs: 60_000 });
     const taken = s.sluice.run(run.id, other);
-    const refused = `run ${run.id} is of workflow "${approval.name}", not of workflow "other"`;
+    const refused = `run ${run.id} belongs to workflow "${approval.name}", not to workflow "other"`;
     await expect(taken.send("approved", {})).rejects.toMatchObject({
       code: "invalid_option",
       message: refused,

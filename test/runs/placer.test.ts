@@ -312,8 +312,8 @@ test("a node whose schema never answers is postponed and counted, and other node
     return tries.every((n) => n! > 0);
   });
   expect(warned).toContainEqual({
-    message: "tasks of a run could not be placed",
-    error: expect.stringContaining("the schema gave no answer within") as string,
+    message: "the tasks of a run could not be created",
+    error: expect.stringContaining("the schema did not finish within") as string,
   });
   const [late] = await named(s, "late");
   expect(await late!.result(patience)).toBe(1);
@@ -344,7 +344,7 @@ test("a fan-out whose schema never answers is postponed and counted, and other n
   expect(await good!.result(patience)).toBe(1);
   await s.sql.query(lastTry);
   await expect(hung.result(patience)).rejects.toMatchObject({
-    message: expect.stringMatching(/the schema gave no answer within .*\(item 1\)/) as string,
+    message: expect.stringMatching(/the schema did not finish within .*\(item 1\)/) as string,
   });
 });
 
@@ -357,7 +357,7 @@ test("an error while a node is placed counts as a try and not as an outage, and 
   for (const run of good) expect(await run.result(patience)).toBe(1);
   await until("it to be counted", async () => (await triesOf(s, bad!))! > 0);
   expect(warned).toContainEqual({
-    message: "tasks of a run could not be placed",
+    message: "the tasks of a run could not be created",
     error: expect.stringContaining("TypeError") as string,
   });
   expect(warned).not.toContainEqual(expect.objectContaining({ message: "the database is not available" }));

@@ -83,10 +83,10 @@ test("a failed expectEnqueued shows what was expected and how the nearest task d
   const e = await failureOf(t.expectEnqueued(invoice, { tenant: "acme", amount: 7 }, { priority: 3 }));
   expect(e.message).toBe(
     [
-      'wanted send-invoice to be enqueued like {"input":{"amount":7,"tenant":"acme"},"priority":3}',
-      "found 2 of the type, 0 of them like it",
-      `the nearest, task ${near.id}, differs:`,
-      "  task.input.amount: wanted 7, found 5",
+      'expected send-invoice to be enqueued with {"input":{"amount":7,"tenant":"acme"},"priority":3}',
+      "found 2 of this type, 0 of them match",
+      `the closest, task ${near.id}, differs:`,
+      "  task.input.amount: expected 7, found 5",
     ].join("\n"),
   );
   // What vitest and node:test print as a diff.
@@ -96,10 +96,10 @@ test("a failed expectEnqueued shows what was expected and how the nearest task d
     "expectEnqueued",
   ]);
   const twice = await failureOf(t.expectEnqueued(invoice, { tenant: "acme" }, { times: 2 }));
-  expect(twice.message).toContain("enqueued 2 times like");
+  expect(twice.message).toContain("enqueued 2 times with");
   expect([twice.actual, twice.expected]).toEqual([1, 2]);
   const none = await failureOf(t.expectEnqueued(task("other")));
-  expect(none.message).toContain("found 0 of the type");
+  expect(none.message).toContain("found 0 of this type");
 });
 
 test("expectEnqueued sees uncommitted enqueues only inside their transaction", async () => {

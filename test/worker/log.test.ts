@@ -127,7 +127,7 @@ test("a result that is replaced by a note is logged", async () => {
   await s.worker({
     handlers: [job.handle((how, ctx) => (how === "plain" ? large : ctx.transaction(() => Promise.resolve(large))))],
   });
-  const told = () => of("warn", "a result is too large and is stored as a note of it");
+  const told = () => of("warn", "a result is too large; a note of its size is stored instead");
   for (const how of ["plain", "in a transaction"] as const) {
     const before = told().length;
     const handle = await s.sluice.enqueue(job, how);

@@ -10,7 +10,7 @@ import { World, type Fate, type WorldOptions } from "./harness.js";
 test("there are never more tasks in flight than permits", async () => {
   const permits = new Permits(3);
   permits.take(2);
-  expect(() => permits.take(2)).toThrow("2 permits wanted, 1 free");
+  expect(() => permits.take(2)).toThrow("2 permits requested, 1 free");
   permits.take(1);
   expect(permits.free).toBe(0);
 

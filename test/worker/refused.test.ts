@@ -136,7 +136,7 @@ test("a task whose row another transaction locks delays the claims of its worker
   await s.sluice.task(id).result({ timeoutMs: 10_000 });
   await until("the permits to come back", () => worker.status().permitsInUse === 0);
   expect(warned.filter((words) => words.includes("note"))).toEqual([]);
-  expect(warned).toContain("another transaction holds the row of a task; its outcome is tried again");
+  expect(warned).toContain("another transaction holds the row of a task; its outcome is sent again");
 });
 
 test("an error that the database refuses is replaced, and the other failures of its batch are recorded unchanged", async () => {

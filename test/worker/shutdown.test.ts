@@ -155,7 +155,7 @@ test("start of a running worker is refused, and the worker continues", async () 
   const worker = await s.worker({ handlers: [job.handle(() => "done")] });
   await expect(worker.start()).rejects.toMatchObject({
     code: "invalid_option",
-    message: "this worker was started already",
+    message: "this worker is already running",
   });
   expect(await (await s.sluice.enqueue(job)).result({ timeoutMs: 10_000 })).toBe("done");
 });
@@ -168,6 +168,6 @@ test("a worker that could not declare its tasks is stopped", async () => {
   await expect(worker.start()).rejects.toMatchObject({ code: "limit_shape" });
   await expect(worker.start()).rejects.toMatchObject({
     code: "stopped",
-    message: expect.stringMatching(/^this worker could not start, make a new one: .*shape/) as string,
+    message: expect.stringMatching(/^this worker failed to start; create a new one: .*shape/) as string,
   });
 });

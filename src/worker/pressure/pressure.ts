@@ -201,8 +201,8 @@ export class Pressure {
       PressureReason[],
     ];
     if (worries.some((reason) => !worried.includes(reason))) log.warn("the worker is under pressure", fields);
-    else if (worries.length < worried.length) log.info("pressure on the worker went down", fields);
-    else log.debug("the worker's permits ran out or came back", fields);
+    else if (worries.length < worried.length) log.info("the pressure on the worker decreased", fields);
+    else log.debug("the worker ran out of permits, or has free permits again", fields);
   }
 
   #ofThisProcess(): PressureReaders {

@@ -235,7 +235,7 @@ describe("waitFor", () => {
       play.db.value("select sluice.workflow_send($1, 'ok', '1', $2)", [run, workflow]);
     await expect(sent("another")).rejects.toMatchObject({
       constraint: "invalid_option",
-      message: `run ${run} is of workflow "${name}", not of workflow "another"`,
+      message: `run ${run} belongs to workflow "${name}", not to workflow "another"`,
     });
     expect(await sent(name)).toBe(true);
   });

@@ -56,7 +56,7 @@ class Bench {
 }
 
 const UNDER = "warn the worker is under pressure";
-const DOWN = "info pressure on the worker went down";
+const DOWN = "info the pressure on the worker decreased";
 
 test("there is no pressure before the first measurement and in an idle process", () => {
   const bench = new Bench();
@@ -166,8 +166,8 @@ describe("single signals", () => {
     bench.stops = [];
     bench.samples(9);
     expect(bench.lines).toEqual([
-      "debug the worker's permits ran out or came back: permits",
-      "debug the worker's permits ran out or came back: ",
+      "debug the worker ran out of permits, or has free permits again: permits",
+      "debug the worker ran out of permits, or has free permits again: ",
     ]);
   });
 });

@@ -20,7 +20,7 @@ begin
     v_workflow := (select g.name from sluice.workflow_graph g where g.id = v_graph);
     if v_workflow is distinct from p_workflow then
       perform sluice.refuse('invalid_option', format(
-        'run %s is of %s, not of workflow %s',
+        'run %s belongs to %s, not to workflow %s',
         p_run, coalesce('workflow ' || to_json(v_workflow), 'a handler''s map'), to_json(p_workflow)));
     end if;
   end if;
