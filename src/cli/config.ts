@@ -48,7 +48,8 @@ Examples:
 
 The JSON: {"file":null,"preset":{"value":"io","source":"--preset"},"settings":[{"section":"worker",
 "key":"lease_ms","env":"LEASE_MS","value":15000,"source":"default","help":"..."},...],"connections":{...}}
-Fails with invalid_option if a value is invalid, if the connections do not add up, or if\nmetrics would be served beyond loopback without a token.`,
+Fails with invalid_option if a value is invalid, if the connections do not add up, or if
+metrics would be served beyond loopback without a token.`,
     )
     .action(runConfig);
 }

@@ -16,7 +16,8 @@ export function explainCommand(): Command {
       "queue by reason.",
     examples: ["explain 4711", "explain --queue mail", "explain 4711 --json | jq .reasons"],
     json:
-      '{"task":"4711","type":"send","queue":"mail","state":"waiting","message":...,"reasons":[{"kind":"limit",...}],...};\n' +
+      '{"task":"4711","type":"send","queue":"mail","state":"waiting","message":...,' +
+      '"reasons":[{"kind":"limit",...}],...};\n' +
       '  for a queue {"queue":"mail","paused":false,"workers":{...},"running":[...],' +
       '"reasons":[{"kind":"limit","count":12,...}]}',
   })

@@ -21,7 +21,9 @@ export function limitsCommand(): Command {
       "Lists limits, and the groups that enqueues have created, sorted by name and page by page: the numbers in\n" +
       "force and the slots in use. A limit per key shows its fullest key.",
     examples: ["limits", "limits --prefix tenant- --limit 1000 --json", "limits --after tenant-0999"],
-    json: '{"limits":[{"name":"mail","total":10,"used":3,"overridden":false}],"after":"mail"}; "after" is null on the last page',
+    json:
+      '{"limits":[{"name":"mail","total":10,"used":3,"overridden":false}],"after":"mail"};' +
+      ' "after" is null on the last page',
   })
     .option("--limit <n>", "how many to list, at most 1000", "100")
     .option("--after <name>", "only names after this one")

@@ -7,7 +7,8 @@ export function checkUrl(option: string, url: unknown): string {
   // Omits the text itself, which may contain a password.
   throw new SluiceError(
     "invalid_option",
-    `${option} must be a string that begins with postgres:// or postgresql://${typeof url === "string" ? "" : `, not ${quote(url)}`}`,
+    `${option} must be a string that begins with postgres:// or postgresql://` +
+      (typeof url === "string" ? "" : `, not ${quote(url)}`),
     { details: { option } },
   );
 }

@@ -41,8 +41,8 @@ const WORDS: { readonly [Kind in ReasonKind]: (reason: Of<Kind>, about: About) =
   pressure: ({ workers, reasons }) =>
     `${of(workers)} that could run it ${workers === 1 ? "does" : "do"} not claim now: ${reasons.join(", ")}`,
   busy: ({ workers, capacity, before }) =>
-    `${of(workers)} that could run it ${workers === 1 ? "is" : "are"} full: at most ${times(capacity, "task")} at once` +
-    beforeText(before),
+    `${of(workers)} that could run it ${workers === 1 ? "is" : "are"} full: ` +
+    `at most ${times(capacity, "task")} at once${beforeText(before)}`,
   next: ({ before }) =>
     before === 0 ? "nothing holds it: it is claimed next" : `nothing holds it${beforeText(before)}`,
 };

@@ -50,5 +50,5 @@ test("sluice explain refuses unknown tasks, unknown queues and ambiguous argumen
   told(word, "did you mean --queue one?");
   expect([absent.code, absent.err]).toEqual([1, expect.stringContaining("task_not_found")]);
   expect([nowhere.code, nowhere.err]).toEqual([1, expect.stringContaining("unknown_queue")]);
-  told(nowhere, "there are");
+  told(nowhere, "the queues are");
 });

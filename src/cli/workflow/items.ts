@@ -23,7 +23,9 @@ export function itemsCommand(): Command {
       "Lists the items of an each in list order, page by page: the index, the task, the state, and why it\n" +
       "failed or was cancelled. This works for the fan-out of a handler too: list --task finds its run.",
     examples: ["items 12 sync --state failed", "items 12 sync --after 999 --limit 1000 --json"],
-    json: '{"items":[{"index":3,"task":"40","state":"failed","error":{...}}],"after":3}; "after" is null on the last page',
+    json:
+      '{"items":[{"index":3,"task":"40","state":"failed","error":{...}}],"after":3};' +
+      ' "after" is null on the last page',
   })
     .argument("<run>", "the id of the run")
     .argument("<node>", "the name of the each")

@@ -24,7 +24,9 @@ export function listCommand(): Command {
     summary: "list runs, newest first",
     description: "Lists runs, newest first, page by page.",
     examples: ["list --workflow nightly --state failed", "list --since 2030-01-31T00:00:00Z --limit 1000 --json"],
-    json: '{"runs":[{"id":"12","workflow":"nightly","state":"failed",...}],"cursor":"12"}; "cursor" is null on the last page',
+    json:
+      '{"runs":[{"id":"12","workflow":"nightly","state":"failed",...}],"cursor":"12"};' +
+      ' "cursor" is null on the last page',
   })
     .option("--workflow <name>", "only runs of this workflow")
     .addOption(new Option("--state <state>", "only runs in this state").choices(STATES))

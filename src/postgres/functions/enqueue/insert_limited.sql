@@ -23,7 +23,9 @@ begin
   into v_known, v_totals, v_keyed
   from unnest(p_limits) with ordinality u(id, n)
   left join sluice.limits l on l.id = u.id;
-  if /* guard:limits */ not /* end */ v_known then perform sluice.refuse('unknown_limit', 'one of the limits does not exist'); end if;
+  if /* guard:limits */ not /* end */ v_known then
+    perform sluice.refuse('unknown_limit', 'one of the limits does not exist');
+  end if;
   v_gate := sluice.gate_of(v_totals);
   if /* guard:orders */ v_orders /* end */ is not null and cardinality(v_orders) <> v_count
       or v_keys is not null and cardinality(v_keys) <> v_count then
