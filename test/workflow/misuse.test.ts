@@ -180,9 +180,9 @@ describe("a workflow definition refuses", () => {
     [
       "a sleep until text that is not a time",
       (w) => w.sleep("s", { until: "tomorrow" as never }),
-      "until must be ISO text",
+      "until must be ISO 8601 text",
     ],
-    ["a sleep until nothing", (w) => w.sleep("s", { until: undefined as never }), "until must be ISO text"],
+    ["a sleep until nothing", (w) => w.sleep("s", { until: undefined as never }), "until must be ISO 8601 text"],
     ["a sleep of an invalid value", (w) => w.sleep("s", ANY), "sleep options must be an object"],
     ["an event with a control character in its name", (w) => w.waitFor("a", "b\0"), 'node "a": event name "b\\u0000"'],
     ["an event without a name", (w) => w.waitFor("a", ""), 'event name "" is not allowed'],
