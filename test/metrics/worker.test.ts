@@ -225,7 +225,10 @@ test("a worker with metrics off counts nothing and still serves /ready", async (
   const worker = await s.worker({ handlers, metrics: { enabled: false, port: 0 } });
   expect(await worker.metrics()).toBe("");
   const page = await fetch(`${worker.metricsUrl}/metrics`);
-  expect([page.status, await page.json()]).toEqual([404, { error: "no metrics are collected: metrics.enabled is false" }]);
+  expect([page.status, await page.json()]).toEqual([
+    404,
+    { error: "no metrics are collected: metrics.enabled is false" },
+  ]);
   expect(await (await fetch(`${worker.metricsUrl}/ready`)).json()).toEqual({
     ready: true,
     reasons: [],

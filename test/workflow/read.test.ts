@@ -84,7 +84,11 @@ describe("readGraph refuses as invalid_workflow", () => {
     ["a number in after", graph(task({ after: [1] })), "after must contain names of nodes"],
     ["an after with an unknown key", graph(a, task({ after: [{ node: "a", in: 1 }] })), '"in" in after'],
     ["an after with an unknown condition", graph(a, task({ after: [{ node: "a", on: "x" }] })), 'on must be "s'],
-    ["a branch of a node that is not a when", graph(a, task({ after: [{ node: "a", on: "then" }] })), '"a" is not a when'],
+    [
+      "a branch of a node that is not a when",
+      graph(a, task({ after: [{ node: "a", on: "then" }] })),
+      '"a" is not a when',
+    ],
     [
       "recover of a success",
       graph(a, task({ after: [{ node: "a", on: "success", recover: true }] })),
