@@ -140,7 +140,8 @@ export class Client {
   }
 
   /**
-   * Runs a failed or cancelled task again, from its first attempt and in its old place. Returns false if it is neither.
+   * Runs a failed or cancelled task again, from its first attempt. A task that blocks its order key runs before the
+   * tasks behind it; otherwise its place in its order key is not promised. Returns false if it is neither.
    */
   async retry(id: string): Promise<boolean> {
     checkId(id);
