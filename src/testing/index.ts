@@ -1,5 +1,5 @@
 export { testSluice } from "./kit.js";
-export type { TestHandler, TestOptions, TestSluice } from "./kit.js";
+export type { MakeHandlers, TestHandler, TestOptions, TestSluice } from "./kit.js";
 export { testServer } from "./server.js";
 export type { TestServer } from "./server.js";
 export type { TestClock } from "./clock.js";

@@ -31,13 +31,19 @@ export interface TestHandler {
   run(input: never, ctx: TaskContext): unknown;
 }
 
+/** Creates handlers that need the test's Sluice, or the address of its database. */
+export type MakeHandlers = (sluice: Sluice, url: string) => readonly TestHandler[] | Promise<readonly TestHandler[]>;
+
 /** Options of testSluice(). All are optional. */
 export interface TestOptions extends Pick<
   ConnectOptions,
   "schema" | "history" | "logger" | "listen" | "payloadBytesMax" | "resultBytesMax" | "idempotencyMs"
 > {
-  /** The handlers that drain() runs, created by task(...).handle(fn). */
-  readonly handlers?: readonly TestHandler[];
+  /**
+   * The handlers that drain() runs, created by task(...).handle(fn). Pass a function for handlers that need the test's
+   * Sluice or the address of its database: it is called once, before testSluice() returns.
+   */
+  readonly handlers?: readonly TestHandler[] | MakeHandlers;
   /** A server on which the kit may create databases. Default: DATABASE_URL, else a server that the kit starts. */
   readonly url?: string;
   /** Initial time of the test clock. Default: now. */
@@ -203,7 +209,7 @@ export async function testSluice(options: TestOptions = {}): Promise<TestSluice>
   checkOptions("testSluice", options, OPTIONS);
   // A sluice.toml in the working directory is meant for the real application, which may already use its port.
   const { handlers: given = [], url, now = new Date(), config = false, ...rest } = options;
-  const handlers = checkHandlers(given);
+  if (typeof given !== "function") checkHandlers(given);
   const schema = checkSchemaName(options.schema ?? "sluice");
   const server = await serverUrl(url, process.env);
   const copy = await copyTemplate({ url: server, schema });
@@ -211,7 +217,8 @@ export async function testSluice(options: TestOptions = {}): Promise<TestSluice>
   try {
     const defaults = { config, logger: silentLogger, listen: false, apiConnections: 4 };
     rehearsal = await Rehearsal.open({ ...defaults, ...rest, url: copy, migrate: false });
-    const streams = await streamsOf(rehearsal, handlers);
+    const handlers = typeof given === "function" ? await given(rehearsal, copy) : given;
+    const streams = await streamsOf(rehearsal, checkHandlers(handlers));
     const test = new TestSluice({ rehearsal, handlers: streams, url: copy, server, now });
     await test.clock.set(now);
     return test;
@@ -230,7 +237,7 @@ async function streamsOf(rehearsal: Rehearsal, handlers: readonly AnyHandler[]) 
 }
 
 function checkHandlers(handlers: unknown): readonly AnyHandler[] {
-  if (!Array.isArray(handlers)) throw refusal("handlers must be a list");
+  if (!Array.isArray(handlers)) throw refusal("handlers must be a list, or a function that returns one");
   const seen = new Set<string>();
   for (const h of handlers as readonly Partial<AnyHandler>[]) {
     if (typeof h?.run !== "function" || h.contract === undefined)
