@@ -80,3 +80,37 @@ export async function enqueuedTasks(
   const { tasks } = await db.one(enqueuedStatement, [of.type, of.queue, max], tx);
   return JSON.parse(tasks) as EnqueuedRow[];
 }
+
+/** A type with unfinished tasks, or with tasks that a run is about to create. */
+interface UnservedRow {
+  readonly type: string;
+  readonly queue: string;
+  /** The oldest unfinished task; null if a run has not created it yet, which needs the code of the type. */
+  readonly task: string | null;
+}
+
+const unservedStatement = statement<UnservedRow>({
+  name: "unserved",
+  text: `select s.type, s.queue, min(x.id)::text as task
+    from (
+      select t.stream, t.id from sluice.task t where not exists (select from sluice.done d where d.id = t.id)
+      union all
+      select coalesce(n.stream, w.stream), null
+      from sluice.workflow_node n
+      join sluice.workflow_run r on r.id = n.run and not r.pruning
+      left join sluice.workflow_step w on w.graph = r.graph and w.node = n.node
+      where n.state = 'placing') x
+    join sluice.stream s on s.id = x.stream
+    where s.id <> all ($1::text::int[])
+    group by s.id order by min(x.id), s.type, s.queue`,
+  params: ["text"],
+  columns: ["type", "queue", "task"],
+});
+
+/** The types with work to do whose stream is not among these, by their oldest task. */
+export async function unservedTypes(
+  connection: Connection,
+  served: readonly number[],
+): Promise<readonly UnservedRow[]> {
+  return connection.run(unservedStatement, [`{${served.join(",")}}`]);
+}

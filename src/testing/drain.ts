@@ -7,6 +7,7 @@ import type { History } from "../keeper/keeper.js";
 import type { Database } from "../postgres/database.js";
 import { inspect } from "../postgres/inspect.js";
 import type { Connection } from "../postgres/connection.js";
+import { unservedTypes } from "../postgres/rehearse.js";
 import type { ClaimedTask } from "../postgres/step.js";
 import type { PlaceCrew } from "../runs/place.js";
 import type { AnyHandler } from "../worker/execution.js";
@@ -53,6 +54,16 @@ export interface Drained {
   readonly ran: readonly DrainedExecution[];
   /** How far the clock must move until something is due again, in ms; null if nothing ever is. */
   readonly nextDueMs: number | null;
+  /** Types with unfinished tasks for which testSluice has no handler. */
+  readonly unserved: readonly UnservedType[];
+}
+
+/** A type whose tasks a drain cannot run, because testSluice has no handler for it. */
+export interface UnservedType {
+  readonly type: string;
+  readonly queue: string;
+  /** Its oldest unfinished task; null if a workflow could not create it without the handler's contract. */
+  readonly task: string | null;
 }
 
 /** Options of drain(). */
@@ -94,8 +105,9 @@ export async function drain(services: DrainServices, options: DrainOptions): Pro
       await dueNow(services);
       const task = await next(services);
       if (task === null) {
-        plan.refuseLeft();
-        return { ran, nextDueMs: await nextDueMs(services) };
+        const unserved = await unservedTypes(services.connection, [...services.handlers.keys()]);
+        plan.refuseLeft(unserved);
+        return { ran, nextDueMs: await nextDueMs(services), unserved };
       }
       if (ran.length === executionsMax) throw endless(ran);
       ran.push(await runOne(services, task, plan, handlerMsMax));

@@ -100,15 +100,20 @@ export class FaultPlan {
   }
 
   /** Rejects faults that were never injected: they prove nothing about the handler they were meant for. */
-  refuseLeft(): void {
+  refuseLeft(unserved: readonly (AnyTask & { readonly task: string | null })[]): void {
     const idle = this.#left.find(({ left }) => left > 0);
     if (idle === undefined) return;
     const { fault, left } = idle;
+    const { type, queue } = fault.task;
+    const found = unserved.find((one) => one.type === type && one.queue === queue);
+    const why =
+      found === undefined
+        ? "no other task of that type could run"
+        : `${found.task === null ? "a workflow needs it" : `task ${found.task} exists`}, but testSluice has no handler for ${type}`;
     throw new SluiceError(
       "not_drained",
-      `${fault.kind} of ${fault.task.type} was set to happen ${fault.times} times, but ${left} of them did not: ` +
-        "no task of that type was left to run",
-      { details: { fault: fault.kind, type: fault.task.type, left } },
+      `${fault.kind} of ${type} was set to happen ${fault.times} times, but ${left} of them did not: ${why}`,
+      { details: { fault: fault.kind, type, left } },
     );
   }
 }

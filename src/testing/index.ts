@@ -3,7 +3,7 @@ export type { MakeHandlers, TestHandler, TestOptions, TestSluice } from "./kit.j
 export { testServer } from "./server.js";
 export type { TestServer } from "./server.js";
 export type { TestClock } from "./clock.js";
-export type { Drained, DrainedExecution, DrainOptions, ExecutionOutcome } from "./drain.js";
+export type { Drained, DrainedExecution, DrainOptions, ExecutionOutcome, UnservedType } from "./drain.js";
 export { crash, cutReply, loseLease, stall } from "./faults.js";
 export type { Fault, FaultKind, FaultOptions } from "./faults.js";
 export type { EnqueuedOptions, EnqueuedTask } from "./enqueued.js";

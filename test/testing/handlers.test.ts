@@ -1,7 +1,7 @@
 import pg from "pg";
 import { expect, expectTypeOf, test } from "vitest";
 import { task, type, workflow, type Sluice } from "../../src/index.js";
-import { testSluice, type TestHandler } from "../../src/testing/index.js";
+import { crash, testSluice, type TestHandler } from "../../src/testing/index.js";
 import { kit, violations } from "./kit.js";
 
 const send = task("send", { input: type<string>(), output: type<string>() });
@@ -69,4 +69,49 @@ test("a function of handlers that throws or returns something else leaves no dat
   });
   for (const left of urls) await expect(new pg.Client(left).connect()).rejects.toMatchObject({ code: "3D000" });
   expect(urls).toHaveLength(2);
+});
+
+const other = task("other");
+const ordered = task("ordered", { input: type<string>(), order: (to) => to });
+
+test("a drain lists the types that have unfinished tasks and no handler", async () => {
+  const t = await kit({ handlers: [send.handle((to) => to)] });
+  expect((await t.drain()).unserved).toEqual([]);
+  const { id } = await t.sluice.enqueue(other);
+  await t.sluice.enqueue(other, undefined, { delayMs: 60_000 });
+  await t.sluice.enqueue(send, "ada");
+  const elsewhere = await t.sluice.enqueue(task("send", { input: type<string>(), queue: "slow" }), "bob");
+  const { ran, unserved } = await t.drain();
+  expect(ran).toMatchObject([{ type: "send", outcome: "succeeded" }]);
+  expect(unserved).toEqual([
+    { type: "other", queue: "default", task: id },
+    { type: "send", queue: "slow", task: elsewhere.id },
+  ]);
+  const again = await t.sluice.enqueue(send, "ada");
+  expect((await again.explain())?.reasons).toMatchObject([{ kind: "noWorker" }]);
+});
+
+test("a drain lists a type without a handler that a workflow needs, before its task exists", async () => {
+  const flow = workflow("flow", { input: type<string>() }, (w, to) =>
+    w.task("second", ordered, w.task("first", send, to)),
+  );
+  const t = await kit({ handlers: [send.handle((to) => to)] });
+  await t.sluice.start(flow, "ada");
+  const { ran, unserved } = await t.drain();
+  expect(ran).toMatchObject([{ type: "send" }]);
+  expect(unserved).toEqual([{ type: "ordered", queue: "default", task: null }]);
+  await expect(t.drain({ faults: [crash(ordered)] })).rejects.toMatchObject({
+    code: "not_drained",
+    message: expect.stringContaining("a workflow needs it, but testSluice has no handler for ordered"),
+  });
+});
+
+test("a fault of a type without a handler says that the handler is missing", async () => {
+  const t = await kit({ handlers: [send.handle((to) => to)] });
+  const { id } = await t.sluice.enqueue(other);
+  await expect(t.drain({ faults: [crash(other)] })).rejects.toMatchObject({
+    code: "not_drained",
+    message: expect.stringContaining(`task ${id} exists, but testSluice has no handler for other`),
+    details: { fault: "crash", type: "other", left: 1 },
+  });
 });
