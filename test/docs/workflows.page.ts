@@ -109,6 +109,28 @@ export const trip = workflow(
   },
 );
 
+const draftMail = task("draft-mail", {
+  input: z.object({ list: z.string() }),
+  output: type<{ html: string }>(),
+});
+const sendMail = task("send-mail", {
+  input: z.object({ list: z.string(), html: z.string(), approvedBy: z.string() }),
+});
+
+export const campaign = workflow(
+  "campaign",
+  { input: z.object({ list: z.string() }) },
+  (w, input) => {
+    const draft = w.task("draft", draftMail, { list: input.list });
+    const approval = w.waitFor("approval", "approved", {
+      after: [draft],
+      timeoutMs: 86_400_000,
+      schema: z.object({ by: z.string() }),
+    });
+    w.task("send", sendMail, { list: input.list, html: draft.html, approvedBy: approval.by });
+  },
+);
+
 const crawl = task("crawl", { input: z.object({ site: z.string() }) });
 declare function pagesOf(site: string): Promise<{ account: string }[]>;
 
