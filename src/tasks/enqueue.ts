@@ -1,6 +1,6 @@
 import type { EnqueueOptions } from "../core/enqueue.js";
 import { isSluiceError } from "../core/error.js";
-import type { TotalLimit } from "../core/limit.js";
+import type { Limit, TotalLimit } from "../core/limit.js";
 import type { Queryable } from "../core/ports.js";
 import type { TaskTerms } from "../core/terms.js";
 import type { Database } from "../postgres/database.js";
@@ -9,6 +9,7 @@ import { traceEnqueue } from "../trace/enqueue.js";
 import { batchOf } from "./batch.js";
 import { Batcher, type SendBatch } from "./batcher.js";
 import type { Declarations } from "./declarations.js";
+import { shapeError } from "./limit-shape.js";
 import { idempotencyKeyOf, prepare, shared, type Prepared, type Shared } from "./prepare.js";
 import { checkTx } from "./tx.js";
 
@@ -118,12 +119,17 @@ export async function send(
   try {
     return await attempt();
   } catch (e) {
-    if (!isSluiceError(e, "unknown_limit")) throw e;
+    if (!isSluiceError(e, "unknown_limit")) throw await shapeError(services.db, terms, limitsOf(common, batch), e);
     // A limit declared by this process has been removed. A failed transaction cannot continue.
     services.declarations.forget();
     if (tx !== undefined) throw e;
     return attempt();
   }
+}
+
+function limitsOf({ group }: Shared, { items }: Batch): readonly Limit[] {
+  const limits = items[0]!.limits.map(({ limit }) => limit);
+  return group === null ? limits : [...limits, group];
 }
 
 async function enqueueBatch(

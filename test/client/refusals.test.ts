@@ -1,5 +1,5 @@
 import { inspect } from "node:util";
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
 import pg from "pg";
 import { Client } from "../../src/client.js";
 import { isSluiceError, limit, Sluice, task, type, type SluiceError } from "../../src/index.js";
@@ -175,6 +175,28 @@ test("a conflict between a type's concurrency and a limit per key of the same na
     const error = await refusal(attempt);
     expect(error).toMatchObject({ code: "limit_shape", details: { limit: name } });
     expect(error.message).toContain(`limit("${name}") and the concurrency of task "${name}" are the same limit`);
+  }
+});
+
+test("the error for a limit that is used without a key and is per key in the database names the limit and the task", async () => {
+  const keyed = limit("vendor", { perKey: 1, total: 5 });
+  const other = limit("region", { perKey: 1 });
+  await house.sluice.sync([keyed, other]);
+  const flat = limit("vendor", { total: 5 });
+  const plain = task("plain", { limits: [flat] });
+  const mixed = task("mixed", { limits: [other.for("eu"), limit("mail", { total: 1 }), flat] });
+  const client = await house.begin();
+  onTestFinished(() => client.release(true));
+  for (const [type, attempt] of [
+    ["plain", () => house.sluice.enqueue(plain)],
+    ["plain", () => house.sluice.enqueueMany(plain, [undefined, undefined])],
+    ["mixed", () => house.sluice.enqueue(mixed)],
+    ["echo", () => house.sluice.enqueue(echo, 1, { group: "vendor" })],
+    ["plain", () => house.sluice.enqueue(plain, undefined, { tx: client })],
+  ] as const) {
+    const error = await refusal(attempt);
+    expect(error).toMatchObject({ code: "limit_shape", details: { limit: "vendor", type } });
+    expect(error.message).toContain(`task "${type}" uses limit "vendor" without a key`);
   }
 });
 

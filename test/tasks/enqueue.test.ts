@@ -194,7 +194,7 @@ describe("a group at enqueue", () => {
   test("a group that names a limit per key is refused, because it has no key", async () => {
     await house.sluice.sync([limit("keyed", { perKey: 1 }), limit("both", { perKey: 1, total: 1 })]);
     await refused(house, "limit_shape", () => house.sluice.enqueue(grouped, 1, { group: "keyed" }));
-    await refused(house, "key_missing", () => house.sluice.enqueue(grouped, 1, { group: "both" }));
+    await refused(house, "limit_shape", () => house.sluice.enqueue(grouped, 1, { group: "both" }));
   });
 
   test("a group reaches its number of concurrent tasks and never exceeds it", async () => {
