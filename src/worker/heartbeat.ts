@@ -14,7 +14,7 @@ import type { ClaimedTask } from "../postgres/step.js";
 import type { HeartbeatOptions } from "./heartbeat-options.js";
 import { Session } from "./session.js";
 import { newToken } from "./token.js";
-import { Trouble } from "./trouble.js";
+import { Reconnect, Trouble } from "./trouble.js";
 
 const BEATS_PER_LEASE = 3;
 // A long lease must not delay what a heartbeat delivers, such as a cancel.
@@ -50,6 +50,7 @@ export class Heartbeat {
   readonly #o: HeartbeatOptions;
   readonly #sessions = new Set<Session>();
   readonly #trouble = new Trouble();
+  readonly #reconnect = new Reconnect();
   #current: Session | null = null;
   #beatTimer: NodeJS.Timeout | null = null;
   #watchTimer: NodeJS.Timeout | null = null;
@@ -227,12 +228,18 @@ export class Heartbeat {
     while (!this.#stopped && this.#current === null) {
       try {
         await this.#register();
-        this.#trouble.over();
+        this.#recovered();
       } catch (e) {
+        this.#reconnect.failed(e, this.#o.clock.now());
         tellTrouble(this.#o.log, "could not register with the database", e);
         await new Promise((resolve) => setTimeout(resolve, this.#trouble.nextDelayMs()));
       }
     }
+  }
+
+  #recovered(): void {
+    this.#trouble.over();
+    this.#reconnect.answered(this.#o.log, this.#o.clock.now());
   }
 
   #schedule(ms: number): void {
@@ -252,11 +259,12 @@ export class Heartbeat {
     // Iterate over a copy: a session that begins in the meantime waits for the next heartbeat, so this loop ends.
     for (const session of Array.from(this.#sessions)) {
       const ok = await this.#beat(session).catch((e: unknown) => {
+        this.#reconnect.failed(e, this.#o.clock.now());
         tellTrouble(this.#o.log, "a heartbeat failed", e);
         return false;
       });
       if (!ok) waitMs = Math.min(waitMs, this.#trouble.nextDelayMs());
-      else this.#trouble.over();
+      else this.#recovered();
     }
     await this.#reportCutOff();
     this.#beating = false;

@@ -1,3 +1,6 @@
+import type { Logger } from "../core/ports.js";
+import { isOutage } from "../postgres/errors.js";
+
 const DELAY_MS_MIN = 50;
 const DELAY_MS_MAX = 3_000;
 
@@ -13,5 +16,22 @@ export class Trouble {
 
   over(): void {
     this.#failures = 0;
+  }
+}
+
+/** Logs once that the database can be reached again, and how long it could not. */
+export class Reconnect {
+  #sinceMs: number | null = null;
+
+  /** A statement failed. Only an outage counts: after any other error the connection still works. */
+  failed(e: unknown, nowMs: number): void {
+    if (isOutage(e)) this.#sinceMs ??= nowMs;
+  }
+
+  answered(log: Logger, nowMs: number): void {
+    if (this.#sinceMs === null) return;
+    const seconds = Math.round((nowMs - this.#sinceMs) / 100) / 10;
+    this.#sinceMs = null;
+    log.info(`connected to the database again after ${seconds} s`);
   }
 }

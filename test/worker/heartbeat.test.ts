@@ -1,4 +1,5 @@
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
+import { SluiceError } from "../../src/core/error.js";
 import { silentLogger } from "../../src/core/ports.js";
 import type { Connection } from "../../src/postgres/connection.js";
 import type { AnyStatement } from "../../src/postgres/statement.js";
@@ -37,6 +38,7 @@ async function begin(
   idle = (): boolean => false,
   hasReserve = (): boolean => false,
   inReserve = (): boolean => false,
+  log = silentLogger,
 ): Promise<{ told: Told; heartbeat: Heartbeat }> {
   const from = Date.now();
   const told: Told = { began: [], lost: [], room: [] };
@@ -57,7 +59,7 @@ async function begin(
     hasReserve,
     inReserve,
     clock: { now },
-    log: silentLogger,
+    log,
     known: () => [],
     onBegan: () => told.began.push(now()),
     onLost: () => told.lost.push(now()),
@@ -273,4 +275,45 @@ test("a worker in reserve with tasks in flight heartbeats every 350 ms", async (
   expect(beats).toBe(1);
   await vi.advanceTimersByTimeAsync(10_000);
   expect(beats).toBeGreaterThanOrEqual(26);
+});
+
+test.each([
+  ["while its lease lasts", 1_000],
+  ["after its lease has ended", 3 * LEASE_MS],
+])("the end of an outage is logged once, %s", async (_, outageMs) => {
+  const said: string[] = [];
+  const log = { ...silentLogger, info: (message: string) => void said.push(message) };
+  let away = false;
+  const answered = async (): Promise<object[]> => {
+    if (away) throw new SluiceError("database_unavailable", "the database is not available");
+    return [alive];
+  };
+  const no = (): boolean => false;
+  await begin(answered, LEASE_MS, answered, () => 1, no, no, no, log);
+  await vi.advanceTimersByTimeAsync(BEAT_MS);
+  away = true;
+  await vi.advanceTimersByTimeAsync(BEAT_MS + outageMs);
+  expect(said).toEqual([]);
+  away = false;
+  await vi.advanceTimersByTimeAsync(2 * LEASE_MS);
+  expect(said).toEqual([expect.stringMatching(/^connected to the database again after [\d.]+ s$/)]);
+  const seconds = Number(/[\d.]+/.exec(said[0]!)![0]);
+  expect(seconds).toBeGreaterThanOrEqual(outageMs / 1_000);
+  // The longest wait between two tries is 3 s.
+  expect(seconds).toBeLessThanOrEqual(outageMs / 1_000 + 3.1);
+});
+
+test("an error that is no outage is not followed by a line about a new connection", async () => {
+  const said: string[] = [];
+  const log = { ...silentLogger, info: (message: string) => void said.push(message) };
+  let beats = 0;
+  const answer: Answer = () => {
+    if (++beats === 2) throw new SluiceError("database_busy", "a deadlock");
+    return Promise.resolve([alive]);
+  };
+  const no = (): boolean => false;
+  await begin(answer, LEASE_MS, undefined, () => 1, no, no, no, log);
+  await vi.advanceTimersByTimeAsync(4 * BEAT_MS);
+  expect(beats).toBeGreaterThan(3);
+  expect(said).toEqual([]);
 });
