@@ -9,6 +9,7 @@ import { Limits } from "../limits/limits.js";
 import { cancel, retry, unblock } from "../postgres/cancel.js";
 import { Database } from "../postgres/database.js";
 import { counts, inspect } from "../postgres/inspect.js";
+import { namingOthers } from "../postgres/known.js";
 import { pauseQueue } from "../postgres/pause.js";
 import { listWorkflows, newestGraph, type WorkflowSummary } from "../postgres/workflow/graph.js";
 import { runServicesOf } from "../runs/services.js";
@@ -157,12 +158,12 @@ export class Client {
   /** Stops all workers from claiming tasks of the queue; running tasks may finish. Throws `unknown_queue`. */
   async pause(queue: string): Promise<void> {
     checkName("queue", queue);
-    return this.#ask(({ db }) => pauseQueue(db, queue, true));
+    return this.#ask(({ db }) => namingOthers(db, "queue", queue, pauseQueue(db, queue, true)));
   }
 
   async resume(queue: string): Promise<void> {
     checkName("queue", queue);
-    return this.#ask(({ db }) => pauseQueue(db, queue, false));
+    return this.#ask(({ db }) => namingOthers(db, "queue", queue, pauseQueue(db, queue, false)));
   }
 
   /**

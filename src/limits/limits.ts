@@ -4,6 +4,7 @@ import { checkName } from "../core/name.js";
 import { checkInteger } from "../core/number.js";
 import { checkOptions } from "../core/option.js";
 import type { Database } from "../postgres/database.js";
+import { namingOthers, unknownName } from "../postgres/known.js";
 import {
   listLimits,
   readLimit,
@@ -55,16 +56,18 @@ export class Limits {
     const name = checkName("limit", nameOf(limit));
     await this.#ask(async (db) => {
       if (isLimit(limit)) await this.#declare(limit);
-      await setLimit(db, name, change);
+      await namingOthers(db, "limit", name, setLimit(db, name, change));
     });
   }
 
   /** Returns the limit as it is in force; throws `unknown_limit`. */
   async get(limit: string | Limit): Promise<LimitStatus> {
     const name = checkName("limit", nameOf(limit));
-    const found = await this.#ask((db) => readLimit(db, name));
-    if (found === undefined) throw new SluiceError("unknown_limit", `there is no limit named ${name}`);
-    return found;
+    return this.#ask(async (db) => {
+      const found = await readLimit(db, name);
+      if (found === undefined) throw await unknownName(db, "limit", name);
+      return found;
+    });
   }
 
   /**

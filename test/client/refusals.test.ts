@@ -146,8 +146,23 @@ test("pause() and resume() refuse an unknown queue", async () => {
   for (const attempt of [() => house.sluice.pause("mial"), () => house.sluice.resume("mial")]) {
     const error = await refusal(attempt);
     expect(error.code).toBe("unknown_queue");
-    expect(error.message).toContain("mial");
+    expect(error).toMatchObject({ details: { queue: "mial" } });
+    expect(error.message).toMatch(/^there is no queue named "mial"; there are .*"mails"/);
   }
+});
+
+test("the error for an unknown limit lists the limits that exist, those declared in code first", async () => {
+  await house.sluice.sync([limit("mail-slots", { total: 1 })]);
+  await house.sluice.enqueueMany(echo, [1], { group: "a-group" });
+  const { limits } = house.sluice;
+  for (const attempt of [() => limits.get("mial"), () => limits.set("mial", { total: 1 })]) {
+    const error = await refusal(attempt);
+    expect(error).toMatchObject({ code: "unknown_limit", details: { limit: "mial" } });
+    expect(error.message).toMatch(/^there is no limit named "mial"; there are .*"mail-slots".*"a-group"/);
+  }
+  const groups = Array.from({ length: 25 }, (_, i) => limit(`z-${i}`, { total: 1 }));
+  await house.sluice.sync(groups);
+  expect((await refusal(() => limits.get("mial"))).message).toMatch(/ and more$/);
 });
 
 test("an idempotency conflict names the key and the task that has it", async () => {

@@ -24,6 +24,8 @@ const senders: Record<string, readonly Role[]> = {
   backend: all,
   end_backend: all,
   clock: all,
+  // Declaring a limit needs to read which there are.
+  known_limits: all,
   task_state: all,
   explain: all,
   workflow_run: all,
@@ -106,6 +108,7 @@ const senders: Record<string, readonly Role[]> = {
   counts: readers,
   explain_queue: readers,
   limits: readers,
+  known_queues: readers,
   workflow_graph: readers,
 
   set_limit: nobody,
