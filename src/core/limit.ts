@@ -130,7 +130,9 @@ function checkSlots(option: string, value: Slots | undefined): Slots | undefined
 }
 
 function keyMissing(name: string): SluiceError {
-  return new SluiceError("key_missing", `limit ${name} needs a key: use .for(key)`, {
-    details: { limit: name },
-  });
+  return new SluiceError(
+    "key_missing",
+    `limit ${name} needs a key: list it as { limit, key: (input) => ... } or limit.for(key)`,
+    { details: { limit: name } },
+  );
 }

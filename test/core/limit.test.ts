@@ -81,6 +81,7 @@ describe("the use of a limit", () => {
     expect(caught(() => toUse(tenant)).code).toBe("key_missing");
     expect(caught(() => toUse({ limit: tenant, key: null })).code).toBe("key_missing");
     expect(caught(() => toUse({ limit: tenant })).code).toBe("key_missing");
+    expect(caught(() => toUse(tenant)).message).toContain("{ limit, key: (input) => ... } or limit.for(key)");
   });
 
   test.each(["", "a\u0000", 1.5, {}, "x".repeat(513)])("a limit per key refuses %j as a key", (key) => {
