@@ -5,8 +5,6 @@ import type { TaskTerms } from "../core/terms.js";
 import type { Database } from "../postgres/database.js";
 import { readLimit } from "../postgres/limits.js";
 
-const NOT_NULL_VIOLATION = "23502";
-
 /**
  * Returns the error for an enqueue that the database refused because a key is missing. The client has checked the keys
  * of all limits that are per key in the code, so a limit without a key in the code must be per key in the database:
@@ -18,7 +16,7 @@ export async function shapeError(
   limits: readonly Limit[],
   cause: unknown,
 ): Promise<unknown> {
-  if (!isSluiceError(cause, "key_missing") && !isNullLane(cause)) return cause;
+  if (!isSluiceError(cause, "key_missing")) return cause;
   const totals = limits.filter((one): one is TotalLimit => one.perKey === undefined);
   const found = await Promise.all(totals.map((one) => isPerKey(db, one)));
   const [limit] = totals.filter((_, i) => found[i]);
@@ -38,9 +36,4 @@ async function isPerKey(db: Database, { name }: TotalLimit): Promise<boolean> {
   } catch (e) {
     return isSluiceError(e, "not_permitted");
   }
-}
-
-/** If other limits of the task have their keys, the statement may fail on the lane without one before it is checked. */
-function isNullLane(e: unknown): boolean {
-  return (e as { readonly code?: unknown } | null)?.code === NOT_NULL_VIOLATION;
 }

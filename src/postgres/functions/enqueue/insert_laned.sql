@@ -10,14 +10,14 @@ create or replace function sluice.insert_laned(
 returns void language plpgsql /* settings: kept plans */ as $$
 begin
   with item as materialized (
-    select u.id, u.input, u.order_key, u.trace,
+    -- Refused here, before anything is inserted: a lane without a key is null.
+    select u.id, case when k.bad then sluice.refuse_keys() else u.input end as input, u.order_key, u.trace,
       case when u.order_key is not null then array[sluice.lane_id(sluice.order_level(), u.order_key, p_secret)] end
         || case when p_window is not null then array[p_window] end || k.lanes as lanes,
       case when u.order_key is not null then array[p_order_limit] end
         || case when p_window is not null then array[sluice.window_limit()] end || k.limits as lane_limits,
       case when u.order_key is not null then array[u.order_key] end
-        || case when p_window is not null then array[p_window_name] end || k.names as lane_keys,
-      k.bad
+        || case when p_window is not null then array[p_window_name] end || k.names as lane_keys
     from unnest(p_ids, p_inputs, p_orders, p_keys, p_fresh, p_traces) u(id, input, order_key, keys, fresh, trace)
     left join lateral (
       -- By limit, each lane once: a task with one lane twice would wait for itself for ever.
@@ -43,7 +43,7 @@ begin
   ), tasks as (
     insert into sluice.task (id, stream, rank, attempts_max, gate, lanes, lane_limits, lane_keys, input, trace, due_at)
     select id, p_stream, p_rank, p_attempts, p_gate, lanes, lane_limits, lane_keys,
-      case when bad then sluice.refuse_keys() else input end, trace, p_later from item
+      input, trace, p_later from item
   ), later as (
     insert into sluice.scheduled (id, run_at, attempt, held)
     select id, p_later, 0, 0 from item where p_later is not null
