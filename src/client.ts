@@ -2,7 +2,8 @@
 export { Client } from "./client/client.js";
 export type { ClientOptions, HistoryOptions, PoolLike } from "./client/settings.js";
 export type { Declared } from "./client/declared.js";
-export type { TaskHandle } from "./tasks/handle.js";
+export type { TaskDetails, TaskHandle } from "./tasks/handle.js";
+export type { Redaction } from "./core/redact.js";
 export type { EnqueuedMany, EnqueueManyOptions } from "./tasks/many.js";
 export type { Limits } from "./limits/limits.js";
 export type { LimitListOptions } from "./limits/limits.js";
@@ -19,7 +20,7 @@ export type {
   Reason,
   ReasonKind,
 } from "./core/explanation.js";
-export type { TaskStatus } from "./postgres/inspect.js";
+export type { FailedAttempt, TaskStatus } from "./postgres/inspect.js";
 export type { CancelAnswer } from "./postgres/cancel.js";
 
 export { task } from "./core/task.js";

@@ -8,7 +8,7 @@ import { explainQueue, explainTask } from "../explain/explain.js";
 import { Limits } from "../limits/limits.js";
 import { cancel, retry, unblock } from "../postgres/cancel.js";
 import { Database } from "../postgres/database.js";
-import { counts, inspect } from "../postgres/inspect.js";
+import { counts, inspect, inspectAttempts, inspectInput } from "../postgres/inspect.js";
 import { namingOthers } from "../postgres/known.js";
 import { pauseQueue } from "../postgres/pause.js";
 import { listWorkflows, newestGraph, type WorkflowSummary } from "../postgres/workflow/graph.js";
@@ -21,7 +21,7 @@ import type { Batcher } from "../tasks/batcher.js";
 import { Declarations } from "../tasks/declarations.js";
 import { ended } from "../tasks/ended.js";
 import { batcherOf, enqueueOne, type EnqueueServices } from "../tasks/enqueue.js";
-import { TaskHandle, type TaskServices } from "../tasks/handle.js";
+import { TaskHandle, type TaskDetails, type TaskServices } from "../tasks/handle.js";
 import { enqueueMany, type EnqueuedMany, type EnqueueManyOptions } from "../tasks/many.js";
 import type { Graph } from "../workflow/graph.js";
 import type { Workflow } from "../workflow/workflow.js";
@@ -234,10 +234,22 @@ export class Client {
 
   readonly #taskServices: TaskServices = {
     inspect: (id) => this.#ask(({ db }) => inspect(db, id)),
+    attempts: (id) => this.#ask(({ db }) => inspectAttempts(db, id)),
+    details: (id) => this.#ask((connection) => details(connection, id)),
     explain: (id) => this.explain(id),
     cancel: (id, reason, tx) => this.#ask(async ({ db }) => (await cancel(db, [id], reason, tx))[0]!),
     ended: (id, bounds) => this.#ask((services) => ended(services, id, bounds)),
   };
+}
+
+async function details({ db, settings }: Connection, id: string): Promise<TaskDetails | null> {
+  const [status, inputs, attempts] = await Promise.all([
+    inspect(db, id),
+    inspectInput(db, id),
+    inspectAttempts(db, id),
+  ]);
+  if (status === null || inputs.length === 0) return null;
+  return { ...status, input: settings.redact(inputs[0]), attempts };
 }
 
 function closed(cause?: unknown): SluiceError {

@@ -4,6 +4,7 @@ import { SluiceError } from "../core/error.js";
 import { checkOptions } from "../core/option.js";
 import type { Logger, Queryable } from "../core/ports.js";
 import { quote } from "../core/quote.js";
+import { redactOf, type Redact, type Redaction } from "../core/redact.js";
 
 /**
  * How long history is kept, per outcome. With 0, a success is not kept at all. Awaited tasks, tasks of a workflow, and
@@ -56,6 +57,11 @@ export interface ClientOptions {
   readonly apiConnections?: number;
   /** false: no spans and no stored trace context, even if an OpenTelemetry SDK is registered. Default true. */
   readonly tracing?: boolean;
+  /**
+   * What to hide in inputs that `handle.get()` and other calls for operators return: paths such as `"*.card"`, and
+   * functions. Common names of secrets (password, token, apiKey ...) are always hidden; `false` hides nothing.
+   */
+  readonly redact?: readonly Redaction[] | false;
 }
 
 /** How to connect. Requires `url`, `pool`, `embedded` or the environment's DATABASE_URL. */
@@ -67,11 +73,12 @@ export interface ConnectOptions extends ClientOptions {
 /** The options of connect, checked and with defaults filled in. */
 export interface Settings extends Values<"client"> {
   readonly history: Values<"history">;
+  readonly redact: Redact;
   /** The configuration layers, also used for a worker's settings. */
   readonly layers: Layers;
 }
 
-const OPTIONS = [...namesOf("client"), "config", "pool", "embedded", "logger", "history"];
+const OPTIONS = [...namesOf("client"), "config", "pool", "embedded", "logger", "history", "redact"];
 
 /** Checks every option before opening anything that would have to be closed again. */
 export function settingsOf(options: ConnectOptions, layers: Layers): Settings {
@@ -80,7 +87,8 @@ export function settingsOf(options: ConnectOptions, layers: Layers): Settings {
   checkLogger(options.logger);
   const { values } = resolveSection("client", options, foreign(options, layers));
   const history = resolveWithin("history", options.history, layers);
-  return { ...values, url: urlOf(options, values.url), history, layers };
+  const redact = redactOf(options.redact);
+  return { ...values, url: urlOf(options, values.url), history, redact, layers };
 }
 
 /** With `pool` or `embedded`, an address configured elsewhere is unused, and so are its errors. */

@@ -85,7 +85,7 @@ export interface Explanation {
   readonly attemptsMax: number;
   readonly createdAt: Date;
   readonly finishedAt: Date | null;
-  /** The error message, if the task has failed. */
+  /** The message of the error, if the task has failed; of the last failed attempt, while it is retried. */
   readonly error: string | null;
   /** The order key that this task's failure blocks, and the number of tasks behind it. */
   readonly blocks: {

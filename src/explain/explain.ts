@@ -70,7 +70,7 @@ function holderOf(sent: SentHolder, about: About): Holder {
   return {
     ...sent,
     since: dateOf(sent.since),
-    reason: reason === null ? null : reasonOf(reason, { ...about, type, queue, attempt: 0 }),
+    reason: reason === null ? null : reasonOf(reason, { ...about, type, queue, attempt: 0, error: null }),
   };
 }
 

@@ -3,12 +3,13 @@ import { quote } from "../core/quote.js";
 
 type Of<Kind extends ReasonKind> = Untold<Extract<Reason, { kind: Kind }>>;
 /** The task that a reason is about, and the time. */
-export type About = Pick<Explanation, "type" | "queue" | "at" | "attempt" | "attemptsMax">;
+export type About = Pick<Explanation, "type" | "queue" | "at" | "attempt" | "attemptsMax" | "error">;
 
 /** The text of each reason; "it" stands for the task. */
 const WORDS: { readonly [Kind in ReasonKind]: (reason: Of<Kind>, about: About) => string } = {
-  scheduled: ({ until }, { at, attempt, attemptsMax }) =>
-    `it is scheduled for ${moment(until, at)}${attempt === 0 ? "" : `, after ${attempts(attempt, attemptsMax)}`}`,
+  scheduled: ({ until }, { at, attempt, attemptsMax, error }) =>
+    `it is scheduled for ${moment(until, at)}${attempt === 0 ? "" : `, after ${attempts(attempt, attemptsMax)}`}` +
+    (error === null ? "" : `; the last one failed: ${error}`),
   order: ({ holder, ...key }, { at }) =>
     (holder === null
       ? `${keyText(key)} is free and goes to the first task in line`

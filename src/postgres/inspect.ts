@@ -1,3 +1,4 @@
+import type { ErrorDescription } from "../core/describe.js";
 import type { TaskState } from "../core/state.js";
 import type { Database } from "./database.js";
 import { statement } from "./statement.js";
@@ -19,6 +20,8 @@ export interface TaskStatus {
   readonly finishedAt: Date | null;
   /** The result of a success, the error of a failure, or the reason of a cancel. */
   readonly outcome: unknown;
+  /** The error of the last failed attempt, while the task has not ended. */
+  readonly lastError: ErrorDescription | null;
 }
 
 interface StateRow {
@@ -34,12 +37,13 @@ interface StateRow {
   readonly started_at: TimeText | null;
   readonly finished_at: TimeText | null;
   readonly outcome: unknown;
+  readonly last_error: ErrorDescription | null;
 }
 
 const stateStatement = statement<StateRow>({
   name: "task_state",
   text: `select id::text as id, type, queue, priority, state, attempt, attempts_max, to_json(created_at) as created_at, to_json(run_at) as run_at, to_json(started_at) as started_at, to_json(finished_at) as finished_at,
-      outcome
+      outcome, case when finished_at is null then sluice.last_error(id) end as last_error
     from sluice.task_by_id($1)`,
   params: ["int8"],
   columns: [
@@ -55,6 +59,7 @@ const stateStatement = statement<StateRow>({
     "started_at",
     "finished_at",
     "outcome",
+    "last_error",
   ],
 });
 
@@ -62,7 +67,7 @@ const stateStatement = statement<StateRow>({
 export async function inspect(db: Database, id: string): Promise<TaskStatus | null> {
   const [row] = await db.run(stateStatement, [id]);
   if (row === undefined) return null;
-  const { attempts_max, created_at, run_at, started_at, finished_at, ...rest } = row;
+  const { attempts_max, created_at, run_at, started_at, finished_at, last_error, ...rest } = row;
   return {
     ...rest,
     attemptsMax: attempts_max,
@@ -70,7 +75,58 @@ export async function inspect(db: Database, id: string): Promise<TaskStatus | nu
     runAt: dateOf(run_at),
     startedAt: dateOf(started_at),
     finishedAt: dateOf(finished_at),
+    lastError: last_error,
   };
+}
+
+const inputStatement = statement<{ input: unknown }>({
+  name: "task_input",
+  text: "select input from sluice.task where id = $1",
+  params: ["int8"],
+  columns: ["input"],
+});
+
+/** The input of the task, in a list; empty if the task does not exist. */
+export async function inspectInput(db: Database, id: string): Promise<readonly unknown[]> {
+  return (await db.run(inputStatement, [id])).map(({ input }) => input);
+}
+
+/** One failed attempt of a task. */
+export interface FailedAttempt {
+  /** The number of the attempt, from 1; a manual retry starts again at 1. */
+  readonly attempt: number;
+  /** The name of the worker; null if it is gone. */
+  readonly worker: string | null;
+  readonly startedAt: Date | null;
+  readonly failedAt: Date;
+  /** How long the attempt took; null if its start is unknown. */
+  readonly durationMs: number | null;
+  readonly error: ErrorDescription | null;
+}
+
+const attemptsStatement = statement<{
+  readonly attempt: number;
+  readonly worker: string | null;
+  readonly started_at: TimeText | null;
+  readonly failed_at: TimeText;
+  readonly error: ErrorDescription | null;
+}>({
+  name: "task_attempts",
+  text: `select attempt, worker, to_json(started_at) as started_at, to_json(failed_at) as failed_at, error
+    from sluice.task_attempts($1)`,
+  params: ["int8"],
+  columns: ["attempt", "worker", "started_at", "failed_at", "error"],
+});
+
+/** The failed attempts of the task, the oldest first: the last 10 that were retried, and the final failure. */
+export async function inspectAttempts(db: Database, id: string): Promise<FailedAttempt[]> {
+  const rows = await db.run(attemptsStatement, [id]);
+  return rows.map(({ started_at, failed_at, ...rest }) => {
+    const startedAt = dateOf(started_at);
+    const failedAt = dateOf(failed_at);
+    const durationMs = startedAt === null ? null : Math.max(0, failedAt.getTime() - startedAt.getTime());
+    return { ...rest, startedAt, failedAt, durationMs };
+  });
 }
 
 const countsStatement = statement<{ state: TaskState; n: string }>({

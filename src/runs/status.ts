@@ -49,6 +49,8 @@ export interface RunNode {
   readonly until: Date | null;
   /** The node has tasks, or tasks to be placed, and no live worker serves their type. */
   readonly unserved: boolean;
+  /** For a node with one task: the error of its last failed attempt, while the task is retried. */
+  readonly lastError: RunError | null;
 }
 
 /** A run in a list. */
@@ -93,10 +95,11 @@ function nodeOf(node: NodeStatus): RunNode {
   const { started, window, task, startedAt, finishedAt, event, until, unserved } = node;
   const counts = { total, succeeded, failed, cancelled };
   const error = errorOf(state, node.error);
+  const lastError = node.lastError === null ? null : errorOf("failed", node.lastError);
   const open = OPEN.includes(state) ? total - succeeded - failed - cancelled : 0;
   const waiting = started === null ? null : open - started;
   const tasks = { counts, started, waiting, window, task, unserved };
-  return { name, kind, type, state, ...tasks, startedAt, finishedAt, error, event, until };
+  return { name, kind, type, state, ...tasks, startedAt, finishedAt, error, event, until, lastError };
 }
 
 /** Returns the public form of the error that is stored with a node or an item. */

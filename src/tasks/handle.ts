@@ -4,13 +4,23 @@ import { checkOptions } from "../core/option.js";
 import { reasonText } from "../core/outcome.js";
 import type { Queryable } from "../core/ports.js";
 import type { CancelAnswer } from "../postgres/cancel.js";
-import type { TaskStatus } from "../postgres/inspect.js";
+import type { FailedAttempt, TaskStatus } from "../postgres/inspect.js";
 import { checkTx } from "./tx.js";
 import { waitBoundsOf, type WaitBounds, type WaitOptions } from "./wait.js";
+
+/** A task as operators see it. */
+export interface TaskDetails extends TaskStatus {
+  /** The input, without what the option `redact` hides. */
+  readonly input: unknown;
+  /** The failed attempts, the oldest first. */
+  readonly attempts: readonly FailedAttempt[];
+}
 
 /** The operations behind a handle. */
 export interface TaskServices {
   inspect(id: string): Promise<TaskStatus | null>;
+  attempts(id: string): Promise<FailedAttempt[]>;
+  details(id: string): Promise<TaskDetails | null>;
   explain(id: string): Promise<Explanation | null>;
   cancel(id: string, reason: string | null, tx?: Queryable): Promise<CancelAnswer>;
   /** Resolves when the task has ended, or with null if its history is not kept. */
@@ -34,6 +44,22 @@ export class TaskHandle<Output = unknown> {
   /** Returns the current status of the task; null if its history is not kept. */
   status(): Promise<TaskStatus | null> {
     return this.#services.inspect(this.id);
+  }
+
+  /**
+   * Returns the task with its input and its failed attempts; null if its history is not kept. Secrets in the input are
+   * hidden: see the option `redact` of connect. Only the owner and reader roles may read inputs.
+   */
+  get(): Promise<TaskDetails | null> {
+    return this.#services.details(this.id);
+  }
+
+  /**
+   * Returns the failed attempts of the task, the oldest first: the last 10 that were retried, and the final failure.
+   * An attempt that ended because its worker died is listed too, although it does not count.
+   */
+  attempts(): Promise<FailedAttempt[]> {
+    return this.#services.attempts(this.id);
   }
 
   /** Explains why the task does not run; null if its history is not kept. */

@@ -18,6 +18,7 @@ const node = (name: string, more: Partial<RunNode> = {}): RunNode => ({
   event: null,
   until: null,
   unserved: false,
+  lastError: null,
   ...more,
 });
 const status = (nodes: RunNode[], progress = 0): RunStatus => ({

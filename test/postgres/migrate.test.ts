@@ -92,11 +92,17 @@ describe("a function that the library no longer has", () => {
   });
 
   test("a retired function is dropped once no such library may use the schema", async () => {
+    await endCompatibility();
     await migrate(client);
     expect(await exists()).toBe(false);
     expect(await one("select count(*)::int from sluice.installed where name = 'retired'")).toBe(0);
   });
 });
+
+/** From now on only libraries of this version may use the schema. */
+async function endCompatibility(): Promise<void> {
+  await client.query("update sluice.compatibility set compatible_from = $1", [SCHEMA_VERSION]);
+}
 
 test("a function that returns with its old text is not dropped", async () => {
   await client.query("update sluice.installed set gone_since = 1 where name = 'ring'");
@@ -115,6 +121,7 @@ test("a retired function that something depends on stays, and the migration cont
   await client.query("create function sluice.retired() returns int language sql as 'select 1'");
   await client.query("create view public.of_a_user as select sluice.retired() as n");
   await client.query("insert into sluice.installed values ('retired', 'function', '')");
+  await endCompatibility();
   await makeDiffer("ring", refusing);
   expect((await migrate(client)).installed).toEqual(["ring"]);
   expect(await one("select n from public.of_a_user")).toBe(1);

@@ -27,6 +27,8 @@ const senders: Record<string, readonly Role[]> = {
   // Declaring a limit needs to read which there are.
   known_limits: all,
   task_state: all,
+  task_attempts: all,
+  task_input: readers,
   explain: all,
   workflow_run: all,
   workflow_runs: all,

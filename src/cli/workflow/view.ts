@@ -91,8 +91,9 @@ export function lineOf(node: RunNode, widths: Widths = { name: 0, kind: 0 }): st
   return `  ${paint(mark)} ${name}  ${dim(kind)}  ${words}${over}`;
 }
 
-function whyOf({ error, unserved }: RunNode): string {
+function whyOf({ error, unserved, lastError }: RunNode): string {
   if (unserved) return yellow(", no worker serves it");
+  if (lastError !== null) return yellow(`, retrying after: ${oneLine(lastError.message)}`);
   return error === null ? "" : `: ${oneLine(error.message)}`;
 }
 

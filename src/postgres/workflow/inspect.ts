@@ -127,6 +127,8 @@ export interface NodeStatus {
   readonly until: Date | null;
   /** It has tasks, or will have some, whose type no live worker serves. */
   readonly unserved: boolean;
+  /** The error of the last failed attempt of its only task, while that is retried. */
+  readonly lastError: unknown;
 }
 
 interface NodeRow {
@@ -149,12 +151,13 @@ interface NodeRow {
   readonly event: string | null;
   readonly due_at: TimeText | null;
   readonly unserved: boolean;
+  readonly last_error: unknown;
 }
 
 const nodesStatement = statement<NodeRow>({
   name: "workflow_nodes",
   text: `select node, name, kind::text as kind, type, state, total, succeeded, failed, cancelled, started, window_size, task::text as task, outcome,
-      to_json(started_at) as started_at, to_json(finished_at) as finished_at, error, event, to_json(due_at) as due_at, unserved
+      to_json(started_at) as started_at, to_json(finished_at) as finished_at, error, event, to_json(due_at) as due_at, unserved, last_error
     from sluice.workflow_progress where run = $1 order by node`,
   params: ["int8"],
   columns: [
@@ -177,18 +180,20 @@ const nodesStatement = statement<NodeRow>({
     "event",
     "due_at",
     "unserved",
+    "last_error",
   ],
 });
 
 /** The nodes of a run with their counts. The cost does not depend on the number of items. */
 export async function inspectNodes(db: Database, run: string): Promise<NodeStatus[]> {
   const rows = await db.run(nodesStatement, [run]);
-  return rows.map(({ window_size, started_at, finished_at, due_at, ...rest }) => ({
+  return rows.map(({ window_size, last_error, started_at, finished_at, due_at, ...rest }) => ({
     ...rest,
     window: window_size,
     startedAt: dateOf(started_at),
     finishedAt: dateOf(finished_at),
     until: dateOf(due_at),
+    lastError: last_error,
   }));
 }
 

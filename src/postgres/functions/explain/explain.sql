@@ -32,7 +32,9 @@ begin
   return json_build_object(
     'task', p_id::text, 'type', s.type, 'queue', s.queue, 'state', k.state, 'at', sluice.clock(),
     'createdAt', t.created_at, 'finishedAt', k.finished_at, 'attempt', k.attempt, 'attemptsMax', t.attempts_max,
-    'error', case when k.state = 'failed' then k.outcome ->> 'message' end,
+    'error', case
+      when k.state = 'failed' then k.outcome ->> 'message'
+      when k.state not in ('succeeded', 'cancelled') then sluice.last_error(p_id) ->> 'message' end,
     'blocks', v_blocks, 'execution', v_run, 'reasons', array_to_json(v_reasons),
     'workflow', sluice.explain_member(p_id));
 end $$;

@@ -36,9 +36,12 @@ begin
         -- guard: members are pruned with their run -> test/postgres/workflow/keep.test.ts: "the tasks of a run are pruned with it and not before"
         /* guard:members */ and not exists (select from sluice.workflow_task w where w.id = d.id) /* end */
       for update of d skip locked))
-    returning id
+    returning id, attempt
   ), tasks as (
     delete from sluice.task where id = any (array(select id from gone))
+  ), attempts as (
+    -- A task that ended at its first attempt has none, unless it was released or retried by hand: see prune_expired.
+    delete from sluice.attempt where id = any (array(select id from gone where attempt > 1))
   )
   select count(*) into pruned from gone;
   v.due := v.due - v_blocks;

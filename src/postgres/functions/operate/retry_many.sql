@@ -1,6 +1,6 @@
 -- Moves failed and cancelled tasks out of history to their first lane, ready or gated. A task that still blocks its
--- order key keeps that slot. Returns how many. The caller has made sure that no run counts them as ended, and holds the
--- locks of the runs they made, none of which is being cancelled.
+-- order key keeps that slot. The error of a failure is kept as an attempt. Returns how many. The caller has made sure
+-- that no run counts them as ended, and holds the locks of the runs they made, none of which is being cancelled.
 create or replace function sluice.retry_many(p_ids bigint[]) returns int
 language plpgsql /* settings: index plans */ as $$
 declare
@@ -13,10 +13,16 @@ begin
       from unnest(p_ids) u(id)
       cross join lateral (
         select d.ctid as tid from sluice.done d where d.id = u.id and d.state in ('failed', 'cancelled') limit 1) x))
-    returning id
+    returning *
+  ), failures as (
+    insert into sluice.attempt (id, attempt, worker, started_at, failed_at, error)
+    select g.id, g.attempt, (select w.name from sluice.worker w where w.id = g.worker), g.started_at, g.finished_at,
+      g.outcome
+    from gone g where g.state = 'failed'
   )
   select array_agg(id) into v_ids from gone;
   if v_ids is null then return 0; end if;
+  perform sluice.trim_attempts(v_ids);
   delete from sluice.stop where id = any (v_ids);
   delete from sluice.crash where id = any (v_ids);
   with unblocked as (

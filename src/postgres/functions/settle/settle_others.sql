@@ -7,7 +7,7 @@ create or replace function sluice.settle_others(p_ids bigint[], p_claims bigint[
 language plpgsql /* settings: index plans */ as $$
 declare
   v_outcomes text[] := string_to_array(p_outcomes, E'\x1e', '');
-  v_back int[]; v_now timestamptz := sluice.clock();
+  v_back int[]; v_retried bigint[]; v_now timestamptz := sluice.clock();
 begin
   with outcome as materialized (
     select distinct on (u.id) u.id, sluice.kind_of_outcome(u.id, u.kind) as kind, u.delay_ms, u.outcome::json, x.tid
@@ -35,6 +35,10 @@ begin
     insert into sluice.scheduled (id, run_at, attempt, held)
     select id, v_now + delay_ms * interval '1 millisecond', case when kind = 'retry' then attempt else attempt - 1 end,
       /* guard:ordered */ ordered::int /* end */ from fate where kind in ('retry', 'snooze')
+  ), failures as (
+    insert into sluice.attempt (id, attempt, worker, started_at, failed_at, error)
+    select f.id, f.attempt, (select w.name from sluice.worker w where w.id = f.worker), f.started_at, v_now, f.told
+    from fate f where f.kind = 'retry'
   ), to_parent as (
     insert into sluice.parent (id, attempt, held, runs)
     select id, attempt - 1, ordered::int, array(select json_array_elements_text(told)::bigint)
@@ -75,9 +79,11 @@ begin
     (select array_agg(id order by id) from fate where kind in ('fail', 'cancel')),
     (select array_agg(sluice.state_after(kind) order by id) from fate where kind in ('fail', 'cancel')),
     (select array_agg(id) from fate where kind = 'wait'),
-    (select array_agg(distinct stream) from fate where kind = 'release')
-  into settled, lanes, gates, gates_n, ended, ended_states, parents, v_back;
+    (select array_agg(distinct stream) from fate where kind = 'release'),
+    (select array_agg(id) from fate where kind = 'retry')
+  into settled, lanes, gates, gates_n, ended, ended_states, parents, v_back, v_retried;
   if gates is not null then select f.gates, f.n into gates, gates_n from sluice.slots_of(gates, gates_n) f; end if;
+  if v_retried is not null then perform sluice.trim_attempts(v_retried); end if;
   delete from sluice.stop where id = any (ended);
   delete from sluice.crash where id = any (ended);
   perform sluice.tell_awaited(array(select distinct id from sluice.awaited where id = any (ended)));

@@ -10,6 +10,7 @@ declare
   v_ended bigint[];
   v_states sluice.state[];
   v_totals int[];
+  v_released bigint[];
 begin
   workers := sluice.reap_workers();
   with fate as materialized (
@@ -25,6 +26,10 @@ begin
   ), to_suspect as (
     insert into sluice.suspect (id, stream, attempt, lanes)
     select id, stream, attempt - 1, lanes from fate where kind = 'release' and suspect
+  ), failures as (
+    -- The worker has no row any more, so nothing tells its name.
+    insert into sluice.attempt (id, attempt, started_at, failed_at, error)
+    select id, attempt, started_at, v_now, sluice.worker_lost_error() from fate where kind = 'release'
   ), blocked as (
     insert into sluice.block (id, lane)
     select id, lanes[1] from fate where kind = 'fail' and lane_limits[1] = sluice.blocking_limit()
@@ -52,9 +57,10 @@ begin
   select count(*), count(*) filter (where kind = 'fail'), array_agg(distinct stream),
     array_agg(id order by id) filter (where kind in ('fail', 'cancel')),
     array_agg(sluice.state_after(kind) order by id) filter (where kind in ('fail', 'cancel')),
-    (select array_agg(gate) from credits)
-  into tasks, poisoned, v_streams, v_ended, v_states, v_totals
+    (select array_agg(gate) from credits), array_agg(id) filter (where kind = 'release')
+  into tasks, poisoned, v_streams, v_ended, v_states, v_totals, v_released
   from fate;
+  if v_released is not null then perform sluice.trim_attempts(v_released); end if;
   if v_totals is not null then perform sluice.note_returned(v_totals); end if;
   if v_ended is not null then
     delete from sluice.stop where id = any (v_ended);

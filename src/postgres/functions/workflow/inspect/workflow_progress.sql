@@ -1,6 +1,7 @@
 -- Per node: how many tasks it has, and how many have ended how. error: why it failed or was cancelled, without its
 -- stack; for an each the error of the node, so that no item is looked at. due_at: until when it sleeps, or waits for
 -- its event. unserved: its tasks exist or are to be placed, and no live worker serves their type.
+-- last_error: of the last failed attempt of its task, while it is retried.
 create or replace view sluice.workflow_progress as
   select n.run, n.node, coalesce(s.name, r.name) as name, n.kind, t.type,
     case when n.state in ('skipped_by_failure', 'skipped_by_condition') then 'skipped' else n.state::text end as state,
@@ -20,7 +21,8 @@ create or replace view sluice.workflow_progress as
     case when n.state = 'running' and n.kind in ('sleep', 'waitFor') then (
       select x.due_at from sluice.workflow_timer x where x.run = n.run and x.node = n.node) end as due_at,
     n.state in ('running', 'placing') and n.kind in ('task', 'each') and not exists (
-      select from sluice.worker w where w.expires_at > sluice.clock() and t.id = any (w.streams)) as unserved
+      select from sluice.worker w where w.expires_at > sluice.clock() and t.id = any (w.streams)) as unserved,
+    case when n.state = 'running' and n.kind = 'task' then sluice.last_error(n.task) end as last_error
   from sluice.workflow_node n
   join sluice.workflow_run r on r.id = n.run and not r.pruning
   left join sluice.workflow_step s on s.graph = r.graph and s.node = n.node
