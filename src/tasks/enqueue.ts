@@ -9,7 +9,7 @@ import { traceEnqueue } from "../trace/enqueue.js";
 import { batchOf } from "./batch.js";
 import { Batcher, type SendBatch } from "./batcher.js";
 import type { Declarations } from "./declarations.js";
-import { shapeError } from "./limit-shape.js";
+import { shapeError } from "../limits/shape.js";
 import { idempotencyKeyOf, prepare, shared, type Prepared, type Shared } from "./prepare.js";
 import { checkTx } from "./tx.js";
 
