@@ -20,7 +20,7 @@ export type {
   Reason,
   ReasonKind,
 } from "./core/explanation.js";
-export type { FailedAttempt, TaskStatus } from "./postgres/inspect.js";
+export type { FailedAttempt, TaskProgress, TaskStatus } from "./postgres/inspect.js";
 export type { CancelAnswer } from "./postgres/cancel.js";
 
 export { task } from "./core/task.js";

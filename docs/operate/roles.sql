@@ -23,10 +23,10 @@ declare
   v_reader text := v_prefix || '_reader';
   v_others text := format('%I, %I, %I', v_producer, v_worker, v_reader);
 
-  producer_doors text[] := '{enqueue, enqueue_many, cancel, explain, fill_limit, task_by_id, task_attempts, last_error, make_gate, gate_of, declare_stream, declare_use, workflow_declare, workflow_start, workflow_send, workflow_cancel, workflow_continue, workflow_cancel_maps, workflow_result,
+  producer_doors text[] := '{enqueue, enqueue_many, cancel, explain, fill_limit, task_by_id, task_attempts, last_error, task_progress, make_gate, gate_of, declare_stream, declare_use, workflow_declare, workflow_start, workflow_send, workflow_cancel, workflow_continue, workflow_cancel_maps, workflow_result,
     workflow_failures, workflow_item_page, workflow_list, workflow_roots, workflow_lock_unplaced, workflow_inputs, workflow_place, workflow_placed, workflow_misplaced}';
   worker_doors text[] := '{register, is_on_call, go_on_call, connections, beat, retire, survived, step, settle,
-    settle_in_transaction, release_unknown, claim_suspect, release_suspect, reap, due, keeper_poll, keep_leave,
+    settle_in_transaction, release_unknown, report_progress, claim_suspect, release_suspect, reap, due, keeper_poll, keep_leave,
     keep_lanes, prune_done, prune_expired, forget_limits, give_stream_gate, limit_count, limit_slots, limit_names,
     set_schedule, due_schedules, fire_schedule, workflow_take, workflow_try, workflow_tried, workflow_put_off, workflow_take_small, workflow_place_small,
     workflow_place_many, workflow_map, workflow_map_find, workflow_map_mark, workflow_keep, workflow_orphans, workflow_follow, workflow_prune, workflow_prune_graphs}';
@@ -35,7 +35,7 @@ declare
   declaring text[] := '{declare_limit, declare_contract, barrier_exclusive, refuse}';
   looking text[] := '{clock, own_turn, turn_bits, lane_level, order_level, window_level, no_limit, window_limit,
     lane_place, lane_cap, cap_of, gates_of, violations, slot_violations, task_violations, node_violations,
-    run_violations, explain, task_by_id, task_attempts, last_error, workflow_item_page,
+    run_violations, explain, task_by_id, task_attempts, last_error, task_progress, workflow_item_page,
     workflow_list}';
 
   v_name text;

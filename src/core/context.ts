@@ -32,6 +32,11 @@ export interface TaskContext {
   readonly log: Logger;
   /** Moves the timeout to `ms` from now. */
   extendLease(this: void, ms: number): void;
+  /**
+   * Reports progress: a fraction from 0 to 1, and any JSON data (larger than 16 KiB is stored truncated). `status()` of
+   * the task returns the latest report. Stored at most once per second; a report that cannot be stored is only logged.
+   */
+  progress(this: void, fraction: number, data?: unknown): void;
   /** Runs `fn` in a transaction whose commit also completes the task: its effects happen exactly once. */
   transaction<R>(this: void, fn: (tx: Queryable) => Promise<R>): Promise<R>;
   /** Enqueues a task that exists if and only if this execution completes. The input is checked immediately. */

@@ -22,6 +22,16 @@ export interface TaskStatus {
   readonly outcome: unknown;
   /** The error of the last failed attempt, while the task has not ended. */
   readonly lastError: ErrorDescription | null;
+  /** What the last execution has reported by `ctx.progress`. */
+  readonly progress: TaskProgress | null;
+}
+
+/** The latest progress that a handler has reported. */
+export interface TaskProgress {
+  /** From 0 to 1. */
+  readonly fraction: number;
+  readonly data: unknown;
+  readonly at: Date;
 }
 
 interface StateRow {
@@ -38,12 +48,14 @@ interface StateRow {
   readonly finished_at: TimeText | null;
   readonly outcome: unknown;
   readonly last_error: ErrorDescription | null;
+  readonly progress: { readonly fraction: number; readonly data: unknown; readonly at: string } | null;
 }
 
 const stateStatement = statement<StateRow>({
   name: "task_state",
   text: `select id::text as id, type, queue, priority, state, attempt, attempts_max, to_json(created_at) as created_at, to_json(run_at) as run_at, to_json(started_at) as started_at, to_json(finished_at) as finished_at,
-      outcome, case when finished_at is null then sluice.last_error(id) end as last_error
+      outcome, case when finished_at is null then sluice.last_error(id) end as last_error,
+      sluice.task_progress(id) as progress
     from sluice.task_by_id($1)`,
   params: ["int8"],
   columns: [
@@ -60,6 +72,7 @@ const stateStatement = statement<StateRow>({
     "finished_at",
     "outcome",
     "last_error",
+    "progress",
   ],
 });
 
@@ -67,7 +80,7 @@ const stateStatement = statement<StateRow>({
 export async function inspect(db: Database, id: string): Promise<TaskStatus | null> {
   const [row] = await db.run(stateStatement, [id]);
   if (row === undefined) return null;
-  const { attempts_max, created_at, run_at, started_at, finished_at, last_error, ...rest } = row;
+  const { attempts_max, created_at, run_at, started_at, finished_at, last_error, progress, ...rest } = row;
   return {
     ...rest,
     attemptsMax: attempts_max,
@@ -76,6 +89,7 @@ export async function inspect(db: Database, id: string): Promise<TaskStatus | nu
     startedAt: dateOf(started_at),
     finishedAt: dateOf(finished_at),
     lastError: last_error,
+    progress: progress === null ? null : { ...progress, at: new Date(progress.at) },
   };
 }
 

@@ -15,6 +15,8 @@ import type { PlaceCrew } from "../runs/place.js";
 import type { Sluice } from "../sluice.js";
 import type { ContextServices } from "../worker/context.js";
 import { contextServices } from "../worker/context-services.js";
+import { ProgressReporter } from "../worker/progress.js";
+import { reportProgress, type ProgressReport } from "../postgres/progress.js";
 import type { AnyHandler } from "../worker/execution.js";
 import { StandingClock, type TestClock } from "./clock.js";
 import { drain, type Drained, type DrainOptions } from "./drain.js";
@@ -164,11 +166,13 @@ export class TestSluice {
   }
 
   #assemble(clock: StandingClock): Hand {
-    const { services, log, logger, settings } = this.#parts;
+    const { db, services, log, logger, settings } = this.#parts;
     const { resultBytesMax, history } = settings;
     const keepHistory = history.succeededMs > 0;
     const lending = { pool: this.#pool };
-    const parts = { services, lending, listener: null, logger, log, clock: clock.port };
+    const send = (reports: readonly ProgressReport[]): Promise<void> => reportProgress(db, reports);
+    const progress = new ProgressReporter({ clock: clock.port, log, send });
+    const parts = { services, lending, listener: null, logger, log, clock: clock.port, progress };
     const common = { ...parts, keepHistory, resultBytesMax };
     return new Hand({
       connection: this.#connection,

@@ -1,6 +1,7 @@
 import type pg from "pg";
 import type { ConnectionShares } from "../config/connections.js";
 import type { Values } from "../config/table.js";
+import { reportProgress } from "../postgres/progress.js";
 import { SluiceError } from "../core/error.js";
 import type { Clock } from "../core/ports.js";
 import { Keeper } from "../keeper/keeper.js";
@@ -14,6 +15,7 @@ import { onWait } from "../postgres/waits.js";
 import { Claimer } from "./claim.js";
 import { Executions } from "./executions.js";
 import type { ContextServices } from "./context.js";
+import { ProgressReporter } from "./progress.js";
 import { contextServices } from "./context-services.js";
 import { Heartbeat } from "./heartbeat.js";
 import type { Probe } from "./held.js";
@@ -93,6 +95,7 @@ class Assembly implements Parts {
   readonly #onCall: OnCall;
   readonly #placer: Placer;
   readonly #sweeper: Sweeper;
+  readonly #progress: ProgressReporter;
   readonly #stopListening: (() => void) | undefined;
   /** Releases the notifications that a leading keeper needs. */
   #stopLeading: (() => void) | null = null;
@@ -118,6 +121,7 @@ class Assembly implements Parts {
     };
     this.pool = services.db.pool(shares.handlers);
     if (meter !== noMeter) onWait(this.pool, (ms) => meter.waited("handlers", ms));
+    this.#progress = this.#makeProgress();
     this.#onCall = this.#makeOnCall();
     this.pressure = this.#makePressure();
     this.executions = this.#makeExecutions();
@@ -143,6 +147,7 @@ class Assembly implements Parts {
     this.#onCall.stop();
     this.#stopLeading?.();
     this.#placer.stop();
+    this.#progress.stop();
     const { claims, beat, keep } = this.#connections;
     await Promise.all([...claims, beat, keep].map((connection) => connection.close()));
     await endPool(this.pool);
@@ -217,6 +222,11 @@ class Assembly implements Parts {
     });
   }
 
+  #makeProgress(): ProgressReporter {
+    const { services, clock } = this.#o;
+    return new ProgressReporter({ clock, log: services.log, send: (reports) => reportProgress(services.db, reports) });
+  }
+
   #contextServices(): ContextServices {
     const { services, outbox, clock } = this.#o;
     const { listener, resultBytesMax, logger, log } = services;
@@ -234,6 +244,7 @@ class Assembly implements Parts {
       logger,
       log,
       clock,
+      progress: this.#progress,
       onRecorded: (execution) => this.executions.recorded(execution),
       onUnconfirmed: () => outbox.commitDoubted(),
     });

@@ -9,6 +9,7 @@ import { boundHere } from "../trace/enqueue.js";
 import type { ContextServices } from "./context.js";
 import type { Lending } from "./held.js";
 import { excusing } from "./outage.js";
+import type { ProgressReporter } from "./progress.js";
 import { completeInTransaction, inTransaction } from "./transaction.js";
 import type { Execution } from "./execution.js";
 
@@ -22,6 +23,7 @@ interface ContextServicesOptions {
   /** The same logger, for messages that may repeat. */
   readonly log: Logger;
   readonly clock: Clock;
+  readonly progress: ProgressReporter;
   /** A transaction committed, and with it the completion of its execution. */
   readonly onRecorded: (execution: Execution) => void;
   /** The reply to a commit was lost: whether the execution is completed is unknown. */
@@ -54,6 +56,7 @@ export function contextServices(o: ContextServicesOptions): ContextServices {
         await sendOne(o.services, terms, common, { items: [item], idempotency }, tx);
       });
     },
+    progress: (execution, fraction, data) => o.progress.report(execution, fraction, data),
     map(execution, call) {
       const { services, listener, lending } = o;
       const mapServices: MapServices = {

@@ -29,6 +29,8 @@ export interface ContextServices {
     input: unknown,
     options: EnqueueOptions,
   ): Promise<PendingEnqueue>;
+  /** Stores what the handler reports of its progress, soon and not too often. */
+  progress(execution: Execution, fraction: number, data: unknown): void;
   /** Returns the results of a fan-out's items. Throws a WaitOutcome until all items are over. */
   map(execution: Execution, call: MapCall): Promise<unknown>;
   /** A call failed that no code observes, and its execution is over. */
@@ -94,6 +96,10 @@ export class ExecutionContext implements TaskContext {
     return (ms) => {
       this.#execution.deadlineMs = this.#services.now() + checkInteger("extendLease", ms, EXTEND_RANGE);
     };
+  }
+
+  get progress(): TaskContext["progress"] {
+    return (fraction, data) => this.#services.progress(this.#execution, fraction, data);
   }
 
   get transaction(): TaskContext["transaction"] {

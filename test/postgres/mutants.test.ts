@@ -7,6 +7,7 @@ import {
   completionStaysOpen,
   noLease,
   otherIsolation,
+  progressOfALostClaim,
   replyIsLost,
   survivedBesideSettle,
   sameIdTwice,
@@ -264,6 +265,13 @@ const mutants: readonly Mutant[] = [
     edits: [["fence", ""]],
     schedule: sameIdTwice(5),
     seen: { oldAlone: 1, oldWithResult: 0 },
+  },
+  {
+    guard: "progress is fenced",
+    in: "report_progress",
+    edits: [["fence", ""]],
+    schedule: progressOfALostClaim,
+    seen: { fraction: 0.25 },
   },
   {
     guard: "fence of successes without a result",

@@ -67,6 +67,7 @@ const senders: Record<string, readonly Role[]> = {
   retire: workers,
   survived: workers,
   step: workers,
+  report_progress: workers,
   settle: workers,
   settle_in_transaction: workers,
   release_unknown: workers,

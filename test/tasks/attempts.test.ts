@@ -140,7 +140,7 @@ describe("pruning", () => {
     await house.sql(
       `insert into sluice.attempt (id, attempt, failed_at) select n, 1, now() from generate_series(1, 100) n`,
     );
-    for (let i = 0; i < 40; i++) await house.sql("select sluice.prune_attempts(1000)");
+    for (let i = 0; i < 40; i++) await house.sql("select sluice.prune_leftovers(1000)");
     expect(await house.sql("select count(*)::int as n, max(id)::int as last from sluice.attempt")).toEqual([
       { n: 50, last: 50 },
     ]);

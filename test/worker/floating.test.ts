@@ -175,6 +175,7 @@ function context(prepare: () => Promise<PendingEnqueue>) {
       execution.finish();
       return result;
     },
+    progress: () => {},
     map: () => Promise.reject(new Error("no maps here")),
     late: (_, e) => void late.push((e as { code: string }).code),
   });

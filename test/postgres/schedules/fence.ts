@@ -327,3 +327,18 @@ export const suspectOfOneGate = schedule({ claimed: 1, used: 0 }, async (scene) 
   );
   return { claimed: rows.length, used };
 });
+
+/** A worker that has lost its task reports progress of it after the next one has. */
+export const progressOfALostClaim = schedule({ fraction: 0.75 }, async (scene) => {
+  const [a] = await scene.sessions(1);
+  const stream = await a.type("t");
+  const worker = await a.register([stream]);
+  await a.enqueue(stream);
+  const old = await a.claim(worker, 1);
+  await a.settle(worker, "release", old);
+  const now = await a.claim(worker, 1);
+  const report = "select sluice.report_progress(array[1::bigint], array[$1::bigint], array[$2::real], '')";
+  await a.rows(report, [now[0]!.token, 0.75]);
+  await a.rows(report, [old[0]!.token, 0.25]);
+  return { fraction: await a.value<number>("select fraction::float8 from sluice.progress where id = 1") };
+});

@@ -9,6 +9,7 @@ declare
   v sluice.sweep;
   v_now timestamptz := sluice.clock();
   v_blocks int;
+  v_progress boolean;
   v_total bigint := pg_relation_size('sluice.done') / current_setting('block_size')::int;
 begin
   pruned := 0;
@@ -22,6 +23,7 @@ begin
   if v.due <= 0 then return; end if;
   if v.block >= v_total then v.block := 0; end if;
   v_blocks := least(v.due, 128);
+  v_progress := exists (select from sluice.progress);
   with gone as (
     delete from sluice.done where ctid = any (array(
       select d.ctid from sluice.done d
@@ -42,6 +44,8 @@ begin
   ), attempts as (
     -- A task that ended at its first attempt has none, unless it was released or retried by hand: see prune_expired.
     delete from sluice.attempt where id = any (array(select id from gone where attempt > 1))
+  ), reports as (
+    delete from sluice.progress where id = any (array(select id from gone where v_progress))
   )
   select count(*) into pruned from gone;
   v.due := v.due - v_blocks;

@@ -1,6 +1,6 @@
 -- Deletes notes that are no longer needed: waits and idempotency keys that have expired, stops and crashes of tasks
--- that have ended, attempts of tasks that left no history, credit of limits that were removed. Returns how many
--- idempotency keys, at most p_max.
+-- that have ended, attempts and progress of tasks that left no history, credit of limits that were removed. Returns how
+-- many idempotency keys, at most p_max.
 create or replace function sluice.prune_expired(p_max int) returns int
 language plpgsql /* settings: index plans */ as $$
 declare
@@ -14,7 +14,7 @@ begin
   delete from sluice.crash c
   where not exists (select from sluice.task t where t.id = c.id)
     or exists (select from sluice.done d where d.id = c.id);
-  perform sluice.prune_attempts(10000);
+  perform sluice.prune_leftovers(10000);
   delete from sluice.credit c where not exists (select from sluice.gate g where g.id = c.gate);
   delete from sluice.idempotency where ctid = any (array(
     select ctid from sluice.idempotency
