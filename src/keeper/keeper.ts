@@ -2,7 +2,7 @@ import { randomInt } from "node:crypto";
 import type { Clock, Logger } from "../core/ports.js";
 import { tellTrouble } from "../postgres/errors.js";
 import { keepLeave, keepLook, type KeepLook, type LookIntervals } from "../postgres/keep-look.js";
-import { forgetLimits, keepLanes, due, pruneDone, pruneNotes, reap } from "../postgres/keep.js";
+import { forgetLimits, keepLanes, due, pruneDone, pruneExpired, reap } from "../postgres/keep.js";
 import type { Connection } from "../postgres/connection.js";
 import { ALL_KEEPERS } from "../postgres/listen.js";
 import { followLeft } from "../postgres/workflow/follow.js";
@@ -65,15 +65,15 @@ const INTERVALS_MS = {
   reap: 1_000,
   orphans: 1_000,
   prune: 5_000,
-  notes: 10_000,
-  idleNotes: 30_000,
+  expired: 10_000,
+  idleExpired: 30_000,
   graphs: 60_000,
   groups: 60_000,
   vacuum: 1_000,
   idleVacuum: 15_000,
 } as const;
 
-type Duty = "due" | "schedules" | "runs" | Exclude<keyof typeof INTERVALS_MS, "idleVacuum" | "idleNotes">;
+type Duty = "due" | "schedules" | "runs" | Exclude<keyof typeof INTERVALS_MS, "idleVacuum" | "idleExpired">;
 
 /**
  * Does the work that must happen without a request. Every worker process runs a keeper, and any number may run at the
@@ -214,8 +214,8 @@ export class Keeper {
     this.#every("groups", INTERVALS_MS.groups, () => this.#groups());
     if (live) this.#liveMs = this.#o.clock.now();
     const lately = this.#o.clock.now() - this.#liveMs < INTERVALS_MS.idleVacuum;
-    const notesMs = lately ? INTERVALS_MS.notes : INTERVALS_MS.idleNotes;
-    this.#every("notes", notesMs, () => this.#notes());
+    const expiredMs = lately ? INTERVALS_MS.expired : INTERVALS_MS.idleExpired;
+    this.#every("expired", expiredMs, () => this.#expired());
     const vacuumMs = lately ? INTERVALS_MS.vacuum : INTERVALS_MS.idleVacuum;
     this.#every("vacuum", vacuumMs, () => this.#vacuum.run());
   }
@@ -319,9 +319,9 @@ export class Keeper {
     if (runs) await this.#pruneRuns(older);
   }
 
-  async #notes(): Promise<void> {
+  async #expired(): Promise<void> {
     for (let i = 0; i < PRUNE_STEPS_MAX && !this.#stopped; i++) {
-      if ((await pruneNotes(this.#o.connection, PRUNE_MAX)) < PRUNE_MAX) break;
+      if ((await pruneExpired(this.#o.connection, PRUNE_MAX)) < PRUNE_MAX) break;
     }
   }
 

@@ -50,16 +50,16 @@ export async function pruneDone(
   return row ?? { pruned: 0, rested: true };
 }
 
-const pruneNotesStatement = statement<{ pruned: number }>({
+const pruneExpiredStatement = statement<{ pruned: number }>({
   name: "prune_expired",
   text: "select sluice.prune_expired($1) as pruned",
   params: ["int4"],
   columns: ["pruned"],
 });
 
-/** Deletes records that are no longer needed: idempotency keys (at most max), waits and stops. */
-export async function pruneNotes(connection: Connection, max: number): Promise<number> {
-  const [row] = await connection.run(pruneNotesStatement, [max]);
+/** Deletes rows that are no longer needed: idempotency keys (at most max), waits, stops, crashes, attempts, credit. */
+export async function pruneExpired(connection: Connection, max: number): Promise<number> {
+  const [row] = await connection.run(pruneExpiredStatement, [max]);
   return row?.pruned ?? 0;
 }
 

@@ -50,7 +50,7 @@ type Ask = <T>(use: (services: EnqueueServices) => Promise<T>) => Promise<T>;
 const OPTIONS = ["cron", "timeZone", "everyMs", "task", "input", "missed", "priority", "enabled"];
 const LIST_RANGE = { min: 1, max: 10_000 };
 
-/** Tasks that are enqueued periodically, by whichever worker polls first. */
+/** Tasks that are enqueued periodically, by the leading keeper. */
 export class Schedules {
   readonly #ask: Ask;
   readonly #handleOf: (id: string) => TaskHandle;

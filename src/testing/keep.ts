@@ -1,6 +1,6 @@
 import type { Logger } from "../core/ports.js";
 import type { History } from "../keeper/keeper.js";
-import { due, keepLanes, pruneDone, pruneNotes, reap } from "../postgres/keep.js";
+import { due, keepLanes, pruneDone, pruneExpired, reap } from "../postgres/keep.js";
 import type { Connection } from "../postgres/connection.js";
 import { dueSchedules } from "../postgres/schedule.js";
 import { cancelOrphans, keepRuns, pruneRuns } from "../postgres/workflow/keep.js";
@@ -36,7 +36,7 @@ export async function tidyUp({ connection, history }: KeepServices): Promise<voi
     cancelledMs: atLeast(history.cancelledMs),
   };
   for (let i = 0; i < STEPS_MAX && !(await pruneDone(connection, older)).rested; i++);
-  for (let i = 0; i < STEPS_MAX && (await pruneNotes(connection, NOTES_MAX)) === NOTES_MAX; i++);
+  for (let i = 0; i < STEPS_MAX && (await pruneExpired(connection, NOTES_MAX)) === NOTES_MAX; i++);
   for (let i = 0; i < STEPS_MAX && (await pruneRuns(connection, older, NOTES_MAX)).pruned > 0; i++);
 }
 

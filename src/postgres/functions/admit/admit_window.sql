@@ -42,7 +42,7 @@ begin
   v_more := (v_taken < v_room or v_used <= 0) and exists (select from sluice.waiting where lane = p_lane);
   -- Seen but not taken: more than we move at once, or locked by a transaction that may yet abort.
   if v_more and v_taken < least(v_room, sluice.moves_max()) then
-    perform sluice.postpone(array[p_lane], array[-2]);
+    perform sluice.postpone(array[p_lane], array[sluice.window_limit()]);
   elsif v_more and v_taken < v_room then
     insert into sluice.dirty (lane, limit_id) values (p_lane, sluice.window_limit());
   end if;

@@ -2,7 +2,7 @@
 -- that admits or claims holds the barrier shared until it commits; a change of a number holds it exclusively.
 -- It is taken before any row lock, so it is first in the lock order. It is an advisory lock and not a table lock:
 -- a backup reads every table for hours and must not stop either side.
--- Functions that run inside a user's transaction never take it: they only append.
+-- Functions that run inside a user's transaction never take it: they take no lane lock, and leave notes.
 create or replace function sluice.barrier_shared() returns void language plpgsql as $$
 begin
   -- guard: isolation -> test/postgres/attacks.test.ts: "attack 3: another isolation level is refused"

@@ -1,7 +1,8 @@
 -- Locks the counters that must change, absorbs their credits, and says how many slots each gate may use now, and until
 -- when it was full: of those not locked only with p_meters. Counters are taken ascending and skipped when busy; only
 -- with nothing in hand, and so holding no counter, does a step wait for one. A transaction that holds a counter waits
--- for nothing. p_heads: the first task of each source, for which a slot may be kept.
+-- for nothing, except claim_suspect, for a higher counter. p_heads: the first task of each source, for which a slot may
+-- be kept.
 create or replace function sluice.lock_gates(p_gates int[], p_wants int[], p_own int[], p_heads bigint[],
   p_may_wait boolean, p_meters boolean,
   out slots int[], out locked boolean[], out absorbed int[], out full_until timestamptz[])

@@ -1,5 +1,5 @@
--- Moves tasks that hold a slot of a lane above its number, but do not run, back to wait at that lane, the last ones
--- first. Otherwise they would keep the lane above its number without using it. Tasks that another transaction has
+-- Moves tasks that hold a slot of a lane above its number and are ready or gated back to wait at that lane, the last
+-- ones first. Otherwise they would keep the lane above its number without using it. Tasks that another transaction has
 -- locked are skipped and tried again: the keeper calls this while a limit is `lowered`, and claims skip such tasks
 -- until then. Slots that come free become notes, no more than the keeper's next look takes. At most p_max lanes of each
 -- limit at a time, by one worker: the advisory lock is tried and never waited for. Takes the barrier, shared. shed: how

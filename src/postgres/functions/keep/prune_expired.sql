@@ -1,4 +1,4 @@
--- Deletes notes that are no longer needed: waits and idempotency keys that have expired, stops and crashes of tasks
+-- Deletes rows that are no longer needed: waits and idempotency keys that have expired, stops and crashes of tasks
 -- that have ended, attempts and progress of tasks that left no history, credit of limits that were removed. Returns how
 -- many idempotency keys, at most p_max.
 create or replace function sluice.prune_expired(p_max int) returns int

@@ -1,6 +1,6 @@
 -- Cancels tasks. Takes no lane lock and skips rows that are locked, so it may run in a user's transaction. Returns an
 -- answer per id, in their order:
---   cancelled  it had not started, and is in history now
+--   cancelled  it was not running, and is in history now
 --   asked      it runs; its worker learns of it with the next heartbeat, and is notified to send one now
 --   over       it had ended before
 --   moving     it is between two states: call again

@@ -1,5 +1,5 @@
--- What follows from tasks that were cancelled before they ran: notes for the runs they belong to (p_notes), the end of
--- their fan-outs, and a wake-up for tasks that their slots let through, which no enqueue announces.
+-- What follows from tasks that were cancelled while they were not running: notes for the runs they belong to (p_notes),
+-- the end of their fan-outs, and a wake-up for tasks that their slots let through, which no enqueue announces.
 create or replace function sluice.cancel_effects(p_gone bigint[], p_notes boolean) returns void
 language plpgsql /* settings: index plans */ as $$
 begin

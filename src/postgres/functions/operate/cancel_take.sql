@@ -1,4 +1,4 @@
--- Deletes tasks from the tables of those that have not started, skipping rows that are locked. Returns them with the
+-- Deletes tasks that are not running from their state tables, skipping rows that are locked. Returns them with the
 -- lanes of which they held slots. lane, limit_id: the lane that it waited at, if it did.
 create or replace function sluice.cancel_take(p_ids bigint[])
 returns table (id bigint, attempt smallint, slots bigint[], lane bigint, limit_id int)

@@ -1,4 +1,4 @@
--- Moves tasks that have not started to history as cancelled, and returns their ids. The slots that they held become
+-- Moves tasks that are not running to history as cancelled, and returns their ids. The slots that they held become
 -- notes, because this may run in a user's transaction, which must not hold a lane lock.
 create or replace function sluice.cancel_waiting(p_ids bigint[], p_reason text) returns bigint[]
 language plpgsql /* settings: index plans */ as $$

@@ -29,7 +29,7 @@ begin
   if v_terms is null then
     return;
   end if;
-  k := sluice.workflow_make_each(p_runs, p_nodes, p_tids, p_graphs, p_bytes, p_streams, fates, v_terms);
+  k := sluice.workflow_make_or_fail(p_runs, p_nodes, p_tids, p_graphs, p_bytes, p_streams, fates, v_terms);
   made := k.made;
   errors := k.errors;
   if errors is not null then

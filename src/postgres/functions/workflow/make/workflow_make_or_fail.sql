@@ -1,6 +1,6 @@
 -- workflow_make for all nodes at once; if an input cannot be rendered, for one node after the other. Returns how many
 -- tasks were made and, in the second case, the error of each node, null where there is none.
-create or replace function sluice.workflow_make_each(
+create or replace function sluice.workflow_make_or_fail(
   p_runs bigint[], p_nodes smallint[], p_tids tid[], p_graphs int[], p_bytes int[], p_streams int[],
   p_fates sluice.fate[], p_terms sluice.workflow_made[],
   out made int, out errors json[]
