@@ -4,6 +4,7 @@ import { checkInteger } from "../core/number.js";
 import { checkOneOf, checkOptions } from "../core/option.js";
 import type { Missed } from "../core/schedule.js";
 import type { TaskTerms } from "../core/terms.js";
+import { unknownName } from "../postgres/known.js";
 import {
   listSchedules,
   pauseSchedule,
@@ -13,7 +14,7 @@ import {
 } from "../postgres/schedule.js";
 import type { EnqueueServices } from "../tasks/enqueue.js";
 import type { TaskHandle } from "../tasks/handle.js";
-import { resume, seenSchedule, unknownSchedule, writeSchedule } from "./set.js";
+import { resume, seenSchedule, writeSchedule } from "./set.js";
 import { termsOf } from "./terms.js";
 import { checkTiming } from "./timing.js";
 
@@ -118,7 +119,9 @@ export class Schedules {
    */
   async pause(name: string): Promise<void> {
     checkName("schedule", name);
-    if (!(await this.#ask(({ db }) => pauseSchedule(db, name)))) throw unknownSchedule(name);
+    await this.#ask(async ({ db }) => {
+      if (!(await pauseSchedule(db, name))) throw await unknownName(db, "schedule", name);
+    });
   }
 
   /** Resumes the schedule with the first tick from now; ticks during the pause do not count as missed. */
@@ -127,11 +130,17 @@ export class Schedules {
     return this.#ask(({ db }) => resume(db, name));
   }
 
-  /** Enqueues now what a tick would enqueue, even while the schedule is paused. Its regular ticks are not affected. */
+  /**
+   * Enqueues now what a tick would enqueue, even while the schedule is paused. Its regular ticks are not affected. Throws
+   * `unknown_schedule`.
+   */
   async trigger(name: string): Promise<TaskHandle> {
     checkName("schedule", name);
-    const id = await this.#ask(({ db }) => triggerSchedule(db, name));
-    if (id === null) throw unknownSchedule(name);
+    const id = await this.#ask(async ({ db }) => {
+      const enqueued = await triggerSchedule(db, name);
+      if (enqueued === null) throw await unknownName(db, "schedule", name);
+      return enqueued;
+    });
     return this.#handleOf(id);
   }
 }

@@ -1,5 +1,6 @@
 import { SluiceError } from "../core/error.js";
 import type { Database } from "../postgres/database.js";
+import { unknownName } from "../postgres/known.js";
 import {
   clockMs,
   lookAtSchedule,
@@ -39,12 +40,8 @@ export async function resume(db: Database, name: string): Promise<void> {
 /** Returns the schedule of this name, or throws `unknown_schedule`. */
 export async function seenSchedule(db: Database, name: string): Promise<SeenSchedule> {
   const seen = await lookAtSchedule(db, name);
-  if (seen === null) throw unknownSchedule(name);
+  if (seen === null) throw await unknownName(db, "schedule", name);
   return seen;
-}
-
-export function unknownSchedule(name: string): SluiceError {
-  return new SluiceError("unknown_schedule", `there is no schedule named ${name}`);
 }
 
 /** Reads and acts repeatedly until `look` returns a result. */

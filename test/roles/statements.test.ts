@@ -102,6 +102,7 @@ const senders: Record<string, readonly Role[]> = {
   set_schedule: workers,
   due_schedules: workers,
   fire_schedule: workers,
+  known_schedules: ["worker", "reader"],
   list_schedules: ["worker", "reader"],
   look_at_schedule: ["worker", "reader"],
 
