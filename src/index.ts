@@ -2,7 +2,6 @@
 export * from "./client.js";
 export { Sluice } from "./sluice.js";
 export type { ConnectOptions } from "./client/settings.js";
-export type { PressureReason, PressureState } from "./core/pressure.js";
 export type { MetricsOptions } from "./metrics/options.js";
 export type { PressureOptions } from "./worker/pressure/options.js";
 export type { Worker, WorkerOptions, WorkerStatus } from "./worker/worker.js";

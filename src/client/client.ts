@@ -6,6 +6,8 @@ import type { TaskState } from "../core/state.js";
 import type { TaskTerms } from "../core/terms.js";
 import { explainQueue, explainTask } from "../explain/explain.js";
 import { Limits } from "../limits/limits.js";
+import { Queues } from "../operate/queues.js";
+import { Workers } from "../operate/workers.js";
 import { cancel, retry, unblock } from "../postgres/cancel.js";
 import { Database } from "../postgres/database.js";
 import { counts, inspect, inspectAttempts, inspectInput } from "../postgres/inspect.js";
@@ -32,6 +34,8 @@ import type { ClientOptions } from "./settings.js";
 /** Enqueues tasks, inspects them and controls them. Contains no worker, so a producer does not load one. */
 export class Client {
   readonly limits: Limits;
+  readonly queues: Queues;
+  readonly workers: Workers;
   readonly schedules: Schedules;
   /** @internal */
   protected readonly connection: Connection;
@@ -52,6 +56,8 @@ export class Client {
       (use) => this.#ask(() => use(db)),
       (limit) => this.declarations.limit(limit),
     );
+    this.queues = new Queues((use) => this.#ask(() => use(db)));
+    this.workers = new Workers((use) => this.#ask(() => use(db)));
     const { payloadBytesMax, idempotencyMs, tracing } = settings;
     this.services = { db, declarations: this.declarations, payloadBytesMax, idempotencyMs, tracing };
     this.#batcher = batcherOf(this.services);

@@ -112,6 +112,8 @@ const senders: Record<string, readonly Role[]> = {
   counts: readers,
   explain_queue: readers,
   limits: readers,
+  list_queues: readers,
+  list_workers: readers,
   known_queues: readers,
   workflow_graph: readers,
 

@@ -15,6 +15,7 @@ const rooms = [
   "embedded",
   "limits",
   "explain",
+  "operate",
   "workflow",
   "tasks",
   "schedules",
