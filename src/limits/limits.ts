@@ -4,6 +4,7 @@ import { checkName } from "../core/name.js";
 import { checkInteger } from "../core/number.js";
 import { checkOptions } from "../core/option.js";
 import type { Database } from "../postgres/database.js";
+import { limitHolders, type LimitHolder } from "../postgres/limit-holders.js";
 import { namingOthers, unknownName } from "../postgres/known.js";
 import {
   listLimits,
@@ -27,7 +28,14 @@ export interface LimitListOptions {
   readonly prefix?: string;
 }
 
+/** How many holders of a limit to list. */
+export interface LimitHoldersOptions {
+  /** At most this many, up to 1,000. Default 10. */
+  readonly limit?: number;
+}
+
 const LIST_DEFAULT = 100;
+const HOLDERS_DEFAULT = 10;
 const LIST_RANGE = { min: 1, max: 1_000 };
 
 /** Reads the numbers in force and lets operators override them. */
@@ -68,6 +76,17 @@ export class Limits {
       if (found === undefined) throw await unknownName(db, "limit", name);
       return found;
     });
+  }
+
+  /**
+   * Returns running tasks that hold a slot of the limit, longest-running first; throws `unknown_limit`. Tasks that hold
+   * a slot of a key before they run are not listed: `explain` names them.
+   */
+  async holders(limit: string | Limit, options: LimitHoldersOptions = {}): Promise<LimitHolder[]> {
+    checkOptions("limits.holders", options, ["limit"]);
+    const max = checkInteger("limit", options.limit ?? HOLDERS_DEFAULT, LIST_RANGE);
+    const { name } = await this.get(limit);
+    return this.#ask((db) => limitHolders(db, name, max));
   }
 
   /**

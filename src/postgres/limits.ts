@@ -68,6 +68,8 @@ export interface LimitStatus {
   readonly total: Slots | undefined;
   readonly perKey: Slots | undefined;
   readonly overridden: boolean;
+  /** The numbers in code, which count where no operator has set another. */
+  readonly declared: { readonly total: Slots | undefined; readonly perKey: Slots | undefined };
   /** Slots in use: of the total, or of all keys together if there is no total. At most 10,000 keys are counted. */
   readonly used: number;
   /**
@@ -116,6 +118,10 @@ function statusOf(row: LimitRow): LimitStatus {
     total: effective(row.total_override, row.total_declared),
     perKey: effective(row.per_key_override, row.per_key_declared),
     overridden: row.total_override !== null || row.per_key_override !== null,
+    declared: {
+      total: effective(null, row.total_declared),
+      perKey: effective(null, row.per_key_declared),
+    },
     used: row.used ?? row.used_in_all,
     keysInUse: row.per_key_declared === null ? undefined : row.keys,
     usedMax: row.per_key_declared === null ? undefined : row.used_max,

@@ -112,6 +112,7 @@ const senders: Record<string, readonly Role[]> = {
   counts: readers,
   explain_queue: readers,
   limits: readers,
+  limit_holders: readers,
   list_queues: readers,
   list_workers: readers,
   known_queues: readers,
