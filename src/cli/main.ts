@@ -8,6 +8,7 @@ import { limitsCommand } from "./limits.js";
 import { migrateCommand } from "./migrate.js";
 import { planCommand } from "./plan.js";
 import { printError } from "./print.js";
+import { tasksCommand } from "./tasks/tasks.js";
 import { workflowCommand } from "./workflow/workflow.js";
 
 const USAGE_EXIT = 2;
@@ -26,6 +27,7 @@ const program = new Command("sluice")
   .addCommand(planCommand())
   .addCommand(workflowCommand())
   .addCommand(explainCommand())
+  .addCommand(tasksCommand())
   .addCommand(limitsCommand())
   .addHelpText(
     "after",

@@ -48,3 +48,15 @@ export async function withClient<T>({ url, schema }: Flags, use: (client: Client
     await client.close();
   }
 }
+
+/** Creates a command that consists of verbs. */
+export function group(
+  name: string,
+  { summary, description, examples }: Omit<Help, "json">,
+  verbs: readonly Command[],
+): Command {
+  const command = new Command(name).summary(summary).description(description.replaceAll("\n", " "));
+  for (const each of verbs) command.addCommand(each);
+  const shown = examples.map((example) => `  $ sluice ${name} ${example}`).join("\n");
+  return command.addHelpText("after", `\nExamples:\n${shown}\n\nsluice ${name} <verb> --help tells more about each.`);
+}

@@ -5,6 +5,7 @@ import { explainCommand } from "../../src/cli/explain.js";
 import { limitsCommand } from "../../src/cli/limits.js";
 import { migrateCommand } from "../../src/cli/migrate.js";
 import { planCommand } from "../../src/cli/plan.js";
+import { tasksCommand } from "../../src/cli/tasks/tasks.js";
 import { workflowCommand } from "../../src/cli/workflow/workflow.js";
 import { pageText } from "../support/markdown.js";
 
@@ -33,6 +34,7 @@ test("docs/reference/cli.md lists every command and every option", () => {
     configCommand(),
     planCommand(),
     explainCommand(),
+    tasksCommand(),
     limitsCommand(),
     workflowCommand(),
   ].flatMap((command) => {
