@@ -8,7 +8,9 @@ import { limitsCommand } from "./limits.js";
 import { migrateCommand } from "./migrate.js";
 import { planCommand } from "./plan.js";
 import { printError } from "./print.js";
+import { queuesCommand } from "./queues/queues.js";
 import { tasksCommand } from "./tasks/tasks.js";
+import { workersCommand } from "./workers.js";
 import { workflowCommand } from "./workflow/workflow.js";
 
 const USAGE_EXIT = 2;
@@ -28,7 +30,9 @@ const program = new Command("sluice")
   .addCommand(workflowCommand())
   .addCommand(explainCommand())
   .addCommand(tasksCommand())
+  .addCommand(queuesCommand())
   .addCommand(limitsCommand())
+  .addCommand(workersCommand())
   .addHelpText(
     "after",
     `

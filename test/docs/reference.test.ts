@@ -5,7 +5,9 @@ import { explainCommand } from "../../src/cli/explain.js";
 import { limitsCommand } from "../../src/cli/limits.js";
 import { migrateCommand } from "../../src/cli/migrate.js";
 import { planCommand } from "../../src/cli/plan.js";
+import { queuesCommand } from "../../src/cli/queues/queues.js";
 import { tasksCommand } from "../../src/cli/tasks/tasks.js";
+import { workersCommand } from "../../src/cli/workers.js";
 import { workflowCommand } from "../../src/cli/workflow/workflow.js";
 import { pageText } from "../support/markdown.js";
 
@@ -35,7 +37,9 @@ test("docs/reference/cli.md lists every command and every option", () => {
     planCommand(),
     explainCommand(),
     tasksCommand(),
+    queuesCommand(),
     limitsCommand(),
+    workersCommand(),
     workflowCommand(),
   ].flatMap((command) => {
     const [, after] = page.split(`## sluice ${command.name()}\n`);
