@@ -4,7 +4,7 @@ import { Command, CommanderError } from "commander";
 import { isSluiceError, type ErrorCode } from "../core/error.js";
 import { configCommand } from "./config.js";
 import { explainCommand } from "./explain.js";
-import { limitsCommand } from "./limits.js";
+import { limitsCommand } from "./limits/limits.js";
 import { migrateCommand } from "./migrate.js";
 import { planCommand } from "./plan.js";
 import { printError } from "./print.js";

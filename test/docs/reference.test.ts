@@ -2,7 +2,7 @@ import type { Command } from "commander";
 import { expect, test } from "vitest";
 import { configCommand } from "../../src/cli/config.js";
 import { explainCommand } from "../../src/cli/explain.js";
-import { limitsCommand } from "../../src/cli/limits.js";
+import { limitsCommand } from "../../src/cli/limits/limits.js";
 import { migrateCommand } from "../../src/cli/migrate.js";
 import { planCommand } from "../../src/cli/plan.js";
 import { queuesCommand } from "../../src/cli/queues/queues.js";
