@@ -9,6 +9,7 @@ import { migrateCommand } from "./migrate.js";
 import { planCommand } from "./plan.js";
 import { printError } from "./print.js";
 import { queuesCommand } from "./queues/queues.js";
+import { schedulesCommand } from "./schedules/schedules.js";
 import { tasksCommand } from "./tasks/tasks.js";
 import { workersCommand } from "./workers.js";
 import { workflowCommand } from "./workflow/workflow.js";
@@ -32,6 +33,7 @@ const program = new Command("sluice")
   .addCommand(tasksCommand())
   .addCommand(queuesCommand())
   .addCommand(limitsCommand())
+  .addCommand(schedulesCommand())
   .addCommand(workersCommand())
   .addHelpText(
     "after",

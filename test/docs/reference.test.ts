@@ -6,6 +6,7 @@ import { limitsCommand } from "../../src/cli/limits/limits.js";
 import { migrateCommand } from "../../src/cli/migrate.js";
 import { planCommand } from "../../src/cli/plan.js";
 import { queuesCommand } from "../../src/cli/queues/queues.js";
+import { schedulesCommand } from "../../src/cli/schedules/schedules.js";
 import { tasksCommand } from "../../src/cli/tasks/tasks.js";
 import { workersCommand } from "../../src/cli/workers.js";
 import { workflowCommand } from "../../src/cli/workflow/workflow.js";
@@ -39,6 +40,7 @@ test("docs/reference/cli.md lists every command and every option", () => {
     tasksCommand(),
     queuesCommand(),
     limitsCommand(),
+    schedulesCommand(),
     workersCommand(),
     workflowCommand(),
   ].flatMap((command) => {
