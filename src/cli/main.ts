@@ -2,6 +2,7 @@
 import { readFileSync } from "node:fs";
 import { Command, CommanderError } from "commander";
 import { isSluiceError, type ErrorCode } from "../core/error.js";
+import { completionCommand } from "./completion/completion.js";
 import { configCommand } from "./config.js";
 import { explainCommand } from "./explain.js";
 import { limitsCommand } from "./limits/limits.js";
@@ -35,6 +36,7 @@ const program = new Command("sluice")
   .addCommand(limitsCommand())
   .addCommand(schedulesCommand())
   .addCommand(workersCommand())
+  .addCommand(completionCommand())
   .addHelpText(
     "after",
     `

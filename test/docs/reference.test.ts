@@ -1,5 +1,6 @@
 import type { Command } from "commander";
 import { expect, test } from "vitest";
+import { completionCommand } from "../../src/cli/completion/completion.js";
 import { configCommand } from "../../src/cli/config.js";
 import { explainCommand } from "../../src/cli/explain.js";
 import { limitsCommand } from "../../src/cli/limits/limits.js";
@@ -42,6 +43,7 @@ test("docs/reference/cli.md lists every command and every option", () => {
     limitsCommand(),
     schedulesCommand(),
     workersCommand(),
+    completionCommand(),
     workflowCommand(),
   ].flatMap((command) => {
     const [, after] = page.split(`## sluice ${command.name()}\n`);
