@@ -147,3 +147,18 @@ test("sluice tasks refuses texts that are no ids and names tasks that do not exi
   for (const { code, err } of numbers) expect([code, err]).toEqual([1, expect.stringContaining('"task_not_found"')]);
   expect(bare.code).toBe(2);
 });
+
+test("sluice tasks show prints the progress that a running task has reported", async () => {
+  const s = await scene();
+  const release = signal();
+  const slow = task("slow");
+  const handler = slow.handle(async (_, ctx) => {
+    ctx.progress(0.4, { rows: 12 });
+    await release.promise;
+  });
+  await s.worker({ handlers: [handler] });
+  const handle = await s.sluice.enqueue(slow);
+  const { at } = await until("the progress", async () => (await handle.status())?.progress);
+  expect((await on(s)("show", handle.id)).out).toContain(`  progress  40 % at ${at.toISOString()}, {"rows":12}\n`);
+  release.resolve();
+});

@@ -2,7 +2,7 @@ import type { Command } from "commander";
 import type { Client } from "../../client/client.js";
 import { isSluiceError } from "../../core/error.js";
 import type { Explanation } from "../../core/explanation.js";
-import type { FailedAttempt, TaskStatus } from "../../postgres/inspect.js";
+import type { FailedAttempt, TaskProgress, TaskStatus } from "../../postgres/inspect.js";
 import { details, jsonLine, moment } from "../columns.js";
 import { printResult } from "../print.js";
 import { withClient, type Flags } from "../verb.js";
@@ -64,6 +64,7 @@ function viewOf(task: Shown, explanation: Explanation | null): string[] {
     ["runs at", moment(task.runAt)],
     ["started", moment(task.startedAt)],
     ["finished", moment(task.finishedAt)],
+    ["progress", task.progress === null ? null : progressText(task.progress)],
     ["input", task.input == null ? null : jsonLine(task.input)],
     ...task.attempts.map((each) => [`attempt ${each.attempt}`, attemptText(each)] as const),
     ["outcome", outcome === null ? null : jsonLine(outcome)],
@@ -75,4 +76,8 @@ function attemptText({ failedAt, worker, durationMs, error }: FailedAttempt): st
   const took = durationMs === null ? "" : ` after ${Math.round(durationMs)} ms`;
   const on = worker === null ? "" : ` on ${worker}`;
   return `failed at ${failedAt.toISOString()}${took}${on}${error === null ? "" : `: ${oneLine(error.message)}`}`;
+}
+
+function progressText({ fraction, data, at }: TaskProgress): string {
+  return `${Math.floor(fraction * 100)} % at ${at.toISOString()}${data == null ? "" : `, ${jsonLine(data)}`}`;
 }
