@@ -19,6 +19,11 @@ export function checkNumber(option: string, value: unknown, range: Range): numbe
   throw refusal(option, value, "a number", range);
 }
 
+/** Returns a duration in whole ms, rounded; throws `invalid_option` if it is not a number within the range. */
+export function checkMs(option: string, value: unknown, range: Range): number {
+  return Math.round(checkNumber(option, value, range));
+}
+
 function within(value: number, { min, max }: Range): boolean {
   return value >= min && value <= max;
 }

@@ -1,4 +1,4 @@
-import { checkInteger } from "./number.js";
+import { checkMs } from "./number.js";
 import { quote } from "./quote.js";
 import { clip } from "./text.js";
 
@@ -61,9 +61,12 @@ export function reasonText(reason: unknown): string {
   return typeof reason === "string" ? clip(reason, REASON_BYTES_MAX) : quote(reason);
 }
 
-/** `throw snooze(5_000)` runs the task again in 5 s; the task keeps its place in line and its attempts. */
+/**
+ * `throw snooze(5_000)` runs the task again in 5 s; the task keeps its place in line and its attempts. Fractions
+ * of a ms are rounded.
+ */
 export function snooze(ms: number): SnoozeOutcome {
-  const delayMs = checkInteger("snooze", ms, { min: 0, max: SNOOZE_MS_MAX });
+  const delayMs = checkMs("snooze", ms, { min: 0, max: SNOOZE_MS_MAX });
   return withoutStack(() => new SnoozeOutcome(delayMs));
 }
 

@@ -1,4 +1,4 @@
-import { checkInteger, checkNumber } from "./number.js";
+import { checkInteger, checkMs, checkNumber } from "./number.js";
 import { checkFunction, checkOptions } from "./option.js";
 
 /** Returns the delay in ms after the given attempt (1, 2, ...) has failed. */
@@ -32,8 +32,8 @@ const ATTEMPTS_RANGE = { min: 1, max: 32_000 };
 export function exponential(options: ExponentialOptions): Backoff {
   checkOptions("exponential", options, ["minMs", "maxMs", "factor", "jitter"]);
   const { factor = 2, jitter = 0.1 } = options;
-  const minMs = checkInteger("minMs", options.minMs, DELAY_RANGE);
-  const maxMs = checkInteger("maxMs", options.maxMs, { min: minMs, max: DELAY_MS_MAX });
+  const minMs = checkMs("minMs", options.minMs, DELAY_RANGE);
+  const maxMs = checkMs("maxMs", options.maxMs, { min: minMs, max: DELAY_MS_MAX });
   checkNumber("factor", factor, { min: 1, max: 1000 });
   checkNumber("jitter", jitter, { min: 0, max: 1 });
   return (attempt) => {
@@ -45,7 +45,7 @@ export function exponential(options: ExponentialOptions): Backoff {
 
 /** Returns the same delay after every attempt. */
 export function fixed(ms: number): Backoff {
-  const delayMs = checkInteger("ms", ms, DELAY_RANGE);
+  const delayMs = checkMs("ms", ms, DELAY_RANGE);
   return () => delayMs;
 }
 

@@ -3,7 +3,7 @@ import { SluiceError } from "../core/error.js";
 import { encodeInput } from "../core/json.js";
 import { limit, type TotalLimit } from "../core/limit.js";
 import { checkKey } from "../core/name.js";
-import { checkInteger } from "../core/number.js";
+import { checkInteger, checkMs } from "../core/number.js";
 import { checkOptions } from "../core/option.js";
 import type { PlacedLimit } from "../core/place.js";
 import { DELAY_MS_MAX } from "../core/retry.js";
@@ -75,7 +75,7 @@ function timeOf({ runAt, delayMs }: EnqueueOptions): Pick<Shared, "runAt" | "del
   }
   if (delayMs !== undefined) {
     const range = { min: 0, max: DELAY_MS_MAX * 12 };
-    return { runAt: null, delayMs: checkInteger("delayMs", delayMs, range) };
+    return { runAt: null, delayMs: checkMs("delayMs", delayMs, range) };
   }
   if (runAt === undefined) return { runAt: null, delayMs: null };
   const ms = runAt instanceof Date ? runAt.getTime() : Number.NaN;

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { isSluiceError, SluiceError } from "../core/error.js";
-import { checkInteger } from "../core/number.js";
+import { checkMs } from "../core/number.js";
 import { quote } from "../core/quote.js";
 import type { Database } from "../postgres/database.js";
 import type { Listener } from "../postgres/listen.js";
@@ -36,7 +36,7 @@ const PAUSE_MS_MAX = 2_000;
 export function waitBoundsOf(options: WaitOptions): WaitBounds {
   const signal = checkSignal(options.signal);
   if (options.timeoutMs === undefined) return { timeoutMs: null, signal };
-  const timeoutMs = checkInteger("timeoutMs", options.timeoutMs, TIMEOUT_RANGE);
+  const timeoutMs = checkMs("timeoutMs", options.timeoutMs, TIMEOUT_RANGE);
   return { timeoutMs, untilMs: performance.now() + timeoutMs, signal };
 }
 

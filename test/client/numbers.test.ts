@@ -11,6 +11,8 @@ beforeAll(async () => {
 afterAll(() => house.close());
 
 const bad = [-1, 0.5, NaN, Infinity, -Infinity, 1e308, 2 ** 53, "5", true, {}, [1], () => 1];
+/** Durations are rounded, so a fraction is not bad. */
+const badMs = [...bad.filter((n) => n !== 0.5), -0.5];
 const notNegative = bad.filter((n) => n !== -1);
 
 /** Expects every bad number to be refused, and the next valid enqueue to succeed. */
@@ -47,17 +49,17 @@ describe("negative, fractional, NaN and huge numbers", () => {
     ["a task's attempts", (n) => task("t", { retry: { attempts: n } }), [...bad, 0, 32_001]],
     ["a limit's total", (n) => limit("l", { total: n }), bad],
     ["a limit's perKey", (n) => limit("l", { perKey: n }), bad],
-    ["exponential's minMs", (n) => exponential({ minMs: n, maxMs: 2_000_000_000 }), bad],
-    ["exponential's maxMs", (n) => exponential({ minMs: 0, maxMs: n }), bad],
+    ["exponential's minMs", (n) => exponential({ minMs: n, maxMs: 2_000_000_000 }), badMs],
+    ["exponential's maxMs", (n) => exponential({ minMs: 0, maxMs: n }), badMs],
     ["exponential's factor", (n) => exponential({ minMs: 0, maxMs: 1, factor: n }), bad],
     ["exponential's jitter", (n) => exponential({ minMs: 0, maxMs: 1, jitter: n }), bad.filter((n) => n !== 0.5)],
-    ["a fixed backoff", (n) => fixed(n), bad],
-    ["snooze", (n) => snooze(n), bad],
+    ["a fixed backoff", (n) => fixed(n), badMs],
+    ["snooze", (n) => snooze(n), badMs],
   ])("a bad number is refused in %s", (_, use, numbers) => expectRefused(use, numbers));
 
   test.each<[string, (n: never) => unknown, unknown[]]>([
     ["priority", (priority) => ({ priority }), [...notNegative, -32_001, 32_001]],
-    ["delayMs", (delayMs) => ({ delayMs }), bad],
+    ["delayMs", (delayMs) => ({ delayMs }), badMs],
     ["groupLimit", (groupLimit) => ({ group: "g", groupLimit }), bad],
     ["runAt", (runAt) => ({ runAt }), [...bad, new Date(NaN), new Date(8e15), new Date(-8e15)]],
     ["runAt with delayMs", (delayMs) => ({ runAt: new Date(), delayMs }), [0, 5]],
@@ -88,6 +90,14 @@ describe("negative, fractional, NaN and huge numbers", () => {
       { name: "mail", total: 1, overridden: false },
       { name: "tenant", perKey: 1, overridden: false },
     ]);
+  });
+
+  test("a fraction of a millisecond in delayMs and result() is rounded", async () => {
+    const far = await house.sluice.enqueue(good, 1, { delayMs: 40_814.87 });
+    expect(await far.status()).toMatchObject({ state: "scheduled" });
+    await expect(far.result({ timeoutMs: 1.5 })).rejects.toMatchObject({ code: "wait_timeout" });
+    const [many] = (await house.sluice.enqueueMany(good, [1], { delayMs: 40_814.87 })).ids();
+    expect(await house.sluice.task(many!).status()).toMatchObject({ state: "scheduled" });
   });
 
   test("extendLease() refuses a bad number", async () => {

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { checkInteger, checkNumber } from "../../src/core/number.js";
+import { checkInteger, checkMs, checkNumber } from "../../src/core/number.js";
 import { caught } from "./caught.js";
 
 const range = { min: 0, max: 10 };
@@ -18,6 +18,20 @@ describe("integer options", () => {
     expect(error.message).toMatch(/^pollMs must be an integer from 0 to 10, not ./);
     expect(error.details).toMatchObject({ option: "pollMs" });
   });
+});
+
+describe("durations in ms", () => {
+  test.each([
+    [0, 0],
+    [0.4, 0],
+    [0.5, 1],
+    [9.99, 10],
+    [-0, 0],
+  ])("a duration of %d ms is used as %d ms", (value, ms) => expect(checkMs("x", value, range)).toBe(ms));
+
+  test.each([...never, -0.1, 10.1])("a duration is refused if it is %s", (value) =>
+    expect(caught(() => checkMs("x", value, range))).toMatchObject({ code: "invalid_option" }),
+  );
 });
 
 describe("number options", () => {

@@ -44,7 +44,15 @@ describe("cancel() and snooze()", () => {
     expect(cancel({} as never).reason).toBe("an object");
   });
 
-  test.each([-1, 0.5, NaN, Infinity, 1e15, "5" as never, undefined as never])("snooze() refuses %s", (ms) =>
+  test.each([
+    [40814.87, 40815],
+    [0.2, 0],
+    [1e-9, 0],
+  ])("snooze() rounds %d ms to %d ms", (ms, delayMs) => {
+    expect(classify(snooze(ms))).toEqual({ kind: "snooze", delayMs });
+  });
+
+  test.each([-1, -0.2, NaN, Infinity, 1e15, "5" as never, undefined as never])("snooze() refuses %s", (ms) =>
     expect(caught(() => snooze(ms)).code).toBe("invalid_option"),
   );
 });

@@ -14,6 +14,7 @@ describe("exponential backoff", () => {
     [{ minMs: 1, maxMs: 9, jitter: 0, factor: 1.5 }, [1, 1.5, 2.25, 3.375, 5.0625, 9]],
     [{ minMs: 0, maxMs: 0, jitter: 0 }, [0, 0, 0, 0, 0, 0]],
     [{ minMs: 5, maxMs: 5, jitter: 0 }, [5, 5, 5, 5, 5, 5]],
+    [{ minMs: 99.6, maxMs: 1000.4, jitter: 0 }, [100, 200, 400, 800, 1000, 1000]],
   ])("exponential backoff with %j gives the delays %j", (options, delays) => {
     expect(attempts.map(exponential(options))).toEqual(delays);
   });
@@ -30,7 +31,7 @@ describe("exponential backoff", () => {
   test.each([
     { minMs: -1, maxMs: 5 },
     { minMs: 10, maxMs: 5 },
-    { minMs: 0.5, maxMs: 5 },
+    { minMs: -0.5, maxMs: 5 },
     { minMs: NaN, maxMs: 5 },
     { minMs: 1, maxMs: Infinity },
     { minMs: 1, maxMs: DELAY_MS_MAX + 1 },
@@ -49,9 +50,10 @@ describe("exponential backoff", () => {
 describe("fixed backoff", () => {
   test("fixed backoff gives the same delay every time", () => {
     expect(attempts.map(fixed(250))).toEqual([250, 250, 250, 250, 250, 250]);
+    expect(attempts.map(fixed(249.5))).toEqual([250, 250, 250, 250, 250, 250]);
   });
 
-  test.each([-1, 0.5, NaN, Infinity, "5" as never])("fixed backoff refuses %s", (ms) => {
+  test.each([-1, -0.5, NaN, Infinity, "5" as never])("fixed backoff refuses %s", (ms) => {
     expect(caught(() => fixed(ms)).code).toBe("invalid_option");
   });
 });
