@@ -5,4 +5,4 @@ export type { ConnectOptions } from "./client/settings.js";
 export type { MetricsOptions } from "./metrics/options.js";
 export type { PressureOptions } from "./worker/pressure/options.js";
 export type { Worker, WorkerOptions, WorkerStatus } from "./worker/worker.js";
-export { cancel, snooze } from "./core/outcome.js";
+export { cancel, fail, FatalError, snooze } from "./core/outcome.js";

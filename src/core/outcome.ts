@@ -1,3 +1,4 @@
+import { describeError } from "./describe.js";
 import { checkMs } from "./number.js";
 import { quote } from "./quote.js";
 import { clip } from "./text.js";
@@ -28,6 +29,19 @@ export class SnoozeOutcome extends Error {
 }
 
 /**
+ * Thrown (or returned) by a handler to fail its task at once, without a retry. Created by `fail`, or extended by your
+ * own errors.
+ */
+export class FatalError extends Error {
+  override readonly name: string = "FatalError";
+  /** Distinguishes this class from other errors for the compiler. */
+  declare protected readonly fatal: true;
+}
+
+/** What a handler may throw or return instead of a result. */
+export type HandlerOutcome = CancelOutcome | SnoozeOutcome | FatalError;
+
+/**
  * Thrown by ctx.map into a handler whose items have not all ended: the execution ends here, and the handler runs again
  * when they have. The execution waits even if the handler catches this error.
  */
@@ -48,12 +62,34 @@ export function waits(map: string): WaitOutcome {
 type Thrown =
   | { readonly kind: "cancel"; readonly reason: string | null }
   | { readonly kind: "snooze"; readonly delayMs: number }
-  | { readonly kind: "fail"; readonly error: unknown };
+  /** final: the handler asked for no retry. */
+  | { readonly kind: "fail"; readonly error: unknown; readonly final: boolean };
 
 /** `throw cancel("account closed")` ends the task as cancelled, without a retry. */
 export function cancel(reason?: string): CancelOutcome {
   const text = reason === undefined ? null : reasonText(reason);
   return withoutStack(() => new CancelOutcome(text));
+}
+
+/**
+ * `throw fail("the account does not exist")` fails the task at once, without a retry. The reason is stored as its error;
+ * an error given as the reason is its cause.
+ */
+export function fail(reason: string | Error): FatalError {
+  const error = isError(reason)
+    ? new FatalError(describeError(reason).message, { cause: reason })
+    : new FatalError(reasonText(reason));
+  Error.captureStackTrace(error, fail);
+  return error;
+}
+
+function isError(value: unknown): value is Error {
+  try {
+    return value instanceof Error;
+  } catch {
+    // A proxy may throw from `instanceof`.
+    return false;
+  }
 }
 
 /** Returns a reason as storable text: it is never lost and never causes a failure. */
@@ -75,17 +111,18 @@ export function classify(thrown: unknown): Thrown {
   try {
     if (thrown instanceof SnoozeOutcome) return { kind: "snooze", delayMs: thrown.delayMs };
     if (thrown instanceof CancelOutcome) return { kind: "cancel", reason: thrown.reason };
+    if (thrown instanceof FatalError) return { kind: "fail", error: thrown, final: true };
   } catch {
     // A proxy may throw from `instanceof`; then it is an ordinary failure.
   }
-  return { kind: "fail", error: thrown };
+  return { kind: "fail", error: thrown, final: false };
 }
 
 /** Returns whether a handler has returned an outcome that it should have thrown: both mean the same. */
-export function isOutcome(value: unknown): value is CancelOutcome | SnoozeOutcome {
+export function isOutcome(value: unknown): value is HandlerOutcome {
   if (typeof value !== "object" || value === null) return false;
   try {
-    return value instanceof SnoozeOutcome || value instanceof CancelOutcome;
+    return value instanceof SnoozeOutcome || value instanceof CancelOutcome || value instanceof FatalError;
   } catch {
     return false;
   }

@@ -4,6 +4,7 @@ import type { LimitEntry } from "./limit.js";
 import { checkName, type Key } from "./name.js";
 import { checkInteger } from "./number.js";
 import { checkFunction, checkOneOf, checkOptions } from "./option.js";
+import type { HandlerOutcome } from "./outcome.js";
 import { placeLimits, placeOrder, usesOf, type LimitRule, type OrderRule, type Placement } from "./place.js";
 import { resolveRetry, type RetryPolicy } from "./retry.js";
 import { isSchema, noInput, type, validateStored } from "./schema.js";
@@ -41,13 +42,16 @@ export interface TaskOptions<In extends Schema, Out extends Schema> {
   readonly priority?: number;
 }
 
-/** Executes a task. It returns a result, throws to fail, or throws `cancel()` or `snooze()`. */
-export type HandlerFunction<Parsed, Output> = (input: Parsed, ctx: TaskContext) => Output | Promise<Output>;
+/** Executes a task. It returns a result, throws to fail, or throws or returns `cancel()`, `snooze()` or `fail()`. */
+export type HandlerFunction<Parsed, Output> = (
+  input: Parsed,
+  ctx: TaskContext,
+) => Output | HandlerOutcome | Promise<Output | HandlerOutcome>;
 
 /** A contract together with the function that implements it. */
 export interface TaskHandler<Input = unknown, Parsed = unknown, Output = unknown> {
   readonly contract: TaskContract<Input, Parsed, Output>;
-  run(input: Parsed, ctx: TaskContext): Output | Promise<Output>;
+  run(input: Parsed, ctx: TaskContext): Output | HandlerOutcome | Promise<Output | HandlerOutcome>;
 }
 
 /** The declaration of a task, which producers can import without its handler. */

@@ -239,7 +239,7 @@ export class Executions {
     const described = describeError(error);
     const kind = execution.invalid
       ? "invalid"
-      : execution.final !== null && error === execution.final
+      : (thrown.final && error === thrown.error) || (execution.final !== null && error === execution.final)
         ? "fail"
         : "retry";
     const final = kind === "fail" || execution.attempt >= execution.handler.contract.attempts;

@@ -1,5 +1,14 @@
 import { describe, expect, test } from "vitest";
-import { CancelOutcome, SnoozeOutcome, cancel, classify, snooze } from "../../src/core/outcome.js";
+import {
+  CancelOutcome,
+  FatalError,
+  SnoozeOutcome,
+  cancel,
+  classify,
+  fail,
+  isOutcome,
+  snooze,
+} from "../../src/core/outcome.js";
 import { caught, hostile, nul } from "./caught.js";
 
 describe("the classification of thrown values", () => {
@@ -16,11 +25,20 @@ describe("the classification of thrown values", () => {
     expect(classify(snooze(0))).toEqual({ kind: "snooze", delayMs: 0 });
   });
 
+  test("fail() and every FatalError are failures without a retry", () => {
+    class Gone extends FatalError {}
+    for (const error of [fail("no account"), new FatalError("no account"), new Gone("no account")]) {
+      expect(classify(error)).toEqual({ kind: "fail", error, final: true });
+      expect(isOutcome(error)).toBe(true);
+    }
+  });
+
   test("any other thrown value is a failure", () => {
     const like = { name: "SnoozeOutcome", delayMs: 5 };
     for (const error of [undefined, null, "cancel", new Error("x"), like, hostile()]) {
       const outcome = classify(error);
       expect(outcome.kind).toBe("fail");
+      expect(outcome).toMatchObject({ final: false });
       expect(outcome.kind === "fail" && outcome.error === error).toBe(true);
     }
   });
@@ -36,6 +54,17 @@ describe("cancel() and snooze()", () => {
     expect(cancel()).toBeInstanceOf(CancelOutcome);
     expect(snooze(1)).toBeInstanceOf(SnoozeOutcome);
     expect(Error.stackTraceLimit).toBe(limit);
+  });
+
+  test("fail() is an error with its reason, its cause and the stack of its caller", () => {
+    const error = fail("no account");
+    expect(error).toBeInstanceOf(FatalError);
+    expect(error).toMatchObject({ name: "FatalError", message: "no account" });
+    expect(error.stack).toMatch(/\n    at .*outcome\.test\.ts/);
+    const cause = new TypeError("404");
+    expect(fail(cause)).toMatchObject({ message: "404", cause });
+    expect(fail({} as never).message).toBe("an object");
+    expect(fail(hostile() as never)).toBeInstanceOf(FatalError);
   });
 
   test("cancel() makes its reason storable and short", () => {

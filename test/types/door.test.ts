@@ -3,7 +3,11 @@ import * as v from "valibot";
 import { describe, expect, expectTypeOf, test } from "vitest";
 import { z } from "zod";
 import {
+  cancel,
+  fail,
+  FatalError,
   limit,
+  snooze,
   task,
   type,
   type CancelAnswer,
@@ -116,6 +120,30 @@ describe("the types of a task come from its contract", () => {
     });
     // @ts-expect-error a Date is no key
     compiled(() => task("placed", { input, order: (i) => i.at }));
+  });
+});
+
+describe("the types of a handler's outcome", () => {
+  test("allow cancel, snooze and fail beside a typed output", () => {
+    const one = contracts.zod;
+    one.handle(() => snooze(5));
+    one.handle(async () => cancel("no"));
+    one.handle(({ n }) => (n === "0" ? fail("no") : { sent: true }));
+    one.handle(async (_, ctx) => ctx.transaction(async () => (ctx.attempt > 1 ? snooze(5) : { sent: true })));
+    one.handle(() => new FatalError("no"));
+    // @ts-expect-error any other error is not a result
+    compiled(() => one.handle(() => new Error("no")));
+    // @ts-expect-error a result of another type beside an outcome
+    compiled(() => one.handle(({ n }) => (n === "0" ? snooze(5) : { sent: "yes" })));
+  });
+
+  test("leave the type of the result as it is", () => {
+    const handler = contracts.zod.handle(() => snooze(5));
+    expect(handler.contract).toBe(contracts.zod);
+    compiled(async () => {
+      const handle = await sluice.enqueue(handler.contract, { at: "2020-01-01" });
+      expectTypeOf(await handle.result()).toEqualTypeOf<{ sent: boolean }>();
+    });
   });
 });
 

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { cancel, fixed, snooze, task, type } from "../../src/index.js";
+import { cancel, fail, FatalError, fixed, snooze, task, type } from "../../src/index.js";
 import { violations } from "../support/audit.js";
 import { scene, signal, until } from "../flow/scene.js";
 
@@ -79,6 +79,36 @@ test("throw cancel() ends the task as cancelled, with its reason and without a r
     details: { reason: null },
   });
   expect(runs).toBe(2);
+});
+
+test("a handler that throws or returns fail() or a FatalError fails its task at once, without a retry", async () => {
+  const s = await scene();
+  class Gone extends FatalError {
+    override readonly name = "Gone";
+  }
+  const runs: string[] = [];
+  const job = task("job", { input: type<string>(), output: type<number>(), retry: { attempts: 5, backoff: fixed(1) } });
+  await s.worker({
+    handlers: [
+      job.handle((how, ctx) => {
+        runs.push(`${how} ${ctx.attempt}`);
+        if (how === "throw") throw fail("no account");
+        if (how === "class") throw new Gone("no account");
+        if (how === "transaction") return ctx.transaction(() => Promise.reject(fail("no account")));
+        return fail("no account");
+      }),
+    ],
+  });
+  for (const how of ["throw", "return", "class", "transaction"]) {
+    const handle = await s.sluice.enqueue(job, how);
+    const name = how === "class" ? "Gone" : "FatalError";
+    await expect(handle.result({ timeoutMs: 10_000 })).rejects.toMatchObject({
+      code: "task_failed",
+      details: { attempt: 1, error: { name, message: "no account" } },
+    });
+    expect(await handle.status()).toMatchObject({ state: "failed", attempt: 1, attemptsMax: 5 });
+  }
+  expect(runs).toEqual(["throw 1", "return 1", "class 1", "transaction 1"]);
 });
 
 test("a task is attempted as often as its policy says, with the delays of its backoff", async () => {
