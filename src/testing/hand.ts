@@ -9,6 +9,7 @@ import { settle, type Settlement } from "../postgres/settle.js";
 import { step, type ClaimedTask } from "../postgres/step.js";
 import type { ContextServices } from "../worker/context.js";
 import { Executions } from "../worker/executions.js";
+import { tellFailures, tellLost, type Outcome } from "../worker/failure.js";
 import { Outbox } from "../worker/outbox.js";
 import type { AnyHandler, Execution } from "../worker/execution.js";
 import { Session } from "../worker/session.js";
@@ -146,9 +147,11 @@ export class Hand {
     try {
       const refused = await send.once();
       if (twice) await send.once();
+      await tellFailures(this.#o.connection, send.others);
       return { kind: send.kind, refused: refused > 0, outcome: send.outcome };
     } catch (e) {
       if (!isSluiceError(e, "lease_lost")) throw e;
+      tellLost(send.others);
       return { kind: send.kind, refused: true, outcome: send.outcome };
     }
   }
@@ -183,18 +186,18 @@ export class Hand {
     return { ...common, token: steadyToken(), want, tells: false, spots: [], successes: [] };
   }
 
-  #parcel(): { kind: Sent["kind"]; outcome: string; once: () => Promise<number> } | null {
+  #parcel(): { kind: Sent["kind"]; outcome: string; others: readonly Outcome[]; once: () => Promise<number> } | null {
     const { connection } = this.#o;
     const success = this.#outbox.takeSuccesses(1);
     if (success !== null) {
       const once = async (): Promise<number> =>
         (await step(connection, { ...this.#call(0), successes: success.items })).refused;
-      return { kind: "success", outcome: "", once };
+      return { kind: "success", outcome: "", others: [], once };
     }
     const other = this.#outbox.takeOthers(1);
     if (other === null) return null;
     const { kind, outcome } = other.items[0]!;
-    return { kind, outcome, once: () => settle(connection, other.session.id, other.items) };
+    return { kind, outcome, others: other.items, once: () => settle(connection, other.session.id, other.items) };
   }
 
   /** Wraps a handler to record when it begins and ends. */

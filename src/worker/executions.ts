@@ -1,6 +1,6 @@
 import { classify, isOutcome } from "../core/outcome.js";
-import { isSluiceError, SluiceError } from "../core/error.js";
-import { describeError, storable, type ErrorDescription } from "../core/json.js";
+import { SluiceError } from "../core/error.js";
+import { describeError, storable } from "../core/json.js";
 import type { Clock, Logger } from "../core/ports.js";
 import { delayFor } from "../core/retry.js";
 import { tellTrouble } from "../postgres/errors.js";
@@ -13,6 +13,7 @@ import { Outages } from "./outage.js";
 import type { Outbox } from "./outbox.js";
 import { resultText } from "./result.js";
 import { perform, Execution, type AnyHandler } from "./execution.js";
+import { logFailure, type Outcome } from "./failure.js";
 import type { Session } from "./session.js";
 
 interface ExecutionsOptions {
@@ -221,7 +222,7 @@ export class Executions {
     this.#other(execution, settlement, putOff ? "released" : endingOf(execution, kind));
   }
 
-  #settlementOf(execution: Execution, e: unknown): Omit<Settlement, "claim"> {
+  #settlementOf(execution: Execution, e: unknown): Omit<Outcome, "claim"> {
     const { aborted } = execution;
     if (aborted?.code === "task_cancelled") return cancelled(aborted.details?.["reason"] as string | null);
     // guard: a timeout stays a failure -> test/worker/handler.test.ts: "a handler that snoozes or cancels after its timeout counts as failed"
@@ -242,12 +243,16 @@ export class Executions {
       : (thrown.final && error === thrown.error) || (execution.final !== null && error === execution.final)
         ? "fail"
         : "retry";
-    const final = kind === "fail" || execution.attempt >= execution.handler.contract.attempts;
-    this.#tellFailure(execution, error, described, final);
+    const { attempt, claim, handler } = execution;
+    const { type, attempts, backoff } = handler.contract;
+    const isFinal = kind === "fail" || attempt >= attempts;
+    const loggers = { log: this.#o.log, logger: this.#o.services.log };
     return {
       kind,
-      delayMs: delayFor(execution.handler.contract.backoff, execution.attempt),
+      delayMs: delayFor(backoff, attempt),
       outcome: storable(described, 64 * 1024),
+      attempt,
+      tell: (verdict) => logFailure(loggers, { id: claim.id, type, attempt, error, described, isFinal }, verdict),
     };
   }
 
@@ -264,24 +269,7 @@ export class Executions {
     return { kind: "snooze", delayMs: this.#outages.delayMs(execution.claim.id), outcome: "" };
   }
 
-  /**
-   * Failures that are retried are frequent, so at most one line per second is logged. Final failures are logged each
-   * time, except those caused by a lost database: an outage hits everything at once and is logged as one problem.
-   */
-  #tellFailure(execution: Execution, error: unknown, { message, stack }: ErrorDescription, final: boolean): void {
-    const { contract } = execution.handler;
-    const words = final ? "a task failed for good" : "a task failed";
-    if (isSluiceError(error, "database_unavailable")) return tellTrouble(this.#o.log, words, error);
-    const about = { task: execution.claim.id, type: contract.type, attempt: execution.attempt, error: message };
-    if (!final) return this.#o.log.warn(words, about);
-    try {
-      this.#o.services.log.error(words, { ...about, stack });
-    } catch {
-      // A logger that throws must not take the outcome with it.
-    }
-  }
-
-  #other(execution: Execution, settlement: Omit<Settlement, "claim">, ending: Ending): void {
+  #other(execution: Execution, settlement: Omit<Outcome, "claim">, ending: Ending): void {
     if (!this.#leave(execution, ending)) return;
     this.#o.outbox.addOther(execution.session, { claim: execution.claim, ...settlement });
     this.#o.onOutcome();

@@ -1,5 +1,5 @@
-import type { Settlement } from "../postgres/settle.js";
 import type { Success } from "../postgres/step.js";
+import { tellLost, type Outcome } from "./failure.js";
 import type { Begun } from "./metrics/meter.js";
 import { mendedOther, mendedSuccess, piecesOf, type Piece, type Refusal } from "./refused.js";
 import type { Session } from "./session.js";
@@ -38,7 +38,7 @@ function fitting(items: readonly Success[], max: number): number {
  */
 export class Outbox {
   readonly #successes = new OutcomeQueue<Completion>();
-  readonly #others = new OutcomeQueue<Settlement>();
+  readonly #others = new OutcomeQueue<Outcome>();
   /** Total length of the waiting results, as JSON text. */
   resultLength = 0;
   /** Sent without a reply: the database may have recorded them. */
@@ -68,8 +68,8 @@ export class Outbox {
     this.resultLength += success.result.length;
   }
 
-  addOther(session: Session, settlement: Settlement): void {
-    this.#others.add(session, settlement);
+  addOther(session: Session, outcome: Outcome): void {
+    this.#others.add(session, outcome);
   }
 
   takeSuccesses(max: number): Parcel<Completion> | null {
@@ -78,7 +78,7 @@ export class Outbox {
     return parcel;
   }
 
-  takeOthers(max: number): Parcel<Settlement> | null {
+  takeOthers(max: number): Parcel<Outcome> | null {
     return this.#others.take(() => max);
   }
 
@@ -88,7 +88,7 @@ export class Outbox {
     this.resultLength += lengthOf(parcel.items);
   }
 
-  putBackOthers(parcel: Parcel<Settlement>): void {
+  putBackOthers(parcel: Parcel<Outcome>): void {
     this.#others.putBack(parcel);
   }
 
@@ -107,8 +107,8 @@ export class Outbox {
     return this.#successes.addPieces(pieces);
   }
 
-  refuseOthers(parcel: Parcel<Settlement>, refusal: Refusal, e: unknown, nowMs: number): number {
-    const mend = (item: Settlement): Settlement | null => mendedOther(item, e);
+  refuseOthers(parcel: Parcel<Outcome>, refusal: Refusal, e: unknown, nowMs: number): number {
+    const mend = (item: Outcome): Outcome | null => mendedOther(item, e);
     return this.#others.addPieces(piecesOf(parcel, { refusal, nowMs, mend }));
   }
 
@@ -119,7 +119,7 @@ export class Outbox {
     return piece;
   }
 
-  takeRefusedOthers(nowMs: number): Piece<Settlement> | null {
+  takeRefusedOthers(nowMs: number): Piece<Outcome> | null {
     return this.#others.takePiece(nowMs);
   }
 
@@ -142,9 +142,10 @@ export class Outbox {
     this.#unconfirmed += Math.min(doubted, refused);
   }
 
-  /** Nothing is sent any more: outcomes in doubt stay in doubt. */
+  /** Nothing is sent any more: outcomes in doubt stay in doubt, and another worker runs the tasks that wait here. */
   giveUp(): void {
     this.#over = true;
+    for (const session of this.#others.sessions) tellLost(this.#others.of(session));
   }
 
   /** The claim tokens of a session's waiting outcomes. */
@@ -157,6 +158,7 @@ export class Outbox {
     const successes = this.#successes.of(session);
     this.resultLength -= lengthOf(successes);
     this.answered(successes, successes.length);
+    tellLost(this.#others.of(session));
     return this.#successes.forget(session) + this.#others.forget(session);
   }
 }
@@ -167,6 +169,10 @@ class OutcomeQueue<T> {
   /** Parts of refused statements. */
   #pieces: Piece<T>[] = [];
   size = 0;
+
+  get sessions(): ReadonlySet<Session> {
+    return new Set([...this.#bySession.keys(), ...this.#pieces.map(({ session }) => session)]);
+  }
 
   /** Includes the items in pieces. */
   get all(): number {

@@ -1,7 +1,7 @@
 import { describeError, noteOf } from "../core/json.js";
 import { isSluiceError } from "../core/error.js";
 import { sqlstate } from "../postgres/errors.js";
-import type { Settlement } from "../postgres/settle.js";
+import type { Outcome } from "./failure.js";
 import type { Completion, Parcel } from "./outbox.js";
 
 /**
@@ -95,7 +95,7 @@ export function mendedSuccess(success: Completion, e: unknown): Completion | nul
   return { ...success, result: noteOf(success.result, wordsOf(e)) };
 }
 
-export function mendedOther(other: Settlement, e: unknown): Settlement | null {
+export function mendedOther(other: Outcome, e: unknown): Outcome | null {
   if (other.outcome === "" || other.kind === "wait" || isInnocent(other.outcome, e)) return null;
   const message = `the database refused to store this error: ${wordsOf(e)}`;
   const outcome = other.kind === "cancel" ? { reason: null } : { name: "Error", message };

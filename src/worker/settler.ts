@@ -2,6 +2,7 @@ import { isSluiceError } from "../core/error.js";
 import type { Clock } from "../core/ports.js";
 import type { Connection } from "../postgres/connection.js";
 import { settle, type Settlement } from "../postgres/settle.js";
+import { tellFailures, type Outcome } from "./failure.js";
 import type { Meter } from "./metrics/meter.js";
 import type { Outbox, Parcel } from "./outbox.js";
 import type { Permits } from "./permits.js";
@@ -56,7 +57,7 @@ export class Settler {
   }
 
   /** Returns false if the statement failed. */
-  async #send(connection: Connection, parcel: Parcel<Settlement>): Promise<boolean> {
+  async #send(connection: Connection, parcel: Parcel<Outcome>): Promise<boolean> {
     const { permits, outbox, splitter, meter } = this.#o;
     const { session, items } = parcel;
     session.sent.add(items);
@@ -68,6 +69,7 @@ export class Settler {
       session.settling -= items.length;
       permits.give(items.length);
       this.#o.onSettled?.(items);
+      await tellFailures(connection, items);
       return true;
     } catch (e) {
       meter.stepFailed();

@@ -1,7 +1,7 @@
 import { isSluiceError } from "../core/error.js";
 import type { Clock, Logger } from "../core/ports.js";
 import { sqlstate, tellTrouble } from "../postgres/errors.js";
-import type { Settlement } from "../postgres/settle.js";
+import { tellLost, type Outcome } from "./failure.js";
 import type { Completion, Outbox, Parcel } from "./outbox.js";
 import type { Permits } from "./permits.js";
 import { Portion } from "./portion.js";
@@ -44,6 +44,7 @@ export class Splitter {
   putBack(parcel: Parcel<unknown>, put: () => void): void {
     // guard: what was being recorded is lost with its lease -> test/worker/properties.test.ts: "an execution aborted for a lost lease records nothing, and is aborted before its lease runs out"
     if (/* guard:lost */ !parcel.session.lost /* end */) return put();
+    tellLost(parcel.items as readonly Outcome[]);
     this.#o.outbox.answered(parcel.items, parcel.items.length);
     parcel.session.settling -= parcel.items.length;
     this.#o.permits.give(parcel.items.length);
@@ -57,7 +58,7 @@ export class Splitter {
     return this.#split(parcel, e, (refusal, now) => outbox.refuseSuccesses(parcel, refusal, e, now));
   }
 
-  others(parcel: Parcel<Settlement>, e: unknown): boolean {
+  others(parcel: Parcel<Outcome>, e: unknown): boolean {
     const { outbox } = this.#o;
     return this.#split(parcel, e, (refusal, now) => outbox.refuseOthers(parcel, refusal, e, now));
   }

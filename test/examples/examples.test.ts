@@ -102,7 +102,7 @@ const failing = [
 const calm = { SLUICE_PRESSURE_EVENT_LOOP_DELAY_MS_MAX: "false" };
 // Some examples start several processes and a server.
 const TIMEOUT_MS = 120_000;
-const complaints = /^(\{"sluice":"a task failed( for good)?",.+\}\n)+$/;
+const complaints = /^(\{"sluice":"a task failed( for good| and will be retried)",.+\}\n)+$/;
 
 /** The output lines of an example that ends by itself. */
 async function run(example: string, env: NodeJS.ProcessEnv): Promise<string[]> {

@@ -29,6 +29,7 @@ const senders: Record<string, readonly Role[]> = {
   task_state: all,
   task_attempts: all,
   task_input: readers,
+  recorded: all,
   explain: all,
   workflow_run: all,
   workflow_runs: all,

@@ -109,7 +109,9 @@ class FakeLine {
     return this.#send(values, (db) => db.step(values));
   }
 
-  run(_: AnyStatement, values: unknown[]): Promise<object[]> {
+  run({ name }: AnyStatement, values: unknown[]): Promise<object[]> {
+    // The log asks for the states of failed tasks, and makes do without.
+    if (name === "recorded") return Promise.resolve([]);
     return this.#send(values, (db) => db.settle(values));
   }
 
