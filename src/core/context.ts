@@ -30,7 +30,9 @@ export interface TaskContext {
   /** Aborted on timeout, cancellation, a lost lease, or the end of the grace period at shutdown. */
   readonly signal: AbortSignal;
   readonly log: Logger;
-  /** Moves the timeout to `ms` from now. */
+  /** Moves the timeout to `ms` from now. Fractions of a ms are rounded. */
+  extend(this: void, ms: number): void;
+  /** @deprecated Renamed to `extend`. */
   extendLease(this: void, ms: number): void;
   /**
    * Reports progress: a fraction from 0 to 1, and any JSON data (larger than 16 KiB is stored truncated). `status()` of

@@ -2,7 +2,7 @@ import { executionOf } from "../core/claim.js";
 import type { TaskContext } from "../core/context.js";
 import type { EnqueueOptions } from "../core/enqueue.js";
 import { SluiceError } from "../core/error.js";
-import { checkInteger } from "../core/number.js";
+import { checkMs } from "../core/number.js";
 import { isOutcome, waits } from "../core/outcome.js";
 import type { Logger, Queryable } from "../core/ports.js";
 import type { TaskTerms } from "../core/terms.js";
@@ -92,10 +92,14 @@ export class ExecutionContext implements TaskContext {
     return { debug: at("debug"), info: at("info"), warn: at("warn"), error: at("error") };
   }
 
-  get extendLease(): TaskContext["extendLease"] {
+  get extend(): TaskContext["extend"] {
     return (ms) => {
-      this.#execution.deadlineMs = this.#services.now() + checkInteger("extendLease", ms, EXTEND_RANGE);
+      this.#execution.deadlineMs = this.#services.now() + checkMs("extend", ms, EXTEND_RANGE);
     };
+  }
+
+  get extendLease(): TaskContext["extend"] {
+    return this.extend;
   }
 
   get progress(): TaskContext["progress"] {

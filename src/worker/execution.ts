@@ -23,7 +23,7 @@ export class Execution {
   readonly handler: AnyHandler;
   readonly session: Session;
   readonly startedMs: number;
-  /** When the execution times out. ctx.extendLease moves it. */
+  /** When the execution times out. ctx.extend moves it. */
   deadlineMs: number;
   /** Why the execution was aborted, or null. */
   aborted: SluiceError | null = null;

@@ -100,13 +100,13 @@ describe("negative, fractional, NaN and huge numbers", () => {
     expect(await house.sluice.task(many!).status()).toMatchObject({ state: "scheduled" });
   });
 
-  test("extendLease() refuses a bad number", async () => {
+  test("extend() refuses a bad number", async () => {
     const extending = task("extending");
     const worker = await house.work([
       extending.handle((_, ctx) =>
         [...bad, 0].map((ms) => {
           try {
-            ctx.extendLease(ms as number);
+            ctx.extend(ms as number);
             return "accepted";
           } catch (e) {
             return (e as SluiceError).code;
@@ -186,7 +186,7 @@ test("the smallest and largest accepted numbers can be claimed", async () => {
     task("patient", { timeoutMs: null, limits: [limit("deep", { perKey: 2_000_000_000 }).for(1)] }),
   ];
   const worker = await house.work(
-    edges.map((edge) => edge.handle((_, ctx) => ctx.extendLease(2_147_483_647))),
+    edges.map((edge) => edge.handle((_, ctx) => ctx.extend(2_147_483_647))),
     { claimLoops: 2, dbConnections: 12, maxConcurrentTasks: 100_000, claimBatchSize: 1000 },
   );
   for (const edge of edges) {

@@ -211,8 +211,8 @@ test("a call that fails after its task has ended is logged, and does not end the
 
 test("functions of a context can be destructured, and a context prints its fields", async () => {
   const { ctx, execution, commit } = context(() => Promise.resolve(() => Promise.resolve()));
-  const { enqueue, transaction, extendLease } = ctx as TaskContext;
-  extendLease(50);
+  const { enqueue, transaction, extend } = ctx as TaskContext;
+  extend(50);
   await enqueue(child, "c");
   commit.resolve();
   expect(await transaction(() => Promise.resolve("done"))).toBe("done");

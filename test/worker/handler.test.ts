@@ -111,13 +111,13 @@ test("a handler that exceeds its timeout is aborted, counts as a failure and ret
   expect(await violations(s.sql)).toEqual([]);
 });
 
-test("extendLease moves the timeout", async () => {
+test.each(["extend", "extendLease"] as const)("%s moves the timeout", async (name) => {
   const s = await scene();
   const job = task("job", { timeoutMs: 100, retry: once });
   await s.worker({
     handlers: [
       job.handle(async (_, ctx) => {
-        ctx.extendLease(20_000);
+        ctx[name](20_000.4);
         await new Promise((resolve) => setTimeout(resolve, 300));
         return ctx.signal.aborted;
       }),
