@@ -503,6 +503,12 @@ export const mutants: readonly Mutant[] = [
     dies: /AssertionError/,
   },
   {
+    guard: "only probes need no token",
+    at: "probes",
+    to: "PROBES.size > 0",
+    dies: /AssertionError/,
+  },
+  {
     guard: "the end of a pool answers its waiters",
     at: "waiters",
     to: "",

@@ -220,7 +220,7 @@ export const table = {
       default: null,
       check: checkToken,
       mask: () => "***",
-      help: "token that every request must send: authorization: Bearer <token>",
+      help: "token that requests except /live and /ready must send: authorization: Bearer <token>",
     },
   },
   history: {

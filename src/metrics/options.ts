@@ -13,7 +13,8 @@ export interface MetricsOptions {
   /** Default 127.0.0.1. Any address that is not a loopback needs a token. */
   readonly host?: string | undefined;
   /**
-   * A token of 16 to 1,000 characters that every request must carry: `authorization: Bearer <token>`. Default: none.
+   * A token of 16 to 1,000 characters that requests for /metrics and /health must carry: `authorization: Bearer
+   * <token>`. The probes /live and /ready need none. Default: none.
    */
   readonly token?: string | undefined;
   /** A prom-client registry that also receives the metrics, until the worker has stopped. */

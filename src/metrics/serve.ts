@@ -31,6 +31,8 @@ const KEEP_ALIVE_MS = 5_000;
 const CONNECTIONS_MAX = 64;
 const LOOPBACK = /^(localhost|127(\.\d{1,3}){3}|\[::1\])(:\d{1,5})?$/i;
 const CLOSE_MS_MAX = 500;
+// They tell nothing but whether the worker works.
+const PROBES: ReadonlySet<string> = new Set(["/live", "/ready"]);
 
 /** A small HTTP server for one worker. It does not keep the process alive. */
 export class MetricsServer {
@@ -130,7 +132,7 @@ async function answer(
 }
 
 async function pageOf(url: string, pages: Pages): Promise<Page> {
-  const [path] = url.split("?", 1);
+  const path = pathOf(url);
   if (path === "/metrics") return metricsPage(await pages.metrics());
   if (path === "/health") return json(200, pages.health());
   if (path === "/live") return json(200, { live: true });
@@ -139,6 +141,10 @@ async function pageOf(url: string, pages: Pages): Promise<Page> {
     return json(reasons.length === 0 ? 200 : 503, { ready: reasons.length === 0, reasons });
   }
   return json(404, { error: "not found: the paths are /metrics, /health, /live and /ready" });
+}
+
+function pathOf(url: string): string {
+  return url.split("?", 1)[0]!;
 }
 
 /** An empty page would look like a healthy worker without numbers. */
@@ -156,7 +162,7 @@ function json(status: number, value: object): Page {
 }
 
 /**
- * With a token, refuses requests that do not carry it. Digests have a fixed length, so the comparison takes constant
+ * With a token, refuses requests that do not carry it, except probes: a kubelet cannot read a secret. Digests have a fixed length, so the comparison takes constant
  * time, whatever was sent.
  *
  * Without a token, refuses requests for a host other than loopback. A web page in a browser on this machine can make
@@ -171,7 +177,9 @@ function refuses(token: string | null): (req: IncomingMessage) => 401 | 403 | nu
     };
   }
   const wanted = digest(`Bearer ${token}`);
-  return ({ headers: { authorization = "" } }) => {
+  return ({ url = "", headers: { authorization = "" } }) => {
+    // guard: only probes need no token -> test/metrics/serve.test.ts: "the metrics server checks its token on every page except the probes"
+    if (/* guard:probes */ PROBES.has(pathOf(url)) /* end */) return null;
     const sent = digest(authorization.replace(/^bearer /i, "Bearer "));
     return timingSafeEqual(sent, wanted) ? null : 401;
   };

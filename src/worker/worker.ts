@@ -41,6 +41,10 @@ export interface WorkerOptions extends Some<"worker"> {
 /** A snapshot of a worker's state. */
 export interface WorkerStatus {
   readonly id: string | null;
+  /** Whether the worker claims and its heartbeat is fresh, as /ready says. */
+  readonly ready: boolean;
+  /** Why it is not ready, as /ready says; empty if it is. */
+  readonly reasons: readonly string[];
   readonly inFlight: number;
   readonly permitsInUse: number;
   readonly permitsMax: number;
@@ -170,8 +174,11 @@ export class Worker {
 
   status(): WorkerStatus {
     const { claimer, executions, heartbeat, pressure } = this.#parts ?? {};
+    const reasons = this.#metrics.unready();
     return {
       id: heartbeat?.current?.id ?? null,
+      ready: reasons.length === 0,
+      reasons,
       inFlight: executions?.size ?? 0,
       permitsInUse: this.#permits.inUse,
       permitsMax: this.#permits.max,

@@ -71,9 +71,14 @@ test("the metrics server requires a token beyond loopback", async () => {
   expect(checkMetrics({ host: "0.0.0.0" }).serve).toBeNull();
 });
 
-test("the metrics server checks its token on every page", async () => {
-  const url = await serve({ token: TOKEN });
-  for (const page of ["metrics", "health", "live", "ready", "other"]) {
+test("the metrics server checks its token on every page except the probes", async () => {
+  const url = await serve({ token: TOKEN }, { unready: () => ["starting"] });
+  expect(await (await fetch(`${url}/live`)).json()).toEqual({ live: true });
+  const ready = await fetch(`${url}/ready?x=1`);
+  expect([ready.status, await ready.json()]).toEqual([503, { ready: false, reasons: ["starting"] }]);
+  expect((await fetch(`${url}/live`, { method: "POST" })).status).toBe(405);
+  expect((await fetch(`${url}/live`, bearer("wrong"))).status).toBe(200);
+  for (const page of ["metrics", "health", "live/", "ready/x", "?/live", "other", ""]) {
     const refused = await fetch(`${url}/${page}`);
     expect([refused.status, refused.headers.get("www-authenticate")]).toEqual([401, "Bearer"]);
     expect((await fetch(`${url}/${page}`, bearer(`${TOKEN}x`))).status).toBe(401);

@@ -219,6 +219,19 @@ test("a scrape reports at most a hundred groups, those of the worker first", asy
   expect(groups).toEqual(expect.arrayContaining(["l59", "l59/*"]));
 });
 
+test("status() says whether the worker is ready and why not, as /ready does", async () => {
+  const s = await scene();
+  const handlers = [task("job", { input: type<number>() }).handle(() => {})];
+  const worker = s.sluice.worker({ handlers, metrics: { port: 0, token: "a-token-of-24-characters" } });
+  expect(worker.status()).toMatchObject({ ready: false, reasons: ["starting"] });
+  await worker.start();
+  const { ready, reasons } = worker.status();
+  expect({ ready, reasons }).toEqual({ ready: true, reasons: [] });
+  expect(await (await fetch(`${worker.metricsUrl}/ready`)).json()).toEqual({ ready, reasons });
+  await worker.stop();
+  expect(worker.status()).toMatchObject({ ready: false, reasons: ["stopped"] });
+});
+
 test("a worker with metrics off counts nothing and still serves /ready", async () => {
   const s = await scene();
   const handlers = [task("job", { input: type<number>() }).handle(() => {})];

@@ -94,7 +94,7 @@ export class WorkerMetrics {
     this.#server = await MetricsServer.open(settings.serve, {
       metrics: () => this.text(),
       health: () => this.#health(),
-      unready: () => this.#unready(),
+      unready: () => this.unready(),
     });
   }
 
@@ -106,19 +106,20 @@ export class WorkerMetrics {
 
   #health(): object {
     const { name, state, status, parts } = this.#o;
-    const reasons = this.#unready();
+    const { ready, reasons, ...rest } = status();
     return {
       name,
       version: packageVersion(),
       state: state(),
-      ready: reasons.length === 0,
+      ready,
       reasons,
       heartbeatAgeMs: this.#heartbeatAgeMs(),
-      ...(parts() === null ? {} : status()),
+      ...(parts() === null ? {} : rest),
     };
   }
 
-  #unready(): string[] {
+  /** The reasons why the worker does not claim; empty if it does. */
+  unready(): string[] {
     const { state, leaseMs, parts } = this.#o;
     const joined = parts();
     return unready({
@@ -140,7 +141,7 @@ export class WorkerMetrics {
     const parts = (): Parts | null => this.#o.parts();
     return {
       build_info: () => [{ labels: { version: packageVersion(), node: process.versions.node }, value: 1 }],
-      worker_ready: () => (this.#unready().length === 0 ? 1 : 0),
+      worker_ready: () => (this.unready().length === 0 ? 1 : 0),
       worker_heartbeat_age_seconds: () => (this.#heartbeatAgeMs() ?? Infinity) / 1_000,
       worker_in_flight_tasks: () => parts()?.executions.size ?? 0,
       worker_tasks_acquired_total: () => tally.acquired,
