@@ -12,6 +12,14 @@ export class Sluice extends Client {
 
   readonly #workers = new Set<Worker>();
 
+  /**
+   * The URL of the server that `embedded: true` started, for psql and for other processes; null without one. It works
+   * until close().
+   */
+  get embeddedUrl(): string | null {
+    return this.connection.embeddedUrl;
+  }
+
   /** Creates a worker for these handlers. It starts claiming after start(). */
   worker(options: WorkerOptions): Worker {
     this.checkOpen();

@@ -20,6 +20,8 @@ export interface Connection {
   /** The same logger for messages that may repeat: at most one line per second about the same problem. */
   readonly log: ThrottledLogger;
   readonly settings: Settings;
+  /** The URL of the server that `embedded: true` started; null without one. */
+  readonly embeddedUrl: string | null;
   readonly stopEmbedded: (() => Promise<void>) | null;
 }
 
@@ -43,12 +45,14 @@ export async function open(options: ConnectOptions, startServer: StartServer = r
     const log = oncePerSecond(logger);
     const listener = listen ? new Listener(db, { url: listenUrl, log }) : null;
     await listener?.start();
+    if (embedded !== null) logger.info("an embedded PostgreSQL was started", { url: embedded.url });
     return {
       db,
       listener,
       logger,
       log,
       settings,
+      embeddedUrl: embedded?.url ?? null,
       stopEmbedded: embedded === null ? null : () => embedded.stop(),
     };
   } catch (e) {

@@ -15,6 +15,7 @@ import { join } from "node:path";
 import pg from "pg";
 import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
 import { silentLogger } from "../../src/core/ports.js";
+import { Sluice } from "../../src/index.js";
 import { startEmbedded, type Embedded, type EmbeddedOptions } from "../../src/embedded/index.js";
 import { list } from "../../src/embedded/files.js";
 import { startedAt } from "../../src/embedded/living.js";
@@ -277,4 +278,18 @@ test("a start with another port is refused while the server runs", async () => {
     code: "embedded_failed",
     message: expect.stringContaining("A server already uses") as string,
   });
+});
+
+test("connect({ embedded: true }) tells the URL of its server, in code and in the log", async () => {
+  const lines: unknown[] = [];
+  const logger = { ...silentLogger, info: (message: string, fields?: object) => void lines.push([message, fields]) };
+  const sluice = await Sluice.connect({ embedded: true, logger });
+  cleanups.push(() => sluice.close());
+  const url = sluice.embeddedUrl!;
+  expect(url).toMatch(/^postgresql:\/\/postgres:\w+@127\.0\.0\.1:\d+\/postgres$/);
+  expect(lines).toContainEqual(["an embedded PostgreSQL was started", { url }]);
+  expect(await query(url, "select count(*)::int as tasks from sluice.task")).toEqual({ tasks: 0 });
+  const other = await Sluice.connect({ url, listen: false });
+  cleanups.push(() => other.close());
+  expect(other.embeddedUrl).toBeNull();
 });
