@@ -234,6 +234,8 @@ describe("sluice workflow", () => {
     expect(page).toMatchObject({ runs: [{ id: "3" }, { id: "2" }], cursor: "2" });
     expect((await cli("list --cursor 2")).out).toMatch(/^ {5}1 {2}waits {2}running/);
     expect((await cli("list --workflow none")).out).toBe("no runs\n");
+    expect((await cli("list --since 1h --limit 1")).out).toMatch(/^ {5}\d {2}waits/);
+    expect((await cli("list --since 0s")).out).toBe("no runs\n");
   });
 
   test("every subcommand prints its help with examples", async () => {

@@ -1,11 +1,10 @@
 import { Option, type Command } from "commander";
-import { SluiceError } from "../../core/error.js";
-import { quote } from "../../core/quote.js";
 import type { RunState } from "../../postgres/workflow/inspect.js";
 import { STATES, type RunPage, type RunSearch } from "../../runs/list.js";
 import type { RunSummary } from "../../runs/status.js";
 import { dim } from "../colors.js";
 import { printResult } from "../print.js";
+import { timeOf, TIME_HELP } from "../time.js";
 import { withClient, type Flags } from "../verb.js";
 import { numberOf, verb } from "./common.js";
 
@@ -23,7 +22,7 @@ export function listCommand(): Command {
   return verb("list", {
     summary: "list runs, newest first",
     description: "Lists runs, newest first, page by page.",
-    examples: ["list --workflow nightly --state failed", "list --since 2030-01-31T00:00:00Z --limit 1000 --json"],
+    examples: ["list --workflow nightly --state failed", "list --since 1h --limit 1000 --json"],
     json:
       '{"runs":[{"id":"12","workflow":"nightly","state":"failed",...}],"cursor":"12"};' +
       ' "cursor" is null on the last page',
@@ -31,7 +30,7 @@ export function listCommand(): Command {
     .option("--workflow <name>", "only runs of this workflow")
     .addOption(new Option("--state <state>", "only runs in this state").choices(STATES))
     .option("--task <id>", "list the fan-outs of this task's handler instead")
-    .option("--since <time>", "only runs started at this time (ISO 8601) or later")
+    .option("--since <time>", `only runs started since then: ${TIME_HELP}`)
     .option("--limit <n>", "how many to list", "20")
     .option("--cursor <cursor>", "continue after the page that returned this cursor")
     .action(runList);
@@ -44,19 +43,11 @@ async function runList({ json = false, ...flags }: ListFlags): Promise<void> {
     ...(workflow === undefined ? {} : { workflow }),
     ...(state === undefined ? {} : { state }),
     ...(task === undefined ? {} : { task }),
-    ...(since === undefined ? {} : { since: timeOf(since) }),
+    ...(since === undefined ? {} : { since: timeOf("--since", since) }),
     ...(cursor === undefined ? {} : { cursor }),
   };
   const page = await withClient(flags, (client) => client.runs(search));
   printResult(page, linesOf(page), json);
-}
-
-function timeOf(text: string): Date {
-  const time = new Date(text);
-  if (!Number.isNaN(time.getTime())) return time;
-  throw new SluiceError("invalid_option", `--since must be an ISO 8601 time, not ${quote(text)}`, {
-    details: { option: "since" },
-  });
 }
 
 function linesOf({ runs, cursor }: RunPage): string[] {
