@@ -1,6 +1,6 @@
 import { describeError } from "./describe.js";
 import { SluiceError, isSluiceError } from "./error.js";
-import { checkLimitKey, toUse, type Limit, type LimitUse } from "./limit.js";
+import { checkReturnedKey, toUse, type Limit, type LimitUse } from "./limit.js";
 import { checkKey } from "./name.js";
 import { quote } from "./quote.js";
 
@@ -25,6 +25,8 @@ export interface OrderRule {
 
 /** How to find a task's limits: a fixed list, or a function of the input. */
 export interface LimitRule {
+  /** The type of the task, for messages. */
+  readonly task: string;
   readonly uses: readonly LimitUse[] | ((input: never) => unknown);
   /** The limit that the task has through `concurrency`. The task must not use it a second time. */
   readonly ownName: string | null;
@@ -44,11 +46,11 @@ export function placeOrder(rule: OrderRule, input: unknown): string | null {
 
 /** Returns the limits of an input, each with its key. */
 export function placeLimits(rule: LimitRule, input: unknown): readonly PlacedLimit[] {
-  const { uses, ownName } = rule;
-  const list = typeof uses === "function" ? usesOf(ask("limits", uses, input)) : uses;
+  const { task, uses, ownName } = rule;
+  const list = typeof uses === "function" ? usesOf(ask("limits", uses, input), task) : uses;
   const placed: PlacedLimit[] = [];
   for (const use of list) {
-    const next = { limit: use.limit, key: keyOf(use, input) };
+    const next = { limit: use.limit, key: keyOf(use, task, input) };
     if (use.limit.name === ownName) throw ownLimitTwice(next);
     refuseTwice(placed, next);
     placed.push(next);
@@ -57,16 +59,16 @@ export function placeLimits(rule: LimitRule, input: unknown): readonly PlacedLim
 }
 
 /** Normalizes a list of limits. */
-export function usesOf(list: unknown): readonly LimitUse[] {
+export function usesOf(list: unknown, task: string): readonly LimitUse[] {
   if (!Array.isArray(list)) throw refusal("limits must be a list of limits");
   if (list.length > LIMITS_MAX) throw refusal(`a task can have at most ${LIMITS_MAX} limits`);
   // Array.from, because map would skip a hole in the list.
-  return Array.from(list, toUse);
+  return Array.from(list, (entry) => toUse(entry, task));
 }
 
-function keyOf(use: LimitUse, input: unknown): string | null {
+function keyOf(use: LimitUse, task: string, input: unknown): string | null {
   if (typeof use.key !== "function") return use.key;
-  return checkLimitKey(use.limit.name, ask(`limit ${use.limit.name}`, use.key, input));
+  return checkReturnedKey(use, task, ask(`limit ${use.limit.name}`, use.key, input));
 }
 
 function refuseTwice(placed: readonly PlacedLimit[], next: PlacedLimit): void {

@@ -93,7 +93,7 @@ function termsOf(name: string, options: AnyOptions): TaskTerms {
   const input = checkSchema("input", options.input) ?? noInput;
   const order = orderRule(options.order);
   const concurrency = checkConcurrency(options.concurrency);
-  const uses = limitUses(options.limits);
+  const uses = limitUses(options.limits, name);
   return {
     type: name,
     queue: checkName("queue", queue),
@@ -109,7 +109,7 @@ function termsOf(name: string, options: AnyOptions): TaskTerms {
     input,
     output: checkSchema("output", options.output) ?? type<unknown>(),
     parse: (stored) => validateStored(input, stored),
-    place: placeWith(order, { uses, ownName: concurrency === null ? null : name }),
+    place: placeWith(order, { task: name, uses, ownName: concurrency === null ? null : name }),
   };
 }
 
@@ -141,9 +141,9 @@ function orderRule(order: AnyOptions["order"]): OrderRule | null {
   };
 }
 
-function limitUses(limits: unknown): LimitRule["uses"] {
+function limitUses(limits: unknown, task: string): LimitRule["uses"] {
   if (typeof limits === "function") return limits as LimitRule["uses"];
-  return limits === undefined ? [] : Object.freeze(usesOf(limits));
+  return limits === undefined ? [] : Object.freeze(usesOf(limits, task));
 }
 
 function checkConcurrency(value: number | undefined): number | null {

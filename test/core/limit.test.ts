@@ -82,6 +82,9 @@ describe("the use of a limit", () => {
     expect(caught(() => toUse({ limit: tenant, key: null })).code).toBe("key_missing");
     expect(caught(() => toUse({ limit: tenant })).code).toBe("key_missing");
     expect(caught(() => toUse(tenant)).message).toContain("{ limit, key: (input) => ... } or limit.for(key)");
+    expect(caught(() => tenant.for(undefined as never)).message).toMatch(
+      /^limit tenant needs a key: .+, not limit.for\(undefined\)$/,
+    );
   });
 
   test.each(["", "a\u0000", 1.5, {}, "x".repeat(513)])("a limit per key refuses %j as a key", (key) => {

@@ -94,6 +94,20 @@ describe("the limits of an input", () => {
     expect(caught(() => limited(limits).place({})).code).toBe(code);
   });
 
+  test("key_missing names the limit, the task and the key function", () => {
+    const declared = caught(() => task("sync", { limits: [tenant] as never }));
+    expect(declared).toMatchObject({ code: "key_missing", details: { limit: "tenant", task: "sync" } });
+    expect(declared.message).toMatch(/^limit tenant needs a key in task "sync": list it as \{ limit, key/);
+    const contract = task("sync", { input, limits: [{ limit: tenant, key: (i) => i.id as string }] });
+    const placed = caught(() => contract.place({}));
+    expect(placed).toMatchObject({ code: "key_missing", details: { limit: "tenant", task: "sync" } });
+    expect(placed.message).toMatch(
+      /^limit tenant needs a key: its key function in task "sync" returned undefined for this input: \(i\) ?=> ?i\.id$/,
+    );
+    const decided = caught(() => task("sync", { input, limits: (() => [tenant]) as never }).place({}));
+    expect(decided).toMatchObject({ code: "key_missing", details: { limit: "tenant", task: "sync" } });
+  });
+
   test("a limit with the task's own name beside its concurrency is refused", () => {
     const contract = task("mail", { concurrency: 5, limits: () => [mail] });
     const error = caught(() => contract.place(undefined));
