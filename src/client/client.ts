@@ -25,6 +25,7 @@ import { ended } from "../tasks/ended.js";
 import { batcherOf, enqueueOne, type EnqueueServices } from "../tasks/enqueue.js";
 import { TaskHandle, type TaskDetails, type TaskServices } from "../tasks/handle.js";
 import { enqueueMany, type EnqueuedMany, type EnqueueManyOptions } from "../tasks/many.js";
+import { UnservedWarning } from "../tasks/unserved.js";
 import type { Graph } from "../workflow/graph.js";
 import type { Workflow } from "../workflow/workflow.js";
 import { open, type Connection } from "./connect.js";
@@ -46,11 +47,13 @@ export class Client {
 
   readonly #runServices: RunServices;
   readonly #batcher: Batcher;
+  readonly #unserved: UnservedWarning;
 
   /** Call `connect` instead. */
   protected constructor(connection: unknown) {
     this.connection = checkConnection(connection);
-    const { db, settings } = this.connection;
+    const { db, log, settings } = this.connection;
+    this.#unserved = new UnservedWarning(db, log);
     this.declarations = new Declarations(db);
     this.limits = new Limits(
       (use) => this.#ask(() => use(db)),
@@ -244,7 +247,7 @@ export class Client {
     details: (id) => this.#ask((connection) => details(connection, id)),
     explain: (id) => this.explain(id),
     cancel: (id, reason, tx) => this.#ask(async ({ db }) => (await cancel(db, [id], reason, tx))[0]!),
-    ended: (id, bounds) => this.#ask((services) => ended(services, id, bounds)),
+    ended: (id, bounds) => this.#ask((connection) => ended({ ...connection, unserved: this.#unserved }, id, bounds)),
   };
 }
 

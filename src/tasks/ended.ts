@@ -1,7 +1,11 @@
 import { SluiceError } from "../core/error.js";
 import { terminal } from "../core/state.js";
+import { within } from "../core/within.js";
+import { explainTask } from "../explain/explain.js";
+import type { Database } from "../postgres/database.js";
 import { awaitTask, inspect, type TaskStatus } from "../postgres/inspect.js";
 import { NOTIFICATION, type Listener } from "../postgres/listen.js";
+import { UNSERVED_MS, type UnservedWarning } from "./unserved.js";
 import { Wait, type WaitBounds, type WaitServices } from "./wait.js";
 
 /** The delay before the first poll of a wait. */
@@ -9,8 +13,15 @@ export const POLL_MS_MIN = 50;
 const POLL_MS_MAX = 1_000;
 const ANNOUNCE_MS = 60_000;
 
+// How long a wait that has timed out may take to find out why.
+const EXPLAIN_MS_MAX = 500;
+
 /** Waits until a task has ended. Null if it does not exist. */
-export async function ended(services: WaitServices, id: string, bounds: WaitBounds): Promise<TaskStatus | null> {
+export async function ended(
+  services: WaitServices & { readonly unserved: UnservedWarning },
+  id: string,
+  bounds: WaitBounds,
+): Promise<TaskStatus | null> {
   const look = (): Promise<TaskStatus | null> => inspect(services.db, id);
   // A task that has already ended needs no announcement.
   const found = await new Wait(services.db, bounds, `task ${id}`).ask(look);
@@ -18,8 +29,24 @@ export async function ended(services: WaitServices, id: string, bounds: WaitBoun
   return new AnnouncedWait(services, { id, what: `task ${id}` }, bounds).end({
     look,
     isOver: (task) => task === null || terminal(task.state),
-    late: (task) => new SluiceError("wait_timeout", `task ${id} is still ${task?.state} after ${bounds.timeoutMs} ms`),
+    onLong: (task) => void (task !== null && services.unserved.check(task)),
+    late: (task) => stillAt(services.db, id, task, bounds.timeoutMs),
   });
+}
+
+/** The error of a wait that has timed out, with the reason why the task has not ended, if the database says it in time. */
+async function stillAt(
+  db: Database,
+  id: string,
+  task: TaskStatus | null,
+  timeoutMs: number | null,
+): Promise<SluiceError> {
+  const asked = explainTask(db, id).catch(() => null);
+  const explained = (await within(asked, EXPLAIN_MS_MAX)) ? await asked : null;
+  const why = explained === null || terminal(explained.state) ? null : explained;
+  const message = `task ${id} is still ${task?.state} after ${timeoutMs} ms${why === null ? "" : `: ${why.message}`}`;
+  const details = { id, state: task?.state, reason: why?.message ?? null, reasons: why?.reasons ?? [] };
+  return new SluiceError("wait_timeout", message, { details });
 }
 
 /** The thing a wait is for. */
@@ -35,7 +62,9 @@ interface EndLook<T> {
   readonly look: () => Promise<T>;
   readonly isOver: (seen: T) => boolean;
   /** Creates the error to throw when the timeout expires before the end. */
-  readonly late: (seen: T) => SluiceError;
+  readonly late: (seen: T) => SluiceError | Promise<SluiceError>;
+  /** Called once if the wait takes long. */
+  readonly onLong?: (seen: T) => void;
 }
 
 /**
@@ -59,13 +88,19 @@ export class AnnouncedWait {
   }
 
   /** Polls until the subject has ended, then closes. */
-  async end<T>({ look, isOver, late }: EndLook<T>): Promise<T> {
+  async end<T>({ look, isOver, late, onLong }: EndLook<T>): Promise<T> {
+    const longMs = performance.now() + UNSERVED_MS;
+    let isLong = false;
     try {
       for (let pollMs = POLL_MS_MIN; ; pollMs = nextPollMs(pollMs, this.#services.listener)) {
         const seen = await this.look(look);
         if (isOver(seen)) return seen;
+        if (!isLong && performance.now() >= longMs) {
+          isLong = true;
+          onLong?.(seen);
+        }
         const { leftMs } = this.#wait;
-        if (leftMs <= 0) throw late(seen);
+        if (leftMs <= 0) throw await late(seen);
         await this.pause(Math.min(pollMs, leftMs));
       }
     } finally {

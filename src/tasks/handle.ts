@@ -70,7 +70,8 @@ export class TaskHandle<Output = unknown> {
   /**
    * Waits for the task to end and returns its result. Throws `task_failed`, `task_cancelled`, `wait_timeout`, the
    * signal's reason, or `result_not_kept` if the task ended while no one was waiting and left no history. Keeps waiting
-   * while the database is unavailable.
+   * while the database is unavailable. Logs a warning within 5 s if no live worker serves the type; `wait_timeout` says
+   * why the task has not ended.
    */
   async result(options: WaitOptions = {}): Promise<Output> {
     checkOptions("result", options, ["timeoutMs", "signal"]);

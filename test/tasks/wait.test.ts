@@ -1,4 +1,5 @@
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
+import { silentLogger } from "../../src/core/ports.js";
 import { Sluice, SluiceError, task, type, workflow } from "../../src/index.js";
 import { waitBoundsOf, Wait } from "../../src/tasks/wait.js";
 import { codeOf, openHouse, WAITING_FOR, type House } from "../client/house.js";
@@ -35,6 +36,43 @@ test("result() continues to wait when its backend is terminated", async () => {
   const worker = await house.work([answer.handle(() => 42)]);
   expect(await result).toBe(42);
   await worker.stop();
+});
+
+test("result() warns once within 5 s that no live worker serves the type", async () => {
+  const lines: [string, Record<string, unknown> | undefined][] = [];
+  const warn = (message: string, fields?: Record<string, unknown>) => void lines.push([message, fields]);
+  const sluice = await Sluice.connect({ url: house.url, migrate: false, logger: { ...silentLogger, warn } });
+  onTestFinished(() => sluice.close());
+  const unserved = task("unserved", { input: type<object>() });
+  const handles = [await sluice.enqueue(unserved, {}), await sluice.enqueue(unserved, {})];
+  const startedMs = performance.now();
+  const results = handles.map((handle) => handle.result({ timeoutMs: 20_000 }));
+  await expect.poll(() => lines.length, { timeout: 10_000 }).toBe(1);
+  expect(performance.now() - startedMs).toBeLessThan(5_000);
+  const reason = 'no live worker serves "unserved" in queue "default"';
+  expect(lines).toEqual([
+    [
+      "no live worker serves the type of a task whose result is awaited",
+      { task: expect.stringMatching(/^\d+$/) as string, type: "unserved", queue: "default", reason },
+    ],
+  ]);
+  const worker = await house.work([unserved.handle(() => 42)]);
+  expect(await Promise.all(results)).toEqual([42, 42]);
+  await worker.stop();
+  await expect((await sluice.enqueue(unserved, {})).result({ timeoutMs: 4_500 })).rejects.toMatchObject({
+    code: "wait_timeout",
+  });
+  expect(lines).toHaveLength(1);
+});
+
+test("wait_timeout says why the task has not ended", async () => {
+  const reason = 'no live worker serves "unserved-too" in queue "default"';
+  const handle = await house.sluice.enqueue(task("unserved-too", { input: type<object>() }), {});
+  await expect(handle.result({ timeoutMs: 50 })).rejects.toMatchObject({
+    code: "wait_timeout",
+    message: `task ${handle.id} is still ready after 50 ms: ${reason}`,
+    details: { id: handle.id, state: "ready", reason, reasons: [{ kind: "noWorker", message: reason }] },
+  });
 });
 
 test("run.result() and run.watch() continue when their backends are terminated", async () => {
