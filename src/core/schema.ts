@@ -1,5 +1,6 @@
 import type { StandardSchemaV1 } from "@standard-schema/spec";
 import { SluiceError } from "./error.js";
+import type { Arrived } from "./jsontype.js";
 import { clip } from "./text.js";
 
 /** Any Standard Schema: zod, valibot, arktype, or `type<T>()`. */
@@ -8,6 +9,16 @@ export type Schema<Input = unknown, Output = Input> = StandardSchemaV1<Input, Ou
 export type InputOf<S extends Schema> = StandardSchemaV1.InferInput<S>;
 /** The type that a schema returns. */
 export type OutputOf<S extends Schema> = StandardSchemaV1.InferOutput<S>;
+
+declare const given: unique symbol;
+/** The schema of `type<T>()`: enqueue takes a T, and the handler receives what JSON makes of it. */
+interface TypeOnly<T> extends Schema<T, Arrived<T>> {
+  /** Exists only as a type. */
+  readonly [given]: T;
+}
+
+/** The type that a handler may return for an output schema: with `type<T>()` also a T that becomes JSON. */
+export type ReturnedOf<S extends Schema> = S extends { readonly [given]: infer T } ? T | OutputOf<S> : OutputOf<S>;
 
 /** One issue that a schema reports about an input. */
 interface InputIssue {
@@ -21,9 +32,12 @@ const ISSUE_BYTES_MAX = 512;
 // One shared object, so that it can be distinguished from schemas that inspect their input.
 const anything: Schema = schemaOf((value) => ({ value }));
 
-/** A schema that has only a type: it accepts every value without checking it. */
-export function type<T>(): Schema<T> {
-  return anything as Schema<T>;
+/**
+ * A schema that has only a type: it accepts every value without checking it. Values are stored as JSON, so a `Date` in T
+ * arrives as a string, and the type says so.
+ */
+export function type<T>(): TypeOnly<T> {
+  return anything as TypeOnly<T>;
 }
 
 /** Returns whether a schema accepts every value, so that calling it is unnecessary. */
@@ -51,7 +65,8 @@ export function validate<S extends Schema>(schema: S, value: unknown): OutputOf<
   } catch (cause) {
     throw validatorThrew(cause);
   }
-  return result instanceof Promise ? result.then(settle<S>, rethrow) : settle<S>(result);
+  if (!(result instanceof Promise)) return settle(schema, value, result);
+  return result.then((checked) => settle(schema, value, checked), rethrow);
 }
 
 /**
@@ -88,14 +103,38 @@ function schemaOf<T>(check: (value: unknown) => StandardSchemaV1.Result<T>): Sch
   return { "~standard": { version: 1, vendor: "sluice", validate: check } };
 }
 
-function settle<S extends Schema>(result: StandardSchemaV1.Result<unknown>): OutputOf<S> {
+function settle<S extends Schema>(schema: S, value: unknown, result: StandardSchemaV1.Result<unknown>): OutputOf<S> {
   if (result.issues === undefined) return result.value;
   const issues = result.issues.slice(0, ISSUES_MAX).map(plainIssue);
   const first = issues.map((i) => (i.path === "" ? i.message : `${i.path}: ${i.message}`))[0];
   const more = result.issues.length > 1 ? ` (and ${result.issues.length - 1} more)` : "";
-  throw new SluiceError("input_invalid", `the input is not valid: ${first ?? "no reason given"}${more}`, {
-    details: { issues },
-  });
+  const hint = dateHint(schema, value, result.issues);
+  const message = `the input is not valid: ${first ?? "no reason given"}${more}${hint === null ? "" : `; ${hint}`}`;
+  throw new SluiceError("input_invalid", message, { details: { issues, ...(hint === null ? {} : { hint }) } });
+}
+
+/** A hint for a schema that wants a Date where JSON has text, or null. */
+function dateHint(schema: Schema, value: unknown, issues: readonly StandardSchemaV1.Issue[]): string | null {
+  const wantsDate = issues.slice(0, ISSUES_MAX).some((issue) => isDateWanted(issue) && isText(value, issue.path ?? []));
+  if (!wantsDate) return null;
+  const remedy = schema["~standard"].vendor === "zod" ? "use z.coerce.date()" : "let the schema parse them";
+  return `inputs are JSON: dates arrive as strings; ${remedy}`;
+}
+
+/** zod and valibot say what they expected; others say it in the message. */
+function isDateWanted(issue: StandardSchemaV1.Issue): boolean {
+  const { expected } = issue as { readonly expected?: unknown };
+  return typeof expected === "string" ? /^(a )?date$/i.test(expected) : /\ba Date\b/.test(issue.message);
+}
+
+/** Whether the value at this path is text. */
+function isText(value: unknown, path: NonNullable<StandardSchemaV1.Issue["path"]>): boolean {
+  let at = value;
+  for (const step of path) {
+    if (typeof at !== "object" || at === null) return false;
+    at = (at as Record<PropertyKey, unknown>)[typeof step === "object" ? step.key : step];
+  }
+  return typeof at === "string";
 }
 
 function plainIssue({ path, message }: StandardSchemaV1.Issue): InputIssue {

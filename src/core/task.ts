@@ -8,7 +8,7 @@ import type { HandlerOutcome } from "./outcome.js";
 import { placeLimits, placeOrder, usesOf, type LimitRule, type OrderRule, type Placement } from "./place.js";
 import { resolveRetry, type RetryPolicy } from "./retry.js";
 import { isSchema, noInput, type, validateStored } from "./schema.js";
-import type { InputOf, OutputOf, Schema } from "./schema.js";
+import type { InputOf, OutputOf, ReturnedOf, Schema } from "./schema.js";
 import type { TaskTerms } from "./terms.js";
 
 /** Reads the order key from an input; undefined or null leaves the task unordered. */
@@ -54,14 +54,17 @@ export interface TaskHandler<Input = unknown, Parsed = unknown, Output = unknown
   run(input: Parsed, ctx: TaskContext): Output | HandlerOutcome | Promise<Output | HandlerOutcome>;
 }
 
-/** The declaration of a task, which producers can import without its handler. */
-export interface TaskContract<Input = unknown, Parsed = unknown, Output = unknown> extends TaskTerms<
+/**
+ * The declaration of a task, which producers can import without its handler. Returned is the type that a handler may
+ * return: with `type<T>()` as the output also values that become the Output as JSON, such as a Date.
+ */
+export interface TaskContract<Input = unknown, Parsed = unknown, Output = unknown, Returned = Output> extends TaskTerms<
   Input,
   Parsed,
   Output
 > {
   /** Binds the function that executes the task. */
-  handle(fn: HandlerFunction<Parsed, Output>): TaskHandler<Input, Parsed, Output>;
+  handle(fn: HandlerFunction<Parsed, Returned>): TaskHandler<Input, Parsed, Output>;
 }
 
 const OPTIONS = ["input", "output", "concurrency", "limits", "order", "retry", "timeoutMs", "queue", "priority"];
@@ -77,7 +80,10 @@ type AnyOptions = TaskOptions<Schema, Schema>;
 export function task<
   In extends Schema<unknown, unknown> = Schema<undefined>,
   Out extends Schema<unknown, unknown> = Schema,
->(name: string, options: TaskOptions<In, Out> = {}): TaskContract<InputOf<In>, OutputOf<In>, OutputOf<Out>> {
+>(
+  name: string,
+  options: TaskOptions<In, Out> = {},
+): TaskContract<InputOf<In>, OutputOf<In>, OutputOf<Out>, ReturnedOf<Out>> {
   checkOptions("task", options, OPTIONS);
   const terms = termsOf(checkName("task", name), options as unknown as AnyOptions);
   const contract: TaskContract = Object.freeze({

@@ -43,15 +43,22 @@ export function prepare(
   payloadBytesMax: number,
 ): Prepared | Promise<Prepared> {
   const text = encodeInput(input, payloadBytesMax);
-  // A schema that inspects its input must see what the worker will see; for one that does not, decoding is unnecessary.
+  // A schema or a key function must see what the worker will see; if none inspects the input, decoding is unnecessary.
   // guard: the schema judges what is stored -> test/tasks/input.test.ts: "a Date for z.date() is refused at enqueue, because the worker would receive text"
-  const stored: unknown = /* guard:stored-form */ acceptsAnything(terms.input) ? input : JSON.parse(text); /* end */
+  const stored: unknown = /* guard:stored-form */ isUnseen(terms, input) ? input : JSON.parse(text); /* end */
   const parsed: unknown = terms.parse(stored);
   const place = (value: unknown): Prepared => {
     const { order, limits } = terms.place(value);
     return { input: text, order, limits };
   };
   return parsed instanceof Promise ? parsed.then(place) : place(parsed);
+}
+
+/** Returns whether no schema, order or limit looks at the input. JSON has no undefined, so that stays as it is. */
+function isUnseen({ input: schema, ordered, limitList }: TaskTerms<never>, input: unknown): boolean {
+  if (!acceptsAnything(schema)) return false;
+  if (input === undefined) return true;
+  return !ordered && limitList !== null && !limitList.some(({ key }) => typeof key === "function");
 }
 
 /** Checks the options that every task of a call shares. */

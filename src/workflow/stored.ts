@@ -1,18 +1,6 @@
-type IsUnknown<T> = unknown extends T ? true : false;
+import type { IsUnknown, JsonOf } from "../core/jsontype.js";
 
-/** The type of a value after it was stored as JSON and read again: a Date is text. */
-export type JsonOf<T> =
-  IsUnknown<T> extends true
-    ? T
-    : T extends string | number | boolean | null | undefined
-      ? T
-      : T extends { toJSON(...args: never): infer J }
-        ? JsonOf<J>
-        : T extends bigint | symbol | ((...args: never) => unknown)
-          ? never
-          : T extends object
-            ? { [K in keyof T]: JsonOf<T[K]> }
-            : undefined;
+export type { JsonOf };
 
 /** The type read where a value may be absent: JSON has no undefined, and a path to a missing value is null. */
 export type Present<T> = IsUnknown<T> extends true ? T : undefined extends T ? Exclude<T, undefined> | null : T;

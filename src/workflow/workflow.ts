@@ -73,7 +73,7 @@ export function workflow<R, In extends Schema<unknown, unknown> = Schema<undefin
     graph,
     digest: digestOf(graph),
     input,
-    output: type<ResultOf<R>>(),
+    output: type<unknown>() as Schema<unknown, ResultOf<R>>,
     contracts: Object.freeze([...draft.contracts]),
     events: draft.events,
   });

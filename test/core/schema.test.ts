@@ -59,6 +59,28 @@ describe("the validation of an input", () => {
     expect(JSON.stringify(error.details).length).toBeLessThan(20_000);
   });
 
+  test.each<[string, Schema, string]>([
+    ["zod", z.object({ at: z.date() }), "use z.coerce.date()"],
+    ["valibot", v.object({ at: v.date() }), "let the schema parse them"],
+    ["arktype", ark({ at: "Date" }), "let the schema parse them"],
+  ])("validation hints that a date arrives as a string if a schema of %s wants a Date", (_, schema, remedy) => {
+    const hint = `inputs are JSON: dates arrive as strings; ${remedy}`;
+    const refused = caught(() => validate(schema, { at: "2020-01-01T00:00:00.000Z" }));
+    expect(refused.message).toMatch(/^the input is not valid: at: ./);
+    expect(refused.message.endsWith(`; ${hint}`)).toBe(true);
+    expect(refused.details).toMatchObject({ hint });
+    for (const at of [5, null, {}]) {
+      const other = caught(() => validate(schema, { at }));
+      expect(other.message).not.toContain("coerce");
+      expect(other.details).not.toHaveProperty("hint");
+    }
+  });
+
+  test("validation gives no hint if a schema wants text that is a date", () => {
+    expect(caught(() => validate(z.object({ at: z.iso.date() }), { at: "x" })).message).not.toContain("arrive");
+    expect(caught(() => validate(z.object({ at: z.iso.datetime() }), { at: "x" })).message).not.toContain("arrive");
+  });
+
   test("type() accepts any value, and a task without a schema accepts only undefined and null", () => {
     expect(validate(type<string>(), 5)).toBe(5);
     expect(validate(noInput, undefined)).toBeUndefined();

@@ -2,7 +2,7 @@ import { type as ark } from "arktype";
 import * as v from "valibot";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { z } from "zod";
-import { task, type } from "../../src/index.js";
+import { limit, task, type } from "../../src/index.js";
 import { openHouse, refused, type House } from "../client/house.js";
 import { hostile, loneHigh, loneLow, nested, nul } from "../core/caught.js";
 
@@ -109,6 +109,22 @@ describe("an accepted payload", () => {
 });
 
 describe("the schema validates the stored form of an input", () => {
+  test("order and limits see a Date of a type() as the text that the handler receives", async () => {
+    const seen: unknown[] = [];
+    const dated = task("dated-order", {
+      input: type<{ at: Date }>(),
+      order: ({ at }) => {
+        seen.push(at);
+        return at;
+      },
+      limits: [{ limit: limit("day", { perKey: 1 }), key: ({ at }) => at.slice(0, 10) }],
+    });
+    const at = new Date("2020-01-02T03:04:05Z");
+    await house.sluice.enqueue(dated, { at });
+    await house.sluice.enqueueMany(dated, [{ at }]);
+    expect(seen).toEqual(["2020-01-02T03:04:05.000Z", "2020-01-02T03:04:05.000Z"]);
+  });
+
   test("a Date for z.date() is refused at enqueue, because the worker would receive text", async () => {
     const dated = task("dated", { input: z.object({ at: z.date() }) });
     await refused(house, "input_invalid", () => house.sluice.enqueue(dated, { at: new Date() }));

@@ -107,6 +107,54 @@ describe("the types of a task come from its contract", () => {
     });
   });
 
+  test("with a type that JSON changes: a Date arrives as a string", () => {
+    interface Mail {
+      readonly at: Date;
+      readonly to: readonly { readonly name?: string; readonly since: Date | null }[];
+    }
+    const mail = task("mail", { input: type<Mail>(), output: type<{ at: Date; n: number }>() });
+    mail.handle((input) => {
+      expectTypeOf(input.at).toEqualTypeOf<string>();
+      expectTypeOf(input.to[0]!.since).toEqualTypeOf<string | null>();
+      expectTypeOf(input.to[0]!.name).toEqualTypeOf<string | undefined>();
+      return { at: new Date(), n: 1 };
+    });
+    mail.handle(() => ({ at: "2020-01-01T00:00:00.000Z", n: 1 }));
+    // @ts-expect-error a handler does not receive the Date that was enqueued
+    compiled(() => mail.handle((input: Mail) => ({ at: input.at, n: 1 })));
+    // @ts-expect-error a result of another type
+    compiled(() => mail.handle(() => ({ at: 5, n: 1 })));
+    compiled(async () => {
+      const handle = await sluice.enqueue(mail, { at: new Date(), to: [] });
+      expectTypeOf(await handle.result()).toEqualTypeOf<{ at: string; n: number }>();
+      // @ts-expect-error enqueue takes what the type says
+      await sluice.enqueue(mail, { at: 5, to: [] });
+    });
+  });
+
+  test("and a type that JSON keeps stays as it is", () => {
+    interface Kept {
+      readonly id: string;
+      readonly tags?: readonly string[];
+      readonly more: Record<string, number | null>;
+      readonly next?: Kept;
+    }
+    const kept = task("kept", { input: type<Kept>(), output: type<Kept | undefined>() });
+    kept.handle((input) => {
+      expectTypeOf(input).toEqualTypeOf<Kept>();
+      return input;
+    });
+    // oxlint-disable-next-line typescript/no-explicit-any -- any is what is tested
+    task("any", { input: type<any>() }).handle((input) => expectTypeOf(input).toBeAny());
+    task("unknown", { input: type<unknown>() }).handle((input) => expectTypeOf(input).toBeUnknown());
+    task("none", { input: type<undefined>(), output: type<void>() }).handle((input) => {
+      expectTypeOf(input).toEqualTypeOf<undefined>();
+    });
+    task("union", { input: type<{ k: "a"; n: number } | { k: "b" }>() }).handle((input) =>
+      input.k === "a" ? expectTypeOf(input.n).toBeNumber() : null,
+    );
+  });
+
   test("and the output of its schema types order, limits and keys", () => {
     const tenant = limit("tenant", { perKey: 5 });
     const { input } = contracts.zod;
