@@ -38,7 +38,7 @@ export { exponential, fixed } from "./core/retry.js";
 export type { Backoff, ExponentialOptions, RetryPolicy } from "./core/retry.js";
 export { isSluiceError, SluiceError } from "./core/error.js";
 export type { ErrorCode } from "./core/error.js";
-export type { TaskContext } from "./core/context.js";
+export type { ContextEnqueued, TaskContext } from "./core/context.js";
 export type { MapCollected, MapError, MapFunction, MapItems, MapOptions, MapPolicy } from "./core/map.js";
 export type { EnqueueOptions } from "./core/enqueue.js";
 export type { Logger, Queryable } from "./core/ports.js";

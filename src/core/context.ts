@@ -3,6 +3,17 @@ import type { Logger, Queryable } from "./ports.js";
 import type { MapFunction } from "./map.js";
 import type { TaskTerms } from "./terms.js";
 
+/** A task that a handler has enqueued through its context. */
+export interface ContextEnqueued {
+  /**
+   * The id of the task. Inside `ctx.transaction` the task is inserted at once, so the id is known. Outside, it is null
+   * until the execution completes; a result that contains this object is stored with the id.
+   */
+  readonly id: string | null;
+  /** Whether the task was found under its idempotency key instead of created; null as long as the id is. */
+  readonly existed: boolean | null;
+}
+
 /**
  * The handler's view of its current execution, and operations on it.
  * Its functions can be destructured: `const { enqueue } = ctx`.
@@ -41,12 +52,15 @@ export interface TaskContext {
   progress(this: void, fraction: number, data?: unknown): void;
   /** Runs `fn` in a transaction whose commit also completes the task: its effects happen exactly once. */
   transaction<R>(this: void, fn: (tx: Queryable) => Promise<R>): Promise<R>;
-  /** Enqueues a task that exists if and only if this execution completes. The input is checked immediately. */
+  /**
+   * Enqueues a task that exists if and only if this execution completes. The input is checked immediately. Inside
+   * `ctx.transaction` the task is inserted in that transaction, and its id is known.
+   */
   enqueue<Input>(
     this: void,
     task: TaskTerms<Input>,
     ...args: EnqueueArgs<Input, Omit<EnqueueOptions, "tx">>
-  ): Promise<void>;
+  ): Promise<ContextEnqueued>;
   /**
    * Runs a task for every item and returns the results in the order of the items. Durable: the items are tasks of their
    * own, created once per task and map name even after crashes.

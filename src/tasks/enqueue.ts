@@ -63,7 +63,8 @@ export async function enqueueOne(
   return oneOf(await sendOne(services, terms, common, { items: [item], idempotency }, tx));
 }
 
-function oneOf({ ids, existed }: Enqueued): { readonly id: string; readonly existed: boolean } {
+/** The only task of an enqueue. */
+export function oneOf({ ids, existed }: Enqueued): { readonly id: string; readonly existed: boolean } {
   return { id: ids[0]!, existed: existed?.[0] ?? false };
 }
 

@@ -3,7 +3,7 @@ import { describeError } from "../core/json.js";
 import type { Clock, Logger } from "../core/ports.js";
 import type { Listener } from "../postgres/listen.js";
 import { mapItems, type MapServices } from "../runs/map.js";
-import { sendOne, type EnqueueServices } from "../tasks/enqueue.js";
+import { oneOf, sendOne, type EnqueueServices } from "../tasks/enqueue.js";
 import { idempotencyKeyOf, prepare, shared } from "../tasks/prepare.js";
 import { boundHere } from "../trace/enqueue.js";
 import type { ContextServices } from "./context.js";
@@ -51,9 +51,10 @@ export function contextServices(o: ContextServicesOptions): ContextServices {
       const idempotency = [idempotencyKeyOf(options.idempotencyKey)];
       const item = await prepare(terms, input, o.services.payloadBytesMax);
       await excusing(execution, o.services.declarations.stream(terms));
-      // The enqueue is sent at completion, which is not part of the handler.
+      // The enqueue may be sent at completion, which is not part of the handler.
       return boundHere(o.services.tracing, async (tx) => {
-        await sendOne(o.services, terms, common, { items: [item], idempotency }, tx);
+        const sent = sendOne(o.services, terms, common, { items: [item], idempotency }, tx);
+        return oneOf(await excusing(execution, sent));
       });
     },
     progress: (execution, fraction, data) => o.progress.report(execution, fraction, data),

@@ -1,5 +1,5 @@
 import { executionOf } from "../core/claim.js";
-import type { TaskContext } from "../core/context.js";
+import type { ContextEnqueued, TaskContext } from "../core/context.js";
 import type { EnqueueOptions } from "../core/enqueue.js";
 import { SluiceError } from "../core/error.js";
 import { checkMs } from "../core/number.js";
@@ -9,6 +9,7 @@ import type { TaskTerms } from "../core/terms.js";
 import { mapCallOf, type MapCall } from "../runs/map-call.js";
 import { Calls, type CallKind } from "./calls.js";
 import type { Execution } from "./execution.js";
+import { insertAll, PendingTask, type InsertTask } from "./pending.js";
 
 /** The services that a context needs from its worker. */
 export interface ContextServices {
@@ -17,18 +18,9 @@ export interface ContextServices {
   readonly log: Logger;
   now(): number;
   /** Runs fn and completes the task in one transaction. */
-  transaction<R>(
-    execution: Execution,
-    pending: readonly PendingEnqueue[],
-    fn: (tx: Queryable) => Promise<R>,
-  ): Promise<R>;
+  transaction<R>(execution: Execution, pending: readonly PendingTask[], fn: (tx: Queryable) => Promise<R>): Promise<R>;
   /** Checks an enqueue now. The returned function inserts the task in a transaction. */
-  prepare(
-    execution: Execution,
-    terms: TaskTerms<never>,
-    input: unknown,
-    options: EnqueueOptions,
-  ): Promise<PendingEnqueue>;
+  prepare(execution: Execution, terms: TaskTerms<never>, input: unknown, options: EnqueueOptions): Promise<InsertTask>;
   /** Stores what the handler reports of its progress, soon and not too often. */
   progress(execution: Execution, fraction: number, data: unknown): void;
   /** Returns the results of a fan-out's items. Throws a WaitOutcome until all items are over. */
@@ -36,9 +28,6 @@ export interface ContextServices {
   /** A call failed that no code observes, and its execution is over. */
   late(execution: Execution, error: unknown): void;
 }
-
-/** A checked enqueue that waits for the completion it is bound to. */
-export type PendingEnqueue = (tx: Queryable) => Promise<void>;
 
 const EXTEND_RANGE = { min: 1, max: 2_147_483_647 };
 
@@ -51,9 +40,11 @@ export class ExecutionContext implements TaskContext {
   readonly #services: ContextServices;
   /** Created by the first call: most handlers make none. */
   #calls: Calls | null = null;
-  #pending: PendingEnqueue[] | null = null;
+  #pending: PendingTask[] | null = null;
   /** Open transactions. */
   #transacting = 0;
+  /** The transactions whose function is running. */
+  readonly #open = new Set<Queryable>();
   /** The pending enqueues are on their way to the database: no more can join them. */
   #sealed = false;
 
@@ -174,7 +165,9 @@ export class ExecutionContext implements TaskContext {
     }
     this.#pending ??= [];
     let mine = false;
+    let used: Queryable | null = null;
     const all = async (tx: Queryable): Promise<R> => {
+      this.#open.add((used = tx));
       const result = await fn(tx);
       if (isOutcome(result)) throw result;
       // Do not wait for all calls: this transaction is one of them.
@@ -188,18 +181,24 @@ export class ExecutionContext implements TaskContext {
     } catch (e) {
       // Another transaction may be committing at this moment.
       if (mine) this.#sealed = false;
+      for (const task of used === null ? [] : this.#pending) task.forget(used!);
       throw e;
     } finally {
       this.#transacting--;
+      if (used !== null) this.#open.delete(used);
     }
   }
 
-  async #enqueue(terms: TaskTerms<never>, input: unknown, options: EnqueueOptions): Promise<void> {
+  async #enqueue(terms: TaskTerms<never>, input: unknown, options: EnqueueOptions): Promise<ContextEnqueued> {
     this.#checkGoing();
     if (options.tx !== undefined) throw ownTransaction();
-    const pending = await this.#services.prepare(this.#execution, terms, input, options);
+    const task = new PendingTask(await this.#services.prepare(this.#execution, terms, input, options));
     if (this.#execution.finished || this.#sealed) throw alreadySettled(this.id);
-    (this.#pending ??= []).push(pending);
+    (this.#pending ??= []).push(task);
+    // With several transactions it is unknown which one this call belongs to: the one that commits inserts the task.
+    const [tx] = this.#open.size === 1 ? this.#open : [];
+    if (tx !== undefined) await insertAll(this.#pending, tx);
+    return task.enqueued;
   }
 
   #follow<T>(kind: CallKind, work: Promise<T>): Promise<T> {

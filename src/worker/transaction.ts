@@ -3,9 +3,8 @@ import type { Logger, Queryable } from "../core/ports.js";
 import type { Database } from "../postgres/database.js";
 import { fromDriver, isReadOnly, isReplyLost } from "../postgres/errors.js";
 import { settleInTransaction } from "../postgres/settle.js";
-import type { PendingEnqueue } from "./context.js";
 import { HeldConnection, type Lending } from "./held.js";
-import { excusing } from "./outage.js";
+import { insertAll, type PendingTask } from "./pending.js";
 import { resultText } from "./result.js";
 import type { Execution } from "./execution.js";
 
@@ -25,14 +24,14 @@ interface TransactionServices {
 export function completeInTransaction<R>(
   services: TransactionServices,
   execution: Execution,
-  pending: readonly PendingEnqueue[],
+  pending: readonly PendingTask[],
   fn: (tx: Queryable) => Promise<R>,
 ): Promise<R> {
   const work = async ({ tx, own }: HeldConnection): Promise<R> => {
     // An error from fn is passed on unchanged: a snooze, a cancel, or the user's own error.
     const result = await fn(tx);
     // Enqueues have no deadline: an enqueue may wait for another transaction with the same idempotency key.
-    for (const enqueue of pending) await excusing(execution, enqueue(tx));
+    await insertAll(pending, tx);
     await settleInTransaction(services.db, own, {
       worker: execution.session.id,
       claim: execution.claim,

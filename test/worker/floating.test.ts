@@ -3,8 +3,9 @@ import { expect, onTestFinished, test } from "vitest";
 import { cancel, fixed, task, type, type SluiceError, type TaskContext } from "../../src/index.js";
 import { issueClaim } from "../../src/core/claim.js";
 import { silentLogger } from "../../src/core/ports.js";
-import { ExecutionContext, type PendingEnqueue } from "../../src/worker/context.js";
+import { ExecutionContext } from "../../src/worker/context.js";
 import { Execution, type AnyHandler } from "../../src/worker/execution.js";
+import { insertAll, type InsertTask } from "../../src/worker/pending.js";
 import { Session } from "../../src/worker/session.js";
 import { scene, signal, until } from "../flow/scene.js";
 
@@ -151,7 +152,7 @@ test("a returned cancel() or snooze() works like a thrown one, also in a transac
 });
 
 /** A context on a services that is made up. */
-function context(prepare: () => Promise<PendingEnqueue>) {
+function context(prepare: () => Promise<InsertTask>) {
   const late: unknown[] = [];
   const claimed = { claim: issueClaim("7", "70"), stream: 1, attempt: 2, input: null };
   const handler = task("t", { queue: "q" }).handle(() => {}) as unknown as AnyHandler;
@@ -169,8 +170,9 @@ function context(prepare: () => Promise<PendingEnqueue>) {
     now: () => 100,
     prepare,
     transaction: async (_, pending, fn) => {
-      const result = await fn({ query: async () => ({ rows: [] }) });
-      for (const enqueue of pending) await enqueue({ query: async () => ({ rows: [] }) });
+      const tx = { query: async () => ({ rows: [] }) };
+      const result = await fn(tx);
+      await insertAll(pending, tx);
       await commit.promise;
       execution.finish();
       return result;
@@ -183,7 +185,7 @@ function context(prepare: () => Promise<PendingEnqueue>) {
 }
 
 test("an enqueue that is too late for its completion is refused, not lost", async () => {
-  const { ctx, commit } = context(() => Promise.resolve(() => Promise.resolve()));
+  const { ctx, commit } = context(() => Promise.resolve(() => Promise.resolve({ id: "8", existed: false })));
   const done = ctx.transaction(() => Promise.resolve("done"));
   await turn();
   await expect(ctx.enqueue(child, "c")).rejects.toMatchObject({ code: "not_claimed" });
@@ -201,7 +203,7 @@ test("a call whose failure the handler catches later does not fail the execution
 
 test("a call that fails after its task has ended is logged, and does not end the process", async () => {
   const unhandled = unhandledRejections();
-  const { ctx, execution, late } = context(() => Promise.resolve(() => Promise.resolve()));
+  const { ctx, execution, late } = context(() => Promise.resolve(() => Promise.resolve({ id: "8", existed: false })));
   execution.finish();
   void ctx.enqueue(child, "c");
   await expect(ctx.enqueue(child, "heard")).rejects.toMatchObject({ code: "not_claimed" });
@@ -210,7 +212,7 @@ test("a call that fails after its task has ended is logged, and does not end the
 });
 
 test("functions of a context can be destructured, and a context prints its fields", async () => {
-  const { ctx, execution, commit } = context(() => Promise.resolve(() => Promise.resolve()));
+  const { ctx, execution, commit } = context(() => Promise.resolve(() => Promise.resolve({ id: "8", existed: false })));
   const { enqueue, transaction, extend } = ctx as TaskContext;
   extend(50);
   await enqueue(child, "c");

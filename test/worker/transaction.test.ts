@@ -192,6 +192,91 @@ test("ctx.enqueue creates a task if and only if the execution completes", async 
   expect(await s.effects()).toEqual(["in a transaction"]);
 });
 
+test("ctx.enqueue resolves to the id inside ctx.transaction, and keeps the order of the calls", async () => {
+  const s = await scene();
+  const child = task("child", { input: type<string>(), order: () => "k" });
+  const parent = task("parent", { output: type<unknown>(), retry: { attempts: 1 } });
+  const seen: unknown[] = [];
+  await s.worker({
+    handlers: [
+      parent.handle(async (_, ctx) => {
+        const before = await ctx.enqueue(child, "before");
+        seen.push({ ...before });
+        const failed = ctx.transaction(async (tx) => {
+          const lost = await ctx.enqueue(child, "in a transaction that rolls back");
+          const { rows } = await tx.query("select input from sluice.task where id = $1", [lost.id]);
+          seen.push(rows);
+          throw new Error("no");
+        });
+        await failed.catch(() => {});
+        seen.push({ ...before });
+        return ctx.transaction(async (tx) => {
+          const [a, b] = await Promise.all([ctx.enqueue(child, "a"), ctx.enqueue(child, "b")]);
+          const { rows } = await tx.query("select input from sluice.task where id = any ($1)", [
+            [before.id, a.id, b.id],
+          ]);
+          return { before, a, b, existed: a.existed, rows: rows.length };
+        });
+      }),
+    ],
+  });
+  const handle = await s.sluice.enqueue(parent);
+  const result = (await handle.result({ timeoutMs: 10_000 })) as Record<string, { id: string }>;
+  expect(seen).toEqual([
+    { id: null, existed: null },
+    [{ input: "in a transaction that rolls back" }],
+    { id: null, existed: null },
+  ]);
+  expect(result).toMatchObject({ existed: false, rows: 3 });
+  const { rows } = await s.sql.query<{ id: string; input: string }>(
+    "select id::text, input from sluice.task where id <> $1 order by id",
+    [handle.id],
+  );
+  expect(rows.map(({ input }) => input)).toEqual(["before", "in a transaction that rolls back", "a", "b"]);
+  expect([rows[0], rows[2], rows[3]].map((row) => row?.id)).toEqual(
+    [result["before"], result["a"], result["b"]].map((of) => of?.id),
+  );
+});
+
+test("ctx.enqueue outside a transaction fills in the id of a result that contains it", async () => {
+  const s = await scene();
+  const child = task("child", { input: type<string>() });
+  const parent = task("parent", { output: type<{ child: { id: string | null; existed: boolean | null } }>() });
+  await s.worker({
+    handlers: [parent.handle(async (_, ctx) => ({ child: await ctx.enqueue(child, "c", { idempotencyKey: "k" }) }))],
+  });
+  const first = await (await s.sluice.enqueue(parent)).result({ timeoutMs: 10_000 });
+  const second = await (await s.sluice.enqueue(parent)).result({ timeoutMs: 10_000 });
+  expect(await s.sluice.task(first.child.id!).status()).toMatchObject({ type: "child" });
+  expect([first.child.existed, second.child]).toEqual([false, { id: first.child.id, existed: true }]);
+});
+
+test("a failed insert of ctx.enqueue inside ctx.transaction fails the transaction even if the handler catches it", async () => {
+  const s = await scene();
+  const child = task("child", { input: type<string>() });
+  const parent = task("parent", { output: type<unknown>(), retry: { attempts: 1 } });
+  const codes: unknown[] = [];
+  await s.worker({
+    handlers: [
+      parent.handle((_, ctx) =>
+        ctx.transaction(async () => {
+          await ctx.enqueue(child, "one", { idempotencyKey: "k" });
+          await ctx.enqueue(child, "two", { idempotencyKey: "k" }).catch((e: { code: string }) => codes.push(e.code));
+          return "done";
+        }),
+      ),
+    ],
+  });
+  const handle = await s.sluice.enqueue(parent);
+  await expect(handle.result({ timeoutMs: 10_000 })).rejects.toMatchObject({
+    code: "task_failed",
+    details: { error: { code: "idempotency_conflict" } },
+  });
+  expect(codes).toEqual(["idempotency_conflict"]);
+  const { rows } = await s.sql.query("select id from sluice.task where id <> $1", [handle.id]);
+  expect(rows).toEqual([]);
+});
+
 test("ctx.enqueue refuses an invalid task immediately", async () => {
   const s = await scene();
   const child = task("child", { input: type<unknown>() });
