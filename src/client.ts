@@ -1,6 +1,7 @@
 // The entry point for producers: nothing behind it loads a worker, a keeper or an embedded server.
 export { Client } from "./client/client.js";
 export type { ClientOptions, HistoryOptions, PoolLike } from "./client/settings.js";
+export type { PinoLogger } from "./client/logger.js";
 export type { Declared } from "./client/declared.js";
 export type { TaskDetails, TaskHandle } from "./tasks/handle.js";
 export type { Redaction } from "./core/redact.js";

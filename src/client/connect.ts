@@ -10,6 +10,7 @@ import { checkIsolation } from "../postgres/isolation.js";
 import { Listener } from "../postgres/listen.js";
 import { checkVersion, migrate } from "../postgres/migrate.js";
 import { loadApi } from "../trace/api.js";
+import { loggerOf } from "./logger.js";
 import { settingsOf, type ConnectOptions, type Settings } from "./settings.js";
 
 /** The parts of an open connection, as created by `open`. */
@@ -35,7 +36,7 @@ export async function open(options: ConnectOptions, startServer: StartServer = r
   if (settings.tracing) await loadApi();
   const embedded = options.embedded === true ? await startServer() : null;
   const url = embedded?.url ?? settings.url;
-  const { logger = standardErrorLogger } = options;
+  const logger = options.logger === undefined ? standardErrorLogger : loggerOf(options.logger);
   const { schema, prepare, listen, listenUrl } = settings;
   const pool = options.pool as pg.Pool | undefined;
   const apiConnections = apiShare(settings) - (listen ? 1 : 0);

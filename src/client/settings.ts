@@ -5,6 +5,7 @@ import { checkOptions } from "../core/option.js";
 import type { Logger, Queryable } from "../core/ports.js";
 import { quote } from "../core/quote.js";
 import { redactOf, type Redact, type Redaction } from "../core/redact.js";
+import { checkLogger, type PinoLogger } from "./logger.js";
 
 /**
  * How long history is kept, per outcome. With 0, a success is not kept at all. Awaited tasks, tasks of a workflow, and
@@ -44,8 +45,11 @@ export interface ClientOptions {
   readonly listenUrl?: string;
   /** false: no named statements, for a pooler in transaction mode. */
   readonly prepare?: boolean;
-  /** Default: warnings and errors to standard error, at most one line per second about the same problem. */
-  readonly logger?: Logger;
+  /**
+   * Receives log lines: a Logger, `console`, or a logger of pino or winston. Default: warnings and errors to standard
+   * error, at most one line per second about the same problem.
+   */
+  readonly logger?: Logger | PinoLogger;
   readonly history?: HistoryOptions;
   /** The maximum input size. Default 1 MiB. */
   readonly payloadBytesMax?: number;
@@ -125,19 +129,5 @@ function checkPool(pool: unknown): void {
     "invalid_option",
     `pool must be a Pool of the package pg, with query() and options, not ${quote(pool)}`,
     { details: { option: "pool" } },
-  );
-}
-
-/** Otherwise an invalid logger would fail at the first important log line. */
-function checkLogger(logger: unknown): void {
-  if (logger === undefined) return;
-  const levels = ["debug", "info", "warn", "error"] as const;
-  const given = (logger ?? {}) as Partial<Logger>;
-  const missing = levels.filter((level) => typeof given[level] !== "function");
-  if (missing.length === 0) return;
-  throw new SluiceError(
-    "invalid_option",
-    `logger must have the functions debug, info, warn and error; missing: ${missing.join(", ")}`,
-    { details: { option: "logger" } },
   );
 }

@@ -1,7 +1,7 @@
 /** Structured fields of a log line. */
 type LogFields = Record<string, unknown>;
 
-/** Receives log lines. Any structured logger can be adapted to it. */
+/** Receives log lines. `console` and the loggers of pino and winston can be passed in its place. */
 export interface Logger {
   debug(message: string, fields?: LogFields): void;
   info(message: string, fields?: LogFields): void;
