@@ -26,6 +26,7 @@ import { batcherOf, enqueueOne, type EnqueueServices } from "../tasks/enqueue.js
 import { TaskHandle, type TaskDetails, type TaskServices } from "../tasks/handle.js";
 import { enqueueMany, type EnqueuedMany, type EnqueueManyOptions } from "../tasks/many.js";
 import { UnservedWarning } from "../tasks/unserved.js";
+import { watchTask, watchThrough } from "../tasks/watch.js";
 import type { Graph } from "../workflow/graph.js";
 import type { Workflow } from "../workflow/workflow.js";
 import { open, type Connection } from "./connect.js";
@@ -248,6 +249,11 @@ export class Client {
     explain: (id) => this.explain(id),
     cancel: (id, reason, tx) => this.#ask(async ({ db }) => (await cancel(db, [id], reason, tx))[0]!),
     ended: (id, bounds) => this.#ask((connection) => ended({ ...connection, unserved: this.#unserved }, id, bounds)),
+    watch: (id, signal) =>
+      watchThrough(
+        (question) => this.#ask(question),
+        (services) => watchTask(services, id, signal),
+      ),
   };
 }
 

@@ -2,7 +2,8 @@ import type { Database } from "../postgres/database.js";
 import { cancelRun, pauseRun, retryRun, sendEvent, setWindow } from "../postgres/workflow/control.js";
 import { runFailures } from "../postgres/workflow/failures.js";
 import { inspectGraph, runResult } from "../postgres/workflow/inspect.js";
-import { Wait, type WaitBounds, type WaitServices } from "../tasks/wait.js";
+import { Wait, type WaitBounds } from "../tasks/wait.js";
+import { watchThrough, type Ask } from "../tasks/watch.js";
 import type { Graph } from "../workflow/graph.js";
 import { itemsOf } from "./items.js";
 import type { RunServices } from "./run.js";
@@ -13,8 +14,6 @@ import { runOver, watchRun } from "./wait.js";
 const FAILURES_MAX = 20;
 const RESULT_BYTES_MAX = 64 * 1024 * 1024;
 
-type Ask = <T>(question: (services: WaitServices) => Promise<T>) => Promise<T>;
-
 /** Creates the operations behind run handles; all of them go through `ask`. */
 export function runServicesOf(ask: Ask, payloadBytesMax: number): RunServices {
   const askDb = <T>(question: (db: Database) => Promise<T>): Promise<T> => ask(({ db }) => question(db));
@@ -24,7 +23,7 @@ export function runServicesOf(ask: Ask, payloadBytesMax: number): RunServices {
   return {
     payloadBytesMax,
     status: (id) => askDb((db) => statusOf(db, id)),
-    watch: (id, signal) => watchThrough(ask, id, signal),
+    watch: (id, signal) => watchThrough(ask, (services) => watchRun(services, id, signal)),
     items: (id, node, search) => askDb((db) => itemsOf(db, id, node, search)),
     graph: (id) => askDb(async (db) => (await inspectGraph(db, id)) as Graph | null),
     over: (id, bounds) => ask((services) => runOver(services, id, bounds)),
@@ -36,18 +35,4 @@ export function runServicesOf(ask: Ask, payloadBytesMax: number): RunServices {
     window: (id, node, window) => askDb((db) => setWindow(db, id, node, window)),
     send: (event, tx) => askDb((db) => sendEvent(db, event, tx)),
   };
-}
-
-/** Every poll goes through `ask`, so that closing the client ends the watch as `closed`. */
-async function* watchThrough(ask: Ask, id: string, signal: AbortSignal | null): ReturnType<RunServices["watch"]> {
-  const statuses = await ask(async (services) => watchRun(services, id, signal));
-  try {
-    for (;;) {
-      const { done, value } = await ask(() => statuses.next());
-      if (done === true) return;
-      yield value;
-    }
-  } finally {
-    await statuses.return();
-  }
 }

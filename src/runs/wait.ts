@@ -2,10 +2,8 @@ import { SluiceError } from "../core/error.js";
 import { inspectRun, type RunState, type RunStatus as RunRow } from "../postgres/workflow/inspect.js";
 import { AnnouncedWait } from "../tasks/ended.js";
 import type { WaitBounds, WaitServices } from "../tasks/wait.js";
+import { changesOf } from "../tasks/watch.js";
 import { statusOf, type RunStatus } from "./status.js";
-
-const POLL_MS_MIN = 100;
-const POLL_MS_MAX = 1_000;
 
 /** Waits until a run has ended. */
 export async function runOver(services: WaitServices, id: string, bounds: WaitBounds): Promise<RunRow> {
@@ -16,34 +14,16 @@ export async function runOver(services: WaitServices, id: string, bounds: WaitBo
   });
 }
 
-/**
- * Yields the current status of the run, then each changed one, until the run has ended. It polls only when the consumer
- * requests the next status: a slow consumer misses intermediate states, and nothing accumulates.
- */
+/** Yields the current status of the run, then each changed one, until the run has ended. */
 export async function* watchRun(
   services: WaitServices,
   id: string,
   signal: AbortSignal | null,
 ): AsyncGenerator<RunStatus, void, undefined> {
-  const wait = waitForRun(services, id, { timeoutMs: null, signal });
-  let seen = "";
-  let pollMs = POLL_MS_MIN;
-  try {
-    for (;;) {
-      const status = found(id, await wait.look(() => statusOf(services.db, id)));
-      const text = JSON.stringify(status);
-      if (text !== seen) {
-        yield status;
-        seen = text;
-        pollMs = POLL_MS_MIN;
-      }
-      if (isOver(status.state)) return;
-      await wait.pause(pollMs);
-      pollMs = Math.min(pollMs * 1.5, POLL_MS_MAX);
-    }
-  } finally {
-    wait.close();
-  }
+  yield* changesOf(waitForRun(services, id, { timeoutMs: null, signal }), {
+    look: async () => found(id, await statusOf(services.db, id)),
+    isOver: ({ state }) => isOver(state),
+  });
 }
 
 /** Waits for the end of a run. The database announces it under the negative id of the run, which no task has. */

@@ -6,7 +6,7 @@ import type { Queryable } from "../core/ports.js";
 import type { CancelAnswer } from "../postgres/cancel.js";
 import type { FailedAttempt, TaskStatus } from "../postgres/inspect.js";
 import { checkTx } from "./tx.js";
-import { waitBoundsOf, type WaitBounds, type WaitOptions } from "./wait.js";
+import { checkSignal, waitBoundsOf, type WaitBounds, type WaitOptions } from "./wait.js";
 
 /** A task as operators see it. */
 export interface TaskDetails extends TaskStatus {
@@ -25,6 +25,7 @@ export interface TaskServices {
   cancel(id: string, reason: string | null, tx?: Queryable): Promise<CancelAnswer>;
   /** Resolves when the task has ended, or with null if its history is not kept. */
   ended(id: string, bounds: WaitBounds): Promise<TaskStatus | null>;
+  watch(id: string, signal: AbortSignal | null): AsyncGenerator<TaskStatus, void, undefined>;
 }
 
 /** A handle on one enqueued task. */
@@ -76,14 +77,19 @@ export class TaskHandle<Output = unknown> {
   async result(options: WaitOptions = {}): Promise<Output> {
     checkOptions("result", options, ["timeoutMs", "signal"]);
     const task = await this.#services.ended(this.id, waitBoundsOf(options));
-    if (task === null) {
-      throw new SluiceError(
-        "result_not_kept",
-        `task ${this.id} does not exist: it ended and its history was not kept, or it was never committed`,
-      );
-    }
+    if (task === null) throw notKept(this.id);
     if (task.state === "succeeded") return task.outcome as Output;
     throw task.state === "failed" ? failed(task) : cancelled(task);
+  }
+
+  /**
+   * Yields the current status, then each new status after a change, until the task has ended:
+   * `for await (const status of handle.watch())`. A slow consumer misses intermediate states. Throws `result_not_kept`
+   * if the task does not exist, and the signal's reason. Keeps waiting while the database is unavailable.
+   */
+  watch(options: { readonly signal?: AbortSignal } = {}): AsyncGenerator<TaskStatus, void> {
+    checkOptions("watch", options, ["signal"]);
+    return this.#services.watch(this.id, checkSignal(options.signal));
   }
 
   /**
@@ -96,6 +102,12 @@ export class TaskHandle<Output = unknown> {
     const tx = checkTx(options.tx);
     return this.#services.cancel(this.id, reason === undefined ? null : reasonText(reason), tx);
   }
+}
+
+/** The error for a task that does not exist. */
+export function notKept(id: string): SluiceError {
+  const message = `task ${id} does not exist: it ended and its history was not kept, or it was never committed`;
+  return new SluiceError("result_not_kept", message);
 }
 
 function failed(task: TaskStatus): SluiceError {
