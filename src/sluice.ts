@@ -2,6 +2,8 @@ import { Client } from "./client/client.js";
 import { open } from "./client/connect.js";
 import { apiShare } from "./config/connections.js";
 import type { ConnectOptions } from "./client/settings.js";
+import { Hooks } from "./worker/hooks.js";
+import type { Middleware } from "./worker/middleware.js";
 import { Worker, type WorkerOptions } from "./worker/worker.js";
 
 /** A client that can also run workers. */
@@ -10,6 +12,8 @@ export class Sluice extends Client {
     return new Sluice(await open(options, startServer));
   }
 
+  /** @internal */
+  protected readonly hooks = new Hooks(this.connection.log);
   readonly #workers = new Set<Worker>();
 
   /**
@@ -27,12 +31,21 @@ export class Sluice extends Client {
     const { history, resultBytesMax, layers } = settings;
     const apiConnections = apiShare(settings);
     const onStopped = (): void => void this.#workers.delete(worker);
-    const mine = { listener, logger, log, history, resultBytesMax, layers, apiConnections };
+    const mine = { hooks: this.hooks, listener, logger, log, history, resultBytesMax, layers, apiConnections };
     const first = this.#workers.size === 0;
     const services = { ...this.services, ...mine, first, onStopped };
     const worker = new Worker(services, options);
     this.#workers.add(worker);
     return worker;
+  }
+
+  /**
+   * Runs the middleware around every execution that begins from now on, in all workers of this instance. The first one
+   * in use is the outermost. Returns a function that removes it.
+   */
+  use(middleware: Middleware): () => void {
+    this.checkOpen();
+    return this.hooks.middleware.use(middleware);
   }
 
   /**

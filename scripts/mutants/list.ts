@@ -544,4 +544,10 @@ export const mutants: readonly Mutant[] = [
     to: '"closed"',
     dies: /AssertionError/,
   },
+  {
+    guard: "a handler's failure is not replaced",
+    at: "failed",
+    to: "",
+    dies: /AssertionError/,
+  },
 ];

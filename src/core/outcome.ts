@@ -118,6 +118,18 @@ export function classify(thrown: unknown): Thrown {
   return { kind: "fail", error: thrown, final: false };
 }
 
+/**
+ * Returns whether a thrown value is no failure: what `cancel` and `snooze` create, and what `ctx.map` throws while its
+ * items run. For middleware that reports errors.
+ */
+export function isThrownOutcome(e: unknown): boolean {
+  try {
+    return isOutcome(e) || e instanceof WaitOutcome;
+  } catch {
+    return false;
+  }
+}
+
 /** Returns whether a handler has returned an outcome that it should have thrown: both mean the same. */
 export function isOutcome(value: unknown): value is HandlerOutcome {
   if (typeof value !== "object" || value === null) return false;

@@ -10,6 +10,7 @@ import { step, type ClaimedTask } from "../postgres/step.js";
 import type { ContextServices } from "../worker/context.js";
 import { Executions } from "../worker/executions.js";
 import { tellFailures, tellLost, type Outcome } from "../worker/failure.js";
+import type { Hooks } from "../worker/hooks.js";
 import { Outbox } from "../worker/outbox.js";
 import type { AnyHandler, Execution } from "../worker/execution.js";
 import { Session } from "../worker/session.js";
@@ -27,6 +28,7 @@ interface HandOptions {
   readonly log: Logger;
   readonly resultBytesMax: number;
   readonly keepHistory: boolean;
+  readonly hooks: Hooks;
 }
 
 /** The settlement that was sent to the database for an execution: a success, another outcome, or nothing. */
@@ -56,7 +58,7 @@ export class Hand {
   constructor(options: HandOptions) {
     this.#o = options;
     this.#streams = [...options.handlers.keys()];
-    const { clock, log, resultBytesMax } = options;
+    const { clock, log, resultBytesMax, hooks } = options;
     const tell = (): void => this.#play?.tell();
     this.#executions = new Executions({
       handlers: new Map([...options.handlers].map(([stream, h]) => [stream, this.#watched(h)])),
@@ -68,6 +70,7 @@ export class Hand {
       clock,
       log,
       resultBytesMax,
+      middleware: hooks.middleware,
       onOutcome: tell,
       onRecorded: tell,
     });

@@ -166,7 +166,7 @@ export class TestSluice {
   }
 
   #assemble(clock: StandingClock): Hand {
-    const { db, services, log, logger, settings } = this.#parts;
+    const { db, services, log, logger, settings, hooks } = this.#parts;
     const { resultBytesMax, history } = settings;
     const keepHistory = history.succeededMs > 0;
     const lending = { pool: this.#pool };
@@ -182,6 +182,7 @@ export class TestSluice {
       log,
       resultBytesMax,
       keepHistory,
+      hooks,
     });
   }
 

@@ -214,6 +214,7 @@ class Assembly implements Parts {
       log,
       resultBytesMax,
       meter: heardBy(this.pressure, this.#meter),
+      middleware: services.hooks.middleware,
       onOutcome: () => this.claimer.schedule(),
       onRecorded: () => {
         permits.give(1);

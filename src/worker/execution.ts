@@ -3,6 +3,7 @@ import type { SluiceError } from "../core/error.js";
 import type { TaskHandler } from "../core/task.js";
 import type { ClaimedTask } from "../postgres/step.js";
 import type { ExecutionSpan } from "../trace/execution.js";
+import type { MiddlewareChain } from "./middleware.js";
 import type { Session } from "./session.js";
 
 /** Any handler. Its types matter only where it is declared. */
@@ -124,10 +125,15 @@ export class Execution {
   }
 }
 
-/** Calls the handler with its parsed input. Synchronous if schema and handler are. */
-export function perform(execution: Execution, input: unknown, ctx: never): unknown {
-  if (execution.span === null) return performHere(execution, input, ctx);
-  return execution.span.within(() => performHere(execution, input, ctx));
+/** Calls the handler with its parsed input. Synchronous if schema and handler are, and there is no middleware. */
+export function perform(execution: Execution, input: unknown, ctx: never, chain: MiddlewareChain | null): unknown {
+  if (execution.span === null) return performWithin(execution, input, ctx, chain);
+  return execution.span.within(() => performWithin(execution, input, ctx, chain));
+}
+
+function performWithin(execution: Execution, input: unknown, ctx: never, chain: MiddlewareChain | null): unknown {
+  if (chain === null || chain.empty) return performHere(execution, input, ctx);
+  return chain.run(ctx, () => performHere(execution, input, ctx));
 }
 
 function performHere(execution: Execution, input: unknown, ctx: never): unknown {

@@ -9,6 +9,7 @@ import type { ClaimedTask } from "../postgres/step.js";
 import { ExecutionSpan } from "../trace/execution.js";
 import { ExecutionContext, type ContextServices } from "./context.js";
 import { noMeter, type Ending, type Meter } from "./metrics/meter.js";
+import type { MiddlewareChain } from "./middleware.js";
 import { Outages } from "./outage.js";
 import type { Outbox } from "./outbox.js";
 import { resultText } from "./result.js";
@@ -25,6 +26,8 @@ interface ExecutionsOptions {
   readonly resultBytesMax: number;
   /** Receives measurements. Default: none. */
   readonly meter?: Meter;
+  /** Runs around every handler. Default: none. */
+  readonly middleware?: MiddlewareChain;
   /** An outcome was added to the outbox. */
   readonly onOutcome: () => void;
   /** A permit is free without an outcome to record: the transaction already recorded it. */
@@ -87,7 +90,7 @@ export class Executions {
     if (this.#o.services.tracing) execution.span = ExecutionSpan.begin(task, handler.contract);
     const ctx = new ExecutionContext(execution, this.#o.services);
     try {
-      const out = perform(execution, task.input, ctx as never);
+      const out = perform(execution, task.input, ctx as never, this.#o.middleware ?? null);
       if (isThenable(out)) {
         // Use a native promise: a foreign thenable may call back in the handler's asynchronous context, and everything
         // that follows would run there, up to the next task's handler.

@@ -5,6 +5,7 @@ import type { Database } from "../postgres/database.js";
 import type { Listener } from "../postgres/listen.js";
 import type { Declarations } from "../tasks/declarations.js";
 import type { EnqueueServices } from "../tasks/enqueue.js";
+import type { Hooks } from "./hooks.js";
 
 /** The services that a worker needs from its Sluice instance. */
 export interface WorkerServices extends EnqueueServices {
@@ -14,6 +15,8 @@ export interface WorkerServices extends EnqueueServices {
   readonly logger: Logger;
   /** Logs at most one line per second about the same problem. */
   readonly log: Logger;
+  /** The middleware. */
+  readonly hooks: Hooks;
   readonly history: History;
   readonly resultBytesMax: number;
   /** Sources of settings besides code. */

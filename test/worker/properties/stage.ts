@@ -2,6 +2,7 @@ import type { Scheduler } from "fast-check";
 import { vi } from "vitest";
 import { cancel, fixed, snooze, task, type, type TaskContext } from "../../../src/index.js";
 import { silentLogger } from "../../../src/core/ports.js";
+import { Hooks } from "../../../src/worker/hooks.js";
 import { Worker } from "../../../src/worker/worker.js";
 import { Network, type Fate } from "./network.js";
 import { Store } from "./store.js";
@@ -136,6 +137,7 @@ export class Stage {
     });
     const services = {
       db: network.database,
+      hooks: new Hooks(silentLogger),
       declarations: { stream: () => Promise.resolve(1) },
       listener: null,
       logger: silentLogger,
