@@ -2,6 +2,7 @@ import { Client } from "./client/client.js";
 import { open } from "./client/connect.js";
 import { apiShare } from "./config/connections.js";
 import type { ConnectOptions } from "./client/settings.js";
+import type { SluiceEventName, SluiceEvents } from "./worker/events.js";
 import { Hooks } from "./worker/hooks.js";
 import type { Middleware } from "./worker/middleware.js";
 import { Worker, type WorkerOptions } from "./worker/worker.js";
@@ -37,6 +38,16 @@ export class Sluice extends Client {
     const worker = new Worker(services, options);
     this.#workers.add(worker);
     return worker;
+  }
+
+  /**
+   * Calls the listener for what the workers of this instance do. Outcomes are reported after the database has recorded
+   * them; an outcome that was lost with its lease is not. Events are best-effort: one may be missing after a crash or a
+   * lost connection. An error of a listener is logged. Returns a function that removes the listener.
+   */
+  on<Name extends SluiceEventName>(event: Name, listener: (event: SluiceEvents[Name]) => unknown): () => void {
+    this.checkOpen();
+    return this.hooks.events.on(event, listener);
   }
 
   /**

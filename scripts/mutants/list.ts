@@ -545,6 +545,30 @@ export const mutants: readonly Mutant[] = [
     dies: /AssertionError/,
   },
   {
+    guard: "a listener breaks nothing",
+    at: "throws",
+    to: "throw e;",
+    dies: /AssertionError|breaks/,
+  },
+  {
+    guard: "nothing is kept without a listener",
+    at: "unheard",
+    to: "true",
+    dies: /AssertionError|touched/,
+  },
+  {
+    guard: "a refused success is not reported",
+    at: "refused",
+    to: "true",
+    dies: /AssertionError/,
+  },
+  {
+    guard: "a lost outcome is not reported",
+    at: "lost",
+    to: "",
+    dies: /AssertionError/,
+  },
+  {
     guard: "a handler's failure is not replaced",
     at: "failed",
     to: "",

@@ -143,6 +143,37 @@ export async function inspectAttempts(db: Database, id: string): Promise<FailedA
   });
 }
 
+/** What became of a task after an outcome was recorded. */
+export interface TaskFate {
+  readonly id: string;
+  readonly state: TaskState;
+  readonly attempt: number;
+  readonly runAt: Date | null;
+  /** The reason of a cancel. */
+  readonly reason: string | null;
+}
+
+const fatesStatement = statement<{
+  id: string;
+  state: TaskState;
+  attempt: number;
+  run_at: TimeText | null;
+  reason: string | null;
+}>({
+  name: "task_fates",
+  text: `select t.id::text as id, t.state, t.attempt, to_json(t.run_at) as run_at,
+      case when t.state = 'cancelled' then t.outcome ->> 'reason' end as reason
+    from unnest($1::bigint[]) u(id) cross join lateral sluice.task_by_id(u.id) t`,
+  params: ["_int8"],
+  columns: ["id", "state", "attempt", "run_at", "reason"],
+});
+
+/** The fates of these tasks; a task without history has none. Does not wait for callers' own connections. */
+export async function taskFates(db: Database, ids: readonly string[]): Promise<TaskFate[]> {
+  const rows = await db.run(fatesStatement, [[...ids]], db.aside);
+  return rows.map(({ run_at, ...rest }) => ({ ...rest, runAt: dateOf(run_at) }));
+}
+
 const countsStatement = statement<{ state: TaskState; n: string }>({
   name: "counts",
   text: `select state, n from (

@@ -34,8 +34,12 @@ const settleInTransactionStatement = statement<{ settled: boolean }>({
   columns: ["settled"],
 });
 
-/** Records outcomes. Returns how many were no longer ours to record. */
-export async function settle(connection: Connection, worker: string, items: readonly Settlement[]): Promise<number> {
+/** Records outcomes. Returns the ids of the tasks whose outcomes were recorded; the others were no longer ours. */
+export async function settle(
+  connection: Connection,
+  worker: string,
+  items: readonly Settlement[],
+): Promise<readonly string[]> {
   const list = (of: (s: Settlement) => string | number): string => `{${items.map(of).join(",")}}`;
   const [row] = await connection.run(settleStatement, [
     worker,
@@ -46,7 +50,7 @@ export async function settle(connection: Connection, worker: string, items: read
     items.map((s) => s.outcome).join(RECORD),
   ]);
   const settled = row?.settled ?? null;
-  return items.length - (settled === null ? 0 : settled.split(",").length);
+  return settled === null ? [] : settled.slice(1, -1).split(",");
 }
 
 /**

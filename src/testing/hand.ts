@@ -5,6 +5,7 @@ import { beat, claimSuspect, register, releaseUnknown, unregister } from "../pos
 import { reap } from "../postgres/keep.js";
 import type { Connection } from "../postgres/connection.js";
 import { expire } from "../postgres/rehearse.js";
+import type { TaskFate } from "../postgres/inspect.js";
 import { settle, type Settlement } from "../postgres/settle.js";
 import { step, type ClaimedTask } from "../postgres/step.js";
 import type { ContextServices } from "../worker/context.js";
@@ -12,6 +13,7 @@ import { Executions } from "../worker/executions.js";
 import { tellFailures, tellLost, type Outcome } from "../worker/failure.js";
 import type { Hooks } from "../worker/hooks.js";
 import { Outbox } from "../worker/outbox.js";
+import { Reports } from "../worker/reports.js";
 import type { AnyHandler, Execution } from "../worker/execution.js";
 import { Session } from "../worker/session.js";
 import { newToken } from "../worker/token.js";
@@ -29,6 +31,7 @@ interface HandOptions {
   readonly resultBytesMax: number;
   readonly keepHistory: boolean;
   readonly hooks: Hooks;
+  readonly fates: (ids: readonly string[]) => Promise<readonly TaskFate[]>;
 }
 
 /** The settlement that was sent to the database for an execution: a success, another outcome, or nothing. */
@@ -40,6 +43,7 @@ export interface Sent {
   readonly outcome: string;
 }
 
+const NAME = "drain";
 const LEASE_MS = 15_000;
 
 /**
@@ -51,6 +55,7 @@ export class Hand {
   readonly #o: HandOptions;
   readonly #executions: Executions;
   readonly #outbox = new Outbox();
+  readonly #reports: Reports;
   readonly #streams: readonly number[];
   #session: Session | null = null;
   #play: Play | null = null;
@@ -58,7 +63,11 @@ export class Hand {
   constructor(options: HandOptions) {
     this.#o = options;
     this.#streams = [...options.handlers.keys()];
-    const { clock, log, resultBytesMax, hooks } = options;
+    const { clock, log, resultBytesMax, hooks, handlers, fates } = options;
+    // A drain runs one task at a time, so it finds no limit full.
+    const limitNames = async (): Promise<Map<number, string>> => new Map();
+    const { events, middleware } = hooks;
+    this.#reports = new Reports({ events, worker: NAME, handlers, clock, log, fates, limitNames });
     const tell = (): void => this.#play?.tell();
     this.#executions = new Executions({
       handlers: new Map([...options.handlers].map(([stream, h]) => [stream, this.#watched(h)])),
@@ -70,7 +79,8 @@ export class Hand {
       clock,
       log,
       resultBytesMax,
-      middleware: hooks.middleware,
+      middleware,
+      reports: this.#reports,
       onOutcome: tell,
       onRecorded: tell,
     });
@@ -83,7 +93,7 @@ export class Hand {
   /** Registers a worker, as a new process would. */
   async begin(): Promise<void> {
     const registration = {
-      name: "drain",
+      name: NAME,
       streams: this.#streams,
       leaseMs: LEASE_MS,
       capacity: 1,
@@ -151,6 +161,7 @@ export class Hand {
       const refused = await send.once();
       if (twice) await send.once();
       await tellFailures(this.#o.connection, send.others);
+      await this.#reports.idle();
       return { kind: send.kind, refused: refused > 0, outcome: send.outcome };
     } catch (e) {
       if (!isSluiceError(e, "lease_lost")) throw e;
@@ -193,14 +204,22 @@ export class Hand {
     const { connection } = this.#o;
     const success = this.#outbox.takeSuccesses(1);
     if (success !== null) {
-      const once = async (): Promise<number> =>
-        (await step(connection, { ...this.#call(0), successes: success.items })).refused;
+      const once = async (): Promise<number> => {
+        const { refused } = await step(connection, { ...this.#call(0), successes: success.items });
+        this.#reports.succeeded(success.items, refused);
+        return refused;
+      };
       return { kind: "success", outcome: "", others: [], once };
     }
     const other = this.#outbox.takeOthers(1);
     if (other === null) return null;
     const { kind, outcome } = other.items[0]!;
-    return { kind, outcome, others: other.items, once: () => settle(connection, other.session.id, other.items) };
+    const once = async (): Promise<number> => {
+      const recorded = await settle(connection, other.session.id, other.items);
+      this.#reports.settled(other.items, recorded);
+      return other.items.length - recorded.length;
+    };
+    return { kind, outcome, others: other.items, once };
   }
 
   /** Wraps a handler to record when it begins and ends. */

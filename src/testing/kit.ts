@@ -8,6 +8,7 @@ import { silentLogger } from "../core/ports.js";
 import { quote } from "../core/quote.js";
 import type { TaskTerms } from "../core/terms.js";
 import { Connection } from "../postgres/connection.js";
+import { taskFates } from "../postgres/inspect.js";
 import { endPool } from "../postgres/part.js";
 import { setClock } from "../postgres/rehearse.js";
 import { copyTemplate, dropCopy } from "../postgres/template.js";
@@ -183,6 +184,7 @@ export class TestSluice {
       resultBytesMax,
       keepHistory,
       hooks,
+      fates: (ids) => taskFates(db, ids),
     });
   }
 

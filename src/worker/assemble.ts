@@ -4,13 +4,16 @@ import type { Values } from "../config/table.js";
 import { reportProgress } from "../postgres/progress.js";
 import { SluiceError } from "../core/error.js";
 import type { Clock } from "../core/ports.js";
+import { within } from "../core/within.js";
 import { Keeper } from "../keeper/keeper.js";
 import { Placer } from "../runs/placer.js";
 import { backend, endBackend } from "../postgres/backend.js";
 import { Connection } from "../postgres/connection.js";
+import { taskFates } from "../postgres/inspect.js";
 import { DISCONNECTED, LISTENING, NOTIFICATION } from "../postgres/listen.js";
 import { endPool } from "../postgres/part.js";
 import type { Settlement } from "../postgres/settle.js";
+import { readLimitNames } from "../postgres/slots.js";
 import { onWait } from "../postgres/waits.js";
 import { Claimer } from "./claim.js";
 import { Executions } from "./executions.js";
@@ -28,6 +31,7 @@ import { heardBy } from "./pressure/hear.js";
 import { payloadBytesFor } from "./pressure/memory.js";
 import { resolvePressure, type PressureThresholds } from "./pressure/options.js";
 import { Pressure } from "./pressure/pressure.js";
+import { Reports } from "./reports.js";
 import { checkRoom, checkTimeout, mayOpen } from "./room.js";
 import type { AnyHandler } from "./execution.js";
 import type { Session } from "./session.js";
@@ -71,6 +75,8 @@ const PUT_OFF: ReadonlySet<Settlement["kind"]> = new Set(["retry", "snooze", "in
 // The keeper works in bounded steps. If it waited longer for a reply, a half-open connection would delay the recovery
 // of tasks that dead workers held.
 const KEEP_REPLY_MS_MAX = 5_000;
+// How long a stopped worker waits until its last outcomes are reported to listeners.
+const REPORT_MS_MAX = 2_000;
 
 /** Creates the parts of a worker and connects them. Claims nothing until the parts are started. */
 export function assemble(handlers: ReadonlyMap<number, AnyHandler>, options: AssembleOptions): Parts {
@@ -96,6 +102,7 @@ class Assembly implements Parts {
   readonly #placer: Placer;
   readonly #sweeper: Sweeper;
   readonly #progress: ProgressReporter;
+  readonly #reports: Reports;
   readonly #stopListening: (() => void) | undefined;
   /** Releases the notifications that a leading keeper needs. */
   #stopLeading: (() => void) | null = null;
@@ -122,6 +129,7 @@ class Assembly implements Parts {
     this.pool = services.db.pool(shares.handlers);
     if (meter !== noMeter) onWait(this.pool, (ms) => meter.waited("handlers", ms));
     this.#progress = this.#makeProgress();
+    this.#reports = this.#makeReports();
     this.#onCall = this.#makeOnCall();
     this.pressure = this.#makePressure();
     this.executions = this.#makeExecutions();
@@ -148,6 +156,7 @@ class Assembly implements Parts {
     this.#stopLeading?.();
     this.#placer.stop();
     this.#progress.stop();
+    await within(this.#reports.idle(), REPORT_MS_MAX);
     const { claims, beat, keep } = this.#connections;
     await Promise.all([...claims, beat, keep].map((connection) => connection.close()));
     await endPool(this.pool);
@@ -186,6 +195,20 @@ class Assembly implements Parts {
     permits.give(dropped /* guard:waiting */ + outbox.forget(session) /* end */);
   }
 
+  #makeReports(): Reports {
+    const { services, name: worker, clock } = this.#o;
+    const { db, log, hooks } = services;
+    return new Reports({
+      events: hooks.events,
+      worker,
+      handlers: this.#handlers,
+      clock,
+      log,
+      fates: (ids) => taskFates(db, ids),
+      limitNames: (limits) => readLimitNames(db, limits),
+    });
+  }
+
   #makeOnCall(): OnCall {
     const { listener, log } = this.#o.services;
     return new OnCall({ connection: this.#connections.beat, listener, current: () => this.heartbeat.current, log });
@@ -215,6 +238,7 @@ class Assembly implements Parts {
       resultBytesMax,
       meter: heardBy(this.pressure, this.#meter),
       middleware: services.hooks.middleware,
+      reports: this.#reports,
       onOutcome: () => this.claimer.schedule(),
       onRecorded: () => {
         permits.give(1);
@@ -328,9 +352,11 @@ class Assembly implements Parts {
         this.keeper.active();
         this.#speedUp();
       },
-      onSettled: (items) => {
+      onSettled: (items, recorded) => {
         for (const { kind, delayMs } of items) if (PUT_OFF.has(kind)) this.keeper.expect(delayMs);
+        this.#reports.settled(items, recorded);
       },
+      reports: this.#reports,
       onUnplaced: () => this.#placer.look(),
     });
   }

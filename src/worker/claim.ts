@@ -222,7 +222,7 @@ export class Claimer {
     try {
       const call = { worker: session.id, token, want, from: this.#rotation.next() };
       const { streams, keepHistory } = this.#o;
-      const meters = this.#meter !== noMeter;
+      const meters = this.#meter !== noMeter || this.#o.reports?.wantsLimits === true;
       const successes = parcel?.items ?? [];
       reply = await step(connection, { ...call, streams, successes, keepHistory, tells: plan.reports, spots, meters });
     } catch (e) {
@@ -239,6 +239,8 @@ export class Claimer {
       this.#o.outbox.answered(parcel?.items ?? [], reply.refused);
       tellReply(this.#meter, reply, { want, parcel, sentMs, nowMs: this.#o.clock.now() });
       this.#received(session, reply, plan, parcel?.items.length ?? 0);
+      if (parcel !== null) this.#o.reports?.succeeded(parcel.items, reply.refused);
+      this.#o.reports?.claimed(reply.claimed);
     }
     this.#idleConnections.put(connection, reply === null);
     // Not immediately: tasks that take no time end in this tick of the event loop, and their outcomes go into one

@@ -7,6 +7,7 @@ import type { Meter } from "./metrics/meter.js";
 import type { Outbox } from "./outbox.js";
 import type { Payloads } from "./payloads.js";
 import type { Permits } from "./permits.js";
+import type { Reports } from "./reports.js";
 import type { Session } from "./session.js";
 
 /** The options of a claimer. */
@@ -46,8 +47,10 @@ export interface ClaimerOptions {
   readonly onLost: (session: Session) => void;
   /** There is work, or was. */
   readonly onBusy?: () => void;
-  /** These outcomes were recorded. */
-  readonly onSettled?: (items: readonly Settlement[]) => void;
+  /** The statement with these outcomes was answered; `recorded` has the ids of those that the database recorded. */
+  readonly onSettled?: (items: readonly Settlement[], recorded: readonly string[]) => void;
+  /** Reports what was recorded and claimed to listeners. Default: none. */
+  readonly reports?: Reports;
   /** A run has tasks that need to be placed. */
   readonly onUnplaced: () => void;
 }

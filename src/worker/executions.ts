@@ -12,6 +12,7 @@ import { noMeter, type Ending, type Meter } from "./metrics/meter.js";
 import type { MiddlewareChain } from "./middleware.js";
 import { Outages } from "./outage.js";
 import type { Outbox } from "./outbox.js";
+import type { Reports } from "./reports.js";
 import { resultText } from "./result.js";
 import { perform, Execution, type AnyHandler } from "./execution.js";
 import { logFailure, type Outcome } from "./failure.js";
@@ -28,6 +29,8 @@ interface ExecutionsOptions {
   readonly meter?: Meter;
   /** Runs around every handler. Default: none. */
   readonly middleware?: MiddlewareChain;
+  /** Reports outcomes and stalled handlers to listeners. Default: none. */
+  readonly reports?: Reports;
   /** An outcome was added to the outbox. */
   readonly onOutcome: () => void;
   /** A permit is free without an outcome to record: the transaction already recorded it. */
@@ -116,6 +119,7 @@ export class Executions {
             `the handler took longer than ${Math.round(execution.deadlineMs - execution.startedMs)} ms`,
           ),
         );
+        this.#o.reports?.stalled(execution, "timeout");
       }
     }
     for (const [execution, at] of this.#abortedAt) {
@@ -198,6 +202,7 @@ export class Executions {
     this.completed++;
     const result = resultText(execution, value, this.#o);
     const { claim, holds, startedMs } = execution;
+    this.#o.reports?.returned(execution);
     this.#o.outbox.addSuccess(execution.session, { claim, result, holds, startedMs });
     this.#o.onOutcome();
   }
@@ -206,6 +211,7 @@ export class Executions {
   recorded(execution: Execution): void {
     this.#meter.completed(1);
     this.#meter.answered([execution], this.#o.clock.now());
+    this.#o.reports?.committed(execution);
     if (!this.#leave(execution, "succeeded")) return this.#forgetStray(execution);
     this.#outages.over(execution.claim.id);
     this.completed++;
@@ -222,6 +228,7 @@ export class Executions {
     const { kind } = settlement;
     const putOff = kind === "snooze" && execution.excused(e);
     if (!putOff) this.#outages.over(execution.claim.id);
+    this.#o.reports?.threw(execution, e);
     this.#other(execution, settlement, putOff ? "released" : endingOf(execution, kind));
   }
 
@@ -317,6 +324,7 @@ export class Executions {
       task: execution.claim.id,
       type: execution.handler.contract.type,
     });
+    this.#o.reports?.stalled(execution, "abort_ignored");
   }
 
   #tellLate(execution: Execution, e: unknown): void {

@@ -21,8 +21,8 @@ interface SettlerOptions {
   /** The statement failed for a reason other than its contents. */
   readonly onTrouble: (e: unknown) => void;
   readonly onRefused: (tasks: number) => void;
-  /** These outcomes were recorded. */
-  readonly onSettled?: ((items: readonly Settlement[]) => void) | undefined;
+  /** The statement with these outcomes was answered; `recorded` has the ids of those that the database recorded. */
+  readonly onSettled?: ((items: readonly Settlement[], recorded: readonly string[]) => void) | undefined;
   /** A statement ended. A failed task may have passed its slots to a waiting task that this worker can claim. */
   readonly onOver: () => void;
 }
@@ -62,13 +62,14 @@ export class Settler {
     const { session, items } = parcel;
     session.sent.add(items);
     try {
-      const refused = await settle(connection, session.id, items);
+      const recorded = await settle(connection, session.id, items);
+      const refused = items.length - recorded.length;
       splitter.taken();
       this.#o.onRefused(refused);
       if (refused > 0) meter.refused(refused);
       session.settling -= items.length;
       permits.give(items.length);
-      this.#o.onSettled?.(items);
+      this.#o.onSettled?.(items, recorded);
       await tellFailures(connection, items);
       return true;
     } catch (e) {

@@ -15,7 +15,7 @@ export interface WorkerServices extends EnqueueServices {
   readonly logger: Logger;
   /** Logs at most one line per second about the same problem. */
   readonly log: Logger;
-  /** The middleware. */
+  /** The listeners and the middleware. */
   readonly hooks: Hooks;
   readonly history: History;
   readonly resultBytesMax: number;

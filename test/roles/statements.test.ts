@@ -30,6 +30,7 @@ const senders: Record<string, readonly Role[]> = {
   task_attempts: all,
   task_input: readers,
   recorded: all,
+  task_fates: all,
   explain: all,
   workflow_run: all,
   workflow_runs: all,

@@ -95,6 +95,14 @@ describe("any order of replies, lost replies and handler outcomes", () => {
     });
   });
 
+  test("a success is an event once, and only after it was recorded", async () => {
+    let reported = 0;
+    await always({}, (stage) => {
+      reported += stage.reported.size;
+    });
+    expect(reported).toBeGreaterThan(0);
+  });
+
   test("tasks of a lost claim reply are released, and do not count as a crash", async () => {
     let unseen = 0;
     const fates = fc.array(fateOf({ "request lost": 1, "reply lost": 3, busy: 1 }), {

@@ -47,6 +47,8 @@ export class Stage {
   readonly store: Store;
   readonly watcher: Watcher;
   readonly worker: Worker;
+  /** Tasks whose success was an event. */
+  readonly reported = new Set<string>();
   readonly #script: Script;
   #statements = 0;
   #runs = 0;
@@ -135,9 +137,11 @@ export class Stage {
       timeoutMs,
       retry: { attempts: 3, backoff: fixed(10) },
     });
+    const hooks = new Hooks(silentLogger);
+    hooks.events.on("succeeded", ({ id }) => this.#reported(id));
     const services = {
       db: network.database,
-      hooks: new Hooks(silentLogger),
+      hooks,
       declarations: { stream: () => Promise.resolve(1) },
       listener: null,
       logger: silentLogger,
@@ -162,6 +166,13 @@ export class Stage {
       // What this machine's memory and CPU do is no part of the script.
       pressure: { memoryPercentMax: false, eventLoopDelayMsMax: false },
     });
+  }
+
+  /** A success is an event once, and only after the store has recorded it. */
+  #reported(id: string): void {
+    if (this.store.tasks.get(id)!.state !== "over") this.watcher.violations.add(`${id} was reported but not recorded`);
+    if (this.reported.has(id)) this.watcher.violations.add(`${id} was reported twice`);
+    this.reported.add(id);
   }
 
   async #handle(ctx: TaskContext): Promise<void> {
