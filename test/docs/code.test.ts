@@ -50,7 +50,7 @@ const beside: readonly Program[] = [
 // Programs that are compiled but not run here, with the reason.
 const notRun: readonly (readonly [RegExp, string])[] = [
   [/^CONTRIBUTING\.md/, "has no program"],
-  [/^docs\/start\//, "tests of their own run these"],
+  [/^docs\/start\/(?!events\.md)/, "tests of their own run these"],
   [/^docs\/operate\/(explain|metrics|pressure)\.md/, "fragments"],
   [/^docs\/recipes\/(errors-sentry|logging-pino)\.md/, "the package is not installed"],
   [/^docs\/recipes\/ordered-webhooks\.md/, "calls a server"],
