@@ -39,7 +39,10 @@ describe("redact", () => {
     expect(redactOf(false)({ password: "x" })).toEqual({ password: "x" });
   });
 
-  test.each([[[""]], [["a..b"]], [[1]], ["a"], [[".a"]], [Array.from({ length: 101 }, () => "a")]])("refuses %j", (option) => {
-    expect(() => redactOf(option as never)).toThrow(/redact must be false or a list/);
-  });
+  test.each([[[""]], [["a..b"]], [[1]], ["a"], [[".a"]], [Array.from({ length: 101 }, () => "a")]])(
+    "refuses %j",
+    (option) => {
+      expect(() => redactOf(option as never)).toThrow(/redact must be false or a list/);
+    },
+  );
 });
