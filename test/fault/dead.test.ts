@@ -179,6 +179,6 @@ test("a poison task fails as poisoned, and the innocent tasks beside it complete
   expect(audit.lost(ids)).toEqual([]);
   expect(new Set(audit.runs.map((run) => run.attempt))).toEqual(new Set([1]));
   const { rows } = await s.sql.query("select state, attempt from sluice.done where id = any ($1)", [ids]);
-  expect(rows).toEqual(ids.map(() => ({ state: "s", attempt: 1 })));
+  expect(rows).toEqual(ids.map(() => ({ state: "succeeded", attempt: 1 })));
   expect(await violations(s.sql)).toEqual([]);
 });
