@@ -198,6 +198,8 @@ describe("a task handle", () => {
       startedAt: expect.any(Date),
       finishedAt: expect.any(Date),
       outcome: { doubled: 8 },
+      lastError: null,
+      progress: null,
     });
     expect(status.createdAt.getTime()).toBeGreaterThan(before - 5_000);
     expect(await handle.cancel()).toBe("over");
