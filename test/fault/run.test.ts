@@ -24,7 +24,8 @@ describe("npm run fault", () => {
     { timeout: PATIENCE_MS },
     async () => {
       const only = ["kill", "term", "lose-settle", "pause", "run-cancel", "run-window"];
-      const { code, figures } = await fault(`--seconds 8 --only ${only.join(",")}`);
+      // Long enough for flows with every window to begin on a busy machine.
+      const { code, figures } = await fault(`--seconds 12 --only ${only.join(",")}`);
       expect(figures.findings).toEqual([]);
       expect(figures.faults.map(({ fault }) => fault)).toEqual(only);
       expect(figures.faults.filter(({ bites }) => bites === 0)).toEqual([]);
