@@ -8,7 +8,7 @@ import { bill, ship, work } from "./programs/orders.js";
 
 const PROGRAM = "examples/migrate/pg-boss.ts";
 const TASKS = "test/examples/programs/orders.ts";
-const TIMEOUT_MS = 60_000;
+const TIMEOUT_MS = 180_000;
 
 interface House {
   readonly url: string;

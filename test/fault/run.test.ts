@@ -25,7 +25,7 @@ describe("npm run fault", () => {
     async () => {
       const only = ["kill", "term", "lose-settle", "pause", "run-cancel", "run-window"];
       // Long enough for flows with every window to begin on a busy machine.
-      const { code, figures } = await fault(`--seconds 12 --only ${only.join(",")}`);
+      const { code, figures } = await fault(`--seconds 30 --only ${only.join(",")}`);
       expect(figures.findings).toEqual([]);
       expect(figures.faults.map(({ fault }) => fault)).toEqual(only);
       expect(figures.faults.filter(({ bites }) => bites === 0)).toEqual([]);
